@@ -1,0 +1,104 @@
+//! What every use case gets as its first argument.
+
+use std::sync::Arc;
+
+use chain::Chain;
+use domain::key::Environment;
+use domain::{Clock, Timestamp};
+use store::Store;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::entropy::{Entropy, uuid_v7};
+use crate::sealed::SealingKey;
+
+/// The service's parts and settings.
+#[derive(Clone)]
+pub struct Ctx {
+    /// The database.
+    pub store: Store,
+    /// The chain.
+    pub chain: Chain,
+    /// The present.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub entropy: Arc<dyn Entropy>,
+    /// Settings.
+    pub config: Arc<Config>,
+    /// Signals to the workers.
+    pub wake: Arc<Wake>,
+}
+
+/// Settings of the use cases.
+#[derive(Clone)]
+pub struct Config {
+    /// Which keys belong here.
+    pub environment: Environment,
+    /// The pepper of key digests.
+    pub key_pepper: [u8; 32],
+    /// The key under which webhook secrets are stored.
+    pub sealing_key: SealingKey,
+    /// How many executors there are; an account's trades all go through one of them.
+    pub lanes: u16,
+    /// Blocks, the trade's own included, that make a trade final.
+    pub confirmations: u64,
+    /// How long an intent is good for where the caller sets no deadline.
+    pub intent_lifetime_ms: i64,
+    /// How long a worker's lease lasts without being renewed.
+    pub lease_ms: i64,
+    /// The most batches of one lane that are on their way at once.
+    pub max_batches_in_flight: u32,
+    /// After how long an unmined batch is sent again.
+    pub resend_after_ms: i64,
+    /// After how long an unmined batch is signed again at a higher fee.
+    pub replace_after_ms: i64,
+    /// How long an idempotency key is kept.
+    pub idempotency_ms: i64,
+}
+
+impl Config {
+    /// The settings of a service with one executor over the embedded chain.
+    pub fn new(environment: Environment, key_pepper: [u8; 32], sealing_key: SealingKey) -> Self {
+        Self {
+            environment,
+            key_pepper,
+            sealing_key,
+            lanes: 1,
+            confirmations: 1,
+            intent_lifetime_ms: 10 * domain::time::MINUTE_MS,
+            lease_ms: 15_000,
+            max_batches_in_flight: 4,
+            resend_after_ms: 5_000,
+            replace_after_ms: 30_000,
+            idempotency_ms: domain::time::DAY_MS,
+        }
+    }
+}
+
+/// Signals that there is work, so that workers need not poll fast.
+#[derive(Debug, Default)]
+pub struct Wake {
+    /// A trade is pending.
+    pub executor: Notify,
+    /// The chain has moved.
+    pub sync: Notify,
+}
+
+impl Ctx {
+    /// The present instant.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A new id.
+    pub fn uuid(&self) -> Uuid {
+        uuid_v7(self.entropy.as_ref(), self.now())
+    }
+
+    /// Random bytes.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.entropy.fill(&mut bytes);
+        bytes
+    }
+}

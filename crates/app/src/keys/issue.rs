@@ -1,0 +1,112 @@
+//! Issuing and revoking keys.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use domain::ids::{KeyId, UserId};
+use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
+use domain::{ErrorCode, Timestamp};
+use store::keys::{Key, MAX_ACTIVE};
+
+use crate::{AppError, Ctx};
+
+/// What a key is issued with.
+#[derive(Debug, Clone)]
+pub struct IssueKey {
+    /// Whose it will be.
+    pub user_id: UserId,
+    /// A label.
+    pub name: String,
+    /// What it is issued as.
+    pub tier: Tier,
+    /// What it may do; the tier's scopes where absent.
+    pub scopes: Option<Scopes>,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// Where it may be used from.
+    pub ip_allowlist: IpAllowlist,
+    /// Where its events go.
+    pub webhook_url: Option<String>,
+    /// Limits of its own; `enterprise` and `mm` alone.
+    pub overrides: LimitOverrides,
+}
+
+/// A new key. The plaintext and the webhook secret exist only here; neither can be had again.
+#[derive(Debug, Clone)]
+pub struct IssuedKey {
+    /// The stored half.
+    pub key: Key,
+    /// The key itself.
+    pub plaintext: PlaintextKey,
+    /// The secret that signs its webhooks.
+    pub webhook_secret: String,
+}
+
+/// Issues a key.
+pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
+    let has_overrides = wanted.overrides != LimitOverrides::default();
+    if has_overrides && !wanted.tier.takes_overrides() {
+        return Err(AppError::field("/tier", "takes no limits of its own: enterprise and mm keys do"));
+    }
+    if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
+        return Err(AppError::field("/name", "is 1 to 100 characters"));
+    }
+    let plaintext = std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))
+        .find_map(std::convert::identity)
+        .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+    let id = KeyId(ctx.uuid());
+    let webhook_secret = format!("whsec_{}", STANDARD.encode(ctx.random::<32>()));
+    let sealed = ctx.config.sealing_key.seal(webhook_secret.as_bytes(), &id.to_string(), ctx.random());
+    let sealed = sealed.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
+    let now = ctx.now();
+    let key = Key {
+        id,
+        user_id: wanted.user_id,
+        name: wanted.name,
+        tier: wanted.tier,
+        scopes: wanted.scopes.unwrap_or_else(|| wanted.tier.default_scopes()),
+        key_index: 0,
+        ip_allowlist: wanted.ip_allowlist,
+        webhook_url: wanted.webhook_url,
+        overrides: wanted.overrides,
+        expires_at: wanted.expires_at,
+        revoked_at: None,
+        created_at: now,
+    };
+    let key = ctx
+        .store
+        .write((key, digest, sealed), |tx, (key, digest, sealed)| {
+            Box::pin(async move {
+                let user = store::users::find(tx, key.user_id).await?;
+                user.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id."))?;
+                let (active, key_index) = store::keys::count_active(tx, key.user_id, key.created_at).await?;
+                if active >= MAX_ACTIVE {
+                    return Err(AppError::new(ErrorCode::ActiveKeyLimitReached));
+                }
+                let key = Key { key_index, ..key.clone() };
+                match store::keys::insert(tx, &key, digest, sealed).await {
+                    Err(error) if error.is_conflict() => {
+                        Err(AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1).caused_by(error))
+                    }
+                    inserted => Ok(inserted.map(|()| key)?),
+                }
+            })
+        })
+        .await?;
+    Ok(IssuedKey { key, plaintext, webhook_secret })
+}
+
+/// Revokes a key, in the database at once. Revoking it again changes nothing. The caller revokes the delegation on
+/// chain as well.
+pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
+    let now = ctx.now();
+    ctx.store
+        .write((id, now), |tx, (id, now)| {
+            Box::pin(async move {
+                store::keys::mark_revoked(tx, *id, *now).await?;
+                let key = store::keys::find(tx, *id).await?;
+                key.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id."))
+            })
+        })
+        .await
+}

@@ -1,0 +1,19 @@
+//! Foretell's use cases and workers, by feature. What changes goes through one function here; what is only read and has
+//! no rule is read from the store where it is answered.
+
+pub mod accounts;
+mod chain_errors;
+pub mod ctx;
+pub mod entropy;
+pub mod error;
+pub mod health;
+pub mod keys;
+pub mod lease;
+pub mod markets;
+pub mod portfolio;
+pub mod sealed;
+pub mod trades;
+pub mod worker;
+
+pub use ctx::{Config, Ctx};
+pub use error::{AppError, Submission};

@@ -1,0 +1,54 @@
+//! The operator's moves of a market. Each is a transaction of the role that may make it; the sync follows from its event.
+
+use alloy_primitives::{Bytes, U256};
+use chain::{Receipt, Signer, calls};
+use domain::ErrorCode;
+use domain::ids::MarketId;
+use store::StoreError;
+
+use crate::{AppError, Ctx};
+
+/// Stops trading for the moment. `signer` is the guardian or the resolver.
+pub async fn freeze(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt, AppError> {
+    send(ctx, signer, id, calls::freeze).await
+}
+
+/// Lets trading go on. `signer` is the guardian or the resolver.
+pub async fn unfreeze(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt, AppError> {
+    send(ctx, signer, id, calls::unfreeze).await
+}
+
+/// Proposes what each outcome pays (WAD a token, at most one in all); at once final where the veto window is zero.
+/// `signer` is the resolver.
+pub async fn resolve(
+    ctx: &Ctx,
+    signer: &Signer,
+    id: MarketId,
+    payouts: Vec<U256>,
+    source: Option<String>,
+) -> Result<Receipt, AppError> {
+    let receipt = send(ctx, signer, id, |number| calls::propose(number, payouts)).await?;
+    if let Some(source) = source {
+        let noted: Result<(), StoreError> = ctx
+            .store
+            .write((id, source), |tx, (id, source)| Box::pin(store::markets::set_resolution_source(tx, *id, source)))
+            .await;
+        noted?;
+    }
+    Ok(receipt)
+}
+
+/// Calls a market off: every holder is refunded what the position cost. `signer` is the resolver.
+pub async fn cancel(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt, AppError> {
+    send(ctx, signer, id, calls::cancel).await
+}
+
+async fn send(ctx: &Ctx, signer: &Signer, id: MarketId, call: impl FnOnce(u64) -> Bytes) -> Result<Receipt, AppError> {
+    let market: Result<_, StoreError> = ctx.store.read(id, |tx, id| Box::pin(store::markets::find(tx, *id))).await;
+    let number = market?
+        .and_then(|market| market.chain_market_id)
+        .ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;
+    let receipt = ctx.chain.transact(signer, Some(ctx.chain.contracts().hub), call(number)).await?;
+    ctx.wake.sync.notify_waiters();
+    Ok(receipt)
+}

@@ -1,0 +1,27 @@
+//! Markets: made and moved on chain by the operator, followed by the sync, quoted by the contracts.
+
+mod apply;
+mod create;
+mod life;
+mod quote;
+mod sync;
+
+pub use create::{NewMarket, create};
+pub use life::{cancel, freeze, resolve, unfreeze};
+pub use quote::{Action, Quote, quote};
+pub use sync::{Sync, rebuild};
+
+use alloy_primitives::B256;
+use domain::ids::MarketId;
+
+/// A market's name on chain: its id, right-aligned.
+pub fn reference_of(id: MarketId) -> B256 {
+    B256::left_padding_from(id.0.as_bytes())
+}
+
+/// The market that a reference on chain names; `None` for references that were not made here.
+pub fn id_of(reference: B256) -> Option<MarketId> {
+    let (padding, id) = reference.split_at(16);
+    let id = uuid::Uuid::from_slice(id).ok()?;
+    padding.iter().all(|byte| *byte == 0).then_some(MarketId(id))
+}

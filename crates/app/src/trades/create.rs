@@ -1,0 +1,385 @@
+//! Accepting a trade. The checks run in the documented order; the rows that make a trade are written in one transaction
+//! or not at all. Replays are judged before market, caps and balance, so that a retry succeeds after the market froze.
+
+use std::sync::Arc;
+
+use alloy_primitives::Address;
+use chain::{AccountState, Fill};
+use domain::ids::{CorrelationId, MarketId, TradeId};
+use domain::market::MarketStatus;
+use domain::trade::{AmountType, Draft, Side, State, TradeRequest, Transition};
+use domain::{ErrorCode, Timestamp, Usdc, Wad, limits};
+use store::StoreError;
+use store::markets::Market;
+use store::trades::{Reuse, Trade};
+use store::users::Account;
+
+use super::bounds::{Plan, needs_quote, plan, quoted_amount, side_of};
+use super::intents::lane_of;
+use crate::keys::Caller;
+use crate::{AppError, Ctx, Submission};
+
+/// The route that idempotency keys of trades belong to.
+pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
+
+/// A request to create a trade, not yet judged.
+#[derive(Debug, Clone)]
+pub struct NewTrade {
+    /// The fields as they came.
+    pub draft: Draft,
+    /// The `Idempotency-Key` header, already of the right form.
+    pub idempotency_key: Option<String>,
+    /// Make every check and create nothing.
+    pub dry_run: bool,
+    /// The trace that the caller's own trace names.
+    pub correlation_id: Option<CorrelationId>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Accepted {
+    /// A new trade.
+    Created(Trade),
+    /// The idempotency key was used for this very request before: the trade as it was created then.
+    ReplayedByKey(Trade),
+    /// The `clientRequestId` names this trade: as it is now.
+    FoundByClientRequest(Trade),
+    /// Every check passed; nothing was created.
+    DryRun(Box<DryRun>),
+}
+
+/// What a trade would do now.
+#[derive(Debug)]
+pub struct DryRun {
+    /// The request.
+    pub request: TradeRequest,
+    /// The market.
+    pub market: Market,
+    /// What the chain would be asked.
+    pub plan: Plan,
+    /// What it would move now.
+    pub quote: Fill,
+}
+
+/// Judges a request and, unless it is a repetition or a dry run, creates its trade.
+pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
+    let request = TradeRequest::new(new.draft.clone());
+    let fingerprint = request.as_ref().ok().map(|request| hex::encode(request.fingerprint()));
+    if !new.dry_run
+        && let Some(replayed) = find_replay(ctx, caller, &new, fingerprint.as_deref()).await?
+    {
+        return Ok(replayed);
+    }
+    let created = create_new(ctx, caller, &new, request, fingerprint.unwrap_or_default()).await;
+    match created {
+        // Another request with the same key was faster: what it made is the answer to this one too.
+        Err(Refused::Raced) => match find_replay_of_valid(ctx, caller, &new).await? {
+            Some(replayed) => Ok(replayed),
+            None => Err(in_progress()),
+        },
+        Err(Refused::Because(error)) => Err(error.submission(Submission::NotSubmitted)),
+        Err(Refused::Lost(error)) => Err(AppError::from(error).submission(Submission::Unknown)),
+        Ok(accepted) => Ok(accepted),
+    }
+}
+
+/// Why nothing was created.
+enum Refused {
+    Because(AppError),
+    Raced,
+    /// The answer of the database was lost: the trade may be there.
+    Lost(StoreError),
+}
+
+impl From<AppError> for Refused {
+    fn from(error: AppError) -> Self {
+        Self::Because(error)
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Lost(error),
+            _ => Self::Because(error.into()),
+        }
+    }
+}
+
+fn in_progress() -> AppError {
+    AppError::new(ErrorCode::IdempotencyKeyConflict)
+        .detail("The first request with this key is still running. Try again in a second.")
+        .with("reason", "in_progress")
+        .retry_after_s(1)
+        .submission(Submission::Unknown)
+}
+
+async fn find_replay_of_valid(ctx: &Ctx, caller: &Caller, new: &NewTrade) -> Result<Option<Accepted>, AppError> {
+    let fingerprint = TradeRequest::new(new.draft.clone()).ok().map(|request| hex::encode(request.fingerprint()));
+    find_replay(ctx, caller, new, fingerprint.as_deref()).await
+}
+
+/// The trade that the idempotency key or the `clientRequestId` leads to. A request without a fingerprint is malformed,
+/// and so it differs from whatever was accepted before.
+async fn find_replay(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+    fingerprint: Option<&str>,
+) -> Result<Option<Accepted>, AppError> {
+    let client_request_id = new.draft.client_request_id.clone();
+    if new.idempotency_key.is_none() && client_request_id.is_none() {
+        return Ok(None);
+    }
+    let input = (caller.user_id(), new.idempotency_key.clone(), client_request_id, ctx.now());
+    let found: Result<_, StoreError> = ctx
+        .store
+        .read(input, |tx, (user_id, key, client_request_id, now)| {
+            Box::pin(async move {
+                let by_key = match key {
+                    Some(key) => store::trades::find_reuse(tx, *user_id, IDEMPOTENCY_ROUTE, key, *now).await?,
+                    None => None,
+                };
+                let by_key = match by_key {
+                    Some(reuse) => store::trades::find(tx, *user_id, reuse.trade_id).await?,
+                    None => None,
+                };
+                let by_client = match client_request_id {
+                    Some(id) => store::trades::find_by_client_request(tx, *user_id, id).await?,
+                    None => None,
+                };
+                Ok((by_key, by_client))
+            })
+        })
+        .await;
+    let (by_key, by_client) = found?;
+    let conflict = |code: ErrorCode, trade: &Trade| {
+        AppError::new(code).submission(Submission::NotSubmitted).trade(trade.id)
+    };
+    for trade in [&by_key, &by_client].into_iter().flatten() {
+        if fingerprint != Some(trade.request_hash.as_str()) {
+            return Err(conflict(ErrorCode::IdempotencyKeyConflict, trade));
+        }
+    }
+    match (by_key, by_client) {
+        (Some(by_key), Some(by_client)) if by_key.id != by_client.id => {
+            Err(conflict(ErrorCode::ClientRequestIdConflict, &by_client))
+        }
+        (Some(trade), _) => Ok(Some(Accepted::ReplayedByKey(trade))),
+        (None, Some(trade)) => Ok(Some(Accepted::FoundByClientRequest(trade))),
+        (None, None) => Ok(None),
+    }
+}
+
+async fn create_new(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+    request: Result<TradeRequest, domain::trade::RequestRefusal>,
+    request_hash: String,
+) -> Result<Accepted, Refused> {
+    let request = request.map_err(AppError::from)?;
+    let now = ctx.now();
+    if request.deadline.is_some_and(|deadline| deadline <= now) {
+        return Err(AppError::field("/deadline", "is in the future").into());
+    }
+    let (market, outcome_index) = tradeable_market(ctx, &request).await?;
+    let chain_market_id = market.chain_market_id.unwrap_or_default();
+    let (account, address, state) = delegated_account(ctx, caller).await?;
+    let side = side_of(&request);
+
+    let sells = request.side == Side::Sell;
+    let balance = if sells {
+        let held = ctx.chain.position(address, chain_market_id, outcome_index).await.map_err(AppError::from)?;
+        Wad(held.tokens_wad)
+    } else {
+        Wad::ZERO
+    };
+    if request.amount_type == AmountType::All && balance == Wad::ZERO {
+        return Err(AppError::new(ErrorCode::InsufficientBalance).detail("There are no tokens to sell.").into());
+    }
+    let quote = if needs_quote(&request) || new.dry_run {
+        let amount = quoted_amount(&request, balance);
+        Some(ctx.chain.quote(chain_market_id, outcome_index, side, amount).await.map_err(AppError::from)?)
+    } else {
+        None
+    };
+    let plan = plan(&request, quote.as_ref())?;
+    limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
+    if sells && balance < plan.gives {
+        let detail = "The smart account does not hold the tokens that this sale takes.";
+        return Err(AppError::new(ErrorCode::InsufficientBalance).detail(detail).into());
+    }
+
+    let trade_id = TradeId(ctx.uuid());
+    let lifetime = now.plus_ms(ctx.config.intent_lifetime_ms);
+    let trade = Trade {
+        id: trade_id,
+        user_id: caller.user_id(),
+        key_id: caller.key.id,
+        lane: lane_of(address, ctx.config.lanes),
+        account: account.address,
+        market_id: market.id,
+        outcome_index,
+        side: request.side,
+        amount_text: request.amount_text.clone(),
+        amount_type: request.amount_type,
+        metadata: request.metadata.clone(),
+        client_request_id: request.client_request_id.clone(),
+        request_hash,
+        correlation_id: new.correlation_id.unwrap_or(CorrelationId(trade_id.0.as_u128())),
+        intent_side: side as u8,
+        intent_usdc: plan.usdc,
+        intent_tokens: plan.tokens,
+        deadline: request.deadline.map_or(lifetime, |deadline| deadline.min(lifetime)),
+        key_index: caller.key.key_index,
+        nonce: None,
+        batch_id: None,
+        reserved: plan.reserved,
+        state: State::Pending,
+        created_at: now,
+        updated_at: now,
+        ended_at: None,
+    };
+    let spendable = spendable(&state);
+    if new.dry_run {
+        check_dry(ctx, caller, &trade, spendable).await?;
+        let quote = quote.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+        return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote })));
+    }
+    insert(ctx, caller, new, &trade, spendable).await?;
+    ctx.wake.executor.notify_waiters();
+    Ok(Accepted::Created(trade))
+}
+
+/// The market and outcome that a request names, open on the chain that is served here.
+async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, u8), AppError> {
+    let not_found = || AppError::new(ErrorCode::MarketNotFound);
+    let id: MarketId = request.market_id.parse().map_err(|_| not_found())?;
+    let market: Result<Option<(Market, usize)>, StoreError> = ctx
+        .store
+        .read(id, |tx, id| {
+            Box::pin(async move {
+                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
+                let outcomes = store::markets::count_outcomes(tx, *id).await?;
+                Ok(Some((market, outcomes)))
+            })
+        })
+        .await;
+    let (market, outcomes) = market?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)?;
+    if market.chain_id != ctx.chain.chain_id() {
+        return Err(AppError::new(ErrorCode::ChainNotSupported));
+    }
+    if market.status != MarketStatus::Open || market.end_time <= ctx.now() {
+        let status = if market.status == MarketStatus::Open { MarketStatus::Frozen } else { market.status };
+        let detail = format!("The market is {status}; only an OPEN market can be traded.");
+        return Err(AppError::new(ErrorCode::MarketNotTradeable).detail(detail).with("marketStatus", status.as_str()));
+    }
+    match u8::try_from(request.outcome_index) {
+        Ok(index) if usize::from(index) < outcomes => Ok((market, index)),
+        _ => {
+            let detail = format!("The market has {outcomes} outcomes; the index goes from 0 to {}.", outcomes.saturating_sub(1));
+            Err(AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail))
+        }
+    }
+}
+
+/// The caller's account, on chain and with a live delegation for this key.
+async fn delegated_account(ctx: &Ctx, caller: &Caller) -> Result<(Account, Address, AccountState), AppError> {
+    let not_provisioned = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
+    let user_id = caller.user_id();
+    let account: Result<Option<Account>, StoreError> =
+        ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
+    let account = account?.ok_or_else(not_provisioned)?;
+    let address: Address =
+        account.address.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let state = ctx.chain.account_state(address, caller.key.key_index).await?;
+    if !state.provisioned {
+        return Err(not_provisioned());
+    }
+    if !state.policy.is_live(ctx.now().s()) || state.gate_allowance_atomic.is_zero() {
+        return Err(AppError::new(ErrorCode::WalletDelegationNotEnabled));
+    }
+    Ok((account, address, state))
+}
+
+/// What the Gate can take of the account's USDC.
+fn spendable(state: &AccountState) -> Usdc {
+    let atomic = state.usdc_balance_atomic.min(state.gate_allowance_atomic);
+    Usdc::from_atomic(u64::try_from(atomic).unwrap_or(i64::MAX as u64))
+}
+
+fn insufficient(needed: Usdc, spendable: Usdc, reserved: Usdc) -> AppError {
+    AppError::new(ErrorCode::InsufficientBalance)
+        .with("requiredUsdc", needed.to_string())
+        .with("availableUsdc", spendable.saturating_sub(reserved).to_string())
+}
+
+/// The caps and the balance without setting anything aside.
+async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -> Result<(), AppError> {
+    if trade.reserved == Usdc::ZERO {
+        return Ok(());
+    }
+    let input = (trade.key_id, trade.user_id, trade.created_at);
+    let read: Result<(Usdc, Usdc), StoreError> = ctx
+        .store
+        .read(input, |tx, (key_id, user_id, now)| {
+            Box::pin(async move {
+                let spent = store::keys::find_spent(tx, *key_id, *now).await?;
+                let account = store::users::find_account(tx, *user_id).await?;
+                Ok((spent, account.map_or(Usdc::ZERO, |account| account.reserved)))
+            })
+        })
+        .await;
+    let (spent, reserved) = read?;
+    limits::check_daily(&caller.limits(), spent, trade.reserved)?;
+    match reserved.checked_add(trade.reserved) {
+        Some(needed) if needed <= spendable => Ok(()),
+        _ => Err(insufficient(trade.reserved, spendable, reserved)),
+    }
+}
+
+/// Writes the trade, its first trace event, its idempotency key and what it sets aside: whole or not at all.
+async fn insert(ctx: &Ctx, caller: &Caller, new: &NewTrade, trade: &Trade, spendable: Usdc) -> Result<(), Refused> {
+    struct Input {
+        trade: Trade,
+        limits: domain::key::KeyLimits,
+        idempotency_key: Option<String>,
+        idempotency_until: Timestamp,
+        spendable: Usdc,
+    }
+    let input = Arc::new(Input {
+        trade: trade.clone(),
+        limits: caller.limits(),
+        idempotency_key: new.idempotency_key.clone(),
+        idempotency_until: trade.created_at.plus_ms(ctx.config.idempotency_ms),
+        spendable,
+    });
+    ctx.store
+        .write(input, |tx, input| {
+            Box::pin(async move {
+                let Input { trade, limits, idempotency_key, idempotency_until, spendable } = input.as_ref();
+                if let Some(key) = idempotency_key {
+                    let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
+                    let (user_id, now) = (trade.user_id, trade.created_at);
+                    let route = IDEMPOTENCY_ROUTE;
+                    if !store::trades::insert_idempotency(tx, user_id, route, key, &reuse, now, *idempotency_until).await? {
+                        return Err(Refused::Raced);
+                    }
+                }
+                if trade.reserved > Usdc::ZERO {
+                    let spent = store::keys::lock_spent(tx, trade.key_id, trade.created_at).await?;
+                    limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
+                    store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
+                    let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
+                    if reserved > *spendable {
+                        let before = reserved.saturating_sub(trade.reserved);
+                        return Err(insufficient(trade.reserved, *spendable, before).into());
+                    }
+                }
+                let trace = Transition::created(&trade.state, trade.created_at);
+                if store::trades::insert(tx, trade, &trace).await? { Ok(()) } else { Err(Refused::Raced) }
+            })
+        })
+        .await
+}

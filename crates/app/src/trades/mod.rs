@@ -1,0 +1,13 @@
+//! The life of a trade: accepted here, carried to the chain by the executor, settled by the sync from the chain's events.
+
+mod bounds;
+mod create;
+mod executor;
+mod intents;
+mod risk;
+mod settle;
+
+pub use bounds::Plan;
+pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
+pub use executor::Executor;
+pub(crate) use settle::{DUPLICATE, settle};

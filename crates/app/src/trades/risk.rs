@@ -1,0 +1,129 @@
+//! The risk engine: each trade against the chain as it is now, just before it is signed. What it refuses never reaches the
+//! chain; what it lets through the chain itself judges again.
+
+use std::collections::HashMap;
+
+use alloy_primitives::{Address, U256};
+use chain::{AccountState, ChainError, Fill, Revert, Side};
+use domain::risk::RiskRefusal;
+use domain::time::DAY_MS;
+use domain::{ErrorCode, Timestamp};
+use futures::StreamExt;
+use store::trades::Trade;
+
+use super::intents::{account_of, side_of};
+use crate::{AppError, Ctx, chain_errors};
+
+/// What becomes of a trade before it is signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// To be sent.
+    Send,
+    /// Refused.
+    Reject(RiskRefusal),
+    /// Too late.
+    Expired,
+    /// The chain does not answer: to be judged again.
+    Later,
+}
+
+/// Questions to the chain that are open at once.
+const CONCURRENT: usize = 16;
+
+/// A trade with the chain's number of its market.
+pub type Candidate = (Trade, u64);
+
+/// Judges trades in their order; what earlier ones of the same account take is taken off for the later ones.
+pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Vec<Verdict> {
+    let mut accounts: Vec<(Address, u32)> =
+        trades.iter().filter_map(|(trade, _)| Some((account_of(trade).ok()?, trade.key_index))).collect();
+    accounts.sort_unstable();
+    accounts.dedup();
+    let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> = futures::stream::iter(accounts)
+        .map(async |(account, key)| ((account, key), ctx.chain.account_state(account, key).await))
+        .buffer_unordered(CONCURRENT)
+        .collect()
+        .await;
+    let quotes: Vec<_> = trades.iter().map(|candidate| quote(ctx, candidate)).collect();
+    let quotes: Vec<Result<Fill, ChainError>> = futures::stream::iter(quotes).buffered(CONCURRENT).collect().await;
+
+    let now = ctx.now();
+    let mut verdicts = Vec::with_capacity(trades.len());
+    for ((trade, _), quote) in trades.iter().zip(quotes) {
+        let state = account_of(trade).ok().and_then(|account| states.get_mut(&(account, trade.key_index)));
+        verdicts.push(match (state, quote) {
+            (Some(Ok(state)), quote) => judge_one(trade, state, quote, now),
+            _ => Verdict::Later,
+        });
+    }
+    verdicts
+}
+
+async fn quote(ctx: &Ctx, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
+    let internal = |error: AppError| ChainError::Rejected(error.to_string());
+    let side = side_of(trade).map_err(internal)?;
+    let account = account_of(trade).map_err(internal)?;
+    let amount = match side {
+        Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
+        Side::BuyTokens | Side::SellTokens => trade.intent_tokens.0,
+        Side::SellAll => ctx.chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad,
+    };
+    ctx.chain.quote(*chain_market_id, trade.outcome_index, side, amount).await
+}
+
+fn judge_one(trade: &Trade, state: &mut AccountState, quote: Result<Fill, ChainError>, now: Timestamp) -> Verdict {
+    if trade.deadline <= now {
+        return Verdict::Expired;
+    }
+    let fill = match quote {
+        Ok(fill) => fill,
+        Err(ChainError::Reverted(revert)) => return refused(&revert),
+        Err(_) => return Verdict::Later,
+    };
+    if !state.policy.is_live(now.s()) || state.gate_allowance_atomic.is_zero() {
+        return Verdict::Reject(RiskRefusal::DelegationInactive);
+    }
+    let Ok(side) = side_of(trade) else { return Verdict::Later };
+    let within_bound = match side {
+        Side::BuyForUsdc => fill.tokens_wad >= trade.intent_tokens.0,
+        Side::SellForUsdc => fill.tokens_wad <= trade.intent_tokens.0,
+        Side::BuyTokens => fill.usdc_atomic <= trade.intent_usdc.atomic(),
+        Side::SellTokens | Side::SellAll => fill.usdc_atomic >= trade.intent_usdc.atomic(),
+    };
+    if !within_bound {
+        return refused(&Revert::SlippageExceeded);
+    }
+    if !side.is_buy() {
+        return Verdict::Send;
+    }
+    let policy = &mut state.policy;
+    let window_is_over = now.s() >= policy.window_start_s + (DAY_MS / 1_000) as u64;
+    let spent = if window_is_over { 0 } else { policy.spent_usdc_atomic };
+    if fill.usdc_atomic > policy.per_trade_usdc_atomic {
+        return refused(&Revert::PerTradeCapExceeded);
+    }
+    if spent.saturating_add(fill.usdc_atomic) > policy.daily_usdc_atomic {
+        return refused(&Revert::DailyCapExceeded);
+    }
+    let usdc = U256::from(fill.usdc_atomic);
+    if state.usdc_balance_atomic < usdc || state.gate_allowance_atomic < usdc {
+        return refused(&Revert::InsufficientBalance);
+    }
+    policy.spent_usdc_atomic = spent + fill.usdc_atomic;
+    state.usdc_balance_atomic -= usdc;
+    state.gate_allowance_atomic -= usdc;
+    Verdict::Send
+}
+
+fn refused(revert: &Revert) -> Verdict {
+    chain_errors::risk_of(revert).map_or(Verdict::Later, Verdict::Reject)
+}
+
+/// The failure of a trade that came too late.
+pub fn expired() -> domain::trade::Failure {
+    domain::trade::Failure {
+        code: ErrorCode::RequestTimeout,
+        message: "The deadline passed before the trade was sent.".to_owned(),
+        tx_hash: None,
+    }
+}

@@ -1,0 +1,81 @@
+//! Ending trades from what the chain's events said of them, once those are final. It does not matter who sent the
+//! transaction or whether this process knew of it: the event carries the trade's id.
+
+use alloy_primitives::B256;
+use chain::Revert;
+use domain::ErrorCode;
+use domain::trade::{Failure, Settlement, Status, Transition};
+use store::movements::{IntentFailure, Movement};
+use store::trades::Moved;
+use store::{StoreError, Tx};
+
+use crate::{AppError, chain_errors};
+
+/// Ends the trades that final blocks have decided. One transaction with the note of how far was settled, so each event is
+/// used once.
+pub async fn settle(
+    tx: &mut Tx,
+    from_block: u64,
+    to_block: u64,
+    now: domain::Timestamp,
+) -> Result<usize, AppError> {
+    let mut ended = 0;
+    for movement in store::movements::list_settled(tx, from_block, to_block).await? {
+        ended += usize::from(complete(tx, &movement, now).await?);
+    }
+    for failure in store::movements::list_failures(tx, from_block, to_block).await? {
+        ended += usize::from(fail(tx, &failure, now).await?);
+    }
+    Ok(ended)
+}
+
+async fn complete(tx: &mut Tx, movement: &Movement, now: domain::Timestamp) -> Result<bool, AppError> {
+    let Some(id) = movement.trade_id else { return Ok(false) };
+    let Some(trade) = store::trades::find_any(tx, id).await? else { return Ok(false) };
+    let settlement = Settlement {
+        tx_hash: hash(&movement.tx_hash)?,
+        block_number: movement.block_number,
+        usdc: movement.usdc,
+        tokens: movement.tokens,
+        fee: movement.fee,
+    };
+    let transition = Transition::complete(Status::Executing, settlement, now);
+    moved(store::trades::apply(tx, &trade, &transition.map_err(internal)?).await, id)
+}
+
+async fn fail(tx: &mut Tx, failure: &IntentFailure, now: domain::Timestamp) -> Result<bool, AppError> {
+    let Some(trade) = store::trades::find_any(tx, failure.trade_id).await? else { return Ok(false) };
+    if trade.state.status() != Status::Executing {
+        return Ok(false);
+    }
+    let code = match failure.reason.as_str() {
+        // The nonce was spent and no event of this trade came before: it fell out of the window and can never execute.
+        DUPLICATE => ErrorCode::RequestTimeout,
+        reason => reason.parse::<Revert>().map_or(ErrorCode::InternalError, |revert| chain_errors::code_of(&revert)),
+    };
+    let message = code.default_detail().to_owned();
+    let failed = Failure { code, message, tx_hash: Some(hash(&failure.tx_hash)?) };
+    let transition = Transition::fail(Status::Executing, failed, now).map_err(internal)?;
+    moved(store::trades::apply(tx, &trade, &transition).await, trade.id)
+}
+
+/// The reason that is stored for an intent whose nonce had been spent before.
+pub const DUPLICATE: &str = "duplicate";
+
+fn moved(moved: Result<Moved, StoreError>, id: domain::ids::TradeId) -> Result<bool, AppError> {
+    match moved? {
+        Moved::Moved => Ok(true),
+        Moved::Stale { current } => {
+            tracing::warn!(trade.id = %id, %current, "the chain has decided a trade that is not executing");
+            Ok(false)
+        }
+    }
+}
+
+fn hash(text: &str) -> Result<B256, AppError> {
+    text.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
+}
+
+fn internal(error: domain::trade::IllegalMove) -> AppError {
+    AppError::new(ErrorCode::InternalError).caused_by(error)
+}

@@ -1,0 +1,53 @@
+//! The loop that every worker runs in. A worker does a bounded piece of work a tick and keeps no state between ticks
+//! that a crash could lose: normal work and recovery are the same tick.
+
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use crate::{AppError, Ctx};
+
+/// What a tick found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// There may be more to do at once.
+    More,
+    /// Nothing more for now.
+    Idle,
+}
+
+/// A piece of work that is done over and over.
+pub trait Worker: Send + Sync {
+    /// Its name in logs.
+    fn name(&self) -> &'static str;
+
+    /// The signal that there is work.
+    fn signal<'a>(&self, ctx: &'a Ctx) -> &'a Notify;
+
+    /// Does a bounded batch.
+    fn tick(&self, ctx: &Ctx) -> impl Future<Output = Result<Progress, AppError>> + Send;
+}
+
+/// Ticks until `stop` turns true: at once while there is more, then on the signal or after `pause`.
+///
+/// The signal is armed before the tick, so that what arrives while it runs is not slept over. A tick that has begun runs
+/// to its end.
+pub async fn run<W: Worker>(worker: W, ctx: Ctx, pause: Duration, mut stop: watch::Receiver<bool>) {
+    let mut timer = tokio::time::interval(pause);
+    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while !*stop.borrow() {
+        let mut signal = std::pin::pin!(worker.signal(&ctx).notified());
+        signal.as_mut().enable();
+        match worker.tick(&ctx).await {
+            Ok(Progress::More) => continue,
+            Ok(Progress::Idle) => {}
+            Err(error) => tracing::warn!(worker = worker.name(), %error, cause = ?error.source, "tick failed"),
+        }
+        timer.reset();
+        tokio::select! {
+            () = signal => {}
+            _ = timer.tick() => {}
+            _ = stop.changed() => {}
+        }
+    }
+}

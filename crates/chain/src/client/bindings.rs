@@ -1,0 +1,32 @@
+//! What the committed artifacts say: ABI and bytecode of the contracts. Nothing of this leaves the crate; the
+//! modules beside this one turn it into the service's own words.
+#![expect(clippy::too_many_arguments, reason = "generated from the artifacts")]
+
+alloy::sol!(MarketHub, "../../contracts/artifacts/MarketHub.json");
+alloy::sol!(Gate, "../../contracts/artifacts/Gate.json");
+alloy::sol!(Account, "../../contracts/artifacts/Account.json");
+alloy::sol!(AccountFactory, "../../contracts/artifacts/AccountFactory.json");
+alloy::sol!(TestUSDC, "../../contracts/artifacts/TestUSDC.json");
+
+/// What the client needs of USDC, and the errors of OpenZeppelin's tokens.
+pub mod token {
+    alloy::sol! {
+        interface Token {
+            function balanceOf(address account) external view returns (uint256);
+            function allowance(address owner, address spender) external view returns (uint256);
+            function approve(address spender, uint256 value) external returns (bool);
+            function transfer(address to, uint256 value) external returns (bool);
+            /// Test USDC only.
+            function mint(address to, uint256 value) external;
+
+            error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed);
+            error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed);
+            error EnforcedPause();
+            error ERC20InvalidReceiver(address receiver);
+            error InsufficientBalance();
+            error InsufficientAllowance();
+            error TransferFromFailed();
+            error TransferFailed();
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The handle on one chain and the contracts deployed on it.
+
+use std::time::Duration;
+
+use alloy::eips::BlockNumberOrTag;
+use alloy::providers::{DynProvider, Provider, ProviderBuilder};
+use alloy::rpc::client::RpcClient;
+use alloy::rpc::types::TransactionRequest;
+use alloy::sol_types::SolCall;
+use alloy::transports::http::{Http, reqwest};
+use alloy_primitives::{Address, B256, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::error::ChainError;
+use super::event::Event;
+
+/// How long one HTTP request to a node may take. Beyond it the answer is lost: a sent transaction is then
+/// ambiguous.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often `transact` looks for a receipt, unless told otherwise.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Where the contracts stand on a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Contracts {
+    /// USDC, six decimals.
+    pub usdc: Address,
+    /// The MarketHub: all markets and positions.
+    pub hub: Address,
+    /// The Gate: delegations and intents.
+    pub gate: Address,
+    /// The factory of smart accounts.
+    pub account_factory: Address,
+}
+
+/// A block, by its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// Its height.
+    pub number: u64,
+    /// Its hash.
+    pub hash: B256,
+    /// Its parent's hash: differs from the block known at `number - 1` after a reorganisation.
+    pub parent_hash: B256,
+    /// Its time, Unix seconds.
+    pub timestamp_s: u64,
+}
+
+/// A provider, the contracts behind it and the chain's id. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    pub(super) provider: DynProvider,
+    pub(super) contracts: Contracts,
+    pub(super) chain_id: u64,
+    pub(super) poll_interval: Duration,
+}
+
+/// A provider over HTTP to a JSON-RPC node, with a timeout of 10 s a request and no fillers: nothing is
+/// filled in or sent again behind the caller's back. Does not connect yet.
+///
+/// # Errors
+/// `Rejected` where `url` is no URL.
+pub fn http_provider(url: &str) -> Result<DynProvider, ChainError> {
+    // The message leaves the URL out, here and everywhere: it may hold the node's access key.
+    let url =
+        reqwest::Url::parse(url).map_err(|error| ChainError::Rejected(format!("the node's URL: {error}")))?;
+    let client = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build();
+    let client = client.map_err(|error| ChainError::Rejected(error.without_url().to_string()))?;
+    let rpc = RpcClient::new(Http::with_client(client, url), false);
+    Ok(ProviderBuilder::default().connect_client(rpc).erased())
+}
+
+impl Chain {
+    /// Reads the chain's id. Whether the contracts are there is for [`super::deploy::verify`].
+    ///
+    /// # Errors
+    /// `Unreachable` and what else a read gives.
+    pub async fn connect(provider: DynProvider, contracts: Contracts) -> Result<Self, ChainError> {
+        let chain_id = provider.get_chain_id().await.map_err(ChainError::of_read)?;
+        Ok(Self::of(provider, contracts, chain_id))
+    }
+
+    pub(super) fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
+        Self { provider, contracts, chain_id, poll_interval: POLL_INTERVAL }
+    }
+
+    /// The same with another interval between looks for a receipt.
+    #[must_use]
+    pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
+        self.poll_interval = poll_interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Where the contracts stand.
+    pub fn contracts(&self) -> &Contracts {
+        &self.contracts
+    }
+
+    /// The chain's id (EIP-155).
+    pub fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// The provider underneath.
+    pub fn provider(&self) -> &DynProvider {
+        &self.provider
+    }
+
+    /// The newest block.
+    ///
+    /// # Errors
+    /// `Unreachable` and what else a read gives.
+    pub async fn head(&self) -> Result<Block, ChainError> {
+        let head = self.block_at(BlockNumberOrTag::Latest).await?;
+        head.ok_or_else(|| ChainError::Decode("the node has no latest block".to_owned()))
+    }
+
+    /// The newest block that the node takes for final: it will not be reorganised away.
+    ///
+    /// # Errors
+    /// `Unreachable` and what else a read gives; `None` where the node knows none yet.
+    pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
+        self.block_at(BlockNumberOrTag::Finalized).await
+    }
+
+    /// The block of that height on the present chain, if there is one.
+    ///
+    /// # Errors
+    /// `Unreachable` and what else a read gives.
+    pub async fn block(&self, number: u64) -> Result<Option<Block>, ChainError> {
+        self.block_at(BlockNumberOrTag::Number(number)).await
+    }
+
+    async fn block_at(&self, tag: BlockNumberOrTag) -> Result<Option<Block>, ChainError> {
+        let block = self.provider.get_block_by_number(tag).await.map_err(ChainError::of_read)?;
+        Ok(block.map(|block| Block {
+            number: block.header.number,
+            hash: block.header.hash,
+            parent_hash: block.header.parent_hash,
+            timestamp_s: block.header.timestamp,
+        }))
+    }
+
+    /// What hub and Gate logged from `from_block` to `to_block`, both included, in chain order. The caller
+    /// bounds the range: nodes refuse wide ones with `Rejected`.
+    ///
+    /// # Errors
+    /// `Decode` where a log of theirs is not as the contracts write it, and what else a read gives.
+    pub async fn events(&self, from_block: u64, to_block: u64) -> Result<Vec<Event>, ChainError> {
+        let filter = self.log_filter().from_block(from_block).to_block(to_block);
+        self.events_of(&filter).await
+    }
+
+    /// Runs a transaction without sending it (`eth_call` on the newest block) and gives what it returns.
+    ///
+    /// # Errors
+    /// `Reverted` where it would revert, and what else a read gives.
+    pub async fn simulate(&self, from: Address, to: Address, data: Bytes) -> Result<Bytes, ChainError> {
+        let request = TransactionRequest::default().from(from).to(to).input(data.into());
+        self.provider.call(request).await.map_err(ChainError::of_read)
+    }
+
+    /// Calls a view of one of the contracts.
+    pub(super) async fn view<C: SolCall>(&self, to: Address, call: C) -> Result<C::Return, ChainError> {
+        let request = TransactionRequest::default().to(to).input(Bytes::from(call.abi_encode()).into());
+        let output = self.provider.call(request).await.map_err(ChainError::of_read)?;
+        if output.is_empty() {
+            return Err(ChainError::Decode(format!("nothing answers {} at {to}", C::SIGNATURE)));
+        }
+        Ok(C::abi_decode_returns(&output)?)
+    }
+}

@@ -1,0 +1,151 @@
+//! One trade of a delegated key, in the three words that the Gate reads.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy::sol_types::SolCall;
+use alloy_primitives::{Address, Bytes, U256};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::bindings::Gate;
+use super::error::ChainError;
+
+/// The five ways to trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[repr(u8)]
+pub enum Side {
+    /// Spend exactly the USDC, fee included; receive at least the tokens.
+    BuyForUsdc = 0,
+    /// Receive exactly the tokens; spend at most the USDC, fee included.
+    BuyTokens = 1,
+    /// Give exactly the tokens; receive at least the USDC, after the fee.
+    SellTokens = 2,
+    /// Receive exactly the USDC, after the fee; give at most the tokens.
+    SellForUsdc = 3,
+    /// Give the whole balance; receive at least the USDC, after the fee.
+    SellAll = 4,
+}
+
+impl Side {
+    /// All five, in the contract's order.
+    pub const ALL: [Self; 5] =
+        [Self::BuyForUsdc, Self::BuyTokens, Self::SellTokens, Self::SellForUsdc, Self::SellAll];
+
+    /// Whether USDC leaves the account.
+    pub const fn is_buy(self) -> bool {
+        matches!(self, Self::BuyForUsdc | Self::BuyTokens)
+    }
+
+    pub(super) fn from_wire(value: u8) -> Result<Self, ChainError> {
+        let side = Self::ALL.get(usize::from(value)).copied();
+        side.ok_or_else(|| ChainError::Decode(format!("there is no side {value}")))
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BuyForUsdc => "buyForUsdc",
+            Self::BuyTokens => "buyTokens",
+            Self::SellTokens => "sellTokens",
+            Self::SellForUsdc => "sellForUsdc",
+            Self::SellAll => "sellAll",
+        })
+    }
+}
+
+impl FromStr for Side {
+    type Err = ChainError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let side = Self::ALL.into_iter().find(|side| side.to_string() == text);
+        side.ok_or_else(|| ChainError::Decode(format!("there is no side {text:?}")))
+    }
+}
+
+/// A trade that a delegated key asks for. Exactly one of the two amounts is exact, as `side` says; the other
+/// one is the bound that the chain enforces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// The smart account that trades.
+    pub account: Address,
+    /// The API key's index in the account's policies.
+    pub key_index: u32,
+    /// Used once per account and key; from 1 and below 2^28, never more than 32 below the highest one used.
+    pub nonce: u32,
+    /// Unix seconds: in a block after it the intent fails with `DeadlinePassed`.
+    pub deadline_s: u32,
+    /// The hub's number of the market.
+    pub market_id: u64,
+    /// The outcome, from 0.
+    pub outcome: u8,
+    /// The way to trade.
+    pub side: Side,
+    /// USDC, exact or bound.
+    pub usdc_atomic: u64,
+    /// Tokens, exact or bound.
+    pub tokens_wad: u128,
+    /// The trade, as its events will name it.
+    pub trade_id: Uuid,
+}
+
+impl Intent {
+    /// The words `who`, `what` and `bound` of `IGate.Intent`.
+    pub fn pack(&self) -> [U256; 3] {
+        let who = (U256::from_be_slice(self.account.as_slice()) << 96)
+            | (U256::from(self.key_index) << 64)
+            | (U256::from(self.nonce) << 32)
+            | U256::from(self.deadline_s);
+        let what = (U256::from(self.market_id) << 80)
+            | (U256::from(self.outcome) << 72)
+            | (U256::from(self.side as u8) << 64)
+            | U256::from(self.usdc_atomic);
+        let bound = (U256::from(self.tokens_wad) << 128) | U256::from(self.trade_id.as_u128());
+        [who, what, bound]
+    }
+}
+
+/// The call of `Gate.execute`: at most 100 intents, sent by an executor.
+pub fn execute_calldata(intents: &[Intent]) -> Bytes {
+    let intents = intents.iter().map(|intent| {
+        let [who, what, bound] = intent.pack();
+        Gate::Intent { who, what, bound }
+    });
+    Gate::executeCall { intents: intents.collect() }.abi_encode().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_intent_is_packed_from_the_high_bits_down() {
+        let intent = Intent {
+            account: Address::repeat_byte(0xaa),
+            key_index: 1,
+            nonce: 2,
+            deadline_s: 3,
+            market_id: 0x0405,
+            outcome: 6,
+            side: Side::SellAll,
+            usdc_atomic: 7,
+            tokens_wad: 8,
+            trade_id: Uuid::from_u128(9),
+        };
+        let [who, what, bound] = intent.pack().map(|word| format!("{word:064x}"));
+        assert_eq!(who, format!("{}000000010000000200000003", "aa".repeat(20)));
+        assert_eq!(what, format!("{}000000000000040506040000000000000007", "0".repeat(28)));
+        assert_eq!(bound, format!("{:032x}{:032x}", 8, 9));
+    }
+
+    #[test]
+    fn a_side_is_read_back_from_its_name() {
+        for side in Side::ALL {
+            assert_eq!(side.to_string().parse(), Ok(side));
+            assert_eq!(Side::from_wire(side as u8), Ok(side));
+        }
+        assert!(Side::from_wire(5).is_err());
+    }
+}

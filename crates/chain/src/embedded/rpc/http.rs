@@ -1,0 +1,138 @@
+//! JSON-RPC 2.0 over bytes: one request or a batch, as a route hands them in.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::super::EmbeddedNode;
+use super::super::error::RpcError;
+use super::Answer;
+
+/// Requests of one batch at most.
+const BATCH: usize = 100;
+
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    jsonrpc: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow)]
+    method: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    /// None where there is no id at all, which makes the request a notification; `null` is an id.
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+/// A body taken apart.
+enum Body<'a> {
+    /// The whole body is refused.
+    Refused(RpcError),
+    Single(&'a RawValue),
+    Batch(Vec<&'a RawValue>),
+}
+
+impl<'a> Body<'a> {
+    fn parse(body: &'a [u8]) -> Self {
+        let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
+            return Self::Refused(RpcError::parse());
+        };
+        if !value.get().starts_with('[') {
+            return Self::Single(value);
+        }
+        match serde_json::from_str::<Vec<&RawValue>>(value.get()) {
+            Ok(requests) if requests.is_empty() => Self::Refused(RpcError::request("empty batch")),
+            Ok(requests) if requests.len() > BATCH => Self::Refused(RpcError::request("batch too large")),
+            Ok(requests) => Self::Batch(requests),
+            Err(_) => Self::Refused(RpcError::parse()),
+        }
+    }
+}
+
+/// A request, or the answer to what is none.
+fn parse(value: &RawValue) -> Result<Request<'_>, Vec<u8>> {
+    let refuse = |why: &'static str| write(None, &Err(RpcError::request(why)));
+    let request: Request<'_> = serde_json::from_str(value.get()).map_err(|_| refuse("invalid request"))?;
+    if request.jsonrpc.as_deref() != Some("2.0") {
+        return Err(refuse("invalid request: jsonrpc must be 2.0"));
+    }
+    match request.id.map(|id| id.get().as_bytes()[0]) {
+        Some(b'{' | b'[' | b't' | b'f') => Err(refuse("invalid request: id must be a string or a number")),
+        _ => Ok(request),
+    }
+}
+
+fn write(id: Option<&RawValue>, answer: &Answer) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    bytes.extend_from_slice(id.map_or("null", RawValue::get).as_bytes());
+    match answer {
+        Ok(result) => {
+            bytes.extend_from_slice(br#","result":"#);
+            bytes.extend_from_slice(result.get().as_bytes());
+        }
+        Err(RpcError { code, message, data }) => {
+            let message = serde_json::Value::from(message.as_ref());
+            bytes.extend_from_slice(format!(r#","error":{{"code":{code},"message":{message}"#).as_bytes());
+            if let Some(data) = data {
+                bytes.extend_from_slice(br#","data":"#);
+                bytes.extend_from_slice(data.get().as_bytes());
+            }
+            bytes.push(b'}');
+        }
+    }
+    bytes.push(b'}');
+    bytes
+}
+
+/// The answers of a batch as one array; nothing where all were notifications.
+fn join(answers: Vec<Vec<u8>>) -> Vec<u8> {
+    match answers.is_empty() {
+        true => Vec::new(),
+        false => [b"[".as_slice(), &answers.join(&b','), b"]"].concat(),
+    }
+}
+
+impl EmbeddedNode {
+    /// Answers the body of one JSON-RPC request or batch (at most 100); a send blocks this thread until it is durable.
+    /// An empty answer means that nothing was asked but notifications.
+    pub fn handle_http(&self, body: &[u8]) -> Vec<u8> {
+        let one = |value| match parse(value) {
+            Ok(request) => {
+                let answer = self.handle(&request.method, request.params);
+                request.id.map(|id| write(Some(id), &answer))
+            }
+            Err(refusal) => Some(refusal),
+        };
+        match Body::parse(body) {
+            Body::Refused(error) => write(None, &Err(error)),
+            Body::Single(value) => one(value).unwrap_or_default(),
+            Body::Batch(values) => join(values.into_iter().filter_map(one).collect()),
+        }
+    }
+
+    /// As [`Self::handle_http`], for asynchronous callers: a send awaits its commit instead of blocking.
+    pub async fn call_http(&self, body: &[u8]) -> Vec<u8> {
+        let one = async |value| match parse(value) {
+            Ok(request) => {
+                let answer = self.call(&request.method, request.params).await;
+                request.id.map(|id| write(Some(id), &answer))
+            }
+            Err(refusal) => Some(refusal),
+        };
+        match Body::parse(body) {
+            Body::Refused(error) => write(None, &Err(error)),
+            Body::Single(value) => one(value).await.unwrap_or_default(),
+            Body::Batch(values) => {
+                let mut answers = Vec::with_capacity(values.len());
+                for value in values {
+                    answers.extend(one(value).await);
+                }
+                join(answers)
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The JSON-RPC methods. `call` and `handle` give the same answers; they differ only in how they wait for a send.
+
+mod blocks;
+mod fees;
+mod http;
+mod logs;
+mod params;
+mod send;
+mod state;
+
+use alloy_primitives::U64;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::EmbeddedNode;
+use super::error::RpcError;
+use super::miner::{Job, Outcome};
+use params::Params;
+
+/// What a method answers: JSON, or why not.
+pub type Answer = Result<Box<RawValue>, RpcError>;
+
+/// A call that mines a block, and so ends only with the block's commit.
+enum Mining {
+    /// Answers the transaction's hash.
+    Send,
+    /// Answers the transaction's receipt.
+    SendSync,
+    /// Answers what hardhat and anvil answer.
+    EvmMine,
+    /// Answers the block's number.
+    Mine,
+}
+
+impl Mining {
+    fn of(method: &str) -> Option<Self> {
+        Some(match method {
+            "eth_sendRawTransaction" => Self::Send,
+            "eth_sendRawTransactionSync" => Self::SendSync,
+            "evm_mine" => Self::EvmMine,
+            "foretell_mine" => Self::Mine,
+            _ => return None,
+        })
+    }
+}
+
+impl EmbeddedNode {
+    /// One JSON-RPC call; a send blocks this thread until its block is durable.
+    ///
+    /// # Errors
+    ///
+    /// The error object of the JSON-RPC answer.
+    pub fn handle(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        let params = Params::parse(params)?;
+        match Mining::of(method) {
+            Some(mining) => match self.job(&mining, &params)? {
+                Some(signed) => answer_mined(&mining, self.wait(|reply| Job::Transaction(signed, reply))),
+                None => answer_mined(&mining, self.wait(Job::Empty)),
+            },
+            None => self.read(method, &params),
+        }
+    }
+
+    /// One JSON-RPC call; a send awaits its block's commit. Dropping the future does not take a send back.
+    ///
+    /// # Errors
+    ///
+    /// The error object of the JSON-RPC answer.
+    pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        let params = Params::parse(params)?;
+        match Mining::of(method) {
+            Some(mining) => match self.job(&mining, &params)? {
+                Some(signed) => {
+                    answer_mined(&mining, self.submit(|reply| Job::Transaction(signed, reply)).await)
+                }
+                None => answer_mined(&mining, self.submit(Job::Empty).await),
+            },
+            None => self.read(method, &params),
+        }
+    }
+
+    /// The methods that change nothing.
+    fn read(&self, method: &str, params: &Params<'_>) -> Answer {
+        match method {
+            "eth_chainId" => json(&U64::from(self.chain_id())),
+            "net_version" => json(&self.chain_id().to_string()),
+            "net_listening" => json(&true),
+            "web3_clientVersion" => json(&concat!("foretell/", env!("CARGO_PKG_VERSION"))),
+            "eth_syncing" => json(&false),
+            "eth_accounts" => json(&[(); 0]),
+            "eth_blockNumber" => json(&U64::from(self.head().0)),
+            "eth_gasPrice" => self.gas_price(),
+            "eth_maxPriorityFeePerGas" => json(&U64::ZERO),
+            "eth_blobBaseFee" => json(&U64::from(1)),
+            "eth_feeHistory" => self.fee_history(params),
+            "eth_getBalance" => self.balance(params),
+            "eth_getCode" => self.code(params),
+            "eth_getTransactionCount" => self.transaction_count(params),
+            "eth_getStorageAt" => self.storage_at(params),
+            "eth_call" => self.message_call(params),
+            "eth_estimateGas" => self.estimate_gas(params),
+            "eth_getTransactionByHash" => self.transaction_by_hash(params),
+            "eth_getRawTransactionByHash" => self.raw_transaction(params),
+            "eth_getTransactionReceipt" => self.transaction_receipt(params),
+            "eth_getTransactionByBlockNumberAndIndex" | "eth_getTransactionByBlockHashAndIndex" => {
+                self.transaction_in_block(params)
+            }
+            "eth_getBlockByNumber" | "eth_getBlockByHash" => self.block(params),
+            "eth_getBlockReceipts" => self.block_receipts(params),
+            "eth_getBlockTransactionCountByNumber" | "eth_getBlockTransactionCountByHash" => {
+                self.block_transaction_count(params)
+            }
+            "eth_getUncleCountByBlockNumber" | "eth_getUncleCountByBlockHash" => json(&U64::ZERO),
+            "eth_getLogs" => self.logs(params),
+            other => Err(RpcError::method(other)),
+        }
+    }
+}
+
+fn answer_mined(mining: &Mining, outcome: Outcome) -> Answer {
+    let block = outcome?;
+    match (mining, &block.mined) {
+        (Mining::Send, Some(mined)) => json(&mined.hash()),
+        (Mining::SendSync, Some(mined)) => json(&blocks::receipt_view(&block, mined)),
+        (Mining::EvmMine, _) => json(&"0x0"),
+        (_, _) => json(&U64::from(block.header.number)),
+    }
+}
+
+fn json<T: Serialize + ?Sized>(value: &T) -> Answer {
+    serde_json::value::to_raw_value(value).map_err(|error| RpcError::internal(error.to_string()))
+}

@@ -1,0 +1,144 @@
+//! The chain in SQLite: one file, write-ahead log, `synchronous=FULL`.
+//!
+//! Who writes: the miner alone, through [`Writer::commit`], one transaction for a group of blocks with all they
+//! changed. Who reads: the start (present state), and [`Archive`] (old blocks, old values). A crash at any instant
+//! leaves a whole number of blocks, since a block's rows are in one transaction; a block whose sender was never
+//! answered may be there.
+//!
+//! Besides the present state (`accounts`, `slots`) every value is kept under the block that wrote it (`*_history`), so
+//! that a call at an old block is a few index look-ups. Logs have no rows of their own: the header's bloom decides
+//! whether a block is decoded, which costs nothing when trades are written and some microseconds a block when old logs
+//! are searched.
+
+mod archive;
+mod load;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
+use parking_lot::Mutex;
+use rusqlite::{Connection, Row};
+
+use super::block::StoredBlock;
+use super::error::EmbeddedError;
+use super::evm::{AccountView, Bytecode};
+use super::genesis::Genesis;
+use super::state::{Chain, StagedBlock};
+
+pub(super) use archive::{Archive, past_account, past_hash, past_slot, scan};
+pub(super) use write::Writer;
+
+/// Raised when the tables change; a file of another layout is refused, never guessed at.
+const LAYOUT: i64 = 1;
+
+/// Integers are numbers, hashes and addresses blobs, 256-bit numbers blobs without leading zeroes.
+const TABLES: &str = "
+    CREATE TABLE chain (chain_id INTEGER NOT NULL);
+    CREATE TABLE accounts (
+        id INTEGER PRIMARY KEY, address BLOB NOT NULL, nonce INTEGER NOT NULL, balance BLOB NOT NULL,
+        code_hash BLOB NOT NULL);
+    CREATE TABLE codes (hash BLOB PRIMARY KEY, code BLOB NOT NULL) WITHOUT ROWID;
+    CREATE TABLE slots (
+        account INTEGER NOT NULL, slot BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (account, slot)) WITHOUT ROWID;
+    CREATE TABLE account_history (
+        account INTEGER NOT NULL, block INTEGER NOT NULL, nonce INTEGER NOT NULL, balance BLOB NOT NULL,
+        code_hash BLOB NOT NULL, PRIMARY KEY (account, block)) WITHOUT ROWID;
+    CREATE TABLE slot_history (
+        account INTEGER NOT NULL, slot BLOB NOT NULL, block INTEGER NOT NULL, value BLOB NOT NULL,
+        PRIMARY KEY (account, slot, block)) WITHOUT ROWID;
+    CREATE TABLE blocks (
+        number INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, header BLOB NOT NULL, sender BLOB,
+        transaction_ BLOB, receipt BLOB);
+    CREATE TABLE transactions (hash BLOB PRIMARY KEY, block INTEGER NOT NULL) WITHOUT ROWID;
+";
+
+/// Statements kept prepared by each connection.
+const STATEMENTS: usize = 32;
+/// Where the database is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place<'a> {
+    File(&'a Path),
+    Memory,
+}
+
+/// Opens the database, writes the genesis block where it is empty, and loads the present state.
+pub(super) fn open(place: Place<'_>, genesis: &Genesis) -> Result<(Writer, Archive, Chain), EmbeddedError> {
+    let mut connection = match place {
+        Place::File(path) => Connection::open(path)?,
+        Place::Memory => Connection::open_in_memory()?,
+    };
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // The checkpoint is rarer than SQLite's own 1,000 pages: the hot pages of the state then reach the file less often.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+         PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;",
+    )?;
+    let layout: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    match layout {
+        0 => create(&mut connection, genesis)?,
+        LAYOUT => {}
+        found => return Err(EmbeddedError::Layout { found, expected: LAYOUT }),
+    }
+    let stored: u64 = connection.query_row("SELECT chain_id FROM chain", [], |row| row.get(0))?;
+    if stored != genesis.chain_id {
+        return Err(EmbeddedError::ChainId { stored, asked: genesis.chain_id });
+    }
+    let chain = load::chain(&connection)?;
+    let connection = Arc::new(Mutex::new(connection));
+    let archive = match place {
+        Place::File(path) => Archive::File { path: path.to_owned(), idle: Mutex::default() },
+        Place::Memory => Archive::Memory(Arc::clone(&connection)),
+    };
+    Ok((Writer::new(connection), archive, chain))
+}
+
+fn create(connection: &mut Connection, genesis: &Genesis) -> Result<(), EmbeddedError> {
+    let changes = genesis.changes();
+    let block = Arc::new(genesis.block(&changes));
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute("INSERT INTO chain (chain_id) VALUES (?1)", [genesis.chain_id])?;
+    write::blocks(&transaction, &[StagedBlock { block, changes }])?;
+    transaction.pragma_update(None, "user_version", LAYOUT)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+fn stored<'a>(row: &'a Row<'_>) -> Result<StoredBlock<'a>, EmbeddedError> {
+    let optional = |column| -> Result<Option<&'a [u8]>, EmbeddedError> {
+        Ok(row.get_ref(column)?.as_blob_or_null().map_err(rusqlite::Error::from)?)
+    };
+    let mined = match (optional(2)?, optional(3)?, optional(4)?) {
+        (Some(sender), Some(transaction), Some(receipt)) => Some((sender, transaction, receipt)),
+        (None, None, None) => None,
+        _ => return Err(EmbeddedError::corrupt("blocks", "a transaction without sender or receipt")),
+    };
+    Ok(StoredBlock { hash: blob(row, 0)?, header: blob(row, 1)?, mined })
+}
+
+/// An account from the columns nonce, balance and code hash.
+fn view(row: &Row<'_>, code: impl Fn(&B256) -> Option<Bytecode>) -> Result<AccountView, EmbeddedError> {
+    let nonce = row.get::<_, i64>(0)? as u64;
+    let balance = number(blob(row, 1)?);
+    let code_hash = hash_at(row, 2, "accounts")?;
+    let code = match code_hash {
+        KECCAK256_EMPTY => Bytecode::default(),
+        hash => code(&hash).ok_or_else(|| EmbeddedError::corrupt("codes", format!("no code {hash}")))?,
+    };
+    Ok(AccountView { nonce, balance, code_hash, code })
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], EmbeddedError> {
+    Ok(row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from)?)
+}
+
+fn hash_at(row: &Row<'_>, column: usize, table: &'static str) -> Result<B256, EmbeddedError> {
+    B256::try_from(blob(row, column)?).map_err(|error| EmbeddedError::corrupt(table, error))
+}
+
+/// A number from its bytes; longer than 32 bytes is never written.
+fn number(bytes: &[u8]) -> U256 {
+    U256::try_from_be_slice(bytes).unwrap_or_default()
+}

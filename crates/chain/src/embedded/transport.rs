@@ -1,0 +1,62 @@
+//! The embedded chain as an alloy transport: the future does the work itself when it is polled, and only a send awaits
+//! anything (its block's commit).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use alloy::rpc::json_rpc::{
+    ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest,
+};
+use alloy::transports::{TransportError, TransportFut};
+use tower::Service;
+
+use super::EmbeddedNode;
+
+/// A transport to an [`EmbeddedNode`] in this process.
+#[derive(Debug, Clone)]
+pub struct InProcess(Arc<EmbeddedNode>);
+
+impl InProcess {
+    /// A transport to `node`, which it keeps open.
+    pub fn new(node: Arc<EmbeddedNode>) -> Self {
+        Self(node)
+    }
+
+    async fn answer(&self, request: &SerializedRequest) -> Response {
+        let answer = self.0.call(request.method(), request.params()).await;
+        let payload = match answer {
+            Ok(result) => ResponsePayload::Success(result),
+            Err(error) => {
+                let super::RpcError { code, message, data } = error;
+                ResponsePayload::Failure(ErrorPayload { code, message, data })
+            }
+        };
+        Response { id: request.id().clone(), payload }
+    }
+}
+
+impl Service<RequestPacket> for InProcess {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> TransportFut<'static> {
+        let this = self.clone();
+        Box::pin(async move {
+            match packet {
+                RequestPacket::Single(request) => Ok(ResponsePacket::Single(this.answer(&request).await)),
+                RequestPacket::Batch(requests) => {
+                    let mut responses = Vec::with_capacity(requests.len());
+                    for request in &requests {
+                        responses.push(this.answer(request).await);
+                    }
+                    Ok(ResponsePacket::Batch(responses))
+                }
+            }
+        })
+    }
+}

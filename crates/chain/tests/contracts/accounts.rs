@@ -1,0 +1,110 @@
+//! Smart accounts: their addresses, their owners' batches, their policies.
+
+use alloy_primitives::{B256, U256};
+use chain::{Call, ChainError, Owner, Policy, Revert, batch_digest, calls, provision};
+
+use crate::world::{CLOSE_S, KEY, Node, START_S, USDC, World, key, policy};
+
+on_both_nodes!(
+    provisioning_makes_an_account_ready_to_trade,
+    provisioning_again_goes_through_the_account,
+    digest_computed_here_is_the_accounts_own,
+    batch_signed_by_a_stranger_is_refused,
+    batch_is_refused_after_its_deadline,
+    batch_is_spent_once_relayed,
+    executor_lowers_and_revokes_a_policy_and_raises_nothing,
+);
+
+async fn provisioning_makes_an_account_ready_to_trade(node: Node) {
+    let world = World::new(node).await;
+    let owner = key(9);
+    let address = world.chain.account_address(&owner.owner(), B256::ZERO).await.unwrap();
+    let before = world.chain.account_state(address, KEY).await.unwrap();
+    assert!(!before.provisioned);
+    assert_eq!((before.gate_allowance_atomic, before.policy), (U256::ZERO, Policy::default()));
+
+    let account = world.account(9, 50 * USDC).await;
+    assert_eq!(account, address);
+    let after = world.chain.account_state(account, KEY).await.unwrap();
+    assert!(after.provisioned);
+    assert_eq!(after.usdc_balance_atomic, U256::from(50 * USDC));
+    assert_eq!(after.gate_allowance_atomic, U256::MAX);
+    assert_eq!(after.policy.per_trade_usdc_atomic, 1_000 * USDC);
+    assert_eq!(after.policy.daily_usdc_atomic, 5_000 * USDC);
+    assert!(after.policy.is_live(START_S) && !after.policy.is_live(u64::from(CLOSE_S) + 86_401));
+    assert_eq!(world.chain.account_nonce(account).await.unwrap(), 1);
+}
+
+async fn provisioning_again_goes_through_the_account(node: Node) {
+    let world = World::new(node).await;
+    let account = world.account(9, 0).await;
+    let policies = [policy(8, 2 * USDC, 3 * USDC)];
+    let again =
+        provision::provision(&world.chain, &world.relayer, &key(9), B256::ZERO, &policies).await.unwrap();
+    assert_eq!(again, account);
+    assert_eq!(world.chain.policy(account, 8).await.unwrap().daily_usdc_atomic, 3 * USDC);
+    assert_eq!(world.chain.account_nonce(account).await.unwrap(), 2);
+}
+
+async fn digest_computed_here_is_the_accounts_own(node: Node) {
+    let world = World::new(node).await;
+    let account = world.account(9, 0).await;
+    let one = Call { target: key(1).address(), value: U256::from(3), data: vec![1, 2, 3].into() };
+    let two = Call::new(key(2).address(), calls::freeze(1));
+    for calls in [vec![], vec![one.clone()], vec![one, two]] {
+        let there = world.chain.digest_of(account, &calls, 5, 1_234).await.unwrap();
+        assert_eq!(batch_digest(world.chain.chain_id(), account, &calls, 5, 1_234), there);
+    }
+}
+
+async fn batch_signed_by_a_stranger_is_refused(node: Node) {
+    let world = World::new(node).await;
+    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let signature = key(8).sign_digest(batch.digest).unwrap();
+    let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
+    assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
+    let nobody = Owner::Eoa(alloy_primitives::Address::ZERO);
+    let batch = provision::prepare(&world.chain, nobody, B256::ZERO, vec![]).await.unwrap();
+    let signature = key(8).sign_digest(batch.digest).unwrap();
+    let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
+    assert_eq!(refused, Err(ChainError::Reverted(Revert::OwnerInvalid)));
+}
+
+async fn batch_is_refused_after_its_deadline(node: Node) {
+    let world = World::new(node).await;
+    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let signature = key(9).sign_digest(batch.digest).unwrap();
+    world.advance(3_700).await;
+    let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
+    assert_eq!(refused, Err(ChainError::Reverted(Revert::DeadlinePassed)));
+}
+
+async fn batch_is_spent_once_relayed(node: Node) {
+    let world = World::new(node).await;
+    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let signature = key(9).sign_digest(batch.digest).unwrap();
+    provision::relay(&world.chain, &world.relayer, &batch, signature.clone()).await.unwrap();
+    let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
+    assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
+}
+
+async fn executor_lowers_and_revokes_a_policy_and_raises_nothing(node: Node) {
+    let world = World::new(node).await;
+    let account = world.account(9, 0).await;
+    let lower = calls::reduce_policy(account, KEY, 10 * USDC, 9_000 * USDC, CLOSE_S);
+    world.gate(&world.executor, lower.clone()).await.unwrap();
+    let policy = world.chain.policy(account, KEY).await.unwrap();
+    assert_eq!(policy.per_trade_usdc_atomic, 10 * USDC);
+    assert_eq!(policy.daily_usdc_atomic, 5_000 * USDC);
+    assert_eq!(policy.expiry_s, u64::from(CLOSE_S));
+
+    let events = world.gate(&world.executor, calls::revoke_policy(account, KEY)).await.unwrap();
+    assert!(
+        matches!(events[..], [chain::EventKind::PolicySet { key_index: KEY, expiry_s: 0, .. }]),
+        "{events:?}"
+    );
+    assert_eq!(world.chain.policy(account, KEY).await.unwrap().expiry_s, 0);
+    for data in [lower, calls::revoke_policy(account, KEY)] {
+        assert_eq!(world.gate(&world.relayer, data).await, Err(Revert::NotAuthorized));
+    }
+}

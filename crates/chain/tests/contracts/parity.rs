@@ -1,0 +1,107 @@
+//! One history on both nodes, told by the same events and ending in the same state.
+
+use alloy_primitives::{Address, B256};
+use chain::{Event, EventKind, Intent, MarketOnChain, Policy, Side, calls};
+
+use crate::world::{KEY, Node, TOKEN, USDC, World, intent};
+
+#[derive(Debug, PartialEq)]
+struct Ending {
+    /// Block and log index of each event, and what it says.
+    events: Vec<(u64, u64, EventKind)>,
+    markets: Vec<MarketOnChain>,
+    balances: Vec<u64>,
+    positions: Vec<(u128, u64)>,
+    policies: Vec<Policy>,
+    nonces: Vec<u64>,
+    gas_used: Vec<u64>,
+}
+
+#[tokio::test]
+async fn same_history_ends_the_same_on_both_nodes() {
+    let Some(anvil) = Node::anvil().await else { return };
+    let (embedded, anvil) = (history(Node::embedded()).await, history(anvil).await);
+    assert!(embedded.events.len() > 25, "{}", embedded.events.len());
+    assert_eq!(embedded.events, anvil.events);
+    assert_eq!(embedded, anvil);
+}
+
+async fn history(node: Node) -> Ending {
+    let world = World::new(node).await;
+    let (one, two) = (world.account(9, 3_000 * USDC).await, world.account(8, 500 * USDC).await);
+    let (first, second) = (world.market(2).await, world.market(5).await);
+    let sell = |account, market, nonce, tokens_wad| Intent {
+        side: Side::SellTokens,
+        usdc_atomic: 0,
+        tokens_wad,
+        ..intent(account, market, nonce)
+    };
+    let mut gas_used = Vec::new();
+    let batches = [
+        vec![intent(one, first, 1), intent(two, first, 1)],
+        vec![Intent { outcome: 1, side: Side::BuyTokens, tokens_wad: 5 * TOKEN, ..intent(one, first, 2) }],
+        vec![intent(one, first, 2), sell(two, first, 2, 3 * TOKEN), intent(two, 77, 3)],
+        (3..20).map(|nonce| Intent { outcome: (nonce % 5) as u8, ..intent(one, second, nonce) }).collect(),
+        vec![Intent { side: Side::SellAll, usdc_atomic: 0, ..intent(two, first, 4) }],
+        vec![Intent { usdc_atomic: 2_000 * USDC, ..intent(one, first, 20) }],
+    ];
+    for batch in batches {
+        let data = chain::execute_calldata(&batch);
+        let receipt = world.send(&world.executor, world.chain.contracts().gate, data).await.unwrap();
+        gas_used.push(receipt.gas_used);
+    }
+    let payouts = vec![alloy_primitives::U256::from(TOKEN), alloy_primitives::U256::ZERO];
+    world.hub(&world.guardian, calls::freeze(first)).await.unwrap();
+    world.hub(&world.resolver, calls::propose(first, payouts)).await.unwrap();
+    world.hub(&world.relayer, calls::redeem(one, first, 0)).await.unwrap();
+    world.hub(&world.resolver, calls::cancel(second)).await.unwrap();
+    let positions: Vec<_> = (0..5).map(|outcome| (one, second, outcome)).collect();
+    world.hub(&world.relayer, calls::redeem_batch(&positions)).await.unwrap();
+    world.hub(&world.relayer, calls::sweep_fees(first)).await.unwrap();
+    ending(&world, [one, two], [first, second], gas_used).await
+}
+
+async fn ending(world: &World, accounts: [Address; 2], markets: [u64; 2], gas_used: Vec<u64>) -> Ending {
+    let chain = &world.chain;
+    let head = chain.head().await.unwrap().number;
+    let events = chain.events(0, head).await.unwrap();
+    let mut ending = Ending {
+        events: events.into_iter().map(told).collect(),
+        markets: Vec::new(),
+        balances: Vec::new(),
+        positions: Vec::new(),
+        policies: Vec::new(),
+        nonces: Vec::new(),
+        gas_used,
+    };
+    for market in markets {
+        ending.markets.push(chain.market(market).await.unwrap());
+    }
+    let contracts = chain.contracts();
+    for holder in [contracts.hub, contracts.gate, world.treasury, accounts[0], accounts[1]] {
+        ending.balances.push(world.usdc_of(holder).await);
+    }
+    for account in accounts {
+        let policy = chain.policy(account, KEY).await.unwrap();
+        // The window begins with the first spend, by each node's own time.
+        ending.policies.push(Policy { window_start_s: 0, ..policy });
+        ending.nonces.push(chain.account_nonce(account).await.unwrap());
+        for (market, outcome) in
+            markets.iter().flat_map(|market| (0..2).map(move |outcome| (*market, outcome)))
+        {
+            let position = chain.position(account, market, outcome).await.unwrap();
+            ending.positions.push((position.tokens_wad.to(), position.basis_usdc_atomic));
+        }
+    }
+    assert_eq!(world.chain.market_of(B256::with_last_byte(5)).await.unwrap(), Some(markets[1]));
+    ending
+}
+
+/// An event without its node's own time: that of anvil goes on by itself.
+fn told(event: Event) -> (u64, u64, EventKind) {
+    let mut kind = event.kind;
+    if let EventKind::ResolutionProposed { finalizable_at_s, .. } = &mut kind {
+        *finalizable_at_s -= event.timestamp_s.unwrap();
+    }
+    (event.block_number, event.log_index, kind)
+}

@@ -1,0 +1,74 @@
+//! An account whose owner is a passkey.
+
+use alloy_primitives::B256;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chain::{Assertion, ChainError, Owner, Revert, provision};
+use p256::ecdsa::signature::hazmat::PrehashSigner;
+use p256::ecdsa::{Signature, SigningKey};
+use sha2::{Digest, Sha256};
+
+use crate::world::{KEY, Node, START_S, USDC, World, policy};
+
+on_both_nodes!(
+    passkey_owner_provisions_an_account_with_either_half_of_s,
+    assertion_over_another_batch_is_refused
+);
+
+/// What a browser and its authenticator give for the challenge: user present and verified, no extensions.
+fn assert_challenge(key: &SigningKey, challenge: B256, high_s: bool) -> Assertion {
+    let client_data_json = format!(
+        r#"{{"type":"webauthn.get","challenge":"{}","origin":"https://foretell.example","crossOrigin":false}}"#,
+        URL_SAFE_NO_PAD.encode(challenge)
+    );
+    let mut authenticator_data = Sha256::digest(b"foretell.example").to_vec();
+    authenticator_data.extend([0x05, 0, 0, 0, 9]);
+    let signed = [authenticator_data.clone(), Sha256::digest(client_data_json.as_bytes()).to_vec()].concat();
+    let signature: Signature = key.sign_prehash(&Sha256::digest(signed)).unwrap();
+    let low = signature.normalize_s().unwrap_or(signature);
+    let s = if high_s { -low.s() } else { low.s() };
+    Assertion {
+        authenticator_data: authenticator_data.into(),
+        client_data_json,
+        r: B256::from_slice(&low.r().to_bytes()),
+        s: B256::from_slice(&s.to_bytes()),
+    }
+}
+
+fn owner(key: &SigningKey) -> Owner {
+    let point = key.verifying_key().to_encoded_point(false);
+    Owner::Passkey { x: B256::from_slice(point.x().unwrap()), y: B256::from_slice(point.y().unwrap()) }
+}
+
+async fn passkey_owner_provisions_an_account_with_either_half_of_s(node: Node) {
+    let world = World::new(node).await;
+    let key = SigningKey::from_slice(&[42; 32]).unwrap();
+    for (key_index, high_s) in [(KEY, true), (KEY + 1, false)] {
+        let policies = [policy(key_index, USDC, 2 * USDC)];
+        let calls = provision::enabling_calls(world.chain.contracts(), &policies);
+        let batch = provision::prepare(&world.chain, owner(&key), B256::ZERO, calls).await.unwrap();
+        let signature = assert_challenge(&key, batch.digest, high_s).to_signature().unwrap();
+        provision::relay(&world.chain, &world.relayer, &batch, signature).await.unwrap();
+        let state = world.chain.account_state(batch.account, key_index).await.unwrap();
+        assert!(state.provisioned && state.policy.is_live(START_S));
+    }
+}
+
+async fn assertion_over_another_batch_is_refused(node: Node) {
+    let world = World::new(node).await;
+    let key = SigningKey::from_slice(&[42; 32]).unwrap();
+    let batch = provision::prepare(&world.chain, owner(&key), B256::ZERO, vec![]).await.unwrap();
+    let signature = assert_challenge(&key, B256::repeat_byte(1), false).to_signature().unwrap();
+    let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
+    assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
+}
+
+#[test]
+fn client_data_without_a_challenge_is_refused() {
+    let key = SigningKey::from_slice(&[42; 32]).unwrap();
+    let whole = assert_challenge(&key, B256::ZERO, false);
+    let without = Assertion { client_data_json: r#"{"type":"webauthn.get"}"#.to_owned(), ..whole.clone() };
+    assert!(matches!(without.to_signature(), Err(ChainError::Rejected(_))));
+    let no_s = Assertion { s: B256::repeat_byte(0xff), ..whole };
+    assert!(matches!(no_s.to_signature(), Err(ChainError::Rejected(_))));
+}

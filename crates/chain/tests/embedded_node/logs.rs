@@ -1,0 +1,70 @@
+use alloy::rpc::types::Log;
+use alloy_primitives::{Address, B256, U256};
+use serde_json::{Value, json};
+
+use crate::support::{COUNTED, Folder, World};
+
+fn logs(world: &World, filter: Value) -> Vec<Log> {
+    world.ask("eth_getLogs", json!([filter])).unwrap()
+}
+
+#[test]
+fn logs_are_found_by_address_topic_and_range() {
+    let world = World::in_memory();
+    let contract = world.deploy();
+    let hashes = world.count_each(1..4, contract);
+    let all =
+        json!({ "fromBlock": "earliest", "toBlock": "latest", "address": contract, "topics": [COUNTED] });
+    let found = logs(&world, all);
+    assert_eq!(found.iter().map(|log| log.transaction_hash.unwrap()).collect::<Vec<_>>(), hashes);
+    assert_eq!(U256::from_be_slice(&found[2].inner.data.data), U256::from(3));
+    assert_eq!((found[0].block_number, found[0].log_index), (Some(2), Some(0)));
+
+    let some = json!({ "fromBlock": "0x3", "toBlock": "0x3" });
+    assert_eq!(logs(&world, some).len(), 1);
+    let either = json!({ "fromBlock": "0x0", "address": [Address::ZERO, contract], "topics": [[B256::ZERO, COUNTED]] });
+    assert_eq!(logs(&world, either).len(), 3);
+    let neither = json!({ "fromBlock": "0x0", "topics": [[B256::ZERO]] });
+    assert!(logs(&world, neither).is_empty());
+    let too_deep = json!({ "fromBlock": "0x0", "topics": [COUNTED, COUNTED] });
+    assert!(logs(&world, too_deep).is_empty());
+    assert_eq!(logs(&world, json!({})).len(), 1, "without a range it is the newest block");
+}
+
+#[test]
+fn logs_of_one_block_are_found_by_its_hash() {
+    let world = World::in_memory();
+    let contract = world.deploy();
+    world.count(1, contract);
+    let (_, hash) = world.node.head();
+    world.count(2, contract);
+    assert_eq!(logs(&world, json!({ "blockHash": hash })).len(), 1);
+    let unknown =
+        world.ask::<Vec<Log>>("eth_getLogs", json!([{ "blockHash": B256::repeat_byte(1) }])).unwrap_err();
+    assert_eq!((unknown.code, unknown.message.as_ref()), (-32000, "unknown block"));
+}
+
+#[test]
+fn a_range_the_wrong_way_round_is_refused() {
+    let world = World::in_memory();
+    let error =
+        world.ask::<Vec<Log>>("eth_getLogs", json!([{ "fromBlock": "0x5", "toBlock": "0x1" }])).unwrap_err();
+    assert_eq!(error.code, -32602);
+}
+
+#[test]
+fn logs_older_than_the_memory_are_read_from_the_database() {
+    let folder = Folder::new();
+    let contract = {
+        let world = World::open(&folder.chain());
+        let contract = world.deploy();
+        world.count_each(1..6, contract);
+        contract
+    };
+    let world = World::open(&folder.chain());
+    world.count(6, contract);
+    let filter = json!({ "fromBlock": "0x0", "address": contract, "topics": [COUNTED] });
+    let counts: Vec<U256> =
+        logs(&world, filter).iter().map(|log| U256::from_be_slice(&log.inner.data.data)).collect();
+    assert_eq!(counts, (1..7).map(U256::from).collect::<Vec<_>>());
+}

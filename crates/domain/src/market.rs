@@ -1,0 +1,125 @@
+//! A market's life and the words that name it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+/// Where a market stands, as both APIs say it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum MarketStatus {
+    /// Tradeable.
+    Open,
+    /// Not tradeable for the moment, or closed and awaiting its result.
+    Frozen,
+    /// The result stands; winners can be paid.
+    Resolved,
+    /// Called off; holders are refunded.
+    Cancelled,
+}
+
+impl MarketStatus {
+    /// Every status.
+    pub const ALL: [Self; 4] = [Self::Open, Self::Frozen, Self::Resolved, Self::Cancelled];
+
+    /// The word of the APIs and of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "OPEN",
+            Self::Frozen => "FROZEN",
+            Self::Resolved => "RESOLVED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
+    /// Whether a market may move from this status to `next`. The last two are terminal.
+    pub const fn may_become(self, next: Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Open, Self::Frozen | Self::Resolved | Self::Cancelled)
+                | (Self::Frozen, Self::Open | Self::Resolved | Self::Cancelled)
+        )
+    }
+
+    /// The statuses that a filter word of either API means; `None` for an unknown word.
+    pub fn from_filter_word(word: &str) -> Option<&'static [Self]> {
+        Some(match word {
+            "OPEN" | "active" => &[Self::Open],
+            "FROZEN" | "paused" => &[Self::Frozen],
+            "RESOLVED" | "resolved" => &[Self::Resolved],
+            "CANCELLED" | "cancelled" | "refunded" => &[Self::Cancelled],
+            "all" => &[Self::Open, Self::Resolved],
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for MarketStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text is no market status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a market status")]
+pub struct ParseMarketStatusError;
+
+impl FromStr for MarketStatus {
+    type Err = ParseMarketStatusError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text).ok_or(ParseMarketStatusError)
+    }
+}
+
+/// The probability of an outcome from the market's state, for display: `exp((q - C) / b)`.
+///
+/// `quantity` and `cost` are WAD as numbers, `liquidity` is `b` in whole USDC. Money never passes through here: prices
+/// that trades are made at come from the contracts.
+#[expect(clippy::float_arithmetic, reason = "a display value")]
+pub fn probability_for_display(quantity: f64, cost: f64, liquidity: f64) -> f64 {
+    if liquidity <= 0.0 {
+        return 0.0;
+    }
+    ((quantity - cost) / liquidity).exp().clamp(0.0, 1.0)
+}
+
+/// A display number cut to `decimals` decimals, so that equal states print equal bytes.
+#[expect(clippy::float_arithmetic, reason = "a display value")]
+pub fn round_for_display(value: f64, decimals: i32) -> f64 {
+    let scale = 10f64.powi(decimals);
+    (value * scale).round() / scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_open_and_frozen_markets_move() {
+        let moves: Vec<_> = MarketStatus::ALL
+            .into_iter()
+            .flat_map(|from| MarketStatus::ALL.map(|to| (from, to)))
+            .filter(|(from, to)| from.may_become(*to))
+            .map(|(from, to)| format!("{from} {to}"))
+            .collect();
+        assert_eq!(
+            moves,
+            ["OPEN FROZEN", "OPEN RESOLVED", "OPEN CANCELLED", "FROZEN OPEN", "FROZEN RESOLVED", "FROZEN CANCELLED"]
+        );
+    }
+
+    #[test]
+    fn both_apis_words_name_the_same_statuses() {
+        assert_eq!(MarketStatus::from_filter_word("paused"), MarketStatus::from_filter_word("FROZEN"));
+        assert_eq!(MarketStatus::from_filter_word("open"), None);
+    }
+
+    #[test]
+    fn two_equal_outcomes_stand_at_a_half() {
+        let cost = 100.0 * std::f64::consts::LN_2;
+        assert_eq!(round_for_display(probability_for_display(0.0, cost, 100.0), 9), 0.5);
+    }
+}

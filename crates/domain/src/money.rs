@@ -1,0 +1,251 @@
+//! Money is integers. Three units that never mix: [`Usdc`] (atomic-6), [`Wad`] (outcome tokens, 18 decimals) and
+//! [`Cents`]. No operators that could round; where a conversion rounds, its name says which way.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_primitives::U256;
+use serde::{Deserialize, Serialize};
+
+/// An amount of USDC in atomic units (6 decimals). At most `i64::MAX`, so that every store holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Usdc(u64);
+
+/// The largest amount of one trade: 10,000,000 USDC.
+pub const MAX_TRADE: Usdc = Usdc(10_000_000_000_000);
+
+const ATOMIC_PER_USDC: u64 = 1_000_000;
+const ATOMIC_PER_CENT: u64 = 10_000;
+
+/// The text is not an amount of at most twelve whole digits and six decimals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a decimal amount with at most 12 whole digits and at most 6 decimals")]
+pub struct ParseAmountError;
+
+impl Usdc {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// `atomic` millionths of a USDC.
+    pub const fn from_atomic(atomic: u64) -> Self {
+        Self(atomic)
+    }
+
+    /// `whole` USDC.
+    pub const fn from_whole(whole: u32) -> Self {
+        Self(whole as u64 * ATOMIC_PER_USDC)
+    }
+
+    /// Millionths of a USDC.
+    pub const fn atomic(self) -> u64 {
+        self.0
+    }
+
+    /// The sum, or `None` past the largest representable amount.
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) if sum <= i64::MAX as u64 => Some(Self(sum)),
+            _ => None,
+        }
+    }
+
+    /// The difference, or zero where `other` is larger.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Whole cents, rounded down.
+    pub const fn to_cents_floor(self) -> Cents {
+        Cents(self.0 / ATOMIC_PER_CENT)
+    }
+
+    /// As a number for display, never for money.
+    #[expect(clippy::cast_precision_loss, clippy::float_arithmetic, reason = "a display value")]
+    pub fn to_f64_for_display(self) -> f64 {
+        self.0 as f64 / ATOMIC_PER_USDC as f64
+    }
+}
+
+/// Reads `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$`. More than six decimals is refused, never rounded.
+impl FromStr for Usdc {
+    type Err = ParseAmountError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (whole, decimals) = match text.split_once('.') {
+            Some((_, "")) => return Err(ParseAmountError),
+            Some((whole, decimals)) => (whole, decimals),
+            None => (text, ""),
+        };
+        let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+        let leading_zero = whole.len() > 1 && whole.starts_with('0');
+        if whole.is_empty() || whole.len() > 12 || decimals.len() > 6 || leading_zero || !digits(whole) || !digits(decimals) {
+            return Err(ParseAmountError);
+        }
+        let number = |part: &str| part.bytes().fold(0u64, |sum, b| sum * 10 + u64::from(b - b'0'));
+        let scale = 10u64.pow(6 - decimals.len() as u32);
+        Ok(Self(number(whole) * ATOMIC_PER_USDC + number(decimals) * scale))
+    }
+}
+
+/// Atomic units as a decimal integer.
+impl fmt::Display for Usdc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A decimal string of atomic units: big integers are never JSON numbers.
+impl Serialize for Usdc {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A signed difference of USDC in atomic units, such as a profit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct UsdcDelta(pub i64);
+
+impl UsdcDelta {
+    /// `gained - given`.
+    pub const fn between(gained: Usdc, given: Usdc) -> Self {
+        Self(gained.0 as i64 - given.0 as i64)
+    }
+}
+
+impl Serialize for UsdcDelta {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+/// An amount of outcome tokens in WAD (18 decimals).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Wad(pub U256);
+
+impl Wad {
+    /// Nothing.
+    pub const ZERO: Self = Self(U256::ZERO);
+    /// One whole token.
+    pub const ONE: Self = Self(U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]));
+
+    /// Whole tokens given with the six decimals of a trade's amount.
+    pub fn from_amount(amount: Usdc) -> Self {
+        Self(U256::from(amount.atomic()) * U256::from(1_000_000_000_000u64))
+    }
+
+    /// The chain's width for token amounts; `None` where it does not fit.
+    pub fn to_u128(self) -> Option<u128> {
+        u128::try_from(self.0).ok()
+    }
+
+    /// The sum; `None` past 2^256.
+    pub fn checked_add(self, other: Self) -> Option<Self> {
+        self.0.checked_add(other.0).map(Self)
+    }
+
+    /// The difference; `None` where `other` is larger.
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        self.0.checked_sub(other.0).map(Self)
+    }
+
+    /// As a number for display, never for money.
+    pub fn to_f64_for_display(self) -> f64 {
+        wad_to_f64_for_display(self.0)
+    }
+}
+
+impl From<u128> for Wad {
+    fn from(wad: u128) -> Self {
+        Self(U256::from(wad))
+    }
+}
+
+impl fmt::Display for Wad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Reads a decimal integer of WAD.
+impl FromStr for Wad {
+    type Err = ParseAmountError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() || text.len() > 78 || !text.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(ParseAmountError);
+        }
+        U256::from_str_radix(text, 10).map(Self).map_err(|_| ParseAmountError)
+    }
+}
+
+/// A decimal string: big integers are never JSON numbers.
+impl Serialize for Wad {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Whole cents, as the public read API gives volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cents(pub u64);
+
+/// A WAD quantity as a number for display, never for money.
+#[expect(clippy::float_arithmetic, reason = "a display value")]
+pub fn wad_to_f64_for_display(wad: U256) -> f64 {
+    wad.to_string().parse::<f64>().unwrap_or(f64::INFINITY) / 1e18
+}
+
+/// The share `part / whole` of `total`, rounded down: what a position's cost is reduced by when part of it leaves.
+pub fn share_floor(total: Usdc, part: Wad, whole: Wad) -> Usdc {
+    if whole.0.is_zero() || part >= whole {
+        return total;
+    }
+    let share = U256::from(total.0).saturating_mul(part.0) / whole.0;
+    Usdc(u64::try_from(share).unwrap_or(total.0).min(total.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn amounts_of_the_documented_form_are_read_exactly() {
+        for (text, atomic) in
+            [("0", 0), ("10", 10_000_000), ("10.0", 10_000_000), ("0.000001", 1), ("999999999999.999999", 999_999_999_999_999_999)]
+        {
+            assert_eq!(text.parse(), Ok(Usdc(atomic)), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_other_form_is_refused() {
+        for text in
+            ["", ".", "1.", ".5", "01", "00", "-1", "+1", "1e3", "1,000", " 1", "1 ", "1.0000000", "1000000000000", "١", "NaN", "0x1", "1.2.3"]
+        {
+            assert_eq!(text.parse::<Usdc>(), Err(ParseAmountError), "{text}");
+        }
+    }
+
+    #[test]
+    fn cents_are_rounded_down() {
+        assert_eq!(Usdc(19_999).to_cents_floor(), Cents(1));
+    }
+
+    proptest! {
+        #[test]
+        fn an_amount_keeps_every_decimal(atomic in 0u64..1_000_000_000_000_000_000) {
+            let text = format!("{}.{:06}", atomic / 1_000_000, atomic % 1_000_000);
+            prop_assert_eq!(text.parse(), Ok(Usdc(atomic)));
+        }
+
+        #[test]
+        fn a_share_is_never_more_than_the_whole(total in 0u64..1 << 60, part in 0u128..1 << 100, rest in 0u128..1 << 100) {
+            let share = share_floor(Usdc(total), Wad::from(part), Wad::from(part + rest));
+            prop_assert!(share <= Usdc(total));
+            let left = share_floor(Usdc(total), Wad::from(rest), Wad::from(part + rest));
+            prop_assert!(rest == 0 || part == 0 || share.0 + left.0 <= total);
+        }
+    }
+}

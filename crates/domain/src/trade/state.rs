@@ -1,0 +1,303 @@
+//! The states of a trade. Variants carry exactly the data that exists there, and a [`Transition`] carries everything
+//! that has to be stored together with a move, so that none of it can be forgotten.
+
+use std::fmt;
+use std::str::FromStr;
+
+use alloy_primitives::B256;
+use serde::Serialize;
+
+use crate::code::ErrorCode;
+use crate::money::{Usdc, Wad};
+use crate::risk::RiskRefusal;
+use crate::Timestamp;
+
+macro_rules! words {
+    ($(#[$doc:meta])* $enum:ident, $error:ident { $($(#[$vdoc:meta])* $name:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $enum { $($(#[$vdoc])* $name,)* }
+
+        impl $enum {
+            /// Every value.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The word of the API and of the store.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)* }
+            }
+        }
+
+        impl fmt::Display for $enum {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl Serialize for $enum {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        /// The text is none of the words.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+        #[error("not one of the known words")]
+        pub struct $error;
+
+        impl FromStr for $enum {
+            type Err = $error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or($error)
+            }
+        }
+    };
+}
+
+words! {
+    /// The name of a trade's state.
+    Status, UnknownStatus {
+        /// Held until the caller confirms it.
+        PendingConfirmation = "pending_confirmation",
+        /// Accepted; nothing done yet.
+        Pending = "pending",
+        /// Being checked against the chain as it is now.
+        Validating = "validating",
+        /// Has its intent; sent or about to be sent. The chain decides from here on.
+        Executing = "executing",
+        /// Mined with success and final.
+        Completed = "completed",
+        /// Did not happen, and will not.
+        Failed = "failed",
+        /// Refused by the risk engine before anything reached the chain.
+        Rejected = "rejected",
+    }
+}
+
+words! {
+    /// The part of the path from request to notification that a trace event belongs to.
+    TraceStage, UnknownStage {
+        /// The request and what was checked of it.
+        Intent = "intent",
+        /// The money set aside and checked.
+        Funding = "funding",
+        /// On the way to and on the chain.
+        Execution = "execution",
+        /// Told to the receiver.
+        Webhook = "webhook",
+    }
+}
+
+impl Status {
+    /// Whether a trade may move from this status to `next`.
+    pub const fn may_become(self, next: Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::PendingConfirmation, Self::Pending | Self::Failed)
+                | (Self::Pending, Self::Validating | Self::Failed | Self::Rejected)
+                | (Self::Validating, Self::Executing | Self::Failed | Self::Rejected)
+                | (Self::Executing, Self::Completed | Self::Failed)
+        )
+    }
+
+    /// Whether nothing follows this status.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Rejected)
+    }
+}
+
+/// What the chain did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settlement {
+    /// The transaction that carried the trade.
+    pub tx_hash: B256,
+    /// The block it was mined in.
+    pub block_number: u64,
+    /// USDC moved, fee included.
+    pub usdc: Usdc,
+    /// Outcome tokens moved.
+    pub tokens: Wad,
+    /// Fee within `usdc` (buys) or beside it (sales).
+    pub fee: Usdc,
+}
+
+/// Why a trade failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A code of the catalogue.
+    pub code: ErrorCode,
+    /// A sanitised reason for people.
+    pub message: String,
+    /// The transaction that refused it, where it reached the chain.
+    pub tx_hash: Option<B256>,
+}
+
+/// Why the risk engine refused a trade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason.
+    pub reason: RiskRefusal,
+}
+
+/// Where a trade stands, with what is known there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Held for confirmation until `expires_at`.
+    PendingConfirmation {
+        /// The end of the confirmation window.
+        expires_at: Timestamp,
+    },
+    /// Accepted.
+    Pending,
+    /// Being checked.
+    Validating,
+    /// With the chain.
+    Executing,
+    /// Done.
+    Completed(Settlement),
+    /// Did not happen.
+    Failed(Failure),
+    /// Refused before the chain.
+    Rejected(Refusal),
+}
+
+impl State {
+    /// The state's name.
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::PendingConfirmation { .. } => Status::PendingConfirmation,
+            Self::Pending => Status::Pending,
+            Self::Validating => Status::Validating,
+            Self::Executing => Status::Executing,
+            Self::Completed(_) => Status::Completed,
+            Self::Failed(_) => Status::Failed,
+            Self::Rejected(_) => Status::Rejected,
+        }
+    }
+}
+
+/// One event of a trade's trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceEvent {
+    /// Where on the path it happened.
+    pub stage: TraceStage,
+    /// What happened, in dotted lower case.
+    pub kind: &'static str,
+    /// The status that the trade has from here on.
+    pub status: Status,
+    /// When.
+    pub at: Timestamp,
+    /// What is worth knowing of it, already public.
+    pub attributes: serde_json::Map<String, serde_json::Value>,
+}
+
+/// The move is not one that a trade makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a trade does not move from {from} to {to}")]
+pub struct IllegalMove {
+    /// Where the trade stands.
+    pub from: Status,
+    /// Where it was to go.
+    pub to: Status,
+}
+
+/// One move of a trade and all that is stored with it. The store makes it a compare-and-set on `from`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// The status that the trade must have.
+    pub from: Status,
+    /// The state that it gets.
+    pub to: State,
+    /// The trace's event.
+    pub trace: TraceEvent,
+}
+
+impl Transition {
+    fn new(from: Status, to: State, stage: TraceStage, kind: &'static str, at: Timestamp) -> Result<Self, IllegalMove> {
+        let status = to.status();
+        if !from.may_become(status) {
+            return Err(IllegalMove { from, to: status });
+        }
+        let trace = TraceEvent { stage, kind, status, at, attributes: serde_json::Map::new() };
+        Ok(Self { from, to, trace })
+    }
+
+    /// The first event of a trade created in `state`.
+    pub fn created(state: &State, at: Timestamp) -> TraceEvent {
+        let kind = if matches!(state, State::Pending) { "trade.accepted" } else { "trade.held" };
+        TraceEvent { stage: TraceStage::Intent, kind, status: state.status(), at, attributes: serde_json::Map::new() }
+    }
+
+    /// The executor has taken the trade up.
+    pub fn validate(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        Self::new(from, State::Validating, TraceStage::Funding, "trade.validating", at)
+    }
+
+    /// The trade has its intent: from here on the chain decides.
+    pub fn execute(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        Self::new(from, State::Executing, TraceStage::Execution, "trade.executing", at)
+    }
+
+    /// The chain has made the trade, for good.
+    pub fn complete(from: Status, settlement: Settlement, at: Timestamp) -> Result<Self, IllegalMove> {
+        let tx_hash = settlement.tx_hash.to_string();
+        let block_number = settlement.block_number;
+        let moved = Self::new(from, State::Completed(settlement), TraceStage::Execution, "trade.completed", at)?;
+        Ok(moved.with("txHash", tx_hash.into()).with("blockNumber", block_number.into()))
+    }
+
+    /// The trade will not happen.
+    pub fn fail(from: Status, failure: Failure, at: Timestamp) -> Result<Self, IllegalMove> {
+        let code = failure.code.as_str();
+        let stage = if from == Status::Executing { TraceStage::Execution } else { TraceStage::Funding };
+        Ok(Self::new(from, State::Failed(failure), stage, "trade.failed", at)?.with("errorCode", code.into()))
+    }
+
+    /// The risk engine refuses the trade.
+    pub fn reject(from: Status, reason: RiskRefusal, at: Timestamp) -> Result<Self, IllegalMove> {
+        let rejected = State::Rejected(Refusal { reason });
+        Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?.with("errorCode", reason.as_str().into()))
+    }
+
+    fn with(mut self, name: &str, value: serde_json::Value) -> Self {
+        self.trace.attributes.insert(name.to_owned(), value);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_all_49_moves_exactly_the_documented_ones_are_allowed() {
+        let moves: Vec<_> = Status::ALL
+            .iter()
+            .flat_map(|from| Status::ALL.iter().map(move |to| (*from, *to)))
+            .filter(|(from, to)| from.may_become(*to))
+            .map(|(from, to)| format!("{from} -> {to}"))
+            .collect();
+        insta::assert_snapshot!(moves.join("\n"));
+    }
+
+    #[test]
+    fn nothing_follows_a_terminal_status() {
+        for from in Status::ALL.iter().filter(|status| status.is_terminal()) {
+            assert!(Status::ALL.iter().all(|to| !from.may_become(*to)), "{from}");
+        }
+    }
+
+    #[test]
+    fn a_move_that_is_not_allowed_is_refused() {
+        let refused = Transition::execute(Status::Pending, Timestamp::from_ms(0));
+        assert_eq!(refused, Err(IllegalMove { from: Status::Pending, to: Status::Executing }));
+    }
+
+    #[test]
+    fn a_rejected_trade_says_why_in_its_trace() {
+        let moved = Transition::reject(Status::Validating, RiskRefusal::PriceMoved, Timestamp::from_ms(5)).unwrap();
+        assert_eq!(moved.trace.attributes["errorCode"], "price_moved");
+        assert_eq!(moved.trace.status, Status::Rejected);
+    }
+}

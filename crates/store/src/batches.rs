@@ -1,0 +1,150 @@
+//! Signed batches of intents: written before they are sent, every signed form kept until the batch has ended.
+
+use domain::Timestamp;
+use domain::ids::BatchId;
+
+use crate::{Row, StoreError, Tx, Value, params};
+
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Mined with success; its intents ended in events.
+    Mined,
+    /// Mined and reverted as a whole; its intents are untouched.
+    Reverted,
+    /// Another transaction took its nonce; it can never be mined.
+    Displaced,
+}
+
+impl Ending {
+    /// The word of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Mined => "mined",
+            Self::Reverted => "reverted",
+            Self::Displaced => "displaced",
+        }
+    }
+}
+
+/// A batch that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its id.
+    pub id: BatchId,
+    /// The lane it belongs to.
+    pub lane: u16,
+    /// The executor's address, lower-case hex.
+    pub executor: String,
+    /// The executor's nonce that it takes.
+    pub chain_nonce: u64,
+    /// What it asks of the Gate.
+    pub calldata: Vec<u8>,
+    /// The gas it may use.
+    pub gas_limit: u64,
+    /// When it was signed first.
+    pub created_at: Timestamp,
+    /// When it was last sent.
+    pub sent_at: Timestamp,
+}
+
+/// One signed form of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedForm {
+    /// The transaction's hash, lower-case hex.
+    pub hash: String,
+    /// The bytes to send.
+    pub raw: Vec<u8>,
+    /// Wei per gas.
+    pub max_fee_per_gas: u128,
+    /// Wei per gas.
+    pub max_priority_fee_per_gas: u128,
+}
+
+const COLUMNS: &str = "id, lane, executor, chain_nonce, calldata, gas_limit, created_at_ms, sent_at_ms";
+
+fn from_row(row: &Row<'_>) -> Result<Batch, StoreError> {
+    Ok(Batch {
+        id: row.parse(0)?,
+        lane: row.number(1)?,
+        executor: row.text(2)?,
+        chain_nonce: row.number(3)?,
+        calldata: row.bytes(4)?,
+        gas_limit: row.number(5)?,
+        created_at: row.timestamp(6)?,
+        sent_at: row.timestamp(7)?,
+    })
+}
+
+/// Adds a batch and its first signed form.
+pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
+        sent_at_ms) VALUES ($1, $2, $3, $4, $5, $6, 'signed', $7, $8)";
+    let bound = params![
+        batch.id,
+        batch.lane,
+        &batch.executor,
+        Value::try_from(batch.chain_nonce)?,
+        batch.calldata.as_slice(),
+        Value::try_from(batch.gas_limit)?,
+        batch.created_at,
+        batch.sent_at
+    ];
+    tx.exec(SQL, &bound).await?;
+    insert_form(tx, batch.id, form, batch.created_at).await
+}
+
+/// Adds another signed form of a batch: the same nonce and calldata at a higher fee.
+pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm, now: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
+        created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)";
+    let bound = params![
+        &form.hash,
+        id,
+        form.raw.as_slice(),
+        form.max_fee_per_gas.to_string(),
+        form.max_priority_fee_per_gas.to_string(),
+        now
+    ];
+    tx.exec(SQL, &bound).await.map(drop)
+}
+
+/// The batches of a lane that have not ended, in the order of their nonces.
+pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", COLUMNS, " FROM batches WHERE lane = $1 AND ended_at_ms IS NULL ORDER BY chain_nonce LIMIT $2");
+    tx.list(SQL, &params![lane, limit], from_row).await
+}
+
+/// Every signed form of a batch, the newest first.
+pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, StoreError> {
+    const SQL: &str = "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas FROM batch_transactions
+        WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100";
+    tx.list(SQL, &params![id], |row| {
+        Ok(SignedForm {
+            hash: row.text(0)?,
+            raw: row.bytes(1)?,
+            max_fee_per_gas: row.parse(2)?,
+            max_priority_fee_per_gas: row.parse(3)?,
+        })
+    })
+    .await
+}
+
+/// The highest nonce that a batch of this executor has taken.
+pub async fn find_last_nonce(tx: &mut Tx, executor: &str) -> Result<Option<u64>, StoreError> {
+    const SQL: &str = "SELECT chain_nonce FROM batches WHERE executor = $1 ORDER BY chain_nonce DESC LIMIT 1";
+    tx.find(SQL, &params![executor], |row| row.number(0)).await
+}
+
+/// Notes that a batch was sent again.
+pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE batches SET sent_at_ms = $1 WHERE id = $2 AND ended_at_ms IS NULL";
+    tx.exec(SQL, &params![now, id]).await.map(drop)
+}
+
+/// Ends a batch; false where it had ended already.
+pub async fn mark_ended(tx: &mut Tx, id: BatchId, ending: Ending, now: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE batches SET status = $1, ended_at_ms = $2 WHERE id = $3 AND ended_at_ms IS NULL";
+    Ok(tx.exec(SQL, &params![ending.as_str(), now, id]).await? == 1)
+}

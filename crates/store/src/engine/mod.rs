@@ -1,0 +1,166 @@
+//! The two database engines behind one [`Store`], and the unit of work.
+//!
+//! A unit of work is a closure over a [`Tx`] and its input. It may run more than once (PostgreSQL asks for a retry
+//! after a deadlock), so it must have no effect but on its `Tx`, and it must await nothing but its `Tx`. A write is
+//! kept whole or not at all and runs to its end even when its caller is dropped.
+//!
+//! Isolation is what both engines give. SQLite runs writes one after the other. PostgreSQL runs them side by side
+//! at READ COMMITTED: a unit that reads and then decides must first take the row with an UPDATE, or decide inside
+//! the UPDATE by its WHERE clause and look at the affected rows.
+
+mod dialect;
+mod fault;
+mod postgres;
+mod row;
+mod sqlite;
+#[cfg(feature = "test-support")]
+pub mod testing;
+mod tx;
+mod value;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+pub(crate) use dialect::for_engine;
+pub use dialect::placeholders_in_order;
+pub use row::Row;
+pub use tx::Tx;
+pub use value::Value;
+
+use crate::StoreError;
+use postgres::Postgres;
+use sqlite::Sqlite;
+
+/// Which database holds the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// One file, one writing process at its best.
+    Sqlite,
+    /// A PostgreSQL server, or a relative that speaks its protocol.
+    Postgres,
+}
+
+/// A handle to the database. Clones share it.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    driver: Driver,
+    /// Dropped after the driver: what a test's database needs to be removed.
+    _guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+enum Driver {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl Store {
+    /// Opens the database named by `url`, `sqlite:/path/to/file.db` (created if missing) or
+    /// `postgres://user:password@host/database?max_connections=16`, where the host may be a socket's directory
+    /// (`%2Fvar%2Frun%2Fpostgresql`). The schema is brought about by [`Store::migrate`].
+    ///
+    /// # Errors
+    /// `Unavailable` when the database cannot be reached or opened, `Driver` when the URL is not understood.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        Self::open_with(url, None).await
+    }
+
+    async fn open_with(url: &str, guard: Option<Box<dyn Any + Send + Sync>>) -> Result<Self, StoreError> {
+        let driver = if let Some(path) = url.strip_prefix("sqlite:") {
+            Driver::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path))?)
+        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            Driver::Postgres(Postgres::open(url).await?)
+        } else {
+            return Err(StoreError::driver("a store's URL starts with sqlite: or postgres://"));
+        };
+        Ok(Self(Arc::new(Inner { driver, _guard: guard })))
+    }
+
+    /// Runs `unit` with `input` as one transaction and answers after it is durable. An `Err` keeps nothing, and so
+    /// does a panic, which is answered as `Driver`. Once this future was polled and the unit is on its way, it runs
+    /// to its end even if the future is dropped.
+    ///
+    /// ```ignore
+    /// store.write(input, |tx, input| Box::pin(async move {
+    ///     tx.exec("UPDATE counters SET value = value + $1", &params![input.step]).await
+    /// })).await?;
+    /// ```
+    ///
+    /// # Errors
+    /// What the unit answers, or a [`StoreError`] as an `E`. After a statement failed the unit cannot be kept on
+    /// either engine: an `Ok` that hides it is answered as `Driver`.
+    pub async fn write<I, T, E>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0.driver {
+            Driver::Sqlite(sqlite) => sqlite.write(input, unit).await,
+            Driver::Postgres(postgres) => postgres.write(input, unit).await,
+        }
+    }
+
+    /// Runs `unit` on a reader. Each statement sees what was committed when it began; there is no transaction
+    /// around them. On SQLite the statements run on the caller's thread, so they must be bounded.
+    ///
+    /// # Errors
+    /// What the unit answers, or a [`StoreError`] as an `E`; `Driver` for a statement that writes.
+    pub async fn read<I, T, E>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0.driver {
+            Driver::Sqlite(sqlite) => sqlite.read(&input, unit),
+            Driver::Postgres(postgres) => postgres.read(&input, unit).await,
+        }
+    }
+
+    /// Which database holds the data.
+    pub fn engine(&self) -> Engine {
+        match self.0.driver {
+            Driver::Sqlite(_) => Engine::Sqlite,
+            Driver::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Whether the database answers and takes work.
+    ///
+    /// # Errors
+    /// `Unavailable` when it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        if let Driver::Sqlite(sqlite) = &self.0.driver {
+            sqlite.check_open()?;
+        }
+        let found = self.read((), |tx, ()| Box::pin(tx.find("SELECT 1", &[], |row| row.int(0)))).await?;
+        found.map(|_| ()).ok_or_else(|| StoreError::unavailable("a ping found no answer"))
+    }
+
+    /// Refuses new work, waits until the work that was taken on is done, and closes the connections.
+    pub async fn close(&self) {
+        match &self.0.driver {
+            Driver::Sqlite(sqlite) => sqlite.close().await,
+            Driver::Postgres(postgres) => postgres.close().await,
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.engine()).finish()
+    }
+}

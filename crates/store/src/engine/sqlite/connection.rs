@@ -1,0 +1,148 @@
+//! One SQLite connection and the statements run on it.
+
+use rusqlite::{CachedStatement, OpenFlags};
+
+use super::super::fault::Fault;
+use super::super::{Row, Value};
+use super::fault::{fault, refused};
+use crate::StoreError;
+
+/// Above the number of statements the service has, so that each is prepared once a connection.
+const STATEMENT_CACHE: usize = 512;
+
+/// How long a connection waits for another process's lock.
+const BUSY_TIMEOUT_MS: i64 = 5_000;
+
+/// A connection of rusqlite.
+pub(crate) struct Connection {
+    sqlite: rusqlite::Connection,
+}
+
+impl Connection {
+    /// The connection that writes; makes the file and its journal mode.
+    pub(super) fn writer(path: &str) -> Result<Self, StoreError> {
+        let conn = Self::open(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        conn.pragmas(&[
+            ("journal_mode", "WAL"),
+            ("synchronous", "FULL"),
+            ("foreign_keys", "ON"),
+            ("temp_store", "MEMORY"),
+            ("cache_size", "-16000"),
+            ("journal_size_limit", "67108864"),
+        ])?;
+        Ok(conn)
+    }
+
+    /// A connection that cannot write.
+    pub(super) fn reader(path: &str) -> Result<Self, StoreError> {
+        let conn = Self::open(path, OpenFlags::empty())?;
+        conn.pragmas(&[("query_only", "ON"), ("temp_store", "MEMORY")])?;
+        Ok(conn)
+    }
+
+    fn open(path: &str, more: OpenFlags) -> Result<Self, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        let sqlite = rusqlite::Connection::open_with_flags(path, flags).map_err(refused)?;
+        sqlite.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        let conn = Self { sqlite };
+        conn.sqlite.pragma_update(None, "busy_timeout", BUSY_TIMEOUT_MS).map_err(refused)?;
+        Ok(conn)
+    }
+
+    fn pragmas(&self, pragmas: &[(&str, &str)]) -> Result<(), StoreError> {
+        pragmas
+            .iter()
+            .try_for_each(|(name, value)| self.sqlite.pragma_update(None, name, value).map_err(refused))
+    }
+
+    /// Whether no transaction is open, which inside a group means that SQLite has rolled it back by itself.
+    pub(super) fn is_autocommit(&self) -> bool {
+        self.sqlite.is_autocommit()
+    }
+
+    /// Runs a statement of transaction control.
+    pub(super) fn control(&self, sql: &'static str) -> Result<(), StoreError> {
+        let run = || self.sqlite.prepare_cached(sql)?.raw_execute();
+        run().map(|_| ()).map_err(|e| fault(&self.sqlite, e).error)
+    }
+
+    pub(crate) fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, Fault> {
+        self.prepare(sql).and_then(|mut statement| self.exec_prepared(&mut statement, params))
+    }
+
+    pub(crate) fn exec_each(
+        &mut self,
+        sql: &'static str,
+        rows: &[Vec<Value<'_>>],
+    ) -> Result<Vec<u64>, Fault> {
+        let mut statement = self.prepare(sql)?;
+        rows.iter().map(|params| self.exec_prepared(&mut statement, params)).collect()
+    }
+
+    pub(crate) fn find<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+        map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, Fault> {
+        let mut statement = self.prepare(sql)?;
+        let writes = !statement.readonly();
+        self.bind(&mut statement, params)?;
+        let mut rows = statement.raw_query();
+        let Some(row) = rows.next().map_err(|e| fault(&self.sqlite, e))? else { return Ok(None) };
+        let found = map(&Row::sqlite(row));
+        // A RETURNING statement is complete only when it is stepped to its end.
+        while writes && rows.next().map_err(|e| fault(&self.sqlite, e))?.is_some() {}
+        Ok(Some(found?))
+    }
+
+    pub(crate) fn list<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+        map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut statement = self.prepare(sql)?;
+        self.bind(&mut statement, params)?;
+        let mut rows = statement.raw_query();
+        let mut listed = Ok(Vec::new());
+        while let Some(row) = rows.next().map_err(|e| fault(&self.sqlite, e))? {
+            // Stepped to its end after a bad row too, for the same reason as above.
+            if let Ok(list) = &mut listed {
+                match map(&Row::sqlite(row)) {
+                    Ok(item) => list.push(item),
+                    Err(error) => listed = Err(error),
+                }
+            }
+        }
+        Ok(listed?)
+    }
+
+    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Fault> {
+        self.sqlite.execute_batch(sql).map_err(|e| fault(&self.sqlite, e))
+    }
+
+    fn prepare(&self, sql: &'static str) -> Result<CachedStatement<'_>, Fault> {
+        self.sqlite.prepare_cached(sql).map_err(|e| fault(&self.sqlite, e))
+    }
+
+    fn exec_prepared(&self, statement: &mut CachedStatement<'_>, params: &[Value<'_>]) -> Result<u64, Fault> {
+        self.bind(statement, params)?;
+        if statement.column_count() > 0 {
+            return Err(Fault::give_up(StoreError::driver("exec ran a statement that gives rows")));
+        }
+        statement.raw_execute().map(|rows| rows as u64).map_err(|e| fault(&self.sqlite, e))
+    }
+
+    fn bind(&self, statement: &mut CachedStatement<'_>, params: &[Value<'_>]) -> Result<(), Fault> {
+        if statement.parameter_count() != params.len() {
+            let (takes, given) = (statement.parameter_count(), params.len());
+            let text = format!("a statement takes {takes} parameters, {given} were given");
+            return Err(Fault::give_up(StoreError::driver(text)));
+        }
+        for (at, value) in params.iter().enumerate() {
+            statement.raw_bind_parameter(at + 1, value).map_err(|e| fault(&self.sqlite, e))?;
+        }
+        Ok(())
+    }
+}

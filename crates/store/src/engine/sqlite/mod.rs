@@ -1,0 +1,102 @@
+//! SQLite: one writer thread with group commit, and readers that run on the caller's thread.
+
+mod connection;
+mod fault;
+mod writer;
+
+use std::path::Path;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+
+pub(super) use connection::Connection;
+use writer::Writer;
+
+use super::Tx;
+use super::tx::Conn;
+use crate::StoreError;
+
+/// Readers kept open. More than this run at once only where the runtime has more threads, and are closed after use.
+const IDLE_READERS: usize = 8;
+
+/// A database file.
+pub(super) struct Sqlite {
+    path: String,
+    writer: Writer,
+    /// `None` once the store is closed.
+    readers: Mutex<Option<Vec<Tx>>>,
+}
+
+impl Sqlite {
+    pub(super) fn open(path: &str) -> Result<Self, StoreError> {
+        if path.is_empty() || path.contains(['?', '\0']) || path == ":memory:" {
+            return Err(StoreError::driver(
+                "a SQLite URL names a file, sqlite:/path/to/file.db, and has no options",
+            ));
+        }
+        if Path::new(path).is_dir() {
+            return Err(StoreError::unavailable("the database's path is a directory"));
+        }
+        let writer = Writer::start(Connection::writer(path)?)?;
+        Ok(Self { path: path.to_owned(), writer, readers: Mutex::new(Some(Vec::new())) })
+    }
+
+    pub(super) async fn write<I, T, E, F>(&self, input: I, unit: F) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    {
+        self.writer.run(input, unit).await
+    }
+
+    /// A panic of the unit goes on to the caller; its reader is closed by the unwinding.
+    pub(super) fn read<I, T, E, F>(&self, input: &I, unit: F) -> Result<T, E>
+    where
+        E: From<StoreError>,
+        F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
+    {
+        let mut tx = self.reader()?;
+        let outcome = unit(&mut tx, input).now_or_never().unwrap_or_else(|| Err(E::from(pended())));
+        let outcome = tx.settle(outcome);
+        tx.reset();
+        if let Some(idle) = self.readers.lock().as_mut()
+            && idle.len() < IDLE_READERS
+        {
+            idle.push(tx);
+        }
+        outcome
+    }
+
+    fn reader(&self) -> Result<Tx, StoreError> {
+        match self.readers.lock().as_mut() {
+            None => return Err(closed()),
+            Some(idle) => {
+                if let Some(tx) = idle.pop() {
+                    return Ok(tx);
+                }
+            }
+        }
+        Ok(Tx::reader(Conn::Sqlite(Connection::reader(&self.path)?)))
+    }
+
+    pub(super) fn check_open(&self) -> Result<(), StoreError> {
+        self.writer.check_open()
+    }
+
+    pub(super) async fn close(&self) {
+        self.writer.close().await;
+        *self.readers.lock() = None;
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::unavailable("the store is closed")
+}
+
+/// SQLite's operations never pend, so a unit that does awaits something that is not its `Tx`.
+fn pended() -> StoreError {
+    StoreError::driver("a unit of work awaited something other than its Tx")
+}

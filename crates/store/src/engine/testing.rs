@@ -1,0 +1,200 @@
+//! Fresh databases for tests, and a way to write a test once for both engines.
+//!
+//! PostgreSQL tests run where `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases, such as
+//! `postgres://postgres@127.0.0.1:5432/postgres`; elsewhere they pass without having run.
+
+#![expect(clippy::expect_used, reason = "a test that gets no database fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process, thread};
+
+use domain::Timestamp;
+use tokio::runtime;
+use tokio_postgres::{Config, NoTls};
+
+use super::{Store, postgres};
+use crate::{StoreError, migrate};
+
+/// The variable that names the test cluster.
+pub const POSTGRES_URL: &str = "FORETELL_TEST_POSTGRES_URL";
+
+/// When the migrations of test databases were applied.
+const MIGRATED_AT: Timestamp = Timestamp::from_s(1_700_000_000);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A SQLite database with all migrations, removed when the last handle to it is dropped.
+pub async fn sqlite() -> Store {
+    let store = empty_sqlite().await;
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    store
+}
+
+/// A PostgreSQL database with all migrations, removed when the last handle to it is dropped. `None` where no test
+/// cluster is named.
+pub async fn postgres() -> Option<Store> {
+    let store = empty_postgres().await?;
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    Some(store)
+}
+
+/// A SQLite database without a schema.
+pub async fn empty_sqlite() -> Store {
+    let folder = TestFolder::create();
+    let url = folder.url();
+    Store::open_with(&url, Some(Box::new(folder))).await.expect("a new file opens")
+}
+
+/// A PostgreSQL database without a schema.
+pub async fn empty_postgres() -> Option<Store> {
+    let database = TestDatabase::create().await?;
+    let url = database.url.clone();
+    Some(Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens"))
+}
+
+/// Applies `migrations` instead of the crate's own.
+///
+/// # Errors
+/// As [`Store::migrate`].
+pub async fn migrate_with(
+    store: &Store,
+    migrations: &[(&'static str, &'static str)],
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    migrate::apply(store, migrations, now).await
+}
+
+/// Runs a test in a runtime with two threads.
+pub fn block_on<T>(test: impl Future<Output = T>) -> T {
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime starts").block_on(test)
+}
+
+/// A folder for a SQLite file and its journals.
+#[derive(Debug)]
+pub struct TestFolder(PathBuf);
+
+impl TestFolder {
+    /// A new, empty folder.
+    pub fn create() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("foretell-test-{}-{number}", process::id()));
+        // Left over from a killed test whose process id came around again.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a temporary folder can be made");
+        Self(folder)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The URL of a database in it.
+    pub fn url(&self) -> String {
+        format!("sqlite:{}", self.0.join("test.db").display())
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A PostgreSQL database of its own in the test cluster.
+#[derive(Debug)]
+pub struct TestDatabase {
+    cluster: String,
+    name: String,
+    /// Its URL, as [`Store::open`] takes it.
+    pub url: String,
+}
+
+impl TestDatabase {
+    /// A new, empty database; `None` where no test cluster is named.
+    pub async fn create() -> Option<Self> {
+        let cluster = env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())?;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("foretell_test_{}_{number}", process::id());
+            match command(&cluster, &format!("CREATE DATABASE {name}")).await {
+                Ok(()) => {
+                    let url = with_database(&cluster, &name);
+                    return Some(Self { cluster, name, url });
+                }
+                // Left over from a killed test.
+                Err(error) if error.code().is_some_and(|code| code.code() == "42P04") => {}
+                Err(error) => panic!("the test cluster makes no database: {error:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        // A test's runtime may be ending, so the removal has one of its own.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let runtime = runtime::Builder::new_current_thread().enable_all().build();
+                let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+                if let Ok(runtime) = runtime {
+                    let _ = runtime.block_on(command(&self.cluster, &drop));
+                }
+            });
+        });
+    }
+}
+
+async fn command(cluster: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
+    let url = postgres::split_max_connections(cluster).map_or(cluster.to_owned(), |(url, _)| url);
+    let config: Config = url.parse()?;
+    let (client, connection) = config.connect(NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let done = client.batch_execute(sql).await;
+    drop(client);
+    let _ = connection.await;
+    done
+}
+
+/// `url` with another database's name.
+fn with_database(url: &str, name: &str) -> String {
+    let (base, options) = url.split_once('?').map_or((url, ""), |(base, options)| (base, options));
+    let host = base.find("://").map_or(0, |at| at + 3);
+    let base = base[host..].find('/').map_or(base, |at| &base[..host + at]);
+    let mark = if options.is_empty() { "" } else { "?" };
+    format!("{base}/{name}{mark}{options}")
+}
+
+/// Writes each test once and runs it on SQLite and, where a test cluster is named, on PostgreSQL, each time on a
+/// fresh database with all migrations: `rule::sqlite` and `rule::postgres`.
+///
+/// ```ignore
+/// store::on_each_engine! {
+///     async fn a_rule_as_a_sentence(store: Store) { .. }
+/// }
+/// ```
+#[macro_export]
+macro_rules! on_each_engine {
+    ($($(#[$meta:meta])* async fn $name:ident($store:ident: $type:ty) $body:block)*) => {$(
+        $(#[$meta])*
+        async fn $name($store: $type) $body
+
+        mod $name {
+            #[test]
+            fn sqlite() {
+                $crate::testing::block_on(async { super::$name($crate::testing::sqlite().await).await });
+            }
+
+            #[test]
+            fn postgres() {
+                $crate::testing::block_on(async {
+                    if let Some(store) = $crate::testing::postgres().await {
+                        super::$name(store).await;
+                    }
+                });
+            }
+        }
+    )*};
+}

@@ -1,0 +1,175 @@
+//! The connection as a unit of work sees it.
+
+use super::dialect::parameters_in_order;
+use super::fault::{After, Fault};
+use super::{Engine, Row, Value, postgres, sqlite};
+use crate::StoreError;
+
+/// A connection for the length of one unit of work: inside a transaction for a write, on its own for a read.
+pub struct Tx {
+    pub(super) conn: Conn,
+    /// A reader's statements may not write.
+    writes: bool,
+    /// Set by the first failed statement. PostgreSQL takes no statement after it and SQLite would; the common rule
+    /// is PostgreSQL's, so that no unit is kept on one engine and lost on the other.
+    failed: Option<After>,
+}
+
+pub(super) enum Conn {
+    Sqlite(sqlite::Connection),
+    Postgres(postgres::Connection),
+}
+
+impl Tx {
+    pub(super) const fn writer(conn: Conn) -> Self {
+        Self { conn, writes: true, failed: None }
+    }
+
+    pub(super) const fn reader(conn: Conn) -> Self {
+        Self { conn, writes: false, failed: None }
+    }
+
+    /// Which database the statements run on, for the few that cannot be common.
+    pub const fn engine(&self) -> Engine {
+        match self.conn {
+            Conn::Sqlite(_) => Engine::Sqlite,
+            Conn::Postgres(_) => Engine::Postgres,
+        }
+    }
+
+    /// Runs a statement that changes rows and gives no result. Answers how many rows it inserted, updated or
+    /// deleted.
+    ///
+    /// # Errors
+    /// `Conflict` when a unique rule refuses a row, otherwise as [`StoreError`] describes.
+    pub async fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        self.check_write()?;
+        self.check(sql, params)?;
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.exec(sql, params),
+            Conn::Postgres(conn) => conn.exec(sql, params).await,
+        };
+        self.note(done)
+    }
+
+    /// Runs a statement, a query or one with `RETURNING`, and maps its first row, if there is one.
+    ///
+    /// # Errors
+    /// As [`Tx::exec`], and what `map` answers; after an error of `map` the unit may go on.
+    pub async fn find<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+        map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        self.check(sql, params)?;
+        let found = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.find(sql, params, &map),
+            Conn::Postgres(conn) => match conn.rows(sql, params).await {
+                Ok(rows) => rows.first().map(|row| map(&Row::postgres(row))).transpose().map_err(Fault::from),
+                Err(fault) => Err(fault),
+            },
+        };
+        self.note(found)
+    }
+
+    /// Runs a statement, a query or one with `RETURNING`, and maps all its rows.
+    ///
+    /// # Errors
+    /// As [`Tx::find`]; the first row that cannot be mapped ends the list. To pass over bad rows, map to a
+    /// `Result`.
+    pub async fn list<T>(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+        map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.check(sql, params)?;
+        let listed = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.list(sql, params, &map),
+            Conn::Postgres(conn) => match conn.rows(sql, params).await {
+                Ok(rows) => rows.iter().map(|row| map(&Row::postgres(row)).map_err(Fault::from)).collect(),
+                Err(fault) => Err(fault),
+            },
+        };
+        self.note(listed)
+    }
+
+    /// Runs one statement for each of `rows` in their order, as [`Tx::exec`] would, and answers the affected rows
+    /// of each. Prepared once; on PostgreSQL the rows are sent without waiting for one another.
+    ///
+    /// # Errors
+    /// That of the first row that fails.
+    pub async fn exec_each(
+        &mut self,
+        sql: &'static str,
+        rows: &[Vec<Value<'_>>],
+    ) -> Result<Vec<u64>, StoreError> {
+        self.check_write()?;
+        for params in rows {
+            self.check(sql, params)?;
+        }
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.exec_each(sql, rows),
+            Conn::Postgres(conn) => conn.exec_each(sql, rows).await,
+        };
+        self.note(done)
+    }
+
+    /// Runs several statements without parameters, such as a migration.
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), StoreError> {
+        self.check_write()?;
+        self.check_usable()?;
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.batch(sql),
+            Conn::Postgres(conn) => conn.batch(sql).await,
+        };
+        self.note(done)
+    }
+
+    /// Makes a writer ready for its next unit.
+    pub(super) const fn reset(&mut self) {
+        self.failed = None;
+    }
+
+    /// What the first failed statement left possible, if one failed.
+    pub(super) const fn failed(&self) -> Option<After> {
+        self.failed
+    }
+
+    /// A unit's own answer, unless it hides a statement that failed.
+    pub(super) fn settle<T, E: From<StoreError>>(&self, outcome: Result<T, E>) -> Result<T, E> {
+        match outcome {
+            Ok(_) if self.failed.is_some() => {
+                Err(E::from(StoreError::driver("the unit answered Ok although a statement of it failed")))
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn check_usable(&self) -> Result<(), StoreError> {
+        match self.failed {
+            Some(_) => Err(StoreError::driver("an earlier statement of this unit failed")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_write(&self) -> Result<(), StoreError> {
+        if self.writes { Ok(()) } else { Err(StoreError::driver("a reader cannot write")) }
+    }
+
+    fn check(&self, sql: &'static str, params: &[Value<'_>]) -> Result<(), StoreError> {
+        debug_assert_eq!(parameters_in_order(sql), Some(params.len()), "placeholders of {sql}");
+        self.check_usable()?;
+        params.iter().try_for_each(Value::check)
+    }
+
+    fn note<T>(&mut self, done: Result<T, Fault>) -> Result<T, StoreError> {
+        done.map_err(|fault| {
+            if fault.after != After::GoOn {
+                self.failed = Some(fault.after);
+            }
+            fault.error
+        })
+    }
+}

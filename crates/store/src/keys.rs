@@ -1,0 +1,186 @@
+//! API keys and what they have spent.
+
+use domain::ids::{KeyId, UserId};
+use domain::key::{IpAllowlist, KeyLimits, LimitOverrides, Scopes, Tier};
+use domain::{Timestamp, Usdc, limits};
+
+use crate::{Row, StoreError, Tx, Value, params};
+
+/// The most active keys of one user.
+pub const MAX_ACTIVE: i64 = 5;
+
+/// An API key's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The key's id.
+    pub id: KeyId,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// The label chosen at issue.
+    pub name: String,
+    /// What it was issued as.
+    pub tier: Tier,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Which policy of the account it spends on chain.
+    pub key_index: u32,
+    /// Where it may be used from.
+    pub ip_allowlist: IpAllowlist,
+    /// Where its events go.
+    pub webhook_url: Option<String>,
+    /// Limits set on this key.
+    pub overrides: LimitOverrides,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+    /// When it was issued.
+    pub created_at: Timestamp,
+}
+
+impl Key {
+    /// The limits that apply to this key.
+    pub fn limits(&self) -> KeyLimits {
+        self.tier.limits(&self.overrides)
+    }
+}
+
+const COLUMNS: &str = "id, user_id, name, tier, scopes, key_index, ip_allowlist, webhook_url, requests_per_minute,
+    daily_limit_usdc_atomic, per_trade_limit_usdc_atomic, high_value_usdc_atomic, expires_at_ms, revoked_at_ms,
+    created_at_ms";
+
+fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
+    Ok(Key {
+        id: row.parse(0)?,
+        user_id: row.parse(1)?,
+        name: row.text(2)?,
+        tier: row.parse(3)?,
+        scopes: row.parse(4)?,
+        key_index: row.number(5)?,
+        ip_allowlist: row.parse(6)?,
+        webhook_url: row.opt_text(7)?,
+        overrides: LimitOverrides {
+            requests_per_minute: row.opt_number(8)?,
+            daily: row.opt_usdc(9)?,
+            per_trade: row.opt_usdc(10)?,
+            high_value: row.opt_usdc(11)?,
+        },
+        expires_at: row.opt_timestamp(12)?,
+        revoked_at: row.opt_timestamp(13)?,
+        created_at: row.timestamp(14)?,
+    })
+}
+
+/// Adds a key and its spend row. `digest` is hex; `webhook_secret_sealed` is already encrypted.
+pub async fn insert(tx: &mut Tx, key: &Key, digest: &str, webhook_secret_sealed: &str) -> Result<(), StoreError> {
+    const KEY: &str = "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
+        webhook_secret_sealed, requests_per_minute, daily_limit_usdc_atomic, per_trade_limit_usdc_atomic,
+        high_value_usdc_atomic, expires_at_ms, created_at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+    const SPEND: &str = "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
+    tx.exec(
+        KEY,
+        &params![
+            key.id,
+            key.user_id,
+            &key.name,
+            key.tier.as_str(),
+            key.scopes.to_string(),
+            digest,
+            key.key_index,
+            key.ip_allowlist.to_string(),
+            key.webhook_url.as_deref(),
+            webhook_secret_sealed,
+            key.overrides.requests_per_minute,
+            key.overrides.daily,
+            key.overrides.per_trade,
+            key.overrides.high_value,
+            key.expires_at,
+            key.created_at
+        ],
+    )
+    .await?;
+    tx.exec(SPEND, &params![key.id, limits::window_start(key.created_at)]).await.map(drop)
+}
+
+/// The key with this digest (hex), whatever its state.
+pub async fn find_by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Key>, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE digest = $1");
+    tx.find(SQL, &params![digest], from_row).await
+}
+
+/// The key with this id.
+pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE id = $1");
+    tx.find(SQL, &params![id], from_row).await
+}
+
+/// All keys of a user, oldest first, revoked ones too.
+pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000");
+    tx.list(SQL, &params![user_id], from_row).await
+}
+
+/// How many of a user's keys are active at `now`, and the next free key index.
+pub async fn count_active(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<(i64, u32), StoreError> {
+    const SQL: &str = "SELECT COUNT(CASE WHEN revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
+        THEN 1 END), COALESCE(MAX(key_index) + 1, 0) FROM keys WHERE user_id = $2";
+    let counted = tx.find(SQL, &params![now, user_id], |row| Ok((row.int(0)?, row.number(1)?))).await?;
+    Ok(counted.unwrap_or((0, 0)))
+}
+
+/// Revokes a key; whether it was active.
+pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL";
+    Ok(tx.exec(SQL, &params![now, id]).await? == 1)
+}
+
+/// What the key has spent in the 24 hours that end at `now`, once trades that have left the window are taken off. The
+/// row stays locked until the transaction ends.
+///
+/// The sum is kept, not computed: a check reads only the trades that left the window since the last one.
+pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
+    const LOCK: &str = "UPDATE key_spend SET since_ms = since_ms WHERE key_id = $1 RETURNING spent_usdc_atomic, since_ms";
+    const EXPIRED: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
+        WHERE key_id = $1 AND created_at_ms > $2 AND created_at_ms <= $3 AND reserved_usdc_atomic > 0";
+    const MOVE: &str = "UPDATE key_spend SET spent_usdc_atomic = $1, since_ms = $2 WHERE key_id = $3";
+    let start = limits::window_start(now);
+    let (spent, since): (Usdc, Timestamp) = tx
+        .find(LOCK, &params![key_id], |row| Ok((row.usdc(0)?, row.timestamp(1)?)))
+        .await?
+        .ok_or_else(|| StoreError::missing("key_spend"))?;
+    if start <= since {
+        return Ok(spent);
+    }
+    let expired = tx.find(EXPIRED, &params![key_id, since, start], |row| row.usdc(0)).await?.unwrap_or_default();
+    let left = spent.saturating_sub(expired);
+    tx.exec(MOVE, &params![left, start, key_id]).await?;
+    Ok(left)
+}
+
+/// Adds a buy to what the key has spent.
+pub async fn add_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic + $1 WHERE key_id = $2";
+    tx.exec(SQL, &params![amount, key_id]).await.map(drop)
+}
+
+/// Takes `amount` off again for a buy made at `created_at`, unless it has left the window already.
+pub async fn give_back_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc, created_at: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic - $1 WHERE key_id = $2 AND since_ms < $3";
+    tx.exec(SQL, &params![amount, key_id, created_at]).await.map(drop)
+}
+
+/// Takes `count` nonces of the key's delegation and gives the first.
+pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, StoreError> {
+    const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + $1 WHERE key_id = $2 RETURNING next_nonce";
+    let next: Option<u32> = tx.find(SQL, &[Value::from(count), Value::from(key_id)], |row| row.number(0)).await?;
+    Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - count)
+}
+
+/// What a key has spent in the 24 hours that end at `now`, for telling its owner; locks nothing.
+pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
+        WHERE key_id = $1 AND created_at_ms > $2 AND reserved_usdc_atomic > 0";
+    Ok(tx.find(SQL, &params![key_id, limits::window_start(now)], |row| row.usdc(0)).await?.unwrap_or_default())
+}

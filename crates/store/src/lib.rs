@@ -1,0 +1,31 @@
+//! Foretell's storage: all SQL, the migrations, and the only knowledge of the two database engines.
+//!
+//! One SQL text runs on SQLite and on PostgreSQL. [`Store`] is the seam: [`Store::write`] runs a unit of work, a
+//! closure over a [`Tx`], whole or not at all; [`Store::read`] runs single statements on a reader. The rules that
+//! keep the text common are few:
+//!
+//! - placeholders are `$1..$n`, numbered in order of first appearance, because SQLite numbers them so;
+//! - columns are `BIGINT`, `TEXT` and, written `BYTES` in migrations, bytes; a `SUM` is `CAST(SUM(..) AS BIGINT)`;
+//! - a parameter that is itself asked for NULL names its type: `CAST($1 AS TEXT) IS NULL OR status = $1`;
+//! - unique rules are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has one name on both engines.
+
+pub mod batches;
+mod bind;
+pub mod catalog;
+mod engine;
+mod error;
+pub mod keys;
+pub mod leases;
+pub mod markets;
+mod migrate;
+mod migrations;
+pub mod movements;
+pub mod sync;
+pub mod trades;
+pub mod users;
+
+#[cfg(feature = "test-support")]
+pub use engine::testing;
+pub use engine::{Engine, Row, Store, Tx, Value, placeholders_in_order};
+pub use error::StoreError;
+pub use futures::future::BoxFuture;

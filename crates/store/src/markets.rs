@@ -1,0 +1,381 @@
+//! Markets, their outcomes and what the chain last said of them.
+
+use alloy_primitives::U256;
+use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
+use domain::market::MarketStatus;
+use domain::page::Page;
+use domain::{Timestamp, Usdc, Wad};
+
+use crate::bind::position_or_end;
+use crate::{Row, StoreError, Tx, Value, params};
+
+/// A market as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Market {
+    /// The market's id.
+    pub id: MarketId,
+    /// The chain it lives on.
+    pub chain_id: u64,
+    /// The hub's address, lower-case hex.
+    pub contract_address: String,
+    /// The hub's number for it; absent until it is on chain.
+    pub chain_market_id: Option<u64>,
+    /// What is asked.
+    pub question: String,
+    /// Markdown.
+    pub description: Option<String>,
+    /// Such as `sports`.
+    pub category: Option<String>,
+    /// Free words.
+    pub tags: Vec<String>,
+    /// The thread it belongs to.
+    pub thread_id: Option<ThreadId>,
+    /// The organization it belongs to.
+    pub organization_id: Option<OrganizationId>,
+    /// The partner it belongs to.
+    pub partner_id: Option<PartnerId>,
+    /// The chapter of its thread.
+    pub chapter_id: Option<String>,
+    /// The post it came from.
+    pub source_url: Option<String>,
+    /// Where it stands.
+    pub status: MarketStatus,
+    /// The fee, hundredths of a percent.
+    pub fee_bps: u16,
+    /// The market maker's `b`.
+    pub liquidity: Usdc,
+    /// The market maker's cost at the opening, WAD.
+    pub opening_cost: Wad,
+    /// The market maker's cost, WAD.
+    pub cost: Wad,
+    /// USDC traded.
+    pub volume: Usdc,
+    /// Trades made.
+    pub trade_count: u64,
+    /// Payout of each outcome, WAD a token, once settled.
+    pub payouts: Option<Vec<Wad>>,
+    /// The transaction that settled it.
+    pub resolution_tx_hash: Option<String>,
+    /// Where the result was taken from.
+    pub resolution_source: Option<String>,
+    /// The part of the cost basis that a cancelled market refunds, WAD.
+    pub refund_scale: Option<Wad>,
+    /// When trading ends by itself.
+    pub end_time: Timestamp,
+    /// Since when it is frozen.
+    pub frozen_at: Option<Timestamp>,
+    /// When it was settled.
+    pub resolved_at: Option<Timestamp>,
+    /// The block up to which this row speaks.
+    pub as_of_block: u64,
+    /// That block's time.
+    pub as_of: Timestamp,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// One outcome of a market.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its market.
+    pub market_id: MarketId,
+    /// Its position, from zero.
+    pub index: u8,
+    /// Its name.
+    pub label: String,
+    /// The market maker's quantity at the opening, WAD.
+    pub opening: Wad,
+    /// The market maker's quantity now, WAD.
+    pub quantity: Wad,
+    /// USDC traded on it.
+    pub volume: Usdc,
+    /// Trades made on it.
+    pub trade_count: u64,
+}
+
+impl Outcome {
+    /// Tokens that holders have, WAD.
+    pub fn supply(&self) -> Wad {
+        self.quantity.checked_sub(self.opening).unwrap_or_default()
+    }
+}
+
+impl Market {
+    /// The token's number on chain: the market's, shifted by eight bits, and the outcome's.
+    pub fn token_id(&self, outcome_index: u8) -> Option<U256> {
+        self.chain_market_id.map(|id| (U256::from(id) << 8) | U256::from(outcome_index))
+    }
+}
+
+const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question, description, category, tags, thread_id,
+    organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic, cost_wad,
+    volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
+    frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad";
+
+fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
+    let payouts = row.opt_str(19)?.map(|_| row.texts(19)).transpose()?;
+    let payouts = payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
+    Ok(Market {
+        id: row.parse(0)?,
+        chain_id: row.number(1)?,
+        contract_address: row.text(2)?,
+        chain_market_id: row.opt_number(3)?,
+        question: row.text(4)?,
+        description: row.opt_text(5)?,
+        category: row.opt_text(6)?,
+        tags: row.texts(7)?,
+        thread_id: row.opt_parse(8)?,
+        organization_id: row.opt_parse(9)?,
+        partner_id: row.opt_parse(10)?,
+        chapter_id: row.opt_text(11)?,
+        source_url: row.opt_text(12)?,
+        status: row.parse(13)?,
+        fee_bps: row.number(14)?,
+        liquidity: row.usdc(15)?,
+        cost: row.parse(16)?,
+        volume: row.usdc(17)?,
+        trade_count: row.number(18)?,
+        payouts: payouts.transpose().map_err(|_| row.corrupt(19, "not a list of WAD"))?,
+        resolution_tx_hash: row.opt_text(20)?,
+        resolution_source: row.opt_text(21)?,
+        refund_scale: row.opt_parse(22)?,
+        end_time: row.timestamp(23)?,
+        frozen_at: row.opt_timestamp(24)?,
+        resolved_at: row.opt_timestamp(25)?,
+        as_of_block: row.number(26)?,
+        as_of: row.timestamp(27)?,
+        created_at: row.timestamp(28)?,
+        opening_cost: row.parse(29)?,
+    })
+}
+
+fn outcome_from_row(row: &Row<'_>) -> Result<Outcome, StoreError> {
+    Ok(Outcome {
+        market_id: row.parse(0)?,
+        index: row.number(1)?,
+        label: row.text(2)?,
+        opening: row.parse(3)?,
+        quantity: row.parse(4)?,
+        volume: row.usdc(5)?,
+        trade_count: row.number(6)?,
+    })
+}
+
+/// Adds a market that is about to be created on chain. Its outcomes' quantities are set by the chain's event.
+pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(), StoreError> {
+    const MARKET: &str = "INSERT INTO markets (id, chain_id, contract_address, question, description, category, tags,
+        thread_id, organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic,
+        opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block, as_of_ms, created_at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, 0, 0, $17, $18, $19, $20)";
+    const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,
+        volume_usdc_atomic, trade_count) VALUES ($1, $2, $3, '0', '0', 0, 0)";
+    let tags = serde_json::to_string(&market.tags).map_err(|error| StoreError::unwritable(&error))?;
+    let bound = params![
+        market.id,
+        Value::try_from(market.chain_id)?,
+        &market.contract_address,
+        &market.question,
+        market.description.as_deref(),
+        market.category.as_deref(),
+        tags,
+        market.thread_id,
+        market.organization_id,
+        market.partner_id,
+        market.chapter_id.as_deref(),
+        market.source_url.as_deref(),
+        market.status.as_str(),
+        market.fee_bps,
+        market.liquidity,
+        market.cost,
+        market.end_time,
+        Value::try_from(market.as_of_block)?,
+        market.as_of,
+        market.created_at
+    ];
+    tx.exec(MARKET, &bound).await?;
+    let indexed = labels.iter().zip(0u8..).map(|(label, index)| params![market.id, index, label].to_vec());
+    let rows: Vec<_> = indexed.collect();
+    tx.exec_each(OUTCOME, &rows).await.map(drop)
+}
+
+/// The market with this id, on chain or not yet.
+pub async fn find(tx: &mut Tx, id: MarketId) -> Result<Option<Market>, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM markets WHERE id = $1");
+    tx.find(SQL, &params![id], from_row).await
+}
+
+/// The market that the hub numbers so.
+pub async fn find_by_chain_id(tx: &mut Tx, chain_id: u64, number: u64) -> Result<Option<Market>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", COLUMNS, " FROM markets WHERE chain_id = $1 AND chain_market_id = $2");
+    tx.find(SQL, &[Value::try_from(chain_id)?, Value::try_from(number)?], from_row).await
+}
+
+/// A market's outcomes in their order.
+pub async fn outcomes(tx: &mut Tx, id: MarketId) -> Result<Vec<Outcome>, StoreError> {
+    const SQL: &str = "SELECT market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count
+        FROM outcomes WHERE market_id = $1 ORDER BY outcome_index LIMIT 250";
+    tx.list(SQL, &params![id], outcome_from_row).await
+}
+
+/// What a list of markets is narrowed to.
+#[derive(Debug, Clone, Default)]
+pub struct ListFilter {
+    /// Markets in one of these statuses; all where empty.
+    pub statuses: Vec<MarketStatus>,
+    /// Markets of this category.
+    pub category: Option<String>,
+    /// Markets of this thread.
+    pub thread_id: Option<ThreadId>,
+    /// Markets of this organization.
+    pub organization_id: Option<OrganizationId>,
+    /// Markets of this partner.
+    pub partner_id: Option<PartnerId>,
+    /// Markets whose question holds this text, whatever its case.
+    pub text: Option<String>,
+}
+
+/// One row more than the page's limit of the markets on chain, newest first, with their outcomes.
+pub async fn list(
+    tx: &mut Tx,
+    filter: &ListFilter,
+    page: &Page,
+) -> Result<Vec<(Market, Vec<Outcome>)>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", COLUMNS, " FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
+        AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
+        AND ($5 = '' OR thread_id = $5) AND ($6 = '' OR organization_id = $6) AND ($7 = '' OR partner_id = $7)
+        AND ($8 = '' OR LOWER(question) LIKE $8 ESCAPE '!')
+        ORDER BY created_at_ms DESC, id DESC LIMIT $9");
+    let (created_at, id) = position_or_end(page.after.as_ref());
+    let statuses = match filter.statuses.as_slice() {
+        [] => String::new(),
+        some => format!(",{},", some.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",")),
+    };
+    let text_or_empty = |id: Option<String>| id.unwrap_or_default();
+    let bound = params![
+        created_at,
+        id,
+        statuses,
+        text_or_empty(filter.category.clone()),
+        text_or_empty(filter.thread_id.map(|id| id.to_string())),
+        text_or_empty(filter.organization_id.map(|id| id.to_string())),
+        text_or_empty(filter.partner_id.map(|id| id.to_string())),
+        filter.text.as_deref().map(like_pattern).unwrap_or_default(),
+        page.limit + 1
+    ];
+    let markets = tx.list(SQL, &bound, from_row).await?;
+    let mut listed = Vec::with_capacity(markets.len());
+    for market in markets {
+        let of_market = outcomes(tx, market.id).await?;
+        listed.push((market, of_market));
+    }
+    Ok(listed)
+}
+
+fn like_pattern(text: &str) -> String {
+    let escaped = text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    format!("%{escaped}%")
+}
+
+/// What the chain's creation event said: from here on the market is on chain and shown.
+pub async fn mark_created(
+    tx: &mut Tx,
+    id: MarketId,
+    chain_market_id: u64,
+    cost: Wad,
+    quantities: &[Wad],
+    at: AsOf,
+) -> Result<bool, StoreError> {
+    const MARKET: &str = "UPDATE markets SET chain_market_id = $1, opening_cost_wad = $2, cost_wad = $2, as_of_block = $3,
+        as_of_ms = $4 WHERE id = $5 AND chain_market_id IS NULL";
+    const OUTCOME: &str =
+        "UPDATE outcomes SET opening_wad = $1, quantity_wad = $1 WHERE market_id = $2 AND outcome_index = $3";
+    let bound = [
+        Value::try_from(chain_market_id)?,
+        Value::from(cost),
+        Value::try_from(at.block)?,
+        Value::from(at.time),
+        Value::from(id),
+    ];
+    if tx.exec(MARKET, &bound).await? == 0 {
+        return Ok(false);
+    }
+    let rows: Vec<_> = quantities.iter().zip(0u8..).map(|(q, index)| params![*q, id, index].to_vec()).collect();
+    tx.exec_each(OUTCOME, &rows).await?;
+    Ok(true)
+}
+
+/// The block that a change came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsOf {
+    /// Its number.
+    pub block: u64,
+    /// Its time.
+    pub time: Timestamp,
+}
+
+/// Writes what the chain has changed of a market, and of those of its outcomes that are given.
+pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Result<(), StoreError> {
+    const MARKET: &str = "UPDATE markets SET status = $1, cost_wad = $2, volume_usdc_atomic = $3, trade_count = $4,
+        payouts = $5, resolution_tx_hash = $6, refund_scale_wad = $7, frozen_at_ms = $8, resolved_at_ms = $9,
+        as_of_block = $10, as_of_ms = $11 WHERE id = $12";
+    const OUTCOME: &str = "UPDATE outcomes SET quantity_wad = $1, volume_usdc_atomic = $2, trade_count = $3
+        WHERE market_id = $4 AND outcome_index = $5";
+    let payouts = market.payouts.as_ref().map(serde_json::to_string).transpose().map_err(|error| StoreError::unwritable(&error))?;
+    let bound = params![
+        market.status.as_str(),
+        market.cost,
+        market.volume,
+        Value::try_from(market.trade_count)?,
+        payouts,
+        market.resolution_tx_hash.as_deref(),
+        market.refund_scale,
+        market.frozen_at,
+        market.resolved_at,
+        Value::try_from(market.as_of_block)?,
+        market.as_of,
+        market.id
+    ];
+    tx.exec(MARKET, &bound).await?;
+    let rows: Result<Vec<_>, StoreError> = outcomes
+        .iter()
+        .map(|o| Ok(params![o.quantity, o.volume, Value::try_from(o.trade_count)?, market.id, o.index].to_vec()))
+        .collect();
+    tx.exec_each(OUTCOME, &rows?).await.map(drop)
+}
+
+/// Open markets whose time is over at `now`: the chain has stopped trading them by itself.
+pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Market>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", COLUMNS, " FROM markets WHERE status = 'OPEN' AND end_time_ms <= $1 AND chain_market_id IS NOT NULL
+        ORDER BY created_at_ms, id LIMIT $2");
+    tx.list(SQL, &params![now, limit], from_row).await
+}
+
+/// Sets where a settled market's result was taken from.
+pub async fn set_resolution_source(tx: &mut Tx, id: MarketId, source: &str) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE markets SET resolution_source = $1 WHERE id = $2";
+    tx.exec(SQL, &params![source, id]).await.map(drop)
+}
+
+/// How many outcomes a market has.
+pub async fn count_outcomes(tx: &mut Tx, id: MarketId) -> Result<usize, StoreError> {
+    const SQL: &str = "SELECT COUNT(*) FROM outcomes WHERE market_id = $1";
+    let count: Option<u32> = tx.find(SQL, &params![id], |row| row.number(0)).await?;
+    Ok(count.unwrap_or(0) as usize)
+}
+
+/// The markets that have changed after a block: what a reorganisation from there may have touched.
+pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Result<Vec<Market>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", COLUMNS, " FROM markets WHERE chain_id = $1 AND as_of_block > $2 AND chain_market_id IS NOT NULL
+        ORDER BY id");
+    tx.list(SQL, &[Value::try_from(chain_id)?, Value::try_from(block)?], from_row).await
+}
+
+/// Takes a market off the chain again: its creation was undone by a reorganisation.
+pub async fn clear_created(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE markets SET chain_market_id = NULL WHERE id = $1";
+    tx.exec(SQL, &params![id]).await.map(drop)
+}

@@ -1,0 +1,95 @@
+//! Bringing the schema about.
+//!
+//! Each migration is one transaction that begins by inserting its own row into `schema_migrations`. Of several
+//! processes that start at once, all but one wait at that insert until the first has committed, and then find the
+//! migration applied: the row is the lock.
+
+use domain::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::engine::for_engine;
+use crate::migrations::MIGRATIONS;
+use crate::{Store, StoreError, Tx, params};
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
+    name TEXT NOT NULL PRIMARY KEY,
+    checksum TEXT NOT NULL,
+    applied_at_ms BIGINT NOT NULL
+)";
+
+/// How often the table is asked for: PostgreSQL refuses one of two that create it at the same instant, in more than
+/// one way.
+const TABLE_ATTEMPTS: usize = 5;
+
+impl Store {
+    /// Applies the migrations that are not applied yet, in their order, and answers their names. Safe to run from
+    /// several processes at once.
+    ///
+    /// # Errors
+    /// `Driver` when a migration fails or was applied with another text.
+    pub async fn migrate(&self, now: Timestamp) -> Result<Vec<String>, StoreError> {
+        apply(self, MIGRATIONS, now).await
+    }
+}
+
+struct Migration {
+    name: &'static str,
+    sql: &'static str,
+    checksum: String,
+    now: Timestamp,
+}
+
+/// Applies those of `migrations` that are not applied yet.
+pub(crate) async fn apply(
+    store: &Store,
+    migrations: &[(&'static str, &'static str)],
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    create_table(store).await?;
+    let mut applied = Vec::new();
+    for (name, sql) in migrations {
+        let checksum = hex::encode(Sha256::digest(sql));
+        let migration = Migration { name, sql, checksum, now };
+        if store.write(migration, |tx, migration| Box::pin(apply_one(tx, migration))).await? {
+            tracing::info!(migration = name, "applied");
+            applied.push((*name).to_owned());
+        }
+    }
+    Ok(applied)
+}
+
+async fn create_table(store: &Store) -> Result<(), StoreError> {
+    let mut attempt = 1;
+    loop {
+        match store.write((), |tx, ()| Box::pin(tx.batch(TABLE))).await {
+            Err(StoreError::Conflict { .. } | StoreError::Driver(_)) if attempt < TABLE_ATTEMPTS => {
+                attempt += 1
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Whether the migration was applied now.
+async fn apply_one(tx: &mut Tx, migration: &Migration) -> Result<bool, StoreError> {
+    let Migration { name, sql, checksum, now } = migration;
+    let inserted = tx
+        .exec(
+            "INSERT INTO schema_migrations (name, checksum, applied_at_ms) VALUES ($1, $2, $3)
+             ON CONFLICT (name) DO NOTHING",
+            &params![*name, checksum, *now],
+        )
+        .await?;
+    if inserted == 1 {
+        let sql = for_engine(tx.engine(), sql);
+        tx.batch(&sql).await?;
+        return Ok(true);
+    }
+    let found = tx
+        .find("SELECT checksum FROM schema_migrations WHERE name = $1", &params![*name], |row| row.text(0))
+        .await?;
+    if found.as_ref() == Some(checksum) {
+        return Ok(false);
+    }
+    Err(StoreError::driver(format!("migration {name} was applied with another text")))
+}

@@ -1,0 +1,66 @@
+//! How far the chain has been read, and how far its events have settled trades.
+
+use domain::Timestamp;
+
+use crate::{StoreError, Tx, Value, params};
+
+/// A block that the sync has read up to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncBlock {
+    /// Its number.
+    pub number: u64,
+    /// Its hash, lower-case hex.
+    pub hash: String,
+    /// Its time.
+    pub at: Timestamp,
+}
+
+/// The last block read, at or below `at_most` where that is given.
+pub async fn find_last(tx: &mut Tx, at_most: Option<u64>) -> Result<Option<SyncBlock>, StoreError> {
+    const SQL: &str = "SELECT number, hash, at_ms FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1";
+    let at_most = at_most.map_or(Ok(Value::Int(i64::MAX)), Value::try_from)?;
+    tx.find(SQL, &[at_most], |row| {
+        Ok(SyncBlock { number: row.number(0)?, hash: row.text(1)?, at: row.timestamp(2)? })
+    })
+    .await
+}
+
+/// Notes that the chain was read up to `block`, and forgets notes below `keep_from`.
+pub async fn put(tx: &mut Tx, block: &SyncBlock, keep_from: u64) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO sync_blocks (number, hash, at_ms) VALUES ($1, $2, $3)
+        ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms";
+    const FORGET: &str = "DELETE FROM sync_blocks WHERE number < $1";
+    tx.exec(SQL, &params![Value::try_from(block.number)?, &block.hash, block.at]).await?;
+    tx.exec(FORGET, &[Value::try_from(keep_from)?]).await.map(drop)
+}
+
+/// Forgets the blocks after `fork`.
+pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM sync_blocks WHERE number > $1";
+    tx.exec(SQL, &[Value::try_from(fork)?]).await.map(drop)
+}
+
+/// A setting's value.
+pub async fn find_setting(tx: &mut Tx, name: &str) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "SELECT value FROM settings WHERE name = $1";
+    tx.find(SQL, &params![name], |row| row.text(0)).await
+}
+
+/// Writes a setting.
+pub async fn put_setting(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO settings (name, value) VALUES ($1, $2)
+        ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+    tx.exec(SQL, &params![name, value]).await.map(drop)
+}
+
+/// The last block whose events have settled trades; such a block is final and never read again.
+pub async fn find_settled(tx: &mut Tx) -> Result<Option<u64>, StoreError> {
+    Ok(find_setting(tx, SETTLED).await?.and_then(|text| text.parse().ok()))
+}
+
+/// Moves the last settled block.
+pub async fn put_settled(tx: &mut Tx, block: u64) -> Result<(), StoreError> {
+    put_setting(tx, SETTLED, &block.to_string()).await
+}
+
+const SETTLED: &str = "sync.settled_block";

@@ -1,0 +1,107 @@
+//! The rows of a new trade, and the two ways in which a request is found to be a repetition.
+
+use domain::Timestamp;
+use domain::ids::{TradeId, UserId};
+use domain::trade::{State, TraceEvent};
+
+use super::row::{COLUMNS, Trade, from_row};
+use crate::{StoreError, Tx, params};
+
+/// What an idempotency key was used for before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reuse {
+    /// The fingerprint of the first request, hex.
+    pub request_hash: String,
+    /// The trade that it created.
+    pub trade_id: TradeId,
+}
+
+/// The first use of this idempotency key, unless its lifetime is over at `now`.
+pub async fn find_reuse(
+    tx: &mut Tx,
+    user_id: UserId,
+    route: &str,
+    key: &str,
+    now: Timestamp,
+) -> Result<Option<Reuse>, StoreError> {
+    const SQL: &str = "SELECT request_hash, trade_id FROM idempotency
+        WHERE user_id = $1 AND route = $2 AND idempotency_key = $3 AND expires_at_ms > $4";
+    tx.find(SQL, &params![user_id, route, key, now], |row| {
+        Ok(Reuse { request_hash: row.text(0)?, trade_id: row.parse(1)? })
+    })
+    .await
+}
+
+/// Takes an idempotency key for a trade. False where another request holds it and its lifetime is not over: what this
+/// transaction has written must then be undone.
+pub async fn insert_idempotency(
+    tx: &mut Tx,
+    user_id: UserId,
+    route: &str,
+    key: &str,
+    reuse: &Reuse,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "INSERT INTO idempotency (user_id, route, idempotency_key, request_hash, trade_id, expires_at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6)
+        ON CONFLICT (user_id, route, idempotency_key) DO UPDATE
+        SET request_hash = excluded.request_hash, trade_id = excluded.trade_id, expires_at_ms = excluded.expires_at_ms
+        WHERE idempotency.expires_at_ms <= $7";
+    let bound = params![user_id, route, key, &reuse.request_hash, reuse.trade_id, expires_at, now];
+    Ok(tx.exec(SQL, &bound).await? == 1)
+}
+
+/// The user's trade with this `clientRequestId`.
+pub async fn find_by_client_request(tx: &mut Tx, user_id: UserId, id: &str) -> Result<Option<Trade>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", COLUMNS, " FROM trades WHERE user_id = $1 AND client_request_id = $2");
+    tx.find(SQL, &params![user_id, id], from_row).await
+}
+
+/// Adds a trade and the first event of its trace. False where the user's `clientRequestId` is taken: nothing of the
+/// trade is written then.
+pub async fn insert(tx: &mut Tx, trade: &Trade, trace: &TraceEvent) -> Result<bool, StoreError> {
+    const SQL: &str = "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
+        amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic,
+        intent_tokens_wad, deadline_ms, key_index, lane, reserved_usdc_atomic, status, confirmation_expires_at_ms,
+        created_at_ms, updated_at_ms)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+        $23, $24) ON CONFLICT DO NOTHING";
+    let confirm_until = match trade.state {
+        State::PendingConfirmation { expires_at } => Some(expires_at),
+        _ => None,
+    };
+    let metadata = serde_json::to_string(&trade.metadata).map_err(|error| StoreError::unwritable(&error))?;
+    let bound = params![
+        trade.id,
+        trade.user_id,
+        trade.key_id,
+        &trade.account,
+        trade.market_id,
+        trade.outcome_index,
+        trade.side.as_str(),
+        &trade.amount_text,
+        trade.amount_type.as_str(),
+        metadata,
+        trade.client_request_id.as_deref(),
+        &trade.request_hash,
+        trade.correlation_id,
+        trade.intent_side,
+        trade.intent_usdc,
+        trade.intent_tokens,
+        trade.deadline,
+        trade.key_index,
+        trade.lane,
+        trade.reserved,
+        trade.state.status().as_str(),
+        confirm_until,
+        trade.created_at,
+        trade.created_at
+    ];
+    if tx.exec(SQL, &bound).await? == 0 {
+        return Ok(false);
+    }
+    super::moves::insert_trace(tx, trade.id, 1, trace).await?;
+    Ok(true)
+}

@@ -1,0 +1,14 @@
+//! Trades: the row, its creation, its moves, and the lists made of it.
+//!
+//! A trade's USDC is counted in two places while it is open: in the key's spend (buys of the last 24 hours) and in the
+//! account's reservation. `reserved_usdc_atomic` on the row is what it holds of the first; the second ends with the trade.
+
+mod create;
+mod list;
+mod moves;
+mod row;
+
+pub use create::{Reuse, find_by_client_request, find_reuse, insert, insert_idempotency};
+pub use list::{ListFilter, find, find_any, list};
+pub use moves::{Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_validating, set_batch};
+pub use row::{Trade, history};

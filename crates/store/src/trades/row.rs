@@ -1,0 +1,142 @@
+//! A trade's row.
+
+use std::collections::BTreeMap;
+
+use domain::ids::{BatchId, CorrelationId, KeyId, MarketId, TradeId, UserId};
+use domain::risk::RiskRefusal;
+use domain::trade::{AmountType, Failure, Refusal, Settlement, Side, State, Status};
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+
+use crate::{Row, StoreError, Tx, params};
+
+/// A trade as stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trade {
+    /// The trade's id.
+    pub id: TradeId,
+    /// Whose it is.
+    pub user_id: UserId,
+    /// The key it came with.
+    pub key_id: KeyId,
+    /// The smart account it trades from, lower-case hex.
+    pub account: String,
+    /// The market.
+    pub market_id: MarketId,
+    /// The outcome.
+    pub outcome_index: u8,
+    /// Buy or sell.
+    pub side: Side,
+    /// The amount as sent.
+    pub amount_text: String,
+    /// What the amount counts.
+    pub amount_type: AmountType,
+    /// The caller's own words.
+    pub metadata: BTreeMap<String, String>,
+    /// The caller's own id.
+    pub client_request_id: Option<String>,
+    /// The request's fingerprint, hex.
+    pub request_hash: String,
+    /// The id of its trace.
+    pub correlation_id: CorrelationId,
+    /// The contracts' number for the way to trade.
+    pub intent_side: u8,
+    /// The intent's USDC: exact or a bound, as its side says.
+    pub intent_usdc: Usdc,
+    /// The intent's tokens: exact or a bound, as its side says.
+    pub intent_tokens: Wad,
+    /// When the intent is no longer wanted; enforced on chain.
+    pub deadline: Timestamp,
+    /// Which policy of the account it spends.
+    pub key_index: u32,
+    /// The executor's lane, by account.
+    pub lane: u16,
+    /// The intent's nonce, once it is executing.
+    pub nonce: Option<u32>,
+    /// The batch that carries it.
+    pub batch_id: Option<BatchId>,
+    /// What it holds of the key's daily cap: buys alone, zero once it has failed.
+    pub reserved: Usdc,
+    /// Where it stands.
+    pub state: State,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it last moved.
+    pub updated_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+}
+
+pub(super) const COLUMNS: &str = "id, user_id, key_id, account, market_id, outcome_index, side, amount_text, amount_type,
+    metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic, intent_tokens_wad,
+    deadline_ms, key_index, lane, nonce, batch_id, reserved_usdc_atomic, status, confirmation_expires_at_ms, tx_hash,
+    block_number, tokens_moved_wad, usdc_moved_atomic, fee_atomic, error_code, error_message, created_at_ms,
+    updated_at_ms, ended_at_ms";
+
+pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
+    Ok(Trade {
+        id: row.parse(0)?,
+        user_id: row.parse(1)?,
+        key_id: row.parse(2)?,
+        account: row.text(3)?,
+        market_id: row.parse(4)?,
+        outcome_index: row.number(5)?,
+        side: row.parse(6)?,
+        amount_text: row.text(7)?,
+        amount_type: row.parse(8)?,
+        metadata: serde_json::from_str(row.str(9)?).map_err(|_| row.corrupt(9, "not a JSON object of texts"))?,
+        client_request_id: row.opt_text(10)?,
+        request_hash: row.text(11)?,
+        correlation_id: row.parse(12)?,
+        intent_side: row.number(13)?,
+        intent_usdc: row.usdc(14)?,
+        intent_tokens: row.parse(15)?,
+        deadline: row.timestamp(16)?,
+        key_index: row.number(17)?,
+        lane: row.number(18)?,
+        nonce: row.opt_number(19)?,
+        batch_id: row.opt_parse(20)?,
+        reserved: row.usdc(21)?,
+        state: state(row)?,
+        created_at: row.timestamp(31)?,
+        updated_at: row.timestamp(32)?,
+        ended_at: row.opt_timestamp(33)?,
+    })
+}
+
+fn state(row: &Row<'_>) -> Result<State, StoreError> {
+    let missing = |column| row.corrupt(column, "NULL in a status that has it");
+    Ok(match row.parse::<Status>(22)? {
+        Status::PendingConfirmation => {
+            State::PendingConfirmation { expires_at: row.opt_timestamp(23)?.ok_or_else(|| missing(23))? }
+        }
+        Status::Pending => State::Pending,
+        Status::Validating => State::Validating,
+        Status::Executing => State::Executing,
+        Status::Completed => State::Completed(Settlement {
+            tx_hash: row.parse(24)?,
+            block_number: row.number(25)?,
+            tokens: row.parse(26)?,
+            usdc: row.usdc(27)?,
+            fee: row.usdc(28)?,
+        }),
+        Status::Failed => State::Failed(Failure {
+            code: row.parse::<ErrorCode>(29)?,
+            message: row.text(30)?,
+            tx_hash: row.opt_parse(24)?,
+        }),
+        Status::Rejected => State::Rejected(Refusal { reason: row.parse::<RiskRefusal>(29)? }),
+    })
+}
+
+/// The statuses that each of `trades` went through, in order.
+pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<Vec<(Status, Timestamp)>, StoreError> {
+    const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 ORDER BY seq LIMIT 100";
+    let events = tx.list(SQL, &params![trade_id], |row| Ok((row.parse::<Status>(0)?, row.timestamp(1)?))).await?;
+    let mut moves: Vec<(Status, Timestamp)> = Vec::with_capacity(events.len());
+    for event in events {
+        if moves.last().is_none_or(|last| last.0 != event.0) {
+            moves.push(event);
+        }
+    }
+    Ok(moves)
+}

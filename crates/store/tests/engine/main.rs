@@ -1,0 +1,11 @@
+//! The engine's conformance suite: what a unit of work means, the same on SQLite and on PostgreSQL.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod conflicts;
+mod fixture;
+mod migrations;
+mod postgres;
+mod sqlite;
+mod units;
+mod values;

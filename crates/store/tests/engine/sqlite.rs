@@ -1,0 +1,99 @@
+//! What holds on SQLite only.
+
+use futures::future::join_all;
+use store::{Store, StoreError, params, testing};
+
+use crate::fixture::{count, insert, new_counter, prepare, value_of};
+
+async fn fresh() -> Store {
+    let store = testing::sqlite().await;
+    prepare(&store).await;
+    store
+}
+
+#[test]
+fn a_unit_that_awaits_something_else_is_a_bug_and_is_not_kept() {
+    testing::block_on(async {
+        let store = fresh().await;
+        let pended: Result<(), StoreError> = store
+            .write((), |tx, ()| {
+                Box::pin(async move {
+                    insert(tx, "a", 1).await?;
+                    tokio::task::yield_now().await;
+                    Ok(())
+                })
+            })
+            .await;
+        assert!(matches!(pended, Err(StoreError::Driver(_))), "{pended:?}");
+        assert_eq!(count(&store).await, 0);
+    });
+}
+
+#[test]
+fn a_full_disk_is_told_to_exactly_those_whose_rows_are_not_kept() {
+    testing::block_on(async {
+        let store = fresh().await;
+        let bounded: Result<_, StoreError> = store
+            .write((), |tx, ()| Box::pin(tx.find("PRAGMA max_page_count = 60", &[], |row| row.int(0))))
+            .await;
+        assert_eq!(bounded, Ok(Some(60)));
+        let units = (0..120_i64).map(|n| {
+            store.write(n, |tx, n| {
+                Box::pin(async move {
+                    let sql = "INSERT INTO counters (name, value, raw) VALUES ($1, $2, $3)";
+                    tx.exec(sql, &params![format!("counter {n}"), *n, vec![7; 3_000]]).await
+                })
+            })
+        });
+        let answers: Vec<Result<u64, StoreError>> = join_all(units).await;
+        let kept = answers.iter().filter(|answer| **answer == Ok(1)).count();
+        let full = answers.iter().filter(|answer| matches!(answer, Err(StoreError::Unavailable(_)))).count();
+        assert!(kept > 0 && full > 0 && kept + full == 120, "{answers:?}");
+        assert_eq!(count(&store).await, kept as i64);
+        let why = answers.iter().filter_map(|answer| answer.as_ref().err()).next().unwrap().to_string();
+        assert!(why.contains("rolled the transaction back"), "{why}");
+    });
+}
+
+#[test]
+fn two_stores_on_one_file_see_each_others_writes() {
+    testing::block_on(async {
+        let folder = testing::TestFolder::create();
+        let store = Store::open(&folder.url()).await.unwrap();
+        prepare(&store).await;
+        new_counter(&store, "a", 1).await;
+        let other = Store::open(&folder.url()).await.unwrap();
+        assert_eq!(value_of(&other, "a").await, Some(1));
+        new_counter(&other, "b", 2).await;
+        assert_eq!(value_of(&store, "b").await, Some(2));
+    });
+}
+
+#[test]
+fn a_statement_that_reads_through_a_reader_cannot_change_rows_by_returning() {
+    testing::block_on(async {
+        let store = fresh().await;
+        new_counter(&store, "a", 1).await;
+        let written: Result<_, StoreError> = store
+            .read((), |tx, ()| {
+                Box::pin(async move {
+                    tx.find("UPDATE counters SET value = $1 RETURNING value", &params![9], |row| row.int(0))
+                        .await
+                })
+            })
+            .await;
+        assert!(matches!(written, Err(StoreError::Driver(_))), "{written:?}");
+        assert_eq!(value_of(&store, "a").await, Some(1));
+    });
+}
+
+#[test]
+fn a_url_that_names_no_file_is_refused() {
+    testing::block_on(async {
+        for url in ["sqlite:", "sqlite::memory:", "sqlite:/tmp/x.db?mode=ro", "mysql://h/d", "/tmp/x.db"] {
+            assert!(matches!(Store::open(url).await, Err(StoreError::Driver(_))), "{url}");
+        }
+        assert!(matches!(Store::open("sqlite:/no/such/folder/x.db").await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(Store::open("sqlite:/").await, Err(StoreError::Unavailable(_))));
+    });
+}
