@@ -1,10 +1,11 @@
 //! Smart accounts: known before they exist, made and enabled by one batch that their owner signs.
 
-use alloy_primitives::{Address, B256};
-use chain::provision::KeyPolicy;
-use chain::{Owner, Signer};
-use domain::ErrorCode;
+use alloy_primitives::{Address, B256, Bytes, U256};
+use chain::provision::{self, Batch, KeyPolicy};
+use chain::{ChainError, Owner, Receipt, Signer};
 use domain::ids::UserId;
+use domain::key::Environment;
+use domain::{ErrorCode, Usdc};
 use store::StoreError;
 use store::keys::Key;
 use store::users::{Account, User};
@@ -13,6 +14,10 @@ use crate::{AppError, Ctx};
 
 /// How long a delegation lasts where its key does not expire sooner: one year.
 const DELEGATION_S: u64 = 365 * 24 * 3_600;
+/// How long an owner has for signing a batch.
+const SIGNATURE_S: u64 = 3_600;
+/// How often a revocation is made where another transaction takes its nonce.
+const REVOKE_ATTEMPTS: u32 = 5;
 /// The largest cap that the contracts can hold.
 const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 
@@ -29,7 +34,7 @@ pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, 
         address: address.to_string().to_lowercase(),
         owner: owner.to_string(),
         salt: salt.to_string(),
-        reserved: domain::Usdc::ZERO,
+        reserved: Usdc::ZERO,
     };
     let written: Result<(), StoreError> = ctx
         .store
@@ -58,8 +63,38 @@ pub fn policy_of(key: &Key, now_s: u64) -> KeyPolicy {
     }
 }
 
+/// The batch by which an owner makes the account, if it is not there, lets the Gate move its USDC and enables these keys.
+///
+/// Everything in it follows from the keys and from `deadline_s`, so that the batch that an owner has signed can be made
+/// again from its deadline alone. Without one it is good for an hour.
+pub async fn batch_to_enable(
+    ctx: &Ctx,
+    user_id: UserId,
+    keys: &[Key],
+    deadline_s: Option<u64>,
+) -> Result<Batch, AppError> {
+    let account = account_of(ctx, user_id).await?;
+    let corrupt = |error: Box<dyn std::error::Error + Send + Sync>| AppError::new(ErrorCode::InternalError).caused_by(error);
+    let owner: Owner = account.owner.parse().map_err(|error| corrupt(Box::new(error)))?;
+    let salt: B256 = account.salt.parse().map_err(|error| corrupt(Box::new(error)))?;
+    let deadline_s = match deadline_s {
+        Some(deadline_s) => deadline_s,
+        None => ctx.chain.head().await?.timestamp_s + SIGNATURE_S,
+    };
+    let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, deadline_s)).collect();
+    let calls = provision::enabling_calls(ctx.chain.contracts(), &policies);
+    let batch = provision::prepare(&ctx.chain, owner, salt, calls).await?;
+    let digest = chain::batch_digest(ctx.chain.chain_id(), batch.account, &batch.calls, batch.nonce, deadline_s);
+    Ok(Batch { deadline_s, digest, ..batch })
+}
+
+/// Carries a batch that its owner has signed.
+pub async fn relay(ctx: &Ctx, relayer: &Signer, batch: &Batch, signature: Bytes) -> Result<Receipt, AppError> {
+    Ok(provision::relay(&ctx.chain, relayer, batch, signature).await?)
+}
+
 /// Makes the account if it is not there and enables these keys, signed by an EOA owner whose key is at hand: in
-/// development, and in tests. Elsewhere the owner signs the batch that [`chain::provision::prepare`] gives.
+/// development, and in tests. Elsewhere the owner signs the batch that [`batch_to_enable`] gives.
 pub async fn enable_keys(
     ctx: &Ctx,
     relayer: &Signer,
@@ -67,20 +102,41 @@ pub async fn enable_keys(
     user_id: UserId,
     keys: &[Key],
 ) -> Result<Address, AppError> {
-    let account = account_of(ctx, user_id).await?;
-    let salt: B256 = account.salt.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-    let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, ctx.now().s())).collect();
-    Ok(chain::provision::provision(&ctx.chain, relayer, owner, salt, &policies).await?)
+    let batch = batch_to_enable(ctx, user_id, keys, None).await?;
+    let signature = owner.sign_digest(batch.digest)?;
+    relay(ctx, relayer, &batch, signature).await?;
+    Ok(batch.account)
 }
 
-/// Ends a key's delegation on chain. `executor` may always do that; it can only reduce.
-pub async fn revoke_delegation(ctx: &Ctx, executor: &Signer, key: &Key) -> Result<(), AppError> {
+/// Gives an account new test money, made by `minter`. Only test chains have a USDC that allows it.
+pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> Result<Receipt, AppError> {
+    if ctx.config.environment == Environment::Live {
+        return Err(AppError::new(ErrorCode::ValidationFailed).detail("Real USDC is not made here: send it to the account."));
+    }
+    let address = address_of(&account_of(ctx, user_id).await?)?;
+    let mint = chain::calls::mint(address, U256::from(amount.atomic()));
+    Ok(ctx.chain.transact(minter, Some(ctx.chain.contracts().usdc), mint).await?)
+}
+
+/// Ends a key's delegation on chain; whether there was one. `executor` may always do that; it can only reduce.
+///
+/// The executor's lane may use the same nonce meanwhile: the one that comes too late is refused or displaced, and made
+/// again. Revoking twice is harmless.
+pub async fn revoke_delegation(ctx: &Ctx, executor: &Signer, key: &Key) -> Result<bool, AppError> {
     let account = account_of(ctx, key.user_id).await?;
     let address = address_of(&account)?;
     let gate = ctx.chain.contracts().gate;
-    let call = chain::calls::revoke_policy(address, key.key_index);
-    ctx.chain.transact(executor, Some(gate), call).await?;
-    Ok(())
+    let mut revoked = false;
+    let mut attempt = 1;
+    while ctx.chain.policy(address, key.key_index).await?.expiry_s != 0 {
+        let call = chain::calls::revoke_policy(address, key.key_index);
+        match ctx.chain.transact(executor, Some(gate), call).await {
+            Ok(_) => revoked = true,
+            Err(ChainError::Rejected(_) | ChainError::Ambiguous(_)) if attempt < REVOKE_ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(revoked)
 }
 
 /// The account of a user.

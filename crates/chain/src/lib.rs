@@ -5,3 +5,4 @@ pub mod client;
 pub mod embedded;
 
 pub use client::*;
+pub use embedded::{EmbeddedNode, Genesis};

@@ -30,6 +30,22 @@ impl Store {
     pub async fn migrate(&self, now: Timestamp) -> Result<Vec<String>, StoreError> {
         apply(self, MIGRATIONS, now).await
     }
+
+    /// Whether every migration is applied. Changes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` when the database does not answer.
+    pub async fn is_migrated(&self) -> Result<bool, StoreError> {
+        const SQL: &str = "SELECT name FROM schema_migrations LIMIT 10000";
+        let applied: Result<Vec<String>, StoreError> =
+            self.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.text(0)))).await;
+        match applied {
+            Ok(applied) => Ok(MIGRATIONS.iter().all(|(name, _)| applied.iter().any(|known| known == name))),
+            // The table is not there.
+            Err(StoreError::Driver(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 struct Migration {

@@ -46,6 +46,22 @@ pub async fn find(tx: &mut Tx, id: UserId) -> Result<Option<User>, StoreError> {
     .await
 }
 
+/// Users and their accounts, the newest first, behind the one with id `after`.
+pub async fn list(tx: &mut Tx, after: Option<UserId>, limit: u32) -> Result<Vec<(User, Option<Account>)>, StoreError> {
+    // Ids grow with time, so their order is the order of making.
+    const SQL: &str = "SELECT id, name, users.created_at_ms, address, owner, salt, reserved_usdc_atomic
+        FROM users LEFT JOIN accounts ON user_id = id WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2";
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    tx.list(SQL, &params![after, limit], |row| {
+        let user = User { id: row.parse(0)?, name: row.text(1)?, created_at: row.timestamp(2)? };
+        let Some(address) = row.opt_text(3)? else { return Ok((user, None)) };
+        let account =
+            Account { user_id: user.id, address, owner: row.text(4)?, salt: row.text(5)?, reserved: row.usdc(6)? };
+        Ok((user, Some(account)))
+    })
+    .await
+}
+
 /// Adds a user's account. A second one for the same user is a conflict.
 pub async fn insert_account(tx: &mut Tx, account: &Account, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO accounts (user_id, address, owner, salt, created_at_ms) VALUES ($1, $2, $3, $4, $5)";

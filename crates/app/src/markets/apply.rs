@@ -192,7 +192,7 @@ impl Fold {
                 self.movement(tx, *market_id, movement).await?;
             }
             EventKind::IntentFailed { trade_id, reason, .. } => {
-                self.failures.push(failed(event, at, TradeId(*trade_id), reason.as_str()));
+                self.failures.push(failed(event, at, TradeId(*trade_id), &reason.to_string()));
             }
             EventKind::IntentDuplicate { trade_id, .. } => {
                 self.failures.push(failed(event, at, TradeId(*trade_id), DUPLICATE));

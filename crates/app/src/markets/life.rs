@@ -43,6 +43,16 @@ pub async fn cancel(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt,
     send(ctx, signer, id, calls::cancel).await
 }
 
+/// Opens a listed market whose listing delay is over. Anyone may.
+pub async fn open(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt, AppError> {
+    send(ctx, signer, id, calls::open).await
+}
+
+/// Makes a proposed resolution final, once its veto window is over. Anyone may.
+pub async fn finalize(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receipt, AppError> {
+    send(ctx, signer, id, calls::finalize).await
+}
+
 async fn send(ctx: &Ctx, signer: &Signer, id: MarketId, call: impl FnOnce(u64) -> Bytes) -> Result<Receipt, AppError> {
     let market: Result<_, StoreError> = ctx.store.read(id, |tx, id| Box::pin(store::markets::find(tx, *id))).await;
     let number = market?

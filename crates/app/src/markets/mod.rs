@@ -2,12 +2,14 @@
 
 mod apply;
 mod create;
+mod funding;
 mod life;
 mod quote;
 mod sync;
 
 pub use create::{NewMarket, create};
-pub use life::{cancel, freeze, resolve, unfreeze};
+pub use funding::{Funded, fund, funding_ceil};
+pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote};
 pub use sync::{Sync, rebuild};
 

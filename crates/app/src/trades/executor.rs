@@ -30,8 +30,8 @@ use crate::{AppError, Ctx};
 
 /// The most intents of one transaction.
 const MAX_BATCH: u32 = 100;
-/// Gas of a batch beside its intents, and of each intent at the most.
-const BATCH_GAS: u64 = 120_000;
+/// Gas of a batch beside its intents, of which the Gate wants 400,000 left before each one; and of each intent at the most.
+const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
 
 /// One lane's executor.

@@ -81,7 +81,9 @@ impl Chain {
         Ok(Self::of(provider, contracts, chain_id))
     }
 
-    pub(super) fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
+    /// The chain of that id behind `provider`. Asks nothing: it is there for who knows the id already, also while no node
+    /// answers.
+    pub fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
         Self { provider, contracts, chain_id, poll_interval: POLL_INTERVAL }
     }
 

@@ -18,6 +18,8 @@ use super::event::Event;
 use super::revert::Revert;
 use super::signer::Signer;
 
+/// What a plain transfer uses.
+const TRANSFER_GAS: u64 = 21_000;
 /// How long `transact` waits for its receipt.
 const RECEIPT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -226,6 +228,18 @@ impl Chain {
         self.transact_at(signer, nonce, to, data).await
     }
 
+    /// Sends native currency, in wei, and waits as [`Self::transact`] does.
+    ///
+    /// # Errors
+    /// As [`Self::transact`].
+    pub async fn send_native(&self, signer: &Signer, to: Address, wei: U256) -> Result<Receipt, ChainError> {
+        let nonce = self.transaction_count(signer.address()).await?;
+        let fees = self.fees().await?;
+        let tx =
+            Transaction { to: Some(to), data: Bytes::new(), value: wei, nonce, gas_limit: TRANSFER_GAS, fees };
+        self.send_and_wait(signer, tx).await
+    }
+
     pub(super) async fn transact_at(
         &self,
         signer: &Signer,
@@ -237,14 +251,17 @@ impl Chain {
         let (fees, gas) = tokio::try_join!(self.fees(), self.estimate_gas(from, to, data.clone()))?;
         // State may move between the estimate and the block: a fifth on top.
         let gas_limit = gas.saturating_add(gas / 5);
-        let tx = Transaction { to, data, value: U256::ZERO, nonce, gas_limit, fees };
+        self.send_and_wait(signer, Transaction { to, data, value: U256::ZERO, nonce, gas_limit, fees }).await
+    }
+
+    async fn send_and_wait(&self, signer: &Signer, tx: Transaction) -> Result<Receipt, ChainError> {
         let signed = self.sign(signer, &tx)?;
         match self.send_raw(&signed.raw).await? {
             SendOutcome::Accepted | SendOutcome::AlreadyKnown => {}
             refused => return Err(ChainError::Rejected(format!("{refused:?}"))),
         }
         let receipt = self.await_receipt(signed.hash).await?;
-        if receipt.success { Ok(receipt) } else { Err(self.why_reverted(from, &tx, &receipt).await) }
+        if receipt.success { Ok(receipt) } else { Err(self.why_reverted(signer.address(), &tx, &receipt).await) }
     }
 
     async fn await_receipt(&self, hash: B256) -> Result<Receipt, ChainError> {

@@ -40,7 +40,7 @@ impl Genesis {
         accounts.push((CREATE2_DEPLOYER, deployer));
         for (address, balance) in &self.balances {
             match accounts.iter_mut().find(|(known, _)| known == address) {
-                Some((_, account)) => account.balance += *balance,
+                Some((_, account)) => account.balance = account.balance.saturating_add(*balance),
                 None => {
                     accounts.push((*address, AccountView { balance: *balance, ..AccountView::default() }))
                 }

@@ -1,8 +1,9 @@
+use alloy::consensus::TxEip1559;
 use alloy::rpc::types::Log;
-use alloy_primitives::{Address, B256, U256};
+use alloy_primitives::{Address, B256, TxKind, U256};
 use serde_json::{Value, json};
 
-use crate::support::{COUNTED, Folder, World};
+use crate::support::{COUNTED, Folder, World, deployment, sign, transaction};
 
 fn logs(world: &World, filter: Value) -> Vec<Log> {
     world.ask("eth_getLogs", json!([filter])).unwrap()
@@ -67,4 +68,17 @@ fn logs_older_than_the_memory_are_read_from_the_database() {
     let counts: Vec<U256> =
         logs(&world, filter).iter().map(|log| U256::from_be_slice(&log.inner.data.data)).collect();
     assert_eq!(counts, (1..7).map(U256::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn more_logs_than_the_bound_are_refused() {
+    // Runtime: 10,001 empty logs.
+    let runtime =
+        [0x61, 0x27, 0x11, 0x5b, 0x5f, 0x5f, 0xa0, 0x60, 0x01, 0x90, 0x03, 0x80, 0x60, 0x03, 0x57, 0x00];
+    let world = World::in_memory();
+    world.send(&world.sign(0, TxKind::Create, deployment(&runtime))).unwrap();
+    let to = TxKind::Call(world.key.address().create(0));
+    world.send(&sign(&world.key, TxEip1559 { to, gas_limit: 10_000_000, ..transaction(1) })).unwrap();
+    let error = world.ask::<Vec<Log>>("eth_getLogs", json!([{ "fromBlock": "0x0" }])).unwrap_err();
+    assert_eq!(error.code, -32005);
 }

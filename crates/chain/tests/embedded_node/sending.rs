@@ -1,12 +1,15 @@
-use alloy::consensus::{SignableTransaction as _, TxEip1559, TxEip2930, TxEnvelope, TxLegacy};
+use alloy::consensus::{
+    SignableTransaction as _, TxEip1559, TxEip2930, TxEip4844, TxEip7702, TxEnvelope, TxLegacy,
+};
 use alloy::eips::eip2718::Encodable2718 as _;
+use alloy::eips::eip7702::Authorization;
 use alloy::rpc::types::TransactionReceipt;
 use alloy::signers::SignerSync as _;
 use alloy::signers::local::PrivateKeySigner;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U64, U256, address, bytes};
 use serde_json::json;
 
-use crate::support::{CHAIN_ID, GWEI, World, sign, transaction};
+use crate::support::{CHAIN_ID, Folder, GWEI, World, sign, transaction};
 
 fn refusal(world: &World, transaction: TxEip1559) -> (i64, String) {
     let error = world.send(&sign(&world.key, transaction)).unwrap_err();
@@ -50,6 +53,45 @@ fn every_supported_kind_of_transaction_is_mined() {
     world.send(&sign(&world.key, TxEip1559 { value, ..transaction(3) })).unwrap();
     let balance: U256 = world.ask("eth_getBalance", json!([Address::repeat_byte(0xEE)])).unwrap();
     assert_eq!(balance, U256::from(20));
+}
+
+#[test]
+fn an_account_may_delegate_to_code_and_still_does_after_a_restart() {
+    let folder = Folder::new();
+    let world = World::open(&folder.chain());
+    let (contract, account) = (world.deploy(), world.key.address());
+    // The sender's own nonce is counted before its authorization's is checked.
+    let authorization = Authorization { chain_id: U256::from(CHAIN_ID), address: contract, nonce: 2 };
+    let signature = world.key.sign_hash_sync(&authorization.signature_hash()).unwrap();
+    let delegating = TxEip7702 {
+        chain_id: CHAIN_ID,
+        nonce: 1,
+        gas_limit: 200_000,
+        max_fee_per_gas: GWEI,
+        to: account,
+        authorization_list: vec![authorization.into_signed(signature)],
+        ..TxEip7702::default()
+    };
+    let signature = world.key.sign_hash_sync(&delegating.signature_hash()).unwrap();
+    world.send(&TxEnvelope::from(delegating.into_signed(signature)).encoded_2718().into()).unwrap();
+    assert_eq!(world.call(account, 1, json!("latest")).unwrap(), U256::from(1));
+    drop(world);
+    let world = World::open(&folder.chain());
+    world.count(3, account);
+    assert_eq!(world.call(account, 1, json!("latest")).unwrap(), U256::from(2));
+    assert_eq!(world.call(contract, 1, json!("latest")).unwrap(), U256::ZERO);
+}
+
+#[test]
+fn blobs_are_not_supported() {
+    let world = World::in_memory();
+    let to = Address::repeat_byte(0xEE);
+    let blobs =
+        TxEip4844 { chain_id: CHAIN_ID, to, blob_versioned_hashes: vec![B256::ZERO], ..TxEip4844::default() };
+    let signature = world.key.sign_hash_sync(&blobs.signature_hash()).unwrap();
+    let error =
+        world.send(&TxEnvelope::from(blobs.into_signed(signature)).encoded_2718().into()).unwrap_err();
+    assert_eq!(error.message, "transaction type not supported");
 }
 
 #[test]
@@ -169,7 +211,7 @@ fn the_common_deployer_makes_the_addresses_real_networks_have() {
 
 #[test]
 fn sends_from_many_threads_are_all_mined_while_calls_go_on() {
-    let folder = crate::support::Folder::new();
+    let folder = Folder::new();
     let world = World::open(&folder.chain());
     let contract = world.deploy();
     let keys: Vec<PrivateKeySigner> =

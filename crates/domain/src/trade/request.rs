@@ -191,11 +191,14 @@ impl TradeRequest {
         if side == Some(Side::Buy) && amount_type == Some(AmountType::All) {
             fields.wrong::<()>("/amountType", "is usdc or tokens on a buy");
         }
-        let amount_text = match (draft.amount, amount_type) {
-            (None, Some(AmountType::All)) => Some(String::new()),
-            (text, _) => fields.required("/amount", text, "is required: a decimal string such as \"25.00\""),
+        let (amount_text, amount) = match (draft.amount, amount_type) {
+            (None, Some(AmountType::All)) => (Some(String::new()), Some(Usdc::ZERO)),
+            (text, _) => {
+                let text = fields.required("/amount", text, "is required: a decimal string such as \"25.00\"");
+                let amount = text.as_deref().and_then(|text| fields.amount(text));
+                (text, amount)
+            }
         };
-        let amount = amount_text.as_deref().and_then(|text| fields.amount(text));
         let market_id = fields.required("/marketId", draft.market_id, "is required: the id of a market");
         let outcome_index = fields.required("/outcomeIndex", draft.outcome_index, "is required: an integer, 0 for the first");
         let metadata = draft.metadata.unwrap_or_default();
@@ -284,9 +287,6 @@ impl Fields {
     }
 
     fn amount(&mut self, text: &str) -> Option<Usdc> {
-        if text.is_empty() {
-            return Some(Usdc::ZERO);
-        }
         match text.parse() {
             Ok(Usdc::ZERO) => self.wrong("/amount", "is above zero"),
             Ok(amount) => Some(amount),
@@ -379,6 +379,11 @@ mod tests {
         assert_eq!(pointers(Draft { max_tokens_in: Some("1".into()), ..draft() }), ["/maxTokensIn"]);
         assert_eq!(pointers(Draft { amount_type: Some("all".into()), ..draft() }), ["/amountType"]);
         assert_eq!(pointers(Draft { min_tokens_out: Some((u128::MAX).to_string() + "0"), ..draft() }), ["/minTokensOut"]);
+    }
+
+    #[test]
+    fn an_empty_amount_is_no_amount() {
+        assert_eq!(pointers(Draft { amount: Some(String::new()), ..draft() }), ["/amount"]);
     }
 
     #[test]

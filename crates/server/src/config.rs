@@ -1,0 +1,223 @@
+//! The service's configuration: a flag, else the environment, else the file, else the default.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// The environment that a service runs in; governs which keys belong to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Environment {
+    /// Production: keys start with service_live_.
+    Live,
+    /// Staging and development: keys start with service_test_.
+    Test,
+}
+
+impl From<Environment> for domain::key::Environment {
+    fn from(environment: Environment) -> Self {
+        match environment {
+            Environment::Live => Self::Live,
+            Environment::Test => Self::Test,
+        }
+    }
+}
+
+/// Where the service keeps its things and what it talks to.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Options {
+    /// Folder of the embedded parts and of the secrets [default: .foretell]
+    #[arg(long, env = "FORETELL_DATA_DIR", global = true)]
+    pub data_dir: Option<PathBuf>,
+    /// Database: sqlite:PATH or postgres://… [default: SQLite in the data folder]
+    #[arg(long, env = "FORETELL_DATABASE_URL", hide_env_values = true, global = true)]
+    pub database_url: Option<String>,
+    /// A file that holds the database's URL, for URLs with a password
+    #[arg(long, env = "FORETELL_DATABASE_URL_FILE", global = true)]
+    pub database_url_file: Option<PathBuf>,
+    /// JSON-RPC address of a chain's node [default: the chain embedded in the service]
+    #[arg(long, env = "FORETELL_RPC_URL", hide_env_values = true, global = true)]
+    pub rpc_url: Option<String>,
+    /// The contracts' addresses, as `foretell deploy` writes them [default: contracts.json in the data folder]
+    #[arg(long, env = "FORETELL_CONTRACTS", global = true)]
+    pub contracts: Option<PathBuf>,
+    /// The service's secrets [default: secrets.json in the data folder]
+    #[arg(long, env = "FORETELL_SECRETS_FILE", global = true)]
+    pub secrets_file: Option<PathBuf>,
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, env = "FORETELL_LISTEN")]
+    pub listen: Option<SocketAddr>,
+    /// Which keys belong here [default: test]
+    #[arg(long, env = "FORETELL_ENVIRONMENT")]
+    pub environment: Option<Environment>,
+    /// Address of the published error pages [default: the service's own /docs]
+    #[arg(long, env = "FORETELL_DOCS_URL")]
+    pub docs_url: Option<String>,
+    /// Proxies whose Forwarded and X-Forwarded-For headers are believed: addresses or CIDR ranges
+    #[arg(long, env = "FORETELL_TRUSTED_PROXIES", value_delimiter = ',')]
+    pub trusted_proxies: Option<Vec<IpNet>>,
+    /// Blocks, the trade's own included, that make a trade final [default: 1 embedded, by chain otherwise]
+    #[arg(long, env = "FORETELL_CONFIRMATIONS")]
+    pub confirmations: Option<u64>,
+    /// First block whose events are read, on an empty database [default: 0]
+    #[arg(long, env = "FORETELL_FIRST_BLOCK")]
+    pub first_block: Option<u64>,
+}
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The configuration file is not of the documented form.
+    #[error("{path} is not a configuration file: {detail}")]
+    Form {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// Two settings contradict each other, or one cannot be used.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Every setting, decided.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Folder of the embedded parts and of the secrets.
+    pub data_dir: PathBuf,
+    /// The database's URL.
+    pub database_url: String,
+    /// The node's address; the embedded chain where absent.
+    pub rpc_url: Option<String>,
+    /// The contracts' addresses.
+    pub contracts: PathBuf,
+    /// The service's secrets.
+    pub secrets_file: PathBuf,
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Which keys belong here.
+    pub environment: Environment,
+    /// Address of the published error pages; the service's own where absent.
+    pub docs_url: Option<String>,
+    /// Proxies that are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Depth of finality; by chain where absent.
+    pub confirmations: Option<u64>,
+    /// First block that is read.
+    pub first_block: u64,
+}
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+
+impl Options {
+    /// These options, with those that are absent taken from the TOML file.
+    pub fn or_from_file(self, file: Option<&Path>) -> Result<Self, ConfigError> {
+        let Some(path) = file else { return Ok(self) };
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::File { path: name.clone(), source })?;
+        let of_file: Self =
+            toml::from_str(&text).map_err(|error| ConfigError::Form { path: name, detail: error.message().to_owned() })?;
+        Ok(Self {
+            data_dir: self.data_dir.or(of_file.data_dir),
+            database_url: self.database_url.or(of_file.database_url),
+            database_url_file: self.database_url_file.or(of_file.database_url_file),
+            rpc_url: self.rpc_url.or(of_file.rpc_url),
+            contracts: self.contracts.or(of_file.contracts),
+            secrets_file: self.secrets_file.or(of_file.secrets_file),
+            listen: self.listen.or(of_file.listen),
+            environment: self.environment.or(of_file.environment),
+            docs_url: self.docs_url.or(of_file.docs_url),
+            trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
+            confirmations: self.confirmations.or(of_file.confirmations),
+            first_block: self.first_block.or(of_file.first_block),
+        })
+    }
+
+    /// Decides every setting.
+    pub fn decide(self) -> Result<Config, ConfigError> {
+        let data_dir = self.data_dir.unwrap_or_else(|| PathBuf::from(".foretell"));
+        let database_url = match (self.database_url, self.database_url_file) {
+            (Some(_), Some(_)) => {
+                return Err(ConfigError::Value("set database-url or database-url-file, not both".to_owned()));
+            }
+            (Some(url), None) => url,
+            (None, Some(path)) => std::fs::read_to_string(&path)
+                .map_err(|source| ConfigError::File { path: path.display().to_string(), source })?
+                .trim()
+                .to_owned(),
+            (None, None) => format!("sqlite:{}", data_dir.join("foretell.db").display()),
+        };
+        if self.confirmations == Some(0) {
+            return Err(ConfigError::Value("confirmations is at least 1: the trade's own block counts".to_owned()));
+        }
+        Ok(Config {
+            contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
+            secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
+            data_dir,
+            database_url,
+            rpc_url: self.rpc_url,
+            listen: self.listen.unwrap_or(DEFAULT_LISTEN),
+            environment: self.environment.unwrap_or(Environment::Test),
+            docs_url: self.docs_url,
+            trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            confirmations: self.confirmations,
+            first_block: self.first_block.unwrap_or(0),
+        })
+    }
+}
+
+/// The depth that makes a block final, where none is configured. A chain embedded or of a developer's node never
+/// reorganises by itself.
+pub const fn default_confirmations(chain_id: u64) -> u64 {
+    match chain_id {
+        31_337 | 1_337 => 1,
+        1 => 12,
+        137 => 64,
+        10 | 8_453 | 42_161 => 20,
+        _ => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let folder = std::env::temp_dir().join(format!("foretell-config-{}", std::process::id()));
+        std::fs::write(&folder, "listen = \"127.0.0.1:1\"\nconfirmations = 3\n").unwrap();
+        let flags = Options { listen: Some("127.0.0.1:2".parse().unwrap()), ..Options::default() };
+        let config = flags.or_from_file(Some(&folder)).unwrap().decide().unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(config.listen.port(), 2);
+        assert_eq!(config.confirmations, Some(3));
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused() {
+        assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
+    }
+
+    #[test]
+    fn two_database_urls_are_refused() {
+        let both = Options {
+            database_url: Some("sqlite:a".into()),
+            database_url_file: Some("b".into()),
+            ..Options::default()
+        };
+        assert!(matches!(both.decide(), Err(ConfigError::Value(_))));
+    }
+}

@@ -1,0 +1,362 @@
+//! The demonstration: markets made, accounts funded and a week of trades executed, all through the same contracts and use
+//! cases that serve everybody else, on a clock that runs from a week ago to now.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::U256;
+use app::entropy::{Entropy, SeededEntropy};
+use app::keys::{Caller, IssueKey, issue};
+use app::markets::{self, NewMarket, Sync};
+use app::trades::{Executor, NewTrade, create};
+use app::worker::{Progress, Worker};
+use app::{AppError, Ctx, accounts};
+use chain::{Signer, calls};
+use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
+use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
+use domain::time::{DAY_MS, ManualClock};
+use domain::trade::Draft;
+use domain::{ErrorCode, Usdc};
+use store::StoreError;
+use store::catalog::{Chapter, Organization, Partner, Thread};
+
+use super::content::{self, Ending, MARKETS, ORGANIZATIONS, THREADS, USERS};
+use super::file::{DevKey, DevUser, write_owners};
+use crate::run::{Parts, StartError};
+use crate::secrets::Secrets;
+
+const HOUR_MS: i64 = 3_600_000;
+const HOURS: i64 = 7 * 24;
+/// What every account is given.
+const FUNDS: Usdc = Usdc::from_whole(50_000);
+/// What the resolver is given to fund markets.
+const MARKET_FUNDS: Usdc = Usdc::from_whole(2_000_000);
+
+/// A user of the demonstration while it is made.
+struct Trader {
+    name: &'static str,
+    account: store::users::Account,
+    callers: Vec<Caller>,
+    keys: Vec<DevKey>,
+}
+
+/// Makes the demonstration. `clock` stands a week before the end of it and is moved to that end. Gives the users; the
+/// markets are read from the database.
+pub async fn seed(parts: &Parts, clock: &ManualClock, data_dir: &Path) -> Result<Vec<DevUser>, StartError> {
+    let ctx = &parts.ctx;
+    let end = clock_end(ctx);
+    let workers = Workers::new(&parts.secrets)?;
+    let threads = make_content(ctx).await?;
+    let markets = make_markets(ctx, clock, &parts.secrets, &threads, end).await?;
+    let (traders, owners) = make_traders(ctx, &parts.secrets).await?;
+    workers.run(ctx).await?;
+    trade(ctx, clock, &workers, &traders, &markets).await?;
+    end_markets(ctx, &parts.secrets, &markets).await?;
+    workers.run(ctx).await?;
+    redeem(ctx, &parts.secrets, &traders, &markets).await?;
+    workers.run(ctx).await?;
+    workers.release(ctx).await?;
+    write_owners(data_dir, &owners)?;
+    let users = traders.into_iter().map(|trader| DevUser {
+        name: trader.name.to_owned(),
+        user_id: trader.account.user_id.to_string(),
+        address: trader.account.address,
+        keys: trader.keys,
+    });
+    Ok(users.collect())
+}
+
+fn clock_end(ctx: &Ctx) -> domain::Timestamp {
+    ctx.now().plus_ms(HOURS * HOUR_MS)
+}
+
+/// The workers, stepped by hand.
+struct Workers {
+    executors: Vec<Executor>,
+    sync: Sync,
+}
+
+impl Workers {
+    fn new(secrets: &Secrets) -> Result<Self, StartError> {
+        let owner = "seed".to_owned();
+        let lanes = (0u16..).zip(secrets.executors()?);
+        let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer, owner.clone())).collect();
+        Ok(Self { executors, sync: Sync::new(owner, 0) })
+    }
+
+    async fn run(&self, ctx: &Ctx) -> Result<(), AppError> {
+        for executor in &self.executors {
+            while executor.tick(ctx).await? == Progress::More {}
+        }
+        while self.sync.tick(ctx).await? == Progress::More {}
+        Ok(())
+    }
+
+    async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        for executor in &self.executors {
+            executor.release(ctx).await?;
+        }
+        self.sync.release(ctx).await
+    }
+}
+
+/// A thread with all that markets take from it.
+struct MadeThread {
+    thread: Thread,
+    chapters: Vec<String>,
+}
+
+async fn make_content(ctx: &Ctx) -> Result<Vec<MadeThread>, StartError> {
+    let now = ctx.now();
+    let end = clock_end(ctx);
+    let mut organizations = Vec::new();
+    let mut partners = Vec::new();
+    for content::Organization { name, slug, description, partners: names } in &ORGANIZATIONS {
+        let id = OrganizationId(ctx.uuid());
+        organizations.push(Organization {
+            id,
+            name: (*name).to_owned(),
+            slug: (*slug).to_owned(),
+            description: Some((*description).to_owned()),
+            logo: None,
+            website: None,
+        });
+        let of_organization = names.iter().map(|(name, slug)| Partner {
+            id: PartnerId(ctx.uuid()),
+            organization_id: id,
+            name: (*name).to_owned(),
+            slug: (*slug).to_owned(),
+            description: None,
+            logo: None,
+            website: None,
+            active: true,
+        });
+        partners.push(of_organization.collect::<Vec<_>>());
+    }
+    let mut made = Vec::new();
+    for planned in &THREADS {
+        let partner = planned.partner.and_then(|index| partners[planned.organization].get(index));
+        let thread = Thread {
+            id: ThreadId(ctx.uuid()),
+            organization_id: Some(organizations[planned.organization].id),
+            partner_id: partner.map(|partner| partner.id),
+            title: planned.title.to_owned(),
+            description: Some(planned.description.to_owned()),
+            image: None,
+            background_image: None,
+            category: Some(planned.category.to_owned()),
+            tags: planned.tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            start_time: Some(end.plus_ms(planned.starts_in_days * DAY_MS)),
+            end_time: Some(end.plus_ms(planned.ends_in_days * DAY_MS)),
+        };
+        let chapters = planned.chapters.iter().zip(0u32..).map(|(title, position)| Chapter {
+            id: ctx.uuid().to_string(),
+            thread_id: thread.id,
+            title: (*title).to_owned(),
+            position,
+        });
+        made.push((thread.clone(), chapters.collect::<Vec<_>>()));
+    }
+    let rows = (organizations, partners, made, now);
+    let made = ctx
+        .store
+        .write(rows, |tx, (organizations, partners, made, now)| {
+            Box::pin(async move {
+                for organization in organizations {
+                    store::catalog::insert_organization(tx, organization, *now).await?;
+                }
+                for partner in partners.iter().flatten() {
+                    store::catalog::insert_partner(tx, partner, *now).await?;
+                }
+                for (thread, chapters) in made {
+                    store::catalog::insert_thread(tx, thread, *now).await?;
+                    for chapter in chapters {
+                        store::catalog::insert_chapter(tx, chapter).await?;
+                    }
+                }
+                Ok::<_, StoreError>(made.clone())
+            })
+        })
+        .await?;
+    let made = made.into_iter().map(|(thread, chapters)| MadeThread {
+        thread,
+        chapters: chapters.into_iter().map(|chapter| chapter.id).collect(),
+    });
+    Ok(made.collect())
+}
+
+async fn make_markets(
+    ctx: &Ctx,
+    clock: &ManualClock,
+    secrets: &Secrets,
+    threads: &[MadeThread],
+    end: domain::Timestamp,
+) -> Result<Vec<MarketId>, StartError> {
+    let resolver = secrets.roles.resolver()?;
+    let contracts = ctx.chain.contracts();
+    let deployer = secrets.roles.deployer()?;
+    let mint = calls::mint(resolver.address(), U256::from(MARKET_FUNDS.atomic()));
+    ctx.chain.transact(&deployer, Some(contracts.usdc), mint).await?;
+    let approve = calls::approve(contracts.hub, U256::MAX);
+    ctx.chain.transact(&resolver, Some(contracts.usdc), approve).await?;
+    let mut ids = Vec::new();
+    for planned in &MARKETS {
+        // A second apart, so that lists show them in this order.
+        clock.advance(1_000);
+        let MadeThread { thread, chapters } = &threads[planned.thread];
+        let hundredth = U256::from(10u64.pow(16));
+        let new = NewMarket {
+            id: None,
+            question: planned.question.to_owned(),
+            description: None,
+            category: thread.category.clone(),
+            tags: thread.tags.clone(),
+            outcomes: planned.outcomes.iter().map(|label| (*label).to_owned()).collect(),
+            opening_odds: planned.odds.iter().map(|odds| U256::from(*odds) * hundredth).collect(),
+            liquidity: Usdc::from_whole(planned.liquidity),
+            fee_bps: planned.fee_bps,
+            end_time: end.plus_ms(planned.ends_in_days * DAY_MS),
+            thread_id: Some(thread.id),
+            organization_id: thread.organization_id,
+            partner_id: thread.partner_id,
+            chapter_id: chapters.get(planned.chapter).cloned(),
+            source_url: None,
+        };
+        ids.push(markets::create(ctx, &resolver, new).await?);
+    }
+    Ok(ids)
+}
+
+async fn make_traders(
+    ctx: &Ctx,
+    secrets: &Secrets,
+) -> Result<(Vec<Trader>, BTreeMap<String, String>), StartError> {
+    let (relayer, deployer) = (secrets.roles.relayer()?, secrets.roles.deployer()?);
+    let mut traders = Vec::new();
+    let mut owners = BTreeMap::new();
+    for (index, name) in USERS.iter().enumerate() {
+        let owner = Signer::random(ctx.random())?;
+        let (user, account) = accounts::create_user(ctx, name, &owner.owner()).await?;
+        let mint = calls::mint(accounts::address_of(&account)?, U256::from(FUNDS.atomic()));
+        ctx.chain.transact(&deployer, Some(ctx.chain.contracts().usdc), mint).await?;
+        let tiers: &[Tier] = if index == 0 { &Tier::ALL } else { &[Tier::Developer] };
+        let mut trader = Trader { name, account, callers: Vec::new(), keys: Vec::new() };
+        for tier in tiers {
+            let wanted = IssueKey {
+                user_id: user.id,
+                name: format!("{name} {tier}"),
+                tier: *tier,
+                scopes: Some(Scopes::all()),
+                expires_at: None,
+                ip_allowlist: IpAllowlist::default(),
+                webhook_url: None,
+                overrides: LimitOverrides::default(),
+            };
+            let issued = issue(ctx, wanted).await?;
+            trader.keys.push(DevKey {
+                name: issued.key.name.clone(),
+                tier: tier.to_string(),
+                scopes: issued.key.scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
+                key: issued.plaintext.expose().to_owned(),
+            });
+            trader.callers.push(Caller { key: Arc::new(issued.key) });
+        }
+        let keys: Vec<_> = trader.callers.iter().map(|caller| caller.key.as_ref().clone()).collect();
+        accounts::enable_keys(ctx, &relayer, &owner, user.id, &keys).await?;
+        owners.insert(user.id.to_string(), hex::encode(owner.to_bytes()));
+        traders.push(trader);
+    }
+    Ok((traders, owners))
+}
+
+/// A week of trades, an hour at a time. Who trades what follows from a fixed seed, so that every demonstration tells the
+/// same story.
+async fn trade(
+    ctx: &Ctx,
+    clock: &ManualClock,
+    workers: &Workers,
+    traders: &[Trader],
+    markets: &[MarketId],
+) -> Result<(), StartError> {
+    let dice = SeededEntropy::new(7);
+    let roll = |sides: usize| {
+        let mut bytes = [0; 8];
+        dice.fill(&mut bytes);
+        (u64::from_be_bytes(bytes) % sides.max(1) as u64) as usize
+    };
+    for _ in 0..HOURS {
+        clock.advance(HOUR_MS);
+        for _ in 0..1 + roll(3) {
+            let trader = &traders[roll(traders.len())];
+            let market = roll(markets.len());
+            let outcome = roll(MARKETS[market].outcomes.len());
+            let sells = roll(5) == 0;
+            let draft = Draft {
+                market_id: Some(markets[market].to_string()),
+                outcome_index: i64::try_from(outcome).ok(),
+                amount: (!sells).then(|| format!("{}.{:02}", 5 + roll(200), roll(100))),
+                side: Some(if sells { "sell" } else { "buy" }.to_owned()),
+                amount_type: sells.then(|| "all".to_owned()),
+                ..Draft::default()
+            };
+            let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };
+            match create(ctx, &trader.callers[trader.callers.len() / 2], new).await {
+                Ok(_) => {}
+                // A sale of an outcome that this trader does not hold, or a day's cap that is used up: no trade then.
+                Err(error)
+                    if matches!(error.code, ErrorCode::InsufficientBalance | ErrorCode::SpendingLimitExceeded) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        workers.run(ctx).await?;
+    }
+    Ok(())
+}
+
+async fn end_markets(ctx: &Ctx, secrets: &Secrets, markets: &[MarketId]) -> Result<(), StartError> {
+    let (resolver, guardian) = (secrets.roles.resolver()?, secrets.roles.guardian()?);
+    for (planned, id) in MARKETS.iter().zip(markets) {
+        match planned.ending {
+            Ending::Open => {}
+            Ending::Frozen => drop(markets::freeze(ctx, &guardian, *id).await?),
+            Ending::Cancelled => drop(markets::cancel(ctx, &resolver, *id).await?),
+            Ending::Resolved(winner) => {
+                let one = U256::from(10u64.pow(18));
+                let payouts = (0..planned.outcomes.len()).map(|index| if index == winner { one } else { U256::ZERO });
+                let source = Some("The organiser's own report".to_owned());
+                markets::resolve(ctx, &resolver, *id, payouts.collect(), source).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Half of the traders have claimed what settled markets owe them.
+async fn redeem(
+    ctx: &Ctx,
+    secrets: &Secrets,
+    traders: &[Trader],
+    markets: &[MarketId],
+) -> Result<(), StartError> {
+    let relayer = secrets.roles.relayer()?;
+    for (planned, id) in MARKETS.iter().zip(markets) {
+        if !matches!(planned.ending, Ending::Resolved(_) | Ending::Cancelled) {
+            continue;
+        }
+        let Some(number) = ctx.chain.market_of(markets::reference_of(*id)).await? else { continue };
+        let mut owed = Vec::new();
+        for trader in traders.iter().step_by(2) {
+            let address = accounts::address_of(&trader.account)?;
+            for (outcome, _) in (0u8..).zip(planned.outcomes) {
+                if ctx.chain.redeemable(address, number, outcome).await? > 0 {
+                    owed.push((address, number, outcome));
+                }
+            }
+        }
+        if !owed.is_empty() {
+            ctx.chain.transact(&relayer, Some(ctx.chain.contracts().hub), calls::redeem_batch(&owed)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! JSON bodies: bounded, read against a deadline, and strict. Unknown and repeated members are refused, because a typo
+//! must not cost money.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use app::{AppError, Submission};
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use domain::ErrorCode;
+use domain::trade::FieldError;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
+use serde_path_to_error::{Path, Segment};
+
+use super::Problem;
+
+/// The most bytes of a body.
+pub const MAX_BODY_BYTES: usize = 64 * 1024;
+/// How long a body may take to arrive: less than the request's deadline, so that it is known that nothing was begun.
+const BODY_DEADLINE: Duration = Duration::from_secs(8);
+
+/// A JSON body.
+#[derive(Debug)]
+pub struct Body<T> {
+    /// What it says.
+    pub value: T,
+    /// What it was read from.
+    pub raw: Bytes,
+}
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+        if !is_json(request.headers()) {
+            return Err(Problem::new(ErrorCode::UnsupportedMediaType));
+        }
+        let raw = read_body(request).await?;
+        let value = parse(&raw).map_err(|error| AppError::validation(&[error]))?;
+        Ok(Self { value, raw })
+    }
+}
+
+/// Reads the whole of a body that is not too large and arrives in time.
+pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
+    let too_large = || AppError::new(ErrorCode::PayloadTooLarge);
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
+        return Err(too_large());
+    }
+    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    match tokio::time::timeout(BODY_DEADLINE, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
+        Ok(Err(error)) => Err(AppError::field("", "breaks off before its end").caused_by(error)),
+        Err(_) => {
+            let detail = "The body did not arrive in time; nothing was done.";
+            Err(AppError::new(ErrorCode::RequestTimeout).detail(detail).submission(Submission::NotSubmitted))
+        }
+    }
+}
+
+/// Whether the one `Content-Type` is JSON in UTF-8, not compressed.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(one), None) = (types.next(), types.next()) else { return false };
+    let mut parts = one.to_str().unwrap_or_default().split(';').map(str::trim);
+    let essence = parts.next().unwrap_or_default();
+    let utf8 = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) if name.eq_ignore_ascii_case("charset") => {
+            value.trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    };
+    let plain = headers.get(CONTENT_ENCODING).is_none_or(|encoding| encoding == "identity");
+    essence.eq_ignore_ascii_case("application/json") && parts.all(utf8) && plain
+}
+
+/// Reads one JSON object and nothing behind it.
+fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, FieldError> {
+    // Derived readers would take an array as the members in their order.
+    if raw.trim_ascii_start().first() != Some(&b'{') {
+        return Err(FieldError::new("", "is a JSON object"));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(raw);
+    let value = serde_path_to_error::deserialize(&mut reader)
+        .map_err(|error| FieldError::new(pointer(error.path(), error.inner()), error.inner().to_string()))?;
+    reader.end().map_err(|_| FieldError::new("", "is one JSON object with nothing behind it"))?;
+    Ok(value)
+}
+
+/// The JSON pointer to what an error speaks of.
+fn pointer(path: &Path, error: &serde_json::Error) -> String {
+    let mut pointer = String::new();
+    for segment in path {
+        match segment {
+            Segment::Map { key } => pointer.extend(["/", &key.replace('~', "~0").replace('/', "~1")]),
+            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+            Segment::Enum { .. } | Segment::Unknown => {}
+        }
+    }
+    // A repeated member is found before its value is read, and so it is not on the path yet.
+    let text = error.to_string();
+    if let Some((name, _)) = text.strip_prefix("duplicate field `").and_then(|rest| rest.split_once('`'))
+        && !pointer.ends_with(&format!("/{name}"))
+    {
+        pointer.extend(["/", name]);
+    }
+    pointer
+}
+
+/// A text of a body. Refuses U+0000, which JSON can carry and not every database.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Text(pub String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.contains('\0') { Err(D::Error::custom("has no NUL character")) } else { Ok(Self(text)) }
+    }
+}
+
+/// An object of texts with no key twice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata(pub BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Metadata;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of strings")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = BTreeMap::new();
+                while let Some((key, value)) = map.next_entry::<Text, Text>()? {
+                    let duplicate = entries.contains_key(&key.0);
+                    if duplicate {
+                        return Err(A::Error::custom(format!("duplicate field `{}`", key.0)));
+                    }
+                    entries.insert(key.0, value.0);
+                }
+                Ok(Metadata(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, HeaderValue};
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    #[expect(dead_code, reason = "only whether it can be read is asked")]
+    struct Sample {
+        side: Option<Text>,
+        outcome_index: Option<i64>,
+        metadata: Option<Metadata>,
+    }
+
+    fn refused(raw: impl AsRef<[u8]>) -> String {
+        parse::<Sample>(raw.as_ref()).unwrap_err().pointer
+    }
+
+    #[test]
+    fn a_body_that_is_not_exactly_the_documented_object_is_refused_where_it_differs() {
+        let deep = format!("{{\"metadata\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
+        let deep_key = format!("{{\"metadata\":{{\"k\":{}", "{\"k\":".repeat(10_000));
+        for (raw, pointer) in [
+            ("", ""),
+            ("[\"buy\", 0]", ""),
+            ("\"text\"", ""),
+            ("{} {}", ""),
+            ("{}x", ""),
+            (r#"{"side": NaN}"#, "/side"),
+            (r#"{"side": 1}"#, "/side"),
+            (r#"{"side": "a\u0000b"}"#, "/side"),
+            (r#"{"sides": "buy"}"#, "/sides"),
+            (r#"{"side": "buy", "side": "sell"}"#, "/side"),
+            (r#"{"outcomeIndex": "0"}"#, "/outcomeIndex"),
+            (r#"{"outcomeIndex": 0.5}"#, "/outcomeIndex"),
+            (r#"{"outcomeIndex": 1.0}"#, "/outcomeIndex"),
+            (r#"{"outcomeIndex": 9223372036854775808}"#, "/outcomeIndex"),
+            (r#"{"metadata": {"k": 1}}"#, "/metadata/k"),
+            (r#"{"metadata": {"k": {"l": "m"}}}"#, "/metadata/k"),
+            (r#"{"metadata": {"a/b": null}}"#, "/metadata/a~1b"),
+            (r#"{"metadata": {"k": "1", "k": "2"}}"#, "/metadata/k"),
+            (r#"{"metadata": ["k"]}"#, "/metadata"),
+            (&deep, "/metadata"),
+            (&deep_key, "/metadata/k"),
+        ] {
+            assert_eq!(refused(raw), pointer, "{}", &raw[..raw.len().min(60)]);
+        }
+        assert_eq!(refused(b"{\"side\": \"\xff\"}"), "/side");
+    }
+
+    #[test]
+    fn integers_out_of_a_markets_range_are_the_markets_to_judge() {
+        for raw in
+            [r#"{"outcomeIndex": -1}"#, r#"{"outcomeIndex": 300}"#, r#" {"side": null, "metadata": null} "#]
+        {
+            assert!(parse::<Sample>(raw.as_bytes()).is_ok(), "{raw}");
+        }
+    }
+
+    #[test]
+    fn only_uncompressed_json_in_utf_8_is_taken() {
+        let of = |lines: &[(_, &'static str)]| {
+            let line =
+                |(name, value): &(HeaderName, &'static str)| (name.clone(), HeaderValue::from_static(value));
+            is_json(&lines.iter().map(line).collect())
+        };
+        for good in
+            ["application/json", "Application/JSON; charset=utf-8", "application/json;charset=\"UTF-8\""]
+        {
+            assert!(of(&[(CONTENT_TYPE, good)]), "{good}");
+        }
+        for bad in ["text/plain", "application/json; charset=latin1", "application/x-www-form-urlencoded", ""]
+        {
+            assert!(!of(&[(CONTENT_TYPE, bad)]), "{bad}");
+        }
+        assert!(!of(&[]));
+        assert!(!of(&[(CONTENT_TYPE, "application/json"), (CONTENT_TYPE, "application/json")]));
+        assert!(!of(&[(CONTENT_TYPE, "application/json"), (CONTENT_ENCODING, "gzip")]));
+    }
+
+    #[tokio::test]
+    async fn a_body_of_64_kib_is_read_and_one_byte_more_is_too_large() {
+        let of = |len: usize| Request::new(axum::body::Body::from(vec![b' '; len]));
+        assert!(read_body(of(MAX_BODY_BYTES)).await.is_ok());
+        let refused = read_body(of(MAX_BODY_BYTES + 1)).await.unwrap_err();
+        assert_eq!(refused.code, ErrorCode::PayloadTooLarge);
+    }
+}

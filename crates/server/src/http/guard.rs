@@ -1,0 +1,154 @@
+//! What stands before every handler: the deadline, and the checks of the caller in their documented order.
+
+use std::any::Any;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use app::{AppError, Submission};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
+use futures::FutureExt;
+
+use super::problem::Problem;
+use super::{Limiter, RouteInfo, Shared, client_ip};
+
+/// How long a request may take, from its headers to its answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+const X_API_KEY: &str = "x-api-key";
+
+/// The layer's function, one for each route.
+pub async fn guard(
+    State((app, route)): State<(Shared, &'static RouteInfo)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let admitted_and_handled = async {
+        match admit(&app, route, &mut request).await {
+            Ok(()) => next.run(request).await,
+            // Nothing behind the guard has run.
+            Err(error) if route.limiter == Limiter::Write => {
+                Problem::from(error).or_submission(Submission::NotSubmitted).into_response()
+            }
+            Err(error) => Problem::from(error).into_response(),
+        }
+    };
+    let caught = AssertUnwindSafe(admitted_and_handled).catch_unwind();
+    let mut response = match tokio::time::timeout(DEADLINE, caught).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::from(panicked(panic.as_ref())).into_response(),
+        Err(_) => Problem::from(timed_out(route)).into_response(),
+    };
+    if route.limiter == Limiter::Write {
+        say_what_became_of_it(&mut response);
+    }
+    if route.scope.is_some() {
+        let private = HeaderValue::from_static("private, no-cache");
+        response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
+    }
+    response
+}
+
+/// The checks, in the documented order. What is added later stands here as its place in that order.
+async fn admit(app: &Shared, route: &'static RouteInfo, request: &mut Request) -> Result<(), AppError> {
+    request.extensions_mut().insert(route);
+    // 1. The version that X-Service-Api-Version asks for.
+    let Some(scope) = route.scope else {
+        // 2. The limiter by address.
+        return Ok(());
+    };
+    // 3. The address's lockout, between the key's syntax and its look-up.
+    // 4. Syntax, look-up, revocation, expiry, allowlist.
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    // Without a socket the address is none that an allowlist names.
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
+    let caller = app::keys::authenticate(&app.ctx, api_key(request.headers())?, ip).await?;
+    // 5. The body's signature, over the raw bytes of `read_body`.
+    // 6. The user's limiter.
+    // 7. Scope.
+    caller.require(scope)?;
+    // 8. The kill switches.
+    request.extensions_mut().insert(caller);
+    Ok(())
+}
+
+/// The one `X-API-Key` header.
+fn api_key(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
+    let malformed = || AppError::new(ErrorCode::ApiKeyMalformed);
+    let mut values = headers.get_all(X_API_KEY).iter();
+    let first = values.next().map(|value| value.to_str().map_err(|_| malformed())).transpose()?;
+    if values.next().is_some() {
+        return Err(malformed().detail("The X-API-Key header was sent more than once."));
+    }
+    Ok(first)
+}
+
+/// Completes a refusal of a write route: a 4xx was judged before anything was stored, anything else is not known.
+fn say_what_became_of_it(response: &mut Response) {
+    if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
+        let judged = problem.status().is_client_error();
+        let submission = if judged { Submission::NotSubmitted } else { Submission::Unknown };
+        *problem = problem.clone().or_submission(submission);
+    }
+}
+
+fn timed_out(route: &RouteInfo) -> AppError {
+    let error = AppError::new(ErrorCode::RequestTimeout);
+    if route.limiter == Limiter::Write {
+        error
+    } else {
+        error.detail("The request took too long. Try it again.")
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> AppError {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let cause = format!("a handler panicked: {}", text.unwrap_or("without a text"));
+    AppError::new(ErrorCode::InternalError).caused_by(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::{HeaderName, StatusCode};
+
+    fn headers(values: &[&[u8]]) -> HeaderMap {
+        let values = values.iter().map(|value| HeaderValue::from_bytes(value).unwrap());
+        values.map(|value| (HeaderName::from_static(X_API_KEY), value)).collect()
+    }
+
+    #[test]
+    fn a_repeated_or_unreadable_key_header_is_malformed_and_none_is_missing() {
+        let code = |values: &[&[u8]]| api_key(&headers(values)).map(|_| ()).map_err(|error| error.code);
+        assert_eq!(code(&[]), Ok(()));
+        assert_eq!(code(&[b"a"]), Ok(()));
+        assert_eq!(code(&[b"a", b"a"]), Err(ErrorCode::ApiKeyMalformed));
+        assert_eq!(code(&[b"\xff"]), Err(ErrorCode::ApiKeyMalformed));
+    }
+
+    #[test]
+    fn a_refused_write_says_whether_it_may_have_been_stored() {
+        for (code, word) in
+            [(ErrorCode::ValidationFailed, "NotSubmitted"), (ErrorCode::InternalError, "Unknown")]
+        {
+            let mut response = Problem::new(code).into_response();
+            say_what_became_of_it(&mut response);
+            let problem = response.extensions().get::<Problem>().unwrap();
+            assert!(format!("{problem:?}").contains(&format!("submission: Some({word})")), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_internal_error_that_keeps_its_text_for_the_log() {
+        let error = panicked(&"no such outcome");
+        assert_eq!(Problem::new(error.code).status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(!error.detail.contains("outcome"));
+        assert!(error.source.is_some_and(|source| source.to_string().contains("no such outcome")));
+    }
+}

@@ -1,0 +1,42 @@
+//! What every route of the trading API shares: who calls, what was sent, and the form of every answer.
+//!
+//! A request passes [`surround`] (request id, problem bodies, headers of every answer), is routed, passes its route's
+//! [`guard`] (deadline, authentication, scope) and then the extractors of its handler. A refusal anywhere is a
+//! [`Problem`], which becomes a body in one place on the way out.
+
+mod body;
+mod caller;
+mod client_ip;
+mod envelope;
+mod guard;
+mod idempotency_key;
+mod page;
+mod path;
+mod problem;
+mod query;
+mod request_id;
+mod route;
+mod serve;
+mod state;
+mod surround;
+mod traceparent;
+
+pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
+pub use caller::{
+    AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead, TradesWrite,
+    WebhooksManage,
+};
+pub use client_ip::client_ip;
+pub use envelope::{List, Meta, Pagination, Plain, Single, json};
+pub use guard::guard;
+pub use idempotency_key::IdempotencyKey;
+pub use page::Paging;
+pub use path::PathId;
+pub use problem::Problem;
+pub use query::{Given, Parameters, Query};
+pub use request_id::RequestId;
+pub use route::{Limiter, RouteInfo};
+pub use serve::{ServeLimits, serve, serve_with};
+pub use state::{AppState, Shared};
+pub use surround::{API_VERSION, surround};
+pub use traceparent::Traceparent;

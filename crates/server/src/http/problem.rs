@@ -1,0 +1,201 @@
+//! Refusals: carried through the layers as they are, and turned into a body here and nowhere else (RFC 7807).
+
+use std::error::Error;
+use std::sync::Arc;
+
+use app::{AppError, Submission};
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use chain::ChainError;
+use domain::ErrorCode;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use store::StoreError;
+
+use super::RequestId;
+
+/// The header that repeats a problem's code.
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-service-error-code");
+
+/// A refusal on its way to the client. As a response it has a status and no body yet; [`render`] gives it one.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    error: Arc<AppError>,
+    submission: Option<Submission>,
+}
+
+impl Problem {
+    /// The refusal with the code's own words.
+    pub fn new(code: ErrorCode) -> Self {
+        AppError::new(code).into()
+    }
+
+    /// Its code.
+    pub fn code(&self) -> ErrorCode {
+        self.error.code
+    }
+
+    /// Its HTTP status.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Says what became of the submission, unless the refusal says so itself.
+    #[must_use]
+    pub fn or_submission(self, submission: Submission) -> Self {
+        Self { submission: self.submission.or(Some(submission)), ..self }
+    }
+
+    /// The members of `extensions`.
+    fn extensions(&self) -> Map<String, Value> {
+        let mut extensions = self.error.extensions.clone();
+        if let Some(submission) = self.submission {
+            extensions.entry("submission").or_insert_with(|| submission.as_str().into());
+        }
+        extensions
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(error: AppError) -> Self {
+        Self { error: Arc::new(error), submission: None }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        AppError::from(error).into()
+    }
+}
+
+impl From<ChainError> for Problem {
+    fn from(error: ChainError) -> Self {
+        AppError::from(error).into()
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.status().into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProblemBody<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    code: &'a str,
+    detail: &'a str,
+    instance: &'a str,
+    request_id: RequestId,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    extensions: Map<String, Value>,
+}
+
+/// Gives `response` the body and headers of `problem`. `instance` is the request's path. The cause goes to the log
+/// under the request id, once, and never into the body.
+pub(super) fn render(
+    response: &mut Response,
+    problem: &Problem,
+    docs_url: &str,
+    instance: &str,
+    id: RequestId,
+) {
+    let error = &problem.error;
+    log(problem, instance, id);
+    let body = ProblemBody {
+        r#type: format!("{docs_url}/api-errors/{}", error.code),
+        title: error.code.title(),
+        status: error.code.status(),
+        code: error.code.as_str(),
+        detail: &error.detail,
+        instance,
+        request_id: id,
+        extensions: problem.extensions(),
+    };
+    // Texts and JSON values alone: serialising them does not fail.
+    let body = serde_json::to_vec(&body).unwrap_or_default();
+    *response.status_mut() = problem.status();
+    *response.body_mut() = Body::from(body);
+    let headers = response.headers_mut();
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
+    if let Some(seconds) = error.retry_after_s {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if error.code.status() == 401 {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey realm=\"X-API-Key\""));
+    }
+}
+
+fn log(problem: &Problem, instance: &str, id: RequestId) {
+    let error = &problem.error;
+    let causes = error.source.as_deref().map(|source| with_causes(source)).unwrap_or_default();
+    let (code, status) = (error.code.as_str(), error.code.status());
+    if status >= 500 {
+        tracing::error!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
+    } else if error.source.is_some() {
+        tracing::info!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
+    }
+}
+
+/// An error and its causes in one line.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.extend([": ", &error.to_string()]);
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use uuid::Uuid;
+
+    async fn rendered(problem: Problem) -> (Response, String) {
+        let mut response = problem.clone().into_response();
+        let id = RequestId::of(Uuid::from_u128(7));
+        render(&mut response, &problem, "https://docs.test", "/v1/trades", id);
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let body = serde_json::from_slice::<Value>(&bytes).unwrap();
+        let text = serde_json::to_string_pretty(&body).unwrap();
+        (Response::from_parts(parts, Body::empty()), text)
+    }
+
+    #[tokio::test]
+    async fn a_problem_has_every_documented_member() {
+        let error = AppError::field("/amount", "is above zero").retry_after_s(3);
+        let (response, body) = rendered(Problem::from(error).or_submission(Submission::NotSubmitted)).await;
+        assert_eq!(response.headers()["retry-after"], "3");
+        assert_eq!(response.headers()["x-service-error-code"], "VALIDATION_FAILED");
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        insta::assert_snapshot!(body);
+    }
+
+    #[tokio::test]
+    async fn the_cause_is_not_told_and_empty_extensions_are_left_out() {
+        let error = AppError::new(ErrorCode::InternalError).caused_by("relation trades does not exist");
+        let (response, body) = rendered(error.into()).await;
+        assert_eq!(response.status(), 500);
+        assert!(!body.contains("relation") && !body.contains("extensions"), "{body}");
+    }
+
+    #[test]
+    fn what_the_refusal_itself_says_of_the_submission_stands() {
+        let error = AppError::new(ErrorCode::RequestTimeout).submission(Submission::Unknown);
+        let problem = Problem::from(error).or_submission(Submission::NotSubmitted);
+        assert_eq!(problem.extensions()["submission"], "unknown");
+    }
+}

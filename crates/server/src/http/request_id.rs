@@ -1,0 +1,57 @@
+//! The handle under which one request is found again. Nothing of it comes from the client.
+
+use std::convert::Infallible;
+use std::fmt;
+
+use app::Ctx;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde::{Serialize, Serializer};
+use uuid::Uuid;
+
+/// A request's id: `req_` and 32 hex digits, sent as `X-Request-Id`, `_meta.requestId` and a problem's `requestId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestId(Uuid);
+
+impl RequestId {
+    /// A new one.
+    pub fn new(ctx: &Ctx) -> Self {
+        Self(ctx.uuid())
+    }
+
+    /// The one made of `uuid`.
+    pub const fn of(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "req_{}", self.0.as_simple())
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        // `surround` stands before every route; the nil id shows in an answer where it was left out.
+        Ok(parts.extensions.get().copied().unwrap_or(Self(Uuid::nil())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_id_has_its_prefix_and_32_hex_digits() {
+        assert_eq!(RequestId::of(Uuid::from_u128(0xab)).to_string(), "req_000000000000000000000000000000ab");
+    }
+}

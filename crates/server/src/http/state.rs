@@ -1,0 +1,28 @@
+//! What the routes stand on.
+
+use std::sync::Arc;
+
+use app::Ctx;
+use domain::Timestamp;
+use domain::page::CursorCodec;
+use ipnet::IpNet;
+use tokio_util::task::TaskTracker;
+
+/// The parts and settings that handlers use.
+pub struct AppState {
+    /// The use cases' context.
+    pub ctx: Ctx,
+    /// Makes and reads the cursors of lists.
+    pub cursor: CursorCodec,
+    /// Where the pages about error codes stand, without a slash at the end.
+    pub docs_url: String,
+    /// Peers whose word about the client's address is taken.
+    pub trusted_proxies: Vec<IpNet>,
+    /// When the service started.
+    pub started_at: Timestamp,
+    /// Writes on their way. They run to their end when the client hangs up, so a shutdown waits for them here.
+    pub mutations: TaskTracker,
+}
+
+/// The state as handlers hold it.
+pub type Shared = Arc<AppState>;

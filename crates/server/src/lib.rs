@@ -1,0 +1,12 @@
+//! The service's face: the HTTP surface, the command line, and what assembles and runs the parts.
+
+pub mod cli;
+pub mod config;
+pub mod dev;
+pub mod entropy;
+pub mod http;
+pub mod router;
+pub mod run;
+pub mod secrets;
+pub mod service_file;
+pub mod v1;

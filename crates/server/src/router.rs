@@ -1,0 +1,79 @@
+//! Every route of the trading API in one table, and the router made of it.
+
+use axum::Router;
+use axum::http::Method;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use domain::ErrorCode;
+use domain::key::Scope;
+
+use crate::http::{Limiter, Problem, RouteInfo, Shared, guard, surround};
+use crate::v1;
+
+/// A route and how it is answered.
+struct Entry {
+    info: RouteInfo,
+    handler: fn() -> MethodRouter<Shared>,
+}
+
+/// `METHOD path, scope, limiter, page size => handler;` for each route.
+macro_rules! table {
+    ($($method:ident $path:literal, $scope:expr, $limiter:ident, $page:expr => $handler:path;)*) => {
+        &[$(Entry {
+            info: RouteInfo {
+                method: Method::$method,
+                path: $path,
+                scope: $scope,
+                limiter: Limiter::$limiter,
+                page_default: $page,
+            },
+            handler: || on(MethodFilter::$method, $handler),
+        },)*]
+    };
+}
+
+// To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/trades/{id}/confirm;
+// GET /v1/traces/{correlationId}; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
+// POST /v1/auth/api-keys/me/webhook-secret/rotate; GET /v1/account/usage.
+#[rustfmt::skip]
+static TABLE: &[Entry] = table! {
+    GET "/v1/health", None, Infra, None => v1::health::health;
+    GET "/v1/ready", None, Infra, None => v1::health::ready;
+    GET "/v1/markets", Some(Scope::MarketsRead), Read, Some(20) => v1::markets::list;
+    GET "/v1/markets/{id}", Some(Scope::MarketsRead), Read, None => v1::markets::find;
+    GET "/v1/markets/{id}/quote", Some(Scope::MarketsQuote), Read, None => v1::quote::quote;
+    GET "/v1/markets/{id}/predictions", Some(Scope::MarketsRead), Read, Some(50) => v1::predictions::list;
+    POST "/v1/trades", Some(Scope::TradesWrite), Write, None => v1::trades_create::create;
+    GET "/v1/trades", Some(Scope::TradesRead), Read, Some(20) => v1::trades_read::list;
+    GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
+    GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
+    GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
+};
+
+/// The routes of the trading API, for documents and tests.
+pub fn routes() -> impl Iterator<Item = &'static RouteInfo> {
+    TABLE.iter().map(|entry| &entry.info)
+}
+
+/// The service's router: the trading API, with a problem for every unknown path and method.
+pub fn router(state: Shared) -> Router {
+    router_with(state, Router::new())
+}
+
+/// The same with further routes beside the trading API's. They get request ids, the headers of every answer and problem
+/// bodies, but no guard: no deadline, no key, no limiter.
+pub fn router_with(state: Shared, beside: Router<Shared>) -> Router {
+    let routes = TABLE.iter().fold(Router::new(), |router, entry| {
+        let guarded = from_fn_with_state((Shared::clone(&state), &entry.info), guard);
+        router.route(entry.info.path, (entry.handler)().route_layer(guarded))
+    });
+    routes
+        .merge(beside)
+        .method_not_allowed_fallback(|| std::future::ready(Problem::new(ErrorCode::MethodNotAllowed)))
+        .fallback(|| std::future::ready(Problem::new(ErrorCode::ResourceNotFound)))
+        .layer(from_fn_with_state(Shared::clone(&state), surround))
+        .with_state(state)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! The service assembled and running: database, chain, workers, HTTP.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use app::entropy::Entropy;
+use app::markets::Sync;
+use app::trades::Executor;
+use app::{Ctx, worker};
+use chain::embedded::{EmbeddedNode, Genesis};
+use chain::{Chain, Contracts, DeploySettings, Signer};
+use domain::page::CursorCodec;
+use domain::Clock;
+use store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, default_confirmations};
+use crate::http::{AppState, Shared};
+use crate::secrets::Secrets;
+
+/// The embedded chain's id: the one that developers' tools know as a local chain.
+pub const EMBEDDED_CHAIN_ID: u64 = 31_337;
+/// What each of the operator's keys owns at the embedded chain's beginning, in wei: more gas than it can ever use.
+const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000_000;
+const GENESIS_BASE_FEE: u64 = 1_000_000_000;
+const BLOCK_GAS_LIMIT: u64 = 60_000_000;
+/// All accounts together may move this much an hour on the embedded chain, in USDC atomic units.
+const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
+/// How long idle workers wait for their signal before they look by themselves.
+const WORKER_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A file of the data folder.
+    #[error("{path}: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The secrets.
+    #[error(transparent)]
+    Secrets(#[from] crate::secrets::SecretsError),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] crate::config::ConfigError),
+    /// The database.
+    #[error("database: {0}")]
+    Store(#[from] store::StoreError),
+    /// The embedded chain.
+    #[error("embedded chain: {0}")]
+    Embedded(#[from] chain::embedded::EmbeddedError),
+    /// The chain or its contracts.
+    #[error("chain: {0}")]
+    Chain(#[from] chain::ChainError),
+    /// A use case that a command runs.
+    #[error("{0}")]
+    App(#[from] app::AppError),
+    /// Anything that a sentence says best.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl StartError {
+    /// A word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::App(error) => error.code.as_str(),
+            Self::Chain(_) | Self::Embedded(_) => "CHAIN",
+            Self::Store(_) => "DATABASE",
+            Self::Config(_) | Self::Secrets(_) | Self::File { .. } => "CONFIGURATION",
+            Self::Other(_) => "COMMAND",
+        }
+    }
+}
+
+/// The parts of a service, before it runs.
+pub struct Parts {
+    /// What the use cases get.
+    pub ctx: Ctx,
+    /// The embedded chain, where it is the one in use.
+    pub node: Option<Arc<EmbeddedNode>>,
+    /// The service's secrets.
+    pub secrets: Secrets,
+}
+
+impl Parts {
+    /// Opens the database and the chain, and brings both up to date: migrations, and the contracts on the embedded chain.
+    pub async fn open(
+        config: &Config,
+        secrets: Secrets,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StartError> {
+        let store = Store::open(&config.database_url).await?;
+        store.migrate(clock.now()).await?;
+        let (chain, node) = match &config.rpc_url {
+            Some(url) => {
+                let contracts = read_contracts(&config.contracts)?;
+                let chain = Chain::connect(chain::http_provider(url)?, contracts).await?;
+                chain::deploy::verify(&chain).await?;
+                (chain, None)
+            }
+            None => {
+                let (chain, node) = open_embedded(config, &secrets, Arc::clone(&clock)).await?;
+                (chain, Some(node))
+            }
+        };
+        let executors = secrets.executors()?;
+        let mut settings =
+            app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
+        settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
+        settings.confirmations = match (config.confirmations, &node) {
+            (Some(confirmations), _) => confirmations,
+            (None, Some(_)) => 1,
+            (None, None) => default_confirmations(chain.chain_id()),
+        };
+        let ctx = Ctx { store, chain, clock, entropy, config: Arc::new(settings), wake: Arc::default() };
+        Ok(Self { ctx, node, secrets })
+    }
+
+    /// The HTTP surface's state.
+    pub fn state(&self, config: &Config, base_url: &str) -> Result<Shared, StartError> {
+        Ok(Arc::new(AppState {
+            ctx: self.ctx.clone(),
+            cursor: CursorCodec::new(self.secrets.cursor_key()?),
+            docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
+            trusted_proxies: config.trusted_proxies.clone(),
+            started_at: self.ctx.now(),
+            mutations: TaskTracker::new(),
+        }))
+    }
+}
+
+async fn open_embedded(
+    config: &Config,
+    secrets: &Secrets,
+    clock: Arc<dyn Clock>,
+) -> Result<(Chain, Arc<EmbeddedNode>), StartError> {
+    let roles = &secrets.roles;
+    let (deployer, resolver, guardian) = (roles.deployer()?, roles.resolver()?, roles.guardian()?);
+    let (treasury, relayer, executors) = (roles.treasury()?, roles.relayer()?, secrets.executors()?);
+    let funded = [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors);
+    let genesis = Genesis {
+        chain_id: EMBEDDED_CHAIN_ID,
+        balances: funded.map(|signer| (signer.address(), alloy_primitives::U256::from(GENESIS_BALANCE))).collect(),
+        timestamp: clock.now(),
+        gas_limit: BLOCK_GAS_LIMIT,
+        base_fee: GENESIS_BASE_FEE,
+    };
+    let node = EmbeddedNode::open(&config.data_dir.join("chain.db"), genesis, clock)?;
+    let settings = DeploySettings {
+        usdc: None,
+        resolver: resolver.address(),
+        guardian: guardian.address(),
+        treasury: treasury.address(),
+        executors: executors.iter().map(Signer::address).collect(),
+        hourly_volume_cap_usdc_atomic: EMBEDDED_HOURLY_VOLUME,
+        listing_delay_s: 0,
+        veto_window_s: 0,
+    };
+    // From the deployer's first nonce every time: contracts that stand already are passed over.
+    let contracts =
+        chain::deploy::deploy_from(node.provider(), EMBEDDED_CHAIN_ID, &deployer, settings, 0).await?;
+    write_contracts(&config.contracts, &contracts)?;
+    let chain = Chain::connect(node.provider(), contracts).await?;
+    Ok((chain, node))
+}
+
+/// Reads the contracts' addresses.
+pub fn read_contracts(path: &Path) -> Result<Contracts, StartError> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| StartError::File { path: name.clone(), source })?;
+    serde_json::from_str(&text).map_err(|error| StartError::Other(format!("{name} holds no contracts: {error}")))
+}
+
+/// Writes the contracts' addresses.
+pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartError> {
+    let text = serde_json::to_string_pretty(contracts).unwrap_or_default();
+    std::fs::write(path, text + "\n").map_err(|source| StartError::File { path: path.display().to_string(), source })
+}
+
+/// A service that runs.
+pub struct Running {
+    ctx: Ctx,
+    mutations: TaskTracker,
+    stop: watch::Sender<bool>,
+    workers: JoinSet<()>,
+    http: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts the workers, and serves the API and the routes `beside` it on `listener`.
+    pub fn start(
+        parts: &Parts,
+        state: Shared,
+        listener: TcpListener,
+        beside: axum::Router<Shared>,
+        first_block: u64,
+    ) -> Result<Self, StartError> {
+        let (stop, stopped) = watch::channel(false);
+        let ctx = parts.ctx.clone();
+        // A new name at each start: what an earlier life of this process held is another owner's.
+        let owner = ctx.uuid().to_string();
+        let mut workers = JoinSet::new();
+        for (lane, signer) in (0u16..).zip(parts.secrets.executors()?) {
+            let executor = Executor::new(lane, signer, owner.clone());
+            workers.spawn(worker::run(executor, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        }
+        let sync = Sync::new(owner, first_block);
+        workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        let mut stop_http = stopped;
+        let mutations = state.mutations.clone();
+        let routes = crate::router::router_with(state, beside);
+        let http = tokio::spawn(crate::http::serve(listener, routes, async move {
+            // An error means that the sender is gone: the service is being dropped.
+            drop(stop_http.wait_for(|stop| *stop).await);
+        }));
+        Ok(Self { ctx, mutations, stop, workers, http })
+    }
+
+    /// Takes no new requests, lets those that run and the workers' ticks come to their end, gives the leases up.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.http.await {
+            tracing::error!(%error, "the HTTP server ended badly");
+        }
+        // A client that has hung up no longer holds its connection open, but its trade is still being written.
+        self.mutations.close();
+        self.mutations.wait().await;
+        while let Some(ended) = self.workers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a worker ended badly");
+            }
+        }
+        self.ctx.store.close().await;
+    }
+}
+
+/// A listener on `address`, and the address that it really has.
+pub async fn listen(address: std::net::SocketAddr) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
+    let fail = |source| StartError::File { path: address.to_string(), source };
+    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    Ok((listener, bound))
+}
+
+/// Ends on SIGINT or SIGTERM.
+pub async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        drop(tokio::signal::ctrl_c().await);
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+

@@ -1,0 +1,56 @@
+//! `service.json` in the data folder: where a running service is found, for the admin tool and for people.
+
+use std::path::{Path, PathBuf};
+
+use chain::Contracts;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::run::{Parts, StartError};
+
+/// Where a running service is found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceFile {
+    /// The address of its HTTP surface.
+    pub base_url: String,
+    /// The address of the JSON-RPC endpoint of its chain.
+    pub rpc_url: String,
+    /// That chain's id.
+    pub chain_id: u64,
+    /// The contracts' addresses.
+    pub contracts: Contracts,
+}
+
+impl ServiceFile {
+    /// What is to be known of a service that serves at `base_url`.
+    pub fn new(parts: &Parts, config: &Config, base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            rpc_url: config.rpc_url.clone().unwrap_or_else(|| format!("{base_url}/rpc")),
+            chain_id: parts.ctx.chain.chain_id(),
+            contracts: parts.ctx.chain.contracts().clone(),
+        }
+    }
+
+    /// The file in a data folder.
+    pub fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join("service.json")
+    }
+
+    /// Writes the file; the node's address may hold an access key, so only its owner can read it.
+    pub fn write(&self, data_dir: &Path) -> Result<(), StartError> {
+        let path = Self::path(data_dir);
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        crate::secrets::write_private(&path, &text)
+            .map_err(|source| StartError::File { path: path.display().to_string(), source })
+    }
+
+    /// Reads the file.
+    pub fn read(data_dir: &Path) -> Result<Self, StartError> {
+        let path = Self::path(data_dir);
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path: name.clone(), source })?;
+        serde_json::from_str(&text).map_err(|error| StartError::Other(format!("{name} cannot be read: {error}")))
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether the service lives, and whether it is ready for work.
+
+use app::health::{Check, Readiness};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use domain::Timestamp;
+use serde::Serialize;
+
+use crate::http::{API_VERSION, Shared, json};
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+    api_version: &'static str,
+    uptime_seconds: i64,
+    time: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+struct Ready {
+    status: &'static str,
+    checks: Checks,
+}
+
+#[derive(Debug, Serialize)]
+struct Checks {
+    database: CheckRecord,
+    chain: CheckRecord,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckRecord {
+    status: &'static str,
+    latency_ms: i64,
+}
+
+impl From<Check> for CheckRecord {
+    fn from(check: Check) -> Self {
+        Self { status: if check.ok { "ok" } else { "failing" }, latency_ms: check.latency_ms }
+    }
+}
+
+/// `GET /v1/health`: 200 while the process answers. Touches no dependency.
+pub async fn health(State(app): State<Shared>) -> Response {
+    let time = app.ctx.now();
+    let uptime_seconds = time.since_ms(app.started_at).max(0) / 1_000;
+    json(&Health {
+        status: "ok",
+        version: env!("CARGO_PKG_VERSION"),
+        api_version: API_VERSION,
+        uptime_seconds,
+        time,
+    })
+}
+
+/// `GET /v1/ready`: 200 where database and chain answer within two seconds, otherwise 503, with each one's answer.
+pub async fn ready(State(app): State<Shared>) -> Response {
+    let readiness = app::health::readiness(&app.ctx).await;
+    let status = if is_ready(&readiness) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let word = if is_ready(&readiness) { "ready" } else { "unavailable" };
+    let checks = Checks { database: readiness.database.into(), chain: readiness.chain.into() };
+    (status, json(&Ready { status: word, checks })).into_response()
+}
+
+const fn is_ready(readiness: &Readiness) -> bool {
+    readiness.database.ok && readiness.chain.ok
+}

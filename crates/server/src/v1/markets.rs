@@ -1,0 +1,96 @@
+//! Listing and reading markets.
+
+use axum::extract::State;
+use domain::ErrorCode;
+use domain::ids::MarketId;
+use domain::market::MarketStatus;
+use domain::page::Position;
+use store::StoreError;
+use store::markets::{ListFilter, Market, Outcome};
+
+use super::market_record::MarketRecord;
+use crate::http::{
+    Caller, Given, List, MarketsRead, Meta, Paging, Parameters, PathId, Problem, Query, Shared, Single,
+};
+
+/// `status` (comma list), `category`, `threadId`, `organizationId`, `partnerId`, `q` (part of the question, in any
+/// case), `limit` (default 20), `cursor`.
+#[derive(Debug)]
+pub struct MarketsQuery {
+    filter: ListFilter,
+    paging: Paging,
+}
+
+impl Parameters for MarketsQuery {
+    const NAMES: &'static [&'static str] =
+        &["status", "category", "threadId", "organizationId", "partnerId", "q", "limit", "cursor"];
+
+    fn read(given: &mut Given<'_>) -> Option<Self> {
+        const STATUS: &str = "is a comma-separated list of OPEN, FROZEN, RESOLVED and CANCELLED (or active, paused, \
+            resolved, cancelled, refunded, all)";
+        let statuses: Vec<&[MarketStatus]> = given.list("status", STATUS, MarketStatus::from_filter_word);
+        let filter = ListFilter {
+            statuses: statuses.concat(),
+            category: given.text("category"),
+            thread_id: given.parsed("threadId", "is a UUID"),
+            organization_id: given.parsed("organizationId", "is a UUID"),
+            partner_id: given.parsed("partnerId", "is a UUID"),
+            text: given.text("q"),
+        };
+        Some(Self { filter, paging: given.paging()? })
+    }
+}
+
+/// `GET /v1/markets`: the markets on chain, newest first. A filter on `status` goes by the status that the store has
+/// noted; a market that ended a moment ago can still be found as OPEN and reads FROZEN.
+pub async fn list(
+    State(app): State<Shared>,
+    _caller: Caller<MarketsRead>,
+    Query(query): Query<MarketsQuery>,
+    meta: Meta,
+) -> Result<List<MarketRecord>, Problem> {
+    let MarketsQuery { filter, paging } = query;
+    let input = (filter, paging.page.clone());
+    let listed: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(input, |tx, (filter, page)| Box::pin(store::markets::list(tx, filter, page)))
+        .await;
+    let (rows, pagination) = paging.cut(&app.cursor, listed?, |(market, _)| position(market));
+    let now = app.ctx.now();
+    let records = rows.into_iter().map(|(market, outcomes)| MarketRecord::new(market, outcomes, now));
+    Ok(meta.list(records.collect(), pagination))
+}
+
+/// `GET /v1/markets/{id}`: one market. `MARKET_NOT_FOUND` for an unknown or malformed id.
+pub async fn find(
+    State(app): State<Shared>,
+    _caller: Caller<MarketsRead>,
+    PathId(id): PathId,
+    meta: Meta,
+) -> Result<Single<MarketRecord>, Problem> {
+    let (market, outcomes) = get_market(&app, &id).await?;
+    Ok(meta.single("market", MarketRecord::new(market, outcomes, app.ctx.now())))
+}
+
+/// The market on chain with this id, and its outcomes.
+pub(super) async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Outcome>), Problem> {
+    let not_found = || Problem::new(ErrorCode::MarketNotFound);
+    let id: MarketId = id.parse().map_err(|_| not_found())?;
+    let found: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(id, |tx, id| {
+            Box::pin(async move {
+                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
+                let outcomes = store::markets::outcomes(tx, *id).await?;
+                Ok(Some((market, outcomes)))
+            })
+        })
+        .await;
+    found?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)
+}
+
+fn position(market: &Market) -> Position {
+    Position { created_at: market.created_at, id: market.id.to_string() }
+}

@@ -1,0 +1,238 @@
+//! What the caller's account holds.
+
+use app::portfolio::{Portfolio, ValuedPosition};
+use axum::extract::State;
+use domain::ids::MarketId;
+use domain::market::MarketStatus;
+use domain::{Timestamp, Usdc, UsdcDelta, Wad};
+use serde::Serialize;
+
+use super::market_record::{AsOf, effective_status};
+use super::numbers;
+use crate::http::{Caller, Given, Meta, Parameters, Plain, PortfolioRead, Problem, Query, Shared, Single};
+
+/// The account and all of its positions taken together. Amounts are atomic-6 decimal strings.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PortfolioRecord {
+    address: String,
+    chain_id: u64,
+    usdc_balance: Usdc,
+    /// Set aside for buys that are on their way.
+    reserved_usdc: Usdc,
+    available_usdc: Usdc,
+    positions_value: Usdc,
+    /// Balance and positions together.
+    total_value: Usdc,
+    cost_basis: Usdc,
+    unrealized_pnl: UsdcDelta,
+    realized_pnl: UsdcDelta,
+    fees_paid: Usdc,
+    open_positions: usize,
+    claimable_usdc: Usdc,
+    delegation: DelegationRecord,
+    as_of: AsOf,
+}
+
+/// What the calling key may do on chain.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DelegationRecord {
+    enabled: bool,
+    expires_at: Option<Timestamp>,
+    caps: CapsRecord,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CapsRecord {
+    per_trade_usdc: Usdc,
+    daily_usdc: Usdc,
+}
+
+/// A position by the average-cost method.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PositionRecord {
+    market_id: MarketId,
+    question: String,
+    market_status: MarketStatus,
+    outcome_index: u8,
+    outcome_label: String,
+    tokens: Wad,
+    avg_price: Option<f64>,
+    cost_basis: Usdc,
+    current_price: f64,
+    value: Usdc,
+    unrealized_pnl: UsdcDelta,
+    realized_pnl: UsdcDelta,
+    fees_paid: Usdc,
+    claimable: bool,
+    claimable_usdc: Usdc,
+    updated_at: Timestamp,
+}
+
+/// `marketId`.
+#[derive(Debug)]
+pub struct PositionsQuery {
+    market_id: Option<MarketId>,
+}
+
+impl Parameters for PositionsQuery {
+    const NAMES: &'static [&'static str] = &["marketId"];
+
+    fn read(given: &mut Given<'_>) -> Option<Self> {
+        Some(Self { market_id: given.parsed("marketId", "is a UUID") })
+    }
+}
+
+/// `GET /v1/portfolio`: the smart account, its balance on chain and the sum of its positions.
+/// `SMART_ACCOUNT_NOT_PROVISIONED` where the user has none.
+pub async fn summary(
+    State(app): State<Shared>,
+    caller: Caller<PortfolioRead>,
+    meta: Meta,
+) -> Result<Single<PortfolioRecord>, Problem> {
+    let portfolio = app::portfolio::summary(&app.ctx, &caller).await?;
+    let record = PortfolioRecord::new(&portfolio, app.ctx.chain.chain_id(), app.ctx.now());
+    Ok(meta.single("portfolio", record))
+}
+
+/// `GET /v1/portfolio/positions`: every position that holds tokens or has a history.
+pub async fn positions(
+    State(app): State<Shared>,
+    caller: Caller<PortfolioRead>,
+    Query(query): Query<PositionsQuery>,
+    meta: Meta,
+) -> Result<Plain<Vec<PositionRecord>>, Problem> {
+    let positions = app::portfolio::positions(&app.ctx, &caller, query.market_id).await?;
+    let now = app.ctx.now();
+    Ok(meta.plain(positions.into_iter().map(|position| PositionRecord::new(position, now)).collect()))
+}
+
+impl PortfolioRecord {
+    fn new(portfolio: &Portfolio, chain_id: u64, now: Timestamp) -> Self {
+        let Portfolio { account, state, positions, as_of: (block, at) } = portfolio;
+        let sum = |of: fn(&ValuedPosition) -> Usdc| positions.iter().map(of).fold(Usdc::ZERO, plus);
+        let positions_value = sum(|position| position.value);
+        let cost_basis = sum(|position| position.position().cost_basis);
+        let realized = positions.iter().map(|position| position.position().realized_pnl.0);
+        let usdc_balance =
+            Usdc::from_atomic(u64::try_from(state.usdc_balance_atomic).unwrap_or(i64::MAX as u64));
+        let policy = &state.policy;
+        let delegation = DelegationRecord {
+            enabled: policy.is_live(now.s()) && !state.gate_allowance_atomic.is_zero(),
+            expires_at: (policy.expiry_s != 0).then(|| Timestamp::from_s(policy.expiry_s)),
+            caps: CapsRecord {
+                per_trade_usdc: Usdc::from_atomic(policy.per_trade_usdc_atomic),
+                daily_usdc: Usdc::from_atomic(policy.daily_usdc_atomic),
+            },
+        };
+        Self {
+            address: account.address.clone(),
+            chain_id,
+            usdc_balance,
+            reserved_usdc: account.reserved,
+            available_usdc: usdc_balance.saturating_sub(account.reserved),
+            positions_value,
+            total_value: plus(usdc_balance, positions_value),
+            cost_basis,
+            unrealized_pnl: UsdcDelta::between(positions_value, cost_basis),
+            realized_pnl: UsdcDelta(realized.fold(0, i64::saturating_add)),
+            fees_paid: sum(|position| position.position().fees_paid),
+            open_positions: positions
+                .iter()
+                .filter(|position| position.position().tokens > Wad::ZERO)
+                .count(),
+            claimable_usdc: sum(|position| position.claimable),
+            delegation,
+            as_of: AsOf { block: *block, at: *at },
+        }
+    }
+}
+
+impl PositionRecord {
+    fn new(valued: ValuedPosition, now: Timestamp) -> Self {
+        let position = *valued.position();
+        Self {
+            market_id: valued.market.id,
+            market_status: effective_status(&valued.market, now),
+            outcome_index: valued.held.outcome_index,
+            tokens: position.tokens,
+            avg_price: numbers::per_token(position.cost_basis, position.tokens),
+            cost_basis: position.cost_basis,
+            current_price: numbers::price(valued.price),
+            value: valued.value,
+            unrealized_pnl: valued.unrealized_pnl(),
+            realized_pnl: position.realized_pnl,
+            fees_paid: position.fees_paid,
+            claimable: valued.claimable > Usdc::ZERO,
+            claimable_usdc: valued.claimable,
+            updated_at: valued.held.updated_at,
+            question: valued.market.question,
+            outcome_label: valued.label,
+        }
+    }
+}
+
+/// The sum, or the most that can be shown.
+fn plus(one: Usdc, other: Usdc) -> Usdc {
+    one.checked_add(other).unwrap_or(Usdc::from_atomic(i64::MAX as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::market_record::testing;
+    use super::*;
+    use alloy_primitives::U256;
+    use chain::{AccountState, Policy};
+    use domain::ids::UserId;
+    use domain::position::Position;
+    use store::movements::Held;
+    use store::users::Account;
+    use uuid::Uuid;
+
+    fn valued() -> ValuedPosition {
+        let (market, _) = testing::market();
+        let position = Position {
+            tokens: Wad::from_amount(Usdc::from_whole(20)),
+            cost_basis: Usdc::from_whole(8),
+            realized_pnl: UsdcDelta(-1_500_000),
+            fees_paid: Usdc::from_atomic(80_000),
+        };
+        let (market_id, updated_at) = (market.id, Timestamp::from_ms(700));
+        let held = Held { account: "0xbb".into(), market_id, outcome_index: 0, position, updated_at };
+        let price = Wad::from(500_000_000_000_000_000u128);
+        let value = Usdc::from_whole(10);
+        ValuedPosition { market, label: "Yes".into(), held, price, value, claimable: Usdc::ZERO }
+    }
+
+    #[test]
+    fn a_position_has_the_documented_members() {
+        let record = PositionRecord::new(valued(), Timestamp::from_ms(5));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());
+    }
+
+    #[test]
+    fn a_portfolio_has_the_documented_members() {
+        let user_id = UserId(Uuid::from_u128(9));
+        let (owner, salt) = (String::new(), String::new());
+        let account = Account { user_id, address: "0xbb".into(), owner, salt, reserved: Usdc::from_whole(5) };
+        let policy = Policy {
+            per_trade_usdc_atomic: 1_000_000,
+            daily_usdc_atomic: 2_000_000,
+            expiry_s: 60,
+            ..Policy::default()
+        };
+        let state = AccountState {
+            provisioned: true,
+            usdc_balance_atomic: U256::from(100_000_000u64),
+            gate_allowance_atomic: U256::MAX,
+            policy,
+        };
+        let as_of = (3, Timestamp::from_ms(1_000));
+        let portfolio = Portfolio { account, state, positions: vec![valued(), valued()], as_of };
+        let record = PortfolioRecord::new(&portfolio, 31_337, Timestamp::from_ms(5));
+        insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());
+    }
+}

@@ -1,0 +1,147 @@
+//! The recent trades against a market.
+
+use app::AppError;
+use axum::extract::State;
+use domain::ids::MarketId;
+use domain::page::Position;
+use domain::trade::Side;
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use serde::Serialize;
+use store::StoreError;
+use store::markets::Market;
+use store::movements::{Kind, Movement, TradeFilter};
+
+use super::markets::get_market;
+use super::numbers;
+use crate::http::{
+    Caller, Given, List, MarketsRead, Meta, Paging, Parameters, PathId, Problem, Query, Shared,
+};
+
+/// `outcomeIndex`, `side`, `limit` (default 50), `cursor`.
+#[derive(Debug)]
+pub struct PredictionsQuery {
+    outcome_index: Option<i64>,
+    side: Option<Side>,
+    paging: Paging,
+}
+
+impl Parameters for PredictionsQuery {
+    const NAMES: &'static [&'static str] = &["outcomeIndex", "side", "limit", "cursor"];
+
+    fn read(given: &mut Given<'_>) -> Option<Self> {
+        let outcome_index = given.parsed("outcomeIndex", "is an integer, 0 for the first");
+        let side = given.parsed("side", "is buy or sell");
+        Some(Self { outcome_index, side, paging: given.paging()? })
+    }
+}
+
+/// A trade on chain, made through this API or past it. It holds nothing that the chain does not show to everyone.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PredictionRecord {
+    id: String,
+    market_id: MarketId,
+    outcome_index: u8,
+    side: Side,
+    /// USDC moved, fee included, atomic-6.
+    amount: Usdc,
+    tokens: Wad,
+    price: Option<f64>,
+    probability_after: Option<f64>,
+    trader: String,
+    tx_hash: String,
+    created_at: Timestamp,
+}
+
+impl PredictionRecord {
+    fn new(market: &Market, movement: Movement) -> Self {
+        let state_after = movement.quantity.zip(movement.cost);
+        Self {
+            market_id: movement.market_id,
+            outcome_index: movement.outcome_index,
+            side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },
+            amount: movement.usdc,
+            tokens: movement.tokens,
+            price: numbers::per_token(movement.usdc, movement.tokens),
+            probability_after: state_after
+                .map(|(quantity, cost)| numbers::probability(quantity, cost, market.liquidity)),
+            created_at: movement.created_at,
+            id: movement.id,
+            trader: movement.account,
+            tx_hash: movement.tx_hash,
+        }
+    }
+}
+
+/// `GET /v1/markets/{id}/predictions`: a market's trades, newest first. Nothing is changed or taken out of it later.
+pub async fn list(
+    State(app): State<Shared>,
+    _caller: Caller<MarketsRead>,
+    PathId(id): PathId,
+    Query(query): Query<PredictionsQuery>,
+    meta: Meta,
+) -> Result<List<PredictionRecord>, Problem> {
+    let (market, outcomes) = get_market(&app, &id).await?;
+    let PredictionsQuery { outcome_index, side, paging } = query;
+    let outcome_index = outcome_index.map(|index| outcome_of(index, outcomes.len())).transpose()?;
+    let input = (market.id, TradeFilter { outcome_index, side }, paging.page.clone());
+    let listed: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(input, |tx, (id, filter, page)| Box::pin(store::movements::list_trades(tx, *id, filter, page)))
+        .await;
+    let position = |row: &Movement| Position { created_at: row.created_at, id: row.id.clone() };
+    let (rows, pagination) = paging.cut(&app.cursor, listed?, position);
+    Ok(meta.list(rows.into_iter().map(|row| PredictionRecord::new(&market, row)).collect(), pagination))
+}
+
+/// The outcome at `index` of a market that has `outcomes` of them.
+fn outcome_of(index: i64, outcomes: usize) -> Result<u8, AppError> {
+    let valid = u8::try_from(index).ok().filter(|index| usize::from(*index) < outcomes);
+    valid.ok_or_else(|| {
+        let detail = format!(
+            "The market has {outcomes} outcomes; the index goes from 0 to {}.",
+            outcomes.saturating_sub(1)
+        );
+        AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::market_record::testing;
+    use super::*;
+
+    #[test]
+    fn a_prediction_has_the_documented_members() {
+        let (market, _) = testing::market();
+        let movement = Movement {
+            id: Movement::id_at(7, 2),
+            block_number: 7,
+            log_index: 2,
+            tx_hash: "0xaa".into(),
+            kind: Kind::Sell,
+            market_id: market.id,
+            outcome_index: 1,
+            account: "0xbb".into(),
+            counterparty: None,
+            usdc: Usdc::from_whole(5),
+            tokens: Wad::from_amount(Usdc::from_whole(10)),
+            fee: Usdc::ZERO,
+            cost: Some(market.cost),
+            quantity: Some(Wad::ZERO),
+            trade_id: None,
+            created_at: Timestamp::from_ms(0),
+        };
+        let record = PredictionRecord::new(&market, movement);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());
+    }
+
+    #[test]
+    fn an_index_out_of_range_is_invalid() {
+        assert_eq!(outcome_of(1, 2).unwrap(), 1);
+        for index in [-1, 2, 256, i64::MAX] {
+            assert_eq!(outcome_of(index, 2).unwrap_err().code, ErrorCode::OutcomeIndexInvalid, "{index}");
+        }
+    }
+}

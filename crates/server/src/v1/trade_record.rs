@@ -1,0 +1,209 @@
+//! A trade as the trading API shows it.
+
+use std::collections::BTreeMap;
+
+use app::Ctx;
+use domain::ids::{CorrelationId, MarketId, TradeId};
+use domain::trade::{AmountType, Side, State, Status};
+use domain::{Timestamp, Usdc, Wad};
+use serde::Serialize;
+use store::trades::Trade;
+
+use super::numbers;
+
+/// A trade. What is known only after a later move is null until then.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TradeRecord {
+    id: TradeId,
+    status: Status,
+    correlation_id: CorrelationId,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    completed_at: Option<Timestamp>,
+    failed_at: Option<Timestamp>,
+    market_id: MarketId,
+    outcome_index: u8,
+    /// As it was sent; null where everything was sold without naming an amount.
+    amount: Option<String>,
+    amount_type: AmountType,
+    side: Side,
+    metadata: BTreeMap<String, String>,
+    client_request_id: Option<String>,
+    tx_hash: Option<String>,
+    tokens_out: Option<Wad>,
+    usdc_amount: Option<Usdc>,
+    fee: Option<Usdc>,
+    /// USDC moved, fee included, for each token.
+    effective_price: Option<f64>,
+    /// A code of the catalogue for a failed trade, a word of the risk engine for a rejected one.
+    error_code: Option<&'static str>,
+    error_message: Option<String>,
+    status_history: Vec<HistoryEntry>,
+    chain: Option<ChainRecord>,
+}
+
+#[derive(Debug, Serialize)]
+struct HistoryEntry {
+    status: Status,
+    at: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChainRecord {
+    chain_id: u64,
+    block_number: u64,
+    /// The depth at which a trade is final, which a completed trade has reached.
+    confirmations: u64,
+}
+
+/// What a record takes from the chain that the trade was made on.
+#[derive(Debug, Clone, Copy)]
+pub struct Finality {
+    chain_id: u64,
+    confirmations: u64,
+}
+
+impl From<&Ctx> for Finality {
+    fn from(ctx: &Ctx) -> Self {
+        Self { chain_id: ctx.chain.chain_id(), confirmations: ctx.config.confirmations }
+    }
+}
+
+impl TradeRecord {
+    /// `trade` as it is now, with the statuses it went through.
+    pub fn now(trade: Trade, history: Vec<(Status, Timestamp)>, finality: Finality) -> Self {
+        let (settlement, failure, refusal) = match &trade.state {
+            State::Completed(settlement) => (Some(settlement), None, None),
+            State::Failed(failure) => (None, Some(failure), None),
+            State::Rejected(refusal) => (None, None, Some(refusal)),
+            _ => (None, None, None),
+        };
+        let tx_hash = settlement.map(|s| s.tx_hash).or(failure.and_then(|failure| failure.tx_hash));
+        let error_message = failure.map(|failure| failure.message.clone());
+        Self {
+            id: trade.id,
+            status: trade.state.status(),
+            correlation_id: trade.correlation_id,
+            created_at: trade.created_at,
+            updated_at: trade.updated_at,
+            completed_at: settlement.and(trade.ended_at),
+            failed_at: if settlement.is_none() { trade.ended_at } else { None },
+            tx_hash: tx_hash.map(|hash| hash.to_string()),
+            tokens_out: settlement.map(|s| s.tokens),
+            usdc_amount: settlement.map(|s| s.usdc),
+            fee: settlement.map(|s| s.fee),
+            effective_price: settlement.and_then(|s| numbers::per_token(s.usdc, s.tokens)),
+            error_code: failure.map(|failure| failure.code.as_str()).or(refusal.map(|r| r.reason.as_str())),
+            error_message: error_message.or(refusal.map(|refusal| refusal.reason.message().to_owned())),
+            status_history: history.into_iter().map(|(status, at)| HistoryEntry { status, at }).collect(),
+            chain: settlement.map(|s| ChainRecord {
+                chain_id: finality.chain_id,
+                block_number: s.block_number,
+                confirmations: finality.confirmations,
+            }),
+            market_id: trade.market_id,
+            outcome_index: trade.outcome_index,
+            amount: (!trade.amount_text.is_empty()).then_some(trade.amount_text),
+            amount_type: trade.amount_type,
+            side: trade.side,
+            metadata: trade.metadata,
+            client_request_id: trade.client_request_id,
+        }
+    }
+
+    /// `trade` as its creation answered, whatever became of it since.
+    pub fn as_created(trade: Trade, finality: Finality) -> Self {
+        let at = trade.created_at;
+        let created = Trade { state: State::Pending, updated_at: at, ended_at: None, ..trade };
+        Self::now(created, vec![(Status::Pending, at)], finality)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::ErrorCode;
+    use domain::ids::{KeyId, UserId};
+    use domain::risk::RiskRefusal;
+    use domain::trade::{Failure, Refusal, Settlement};
+    use uuid::Uuid;
+
+    const FINALITY: Finality = Finality { chain_id: 31_337, confirmations: 1 };
+
+    fn trade(state: State) -> Trade {
+        let ended_at = state.status().is_terminal().then_some(Timestamp::from_ms(900));
+        Trade {
+            id: TradeId(Uuid::from_u128(1)),
+            user_id: UserId(Uuid::from_u128(2)),
+            key_id: KeyId(Uuid::from_u128(3)),
+            account: "0xbb".into(),
+            market_id: MarketId(Uuid::from_u128(4)),
+            outcome_index: 1,
+            side: Side::Buy,
+            amount_text: "10.0".into(),
+            amount_type: AmountType::Usdc,
+            metadata: BTreeMap::from([("desk".into(), "7".into())]),
+            client_request_id: None,
+            request_hash: "aa".into(),
+            correlation_id: CorrelationId(5),
+            intent_side: 0,
+            intent_usdc: Usdc::from_whole(10),
+            intent_tokens: Wad::ZERO,
+            deadline: Timestamp::from_ms(600_000),
+            key_index: 0,
+            lane: 0,
+            nonce: None,
+            batch_id: None,
+            reserved: Usdc::from_whole(10),
+            state,
+            created_at: Timestamp::from_ms(100),
+            updated_at: Timestamp::from_ms(900),
+            ended_at,
+        }
+    }
+
+    fn settled() -> Trade {
+        trade(State::Completed(Settlement {
+            tx_hash: Default::default(),
+            block_number: 12,
+            usdc: Usdc::from_whole(10),
+            tokens: Wad::from_amount(Usdc::from_whole(16)),
+            fee: Usdc::from_atomic(100_000),
+        }))
+    }
+
+    #[test]
+    fn a_completed_trade_has_the_documented_members() {
+        let history =
+            vec![(Status::Pending, Timestamp::from_ms(100)), (Status::Completed, Timestamp::from_ms(900))];
+        let record = TradeRecord::now(settled(), history, FINALITY);
+        insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());
+    }
+
+    #[test]
+    fn a_replay_shows_the_trade_as_it_was_created() {
+        let replayed = serde_json::to_string(&TradeRecord::as_created(settled(), FINALITY)).unwrap();
+        let mut fresh = trade(State::Pending);
+        fresh.updated_at = fresh.created_at;
+        let created = TradeRecord::now(fresh, vec![(Status::Pending, Timestamp::from_ms(100))], FINALITY);
+        assert_eq!(replayed, serde_json::to_string(&created).unwrap());
+    }
+
+    #[test]
+    fn a_failed_trade_says_why_and_when() {
+        let failure = Failure {
+            code: ErrorCode::SlippageExceeded,
+            message: "m".into(),
+            tx_hash: Some(Default::default()),
+        };
+        let record = TradeRecord::now(trade(State::Failed(failure)), Vec::new(), FINALITY);
+        assert_eq!(record.error_code, Some("SLIPPAGE_EXCEEDED"));
+        assert!(record.failed_at.is_some() && record.completed_at.is_none() && record.tx_hash.is_some());
+        assert!(record.tokens_out.is_none() && record.chain.is_none());
+        let refusal = Refusal { reason: RiskRefusal::PriceMoved };
+        let record = TradeRecord::now(trade(State::Rejected(refusal)), Vec::new(), FINALITY);
+        assert_eq!(record.error_code, Some("price_moved"));
+    }
+}

@@ -1,0 +1,162 @@
+//! Creating a trade.
+
+use std::collections::BTreeMap;
+
+use app::trades::{Accepted, DryRun, NewTrade};
+use app::{AppError, Submission};
+use axum::extract::State;
+use axum::http::{HeaderName, StatusCode};
+use axum::response::{IntoResponse, Response};
+use domain::ids::MarketId;
+use domain::trade::{AmountType, Draft, Side, Status};
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use serde::{Deserialize, Serialize};
+use store::StoreError;
+use store::trades::Trade;
+
+use super::numbers;
+use super::trade_record::{Finality, TradeRecord};
+use crate::http::{
+    Body, Caller, IdempotencyKey, Meta, Metadata, Problem, Shared, Text, Traceparent, TradesWrite,
+};
+
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// A trade create request. Which members are missing or malformed is judged all at once, after replays.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateBody {
+    market_id: Option<Text>,
+    outcome_index: Option<i64>,
+    amount: Option<Text>,
+    side: Option<Text>,
+    metadata: Option<Metadata>,
+    client_request_id: Option<Text>,
+    min_tokens_out: Option<Text>,
+    max_tokens_in: Option<Text>,
+    max_slippage_bps: Option<i64>,
+    deadline: Option<Text>,
+    amount_type: Option<Text>,
+    dry_run: Option<bool>,
+}
+
+impl CreateBody {
+    fn into_draft(self) -> Draft {
+        let text = |text: Option<Text>| text.map(|text| text.0);
+        Draft {
+            market_id: text(self.market_id),
+            outcome_index: self.outcome_index,
+            amount: text(self.amount),
+            side: text(self.side),
+            metadata: self.metadata.map(|metadata| metadata.0),
+            client_request_id: text(self.client_request_id),
+            min_tokens_out: text(self.min_tokens_out),
+            max_tokens_in: text(self.max_tokens_in),
+            max_slippage_bps: self.max_slippage_bps,
+            deadline: text(self.deadline),
+            amount_type: text(self.amount_type),
+        }
+    }
+}
+
+/// What a trade would do: the request's echo, and what would move at this moment.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunRecord {
+    dry_run: bool,
+    market_id: MarketId,
+    outcome_index: i64,
+    amount: Option<String>,
+    amount_type: AmountType,
+    side: Side,
+    metadata: BTreeMap<String, String>,
+    client_request_id: Option<String>,
+    quote: DryRunQuote,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DryRunQuote {
+    tokens_out: Wad,
+    usdc_amount: Usdc,
+    fee: Usdc,
+    effective_price: Option<f64>,
+    /// What would be set aside of balance and daily cap.
+    reserved_usdc: Usdc,
+}
+
+impl From<DryRun> for DryRunRecord {
+    fn from(dry: DryRun) -> Self {
+        let DryRun { request, market, plan, quote } = dry;
+        let (tokens_out, usdc_amount) = (Wad(quote.tokens_wad), Usdc::from_atomic(quote.usdc_atomic));
+        Self {
+            dry_run: true,
+            market_id: market.id,
+            outcome_index: request.outcome_index,
+            amount: (!request.amount_text.is_empty()).then_some(request.amount_text),
+            amount_type: request.amount_type,
+            side: request.side,
+            metadata: request.metadata,
+            client_request_id: request.client_request_id,
+            quote: DryRunQuote {
+                tokens_out,
+                usdc_amount,
+                fee: Usdc::from_atomic(quote.fee_atomic),
+                effective_price: numbers::per_token(usdc_amount, tokens_out),
+                reserved_usdc: plan.reserved,
+            },
+        }
+    }
+}
+
+/// `POST /v1/trades`: creates a trade.
+///
+/// - 201 and `trade`: a new trade, `pending`; or the same `Idempotency-Key` and body again, with the trade as it was
+///   created, `_meta.idempotent` true and `Idempotent-Replayed: true`.
+/// - 200 and `trade`: the same `clientRequestId` and body again, with the trade as it is now.
+/// - 200 and `dryRun` (and the same under `data`): with `"dryRun": true`, every check was made and nothing created;
+///   the request's fields, and `quote {tokensOut, usdcAmount, fee, effectivePrice, reservedUsdc}`.
+pub async fn create(
+    State(app): State<Shared>,
+    caller: Caller<TradesWrite>,
+    IdempotencyKey(idempotency_key): IdempotencyKey,
+    Traceparent(correlation_id): Traceparent,
+    meta: Meta,
+    body: Body<CreateBody>,
+) -> Result<Response, Problem> {
+    let dry_run = body.value.dry_run.unwrap_or(false);
+    let new = NewTrade { draft: body.value.into_draft(), idempotency_key, dry_run, correlation_id };
+    let caller = caller.into_inner();
+    // Spawned: a client that hangs up must not leave half of it done.
+    let state = Shared::clone(&app);
+    let created = app.mutations.spawn(async move { app::trades::create(&state.ctx, &caller, new).await });
+    let finality = Finality::from(&app.ctx);
+    Ok(match created.await.map_err(lost)?? {
+        Accepted::Created(trade) => {
+            let record = TradeRecord::as_created(trade, finality);
+            (StatusCode::CREATED, meta.idempotent(false).single("trade", record)).into_response()
+        }
+        Accepted::ReplayedByKey(trade) => {
+            let record = TradeRecord::as_created(trade, finality);
+            let replayed = [(IDEMPOTENT_REPLAYED, "true")];
+            (StatusCode::CREATED, replayed, meta.idempotent(true).single("trade", record)).into_response()
+        }
+        Accepted::FoundByClientRequest(trade) => {
+            let history = history(&app, &trade).await?;
+            let record = TradeRecord::now(trade, history, finality);
+            ([(IDEMPOTENT_REPLAYED, "true")], meta.idempotent(true).single("trade", record)).into_response()
+        }
+        Accepted::DryRun(dry) => {
+            meta.idempotent(false).single("dryRun", DryRunRecord::from(*dry)).into_response()
+        } // Here: the high-value gate's 202 with `confirmation`.
+    })
+}
+
+async fn history(app: &Shared, trade: &Trade) -> Result<Vec<(Status, Timestamp)>, StoreError> {
+    app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::history(tx, *id))).await
+}
+
+/// The task panicked: whether it had stored the trade by then is not known.
+fn lost(error: tokio::task::JoinError) -> AppError {
+    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
+}
