@@ -275,11 +275,15 @@ fn check_url(pointer: &str, url: Option<&str>) -> Result<(), AppError> {
 }
 
 fn check_slug(slug: &str) -> Result<(), AppError> {
-    let word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let word =
+        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     if slug.len() <= 100 && slug.split('-').all(word) {
         return Ok(());
     }
-    Err(AppError::field("/slug", "is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters"))
+    Err(AppError::field(
+        "/slug",
+        "is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters",
+    ))
 }
 
 fn slug_taken(error: StoreError) -> AppError {

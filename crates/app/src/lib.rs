@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod catalog;
 mod chain_errors;
+pub mod cleanup;
 pub mod ctx;
 pub mod entropy;
 pub mod error;

@@ -22,10 +22,13 @@ pub trait Worker: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// The signal that there is work.
-    fn signal<'a>(&self, ctx: &'a Ctx) -> &'a Notify;
+    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify;
 
     /// Does a bounded batch.
     fn tick(&self, ctx: &Ctx) -> impl Future<Output = Result<Progress, AppError>> + Send;
+
+    /// Gives up what it holds, so that another process takes the work over at once.
+    fn release(&self, ctx: &Ctx) -> impl Future<Output = Result<(), AppError>> + Send;
 }
 
 /// Ticks until `stop` turns true: at once while there is more, then on the signal or after `pause`.
@@ -49,5 +52,8 @@ pub async fn run<W: Worker>(worker: W, ctx: Ctx, pause: Duration, mut stop: watc
             _ = timer.tick() => {}
             _ = stop.changed() => {}
         }
+    }
+    if let Err(error) = worker.release(&ctx).await {
+        tracing::warn!(worker = worker.name(), %error, cause = ?error.source, "a lease was not given up; it ends by itself");
     }
 }

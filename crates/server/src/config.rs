@@ -29,6 +29,7 @@ impl From<Environment> for domain::key::Environment {
 /// Where the service keeps its things and what it talks to.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Settings")]
 pub struct Options {
     /// Folder of the embedded parts and of the secrets [default: .foretell]
     #[arg(long, env = "FORETELL_DATA_DIR", global = true)]
@@ -49,22 +50,22 @@ pub struct Options {
     #[arg(long, env = "FORETELL_SECRETS_FILE", global = true)]
     pub secrets_file: Option<PathBuf>,
     /// Address to listen on [default: 127.0.0.1:8080]
-    #[arg(long, env = "FORETELL_LISTEN")]
+    #[arg(long, env = "FORETELL_LISTEN", global = true)]
     pub listen: Option<SocketAddr>,
     /// Which keys belong here [default: test]
-    #[arg(long, env = "FORETELL_ENVIRONMENT")]
+    #[arg(long, env = "FORETELL_ENVIRONMENT", global = true)]
     pub environment: Option<Environment>,
     /// Address of the published error pages [default: the service's own /docs]
-    #[arg(long, env = "FORETELL_DOCS_URL")]
+    #[arg(long, env = "FORETELL_DOCS_URL", global = true)]
     pub docs_url: Option<String>,
     /// Proxies whose Forwarded and X-Forwarded-For headers are believed: addresses or CIDR ranges
-    #[arg(long, env = "FORETELL_TRUSTED_PROXIES", value_delimiter = ',')]
+    #[arg(long, env = "FORETELL_TRUSTED_PROXIES", value_delimiter = ',', global = true)]
     pub trusted_proxies: Option<Vec<IpNet>>,
     /// Blocks, the trade's own included, that make a trade final [default: 1 embedded, by chain otherwise]
-    #[arg(long, env = "FORETELL_CONFIRMATIONS")]
+    #[arg(long, env = "FORETELL_CONFIRMATIONS", global = true)]
     pub confirmations: Option<u64>,
     /// First block whose events are read, on an empty database [default: 0]
-    #[arg(long, env = "FORETELL_FIRST_BLOCK")]
+    #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
     pub first_block: Option<u64>,
 }
 

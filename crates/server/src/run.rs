@@ -1,9 +1,11 @@
 //! The service assembled and running: database, chain, workers, HTTP.
 
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
 use app::trades::Executor;
@@ -32,6 +34,7 @@ const BLOCK_GAS_LIMIT: u64 = 60_000_000;
 const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// How long idle workers wait for their signal before they look by themselves.
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
+const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +91,22 @@ pub struct Parts {
     pub node: Option<Arc<EmbeddedNode>>,
     /// The service's secrets.
     pub secrets: Secrets,
+    /// Held for as long as the embedded chain is open.
+    _lock: Option<File>,
+}
+
+/// An embedded chain belongs to one process: two would each mine a chain of their own into the same file.
+pub fn lock_folder(data_dir: &Path) -> Result<File, StartError> {
+    let path = data_dir.join("lock");
+    let fail = |source| StartError::File { path: path.display().to_string(), source };
+    let file = File::create(&path).map_err(fail)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(StartError::Other(format!("another foretell runs on {}", data_dir.display())))
+        }
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
 }
 
 impl Parts {
@@ -98,6 +117,7 @@ impl Parts {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, StartError> {
+        let lock = if config.rpc_url.is_none() { Some(lock_folder(&config.data_dir)?) } else { None };
         let store = Store::open(&config.database_url).await?;
         store.migrate(clock.now()).await?;
         let (chain, node) = match &config.rpc_url {
@@ -112,6 +132,12 @@ impl Parts {
                 (chain, Some(node))
             }
         };
+        if lock.is_some() {
+            // Nobody else lives on this chain, so what an earlier life of this process held is free.
+            let ended: Result<(), store::StoreError> =
+                store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
+            ended?;
+        }
         let executors = secrets.executors()?;
         let mut settings =
             app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
@@ -122,7 +148,7 @@ impl Parts {
             (None, None) => default_confirmations(chain.chain_id()),
         };
         let ctx = Ctx { store, chain, clock, entropy, config: Arc::new(settings), wake: Arc::default() };
-        Ok(Self { ctx, node, secrets })
+        Ok(Self { ctx, node, secrets, _lock: lock })
     }
 
     /// The HTTP surface's state.
@@ -215,6 +241,7 @@ impl Running {
         }
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let routes = crate::router::router_with(state, beside);

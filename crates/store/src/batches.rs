@@ -59,6 +59,8 @@ pub struct SignedForm {
     pub max_fee_per_gas: u128,
     /// Wei per gas.
     pub max_priority_fee_per_gas: u128,
+    /// When it was signed.
+    pub created_at: Timestamp,
 }
 
 const COLUMNS: &str = "id, lane, executor, chain_nonce, calldata, gas_limit, created_at_ms, sent_at_ms";
@@ -91,11 +93,11 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
         batch.sent_at
     ];
     tx.exec(SQL, &bound).await?;
-    insert_form(tx, batch.id, form, batch.created_at).await
+    insert_form(tx, batch.id, form).await
 }
 
 /// Adds another signed form of a batch: the same nonce and calldata at a higher fee.
-pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm, now: Timestamp) -> Result<(), StoreError> {
+pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
         created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)";
     let bound = params![
@@ -104,7 +106,7 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm, now: Times
         form.raw.as_slice(),
         form.max_fee_per_gas.to_string(),
         form.max_priority_fee_per_gas.to_string(),
-        now
+        form.created_at
     ];
     tx.exec(SQL, &bound).await.map(drop)
 }
@@ -118,7 +120,7 @@ pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>,
 
 /// Every signed form of a batch, the newest first.
 pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, StoreError> {
-    const SQL: &str = "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas FROM batch_transactions
+    const SQL: &str = "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas, created_at_ms FROM batch_transactions
         WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100";
     tx.list(SQL, &params![id], |row| {
         Ok(SignedForm {
@@ -126,15 +128,10 @@ pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, Sto
             raw: row.bytes(1)?,
             max_fee_per_gas: row.parse(2)?,
             max_priority_fee_per_gas: row.parse(3)?,
+            created_at: row.timestamp(4)?,
         })
     })
     .await
-}
-
-/// The highest nonce that a batch of this executor has taken.
-pub async fn find_last_nonce(tx: &mut Tx, executor: &str) -> Result<Option<u64>, StoreError> {
-    const SQL: &str = "SELECT chain_nonce FROM batches WHERE executor = $1 ORDER BY chain_nonce DESC LIMIT 1";
-    tx.find(SQL, &params![executor], |row| row.number(0)).await
 }
 
 /// Notes that a batch was sent again.
@@ -147,4 +144,16 @@ pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), S
 pub async fn mark_ended(tx: &mut Tx, id: BatchId, ending: Ending, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE batches SET status = $1, ended_at_ms = $2 WHERE id = $3 AND ended_at_ms IS NULL";
     Ok(tx.exec(SQL, &params![ending.as_str(), now, id]).await? == 1)
+}
+
+/// Forgets the batches, at most `limit`, that ended before `before`, with their signed forms; how many there were.
+pub async fn delete_ended(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    const ENDED: &str = "SELECT id FROM batches WHERE ended_at_ms < $1 ORDER BY ended_at_ms LIMIT $2";
+    const FORMS: &str = "DELETE FROM batch_transactions WHERE batch_id = $1";
+    const BATCH: &str = "DELETE FROM batches WHERE id = $1";
+    let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.parse(0)).await?;
+    let rows: Vec<Vec<Value<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
+    tx.exec_each(FORMS, &rows).await?;
+    tx.exec_each(BATCH, &rows).await?;
+    Ok(ended.len() as u64)
 }

@@ -1,5 +1,7 @@
 //! Markets, their outcomes and what the chain last said of them.
 
+use std::collections::HashMap;
+
 use alloy_primitives::U256;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
@@ -112,6 +114,9 @@ const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question
     volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
     frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad";
 
+const OUTCOME_COLUMNS: &str =
+    "market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count";
+
 fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
     let payouts = row.opt_str(19)?.map(|_| row.texts(19)).transpose()?;
     let payouts = payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
@@ -213,8 +218,8 @@ pub async fn find_by_chain_id(tx: &mut Tx, chain_id: u64, number: u64) -> Result
 
 /// A market's outcomes in their order.
 pub async fn outcomes(tx: &mut Tx, id: MarketId) -> Result<Vec<Outcome>, StoreError> {
-    const SQL: &str = "SELECT market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count
-        FROM outcomes WHERE market_id = $1 ORDER BY outcome_index LIMIT 250";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ", OUTCOME_COLUMNS, " FROM outcomes WHERE market_id = $1 ORDER BY outcome_index LIMIT 250");
     tx.list(SQL, &params![id], outcome_from_row).await
 }
 
@@ -235,42 +240,49 @@ pub struct ListFilter {
     pub text: Option<String>,
 }
 
+/// The rows that a list's filter and page choose.
+const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
+    AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
+    AND ($5 = '' OR thread_id = $5) AND ($6 = '' OR organization_id = $6) AND ($7 = '' OR partner_id = $7)
+    AND ($8 = '' OR LOWER(question) LIKE $8 ESCAPE '!')
+    ORDER BY created_at_ms DESC, id DESC LIMIT $9";
+
 /// One row more than the page's limit of the markets on chain, newest first, with their outcomes.
 pub async fn list(
     tx: &mut Tx,
     filter: &ListFilter,
     page: &Page,
 ) -> Result<Vec<(Market, Vec<Outcome>)>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
-        AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
-        AND ($5 = '' OR thread_id = $5) AND ($6 = '' OR organization_id = $6) AND ($7 = '' OR partner_id = $7)
-        AND ($8 = '' OR LOWER(question) LIKE $8 ESCAPE '!')
-        ORDER BY created_at_ms DESC, id DESC LIMIT $9");
+    const MARKETS: &str = const_format::concatcp!("SELECT ", COLUMNS, " ", CHOSEN);
+    const OUTCOMES: &str = const_format::concatcp!(
+        "SELECT ", OUTCOME_COLUMNS, " FROM outcomes WHERE market_id IN (SELECT id ", CHOSEN, ")
+        ORDER BY market_id, outcome_index");
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),
         some => format!(",{},", some.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",")),
     };
-    let text_or_empty = |id: Option<String>| id.unwrap_or_default();
     let bound = params![
         created_at,
         id,
         statuses,
-        text_or_empty(filter.category.clone()),
-        text_or_empty(filter.thread_id.map(|id| id.to_string())),
-        text_or_empty(filter.organization_id.map(|id| id.to_string())),
-        text_or_empty(filter.partner_id.map(|id| id.to_string())),
+        filter.category.as_deref().unwrap_or_default(),
+        filter.thread_id.map(|id| id.to_string()).unwrap_or_default(),
+        filter.organization_id.map(|id| id.to_string()).unwrap_or_default(),
+        filter.partner_id.map(|id| id.to_string()).unwrap_or_default(),
         filter.text.as_deref().map(like_pattern).unwrap_or_default(),
         page.limit + 1
     ];
-    let markets = tx.list(SQL, &bound, from_row).await?;
-    let mut listed = Vec::with_capacity(markets.len());
-    for market in markets {
-        let of_market = outcomes(tx, market.id).await?;
-        listed.push((market, of_market));
+    let markets = tx.list(MARKETS, &bound, from_row).await?;
+    let mut of_market: HashMap<MarketId, Vec<Outcome>> = HashMap::with_capacity(markets.len());
+    for outcome in tx.list(OUTCOMES, &bound, outcome_from_row).await? {
+        of_market.entry(outcome.market_id).or_default().push(outcome);
     }
-    Ok(listed)
+    let with_outcomes = |market: Market| {
+        let outcomes = of_market.remove(&market.id).unwrap_or_default();
+        (market, outcomes)
+    };
+    Ok(markets.into_iter().map(with_outcomes).collect())
 }
 
 fn like_pattern(text: &str) -> String {

@@ -62,6 +62,12 @@ pub async fn list(tx: &mut Tx, after: Option<UserId>, limit: u32) -> Result<Vec<
     .await
 }
 
+/// Locks a user's row until the transaction ends; false where there is no such user.
+pub async fn lock(tx: &mut Tx, id: UserId) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE users SET name = name WHERE id = $1";
+    Ok(tx.exec(SQL, &params![id]).await? == 1)
+}
+
 /// Adds a user's account. A second one for the same user is a conflict.
 pub async fn insert_account(tx: &mut Tx, account: &Account, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO accounts (user_id, address, owner, salt, created_at_ms) VALUES ($1, $2, $3, $4, $5)";

@@ -77,19 +77,17 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         .store
         .write((key, digest, sealed), |tx, (key, digest, sealed)| {
             Box::pin(async move {
-                let user = store::users::find(tx, key.user_id).await?;
-                user.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id."))?;
+                // Locked, so that keys asked for at once are counted one after the other.
+                if !store::users::lock(tx, key.user_id).await? {
+                    return Err(AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id."));
+                }
                 let (active, key_index) = store::keys::count_active(tx, key.user_id, key.created_at).await?;
                 if active >= MAX_ACTIVE {
                     return Err(AppError::new(ErrorCode::ActiveKeyLimitReached));
                 }
                 let key = Key { key_index, ..key.clone() };
-                match store::keys::insert(tx, &key, digest, sealed).await {
-                    Err(error) if error.is_conflict() => {
-                        Err(AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1).caused_by(error))
-                    }
-                    inserted => Ok(inserted.map(|()| key)?),
-                }
+                store::keys::insert(tx, &key, digest, sealed).await?;
+                Ok(key)
             })
         })
         .await?;

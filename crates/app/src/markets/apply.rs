@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 use chain::{Event, EventKind, MarketStatus as OnChain};
 use domain::ids::{MarketId, TradeId};
 use domain::market::MarketStatus;
@@ -23,19 +23,30 @@ use crate::{AppError, Ctx};
 /// Consecutive blocks' events, with their times.
 pub struct Reading {
     /// The last block that the reading builds on.
-    after: Option<u64>,
+    after: Option<SyncBlock>,
     last: SyncBlock,
     events: Vec<(Event, Timestamp)>,
     chain_id: u64,
 }
 
 impl Reading {
-    /// Reads the blocks `from..=to`.
-    pub async fn of(ctx: &Ctx, from: u64, to: u64, after: Option<u64>) -> Result<Self, AppError> {
-        let events = ctx.chain.events(from, to).await?;
-        let block = ctx.chain.block(to).await?.ok_or_else(|| {
+    /// Reads the blocks `from..=to`, all of one branch and on top of `after`: the last block is asked for before and after
+    /// everything else, and it stands for all blocks below it.
+    pub async fn of(ctx: &Ctx, from: u64, to: u64, after: Option<SyncBlock>) -> Result<Self, AppError> {
+        let taken_back = || {
             AppError::new(ErrorCode::DependencyUnavailable).detail("The chain has taken back a block while it was read.")
-        })?;
+        };
+        let block = ctx.chain.block(to).await?.ok_or_else(taken_back)?;
+        let events = ctx.chain.events(from, to).await?;
+        if let Some(after) = &after {
+            let parent = if from == to { block.parent_hash } else { hash_at(ctx, after.number).await? };
+            if parent.to_string() != after.hash {
+                return Err(taken_back());
+            }
+        }
+        if hash_at(ctx, to).await? != block.hash {
+            return Err(taken_back());
+        }
         let mut times: HashMap<u64, Timestamp> = HashMap::from([(to, Timestamp::from_s(block.timestamp_s))]);
         let mut timed = Vec::with_capacity(events.len());
         for event in events {
@@ -74,8 +85,7 @@ impl Reading {
                 Box::pin(async move {
                     let (reading, held, final_block, keep_blocks, now) = input;
                     lease::check(tx, held).await?;
-                    let last = store::sync::find_last(tx, None).await?.map(|last| last.number);
-                    if last != reading.after {
+                    if store::sync::find_last(tx, None).await? != reading.after {
                         return Err(AppError::new(ErrorCode::DependencyUnavailable).detail("The chain was read further."));
                     }
                     reading.apply(tx).await?;
@@ -97,6 +107,10 @@ impl Reading {
         }
         fold.write(tx).await
     }
+}
+
+async fn hash_at(ctx: &Ctx, number: u64) -> Result<B256, AppError> {
+    Ok(ctx.chain.block(number).await?.map_or(B256::ZERO, |block| block.hash))
 }
 
 /// What the events of a reading have changed so far.

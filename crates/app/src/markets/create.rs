@@ -80,7 +80,8 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
     Ok(id)
 }
 
-fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
+/// Whether a market can be made of this; asks nobody.
+pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
     let refuse = |pointer: &str, detail: &str| Err(AppError::field(pointer, detail));
     if new.question.is_empty() || new.question.chars().count() > 500 || new.question.contains('\0') {
         return refuse("/question", "is 1 to 500 characters");

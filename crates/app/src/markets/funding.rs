@@ -1,9 +1,9 @@
 //! What a market's creation takes from the resolver: `b ln(1 / min odds)`, the most that the market maker can lose.
 
 use alloy_primitives::{U256, U512};
-use chain::{Signer, calls};
-use domain::key::Environment;
+use chain::{ChainError, Signer, calls};
 use domain::Usdc;
+use domain::key::Environment;
 
 use crate::{AppError, Ctx};
 
@@ -14,7 +14,7 @@ const LN_2_WAD: u64 = 693_147_180_559_945_310;
 const LOG_BITS: usize = 24;
 const POINT: usize = 128;
 
-/// What the hub will take, or up to two millionths of `b` more: computed with integers that are only ever rounded up. The
+/// What the hub will take, or up to a ten-millionth of `b` more: computed with integers that are only ever rounded up. The
 /// hub alone decides what it really takes. `opening_odds` are WAD; all equal where empty. `None` where it is no amount.
 pub fn funding_ceil(liquidity: Usdc, outcomes: usize, opening_odds: &[U256]) -> Option<Usdc> {
     let inverse = match opening_odds.iter().min() {
@@ -52,19 +52,28 @@ fn log2_ceil(number: U256) -> U256 {
 pub struct Funded {
     /// What the market takes at the most.
     pub needed: Usdc,
-    /// What the resolver has; never less than `needed` where test money could be made.
+    /// What the resolver has: enough wherever test money can be made.
     pub balance: Usdc,
 }
 
 /// Lets the hub take a market's funding from the resolver. Where `minter` is given, and only then, what the resolver lacks is
 /// made: test money.
-pub async fn fund(ctx: &Ctx, resolver: &Signer, minter: Option<&Signer>, needed: Usdc) -> Result<Funded, AppError> {
+pub async fn fund(
+    ctx: &Ctx,
+    resolver: &Signer,
+    minter: Option<&Signer>,
+    needed: Usdc,
+) -> Result<Funded, AppError> {
     let contracts = ctx.chain.contracts();
     let mut balance = usdc_of(ctx.chain.usdc_balance(resolver.address()).await?);
     let minter = minter.filter(|_| ctx.config.environment == Environment::Test);
     if let (Some(minter), true) = (minter, balance < needed) {
         let mint = calls::mint(resolver.address(), U256::from(needed.saturating_sub(balance).atomic()));
-        ctx.chain.transact(minter, Some(contracts.usdc), mint).await?;
+        match ctx.chain.transact(minter, Some(contracts.usdc), mint).await {
+            // A token that is not ours to make: the resolver has what it has.
+            Ok(_) | Err(ChainError::Reverted(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         balance = usdc_of(ctx.chain.usdc_balance(resolver.address()).await?);
     }
     // An allowance of exactly this much: what another market's creation left is replaced, and nothing is left open.
@@ -96,7 +105,7 @@ mod tests {
             (2, odds(&[65, 35]), 1_049_822_124_499),
         ] {
             let funding = funding_ceil(b, outcomes, &given).unwrap().atomic();
-            assert!(funding >= exact && funding - exact <= 2_000_000, "{outcomes} {given:?}: {funding}");
+            assert!(funding >= exact && funding - exact <= 100_000, "{outcomes} {given:?}: {funding}");
         }
     }
 

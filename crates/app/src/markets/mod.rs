@@ -7,7 +7,7 @@ mod life;
 mod quote;
 mod sync;
 
-pub use create::{NewMarket, create};
+pub use create::{NewMarket, check, create};
 pub use funding::{Funded, fund, funding_ceil};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote};

@@ -12,6 +12,7 @@ use domain::market::MarketStatus;
 use domain::Timestamp;
 use store::StoreError;
 use store::leases::Lease;
+use store::markets::Market;
 use store::sync::SyncBlock;
 use tokio::sync::Notify;
 
@@ -40,8 +41,12 @@ impl Worker for Sync {
         "sync"
     }
 
-    fn signal<'a>(&self, ctx: &'a Ctx) -> &'a Notify {
+    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify {
         &ctx.wake.sync
+    }
+
+    async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        self.lease.release(ctx).await
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
@@ -63,7 +68,7 @@ impl Worker for Sync {
         }
         let at_once = self.blocks_at_once.load(Ordering::Relaxed);
         let to = head.number.min(from + at_once - 1);
-        let reading = Reading::of(ctx, from, to, last.map(|last| last.number)).await?;
+        let reading = Reading::of(ctx, from, to, last).await?;
         let events = reading.len();
         let next = if events > MANY_EVENTS { at_once / 2 } else if events < MANY_EVENTS / 4 { at_once * 2 } else { at_once };
         self.blocks_at_once.store(next.clamp(FEWEST_BLOCKS, MOST_BLOCKS), Ordering::Relaxed);
@@ -78,11 +83,6 @@ impl Sync {
     pub fn new(owner: String, first_block: u64) -> Self {
         let lease = LeaseHolder::new("sync".to_owned(), owner);
         Self { first_block, blocks_at_once: AtomicU64::new(64), lease }
-    }
-
-    /// Gives the work up at a stop, so that another process takes it at once.
-    pub async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
-        self.lease.release(ctx).await
     }
 
     /// Nothing new to read: blocks read before may have become final meanwhile.
@@ -139,10 +139,6 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         }
         below = candidate.number;
     };
-    let settled: Result<_, StoreError> = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
-    if settled?.is_some_and(|settled| settled > fork) && last.number > fork {
-        tracing::error!(fork, last = last.number, "the chain was reorganised deeper than what was said to be final");
-    }
     tracing::warn!(fork, last = last.number, "the chain was reorganised; events after the fork are taken back");
     let chain_id = ctx.chain.chain_id();
     let touched: Result<_, StoreError> = ctx
@@ -153,7 +149,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         .await;
     let mut lives = Vec::new();
     for market in touched? {
-        lives.push((market.id, life_of(ctx, market.id).await?));
+        lives.push((market.id, life_of(ctx, &market).await?));
     }
     ctx.store
         .write((lease.clone(), fork, lives), |tx, (lease, fork, lives)| {
@@ -161,10 +157,15 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
                 lease::check(tx, lease).await?;
                 store::movements::delete_after(tx, *fork).await?;
                 store::sync::delete_after(tx, *fork).await?;
+                if store::sync::find_settled(tx).await?.is_some_and(|settled| settled > *fork) {
+                    tracing::error!(fork, "the chain was reorganised deeper than what was said to be final");
+                    // What was said of trades stands; those that the new blocks decide are settled from them.
+                    store::sync::put_settled(tx, *fork).await?;
+                }
                 for (id, life) in lives {
-                    match life {
-                        Some(life) => rebuild(tx, *id, Some(life), *fork).await?,
-                        None => store::markets::clear_created(tx, *id).await?,
+                    rebuild(tx, *id, Some(life.as_ref().unwrap_or(&Life::NONE)), *fork).await?;
+                    if life.is_none() {
+                        store::markets::clear_created(tx, *id).await?;
                     }
                 }
                 Ok(())
@@ -181,8 +182,15 @@ pub struct Life {
     refund_scale: Option<domain::Wad>,
 }
 
-async fn life_of(ctx: &Ctx, id: domain::ids::MarketId) -> Result<Option<Life>, AppError> {
-    let Some(number) = ctx.chain.market_of(reference_of(id)).await? else { return Ok(None) };
+impl Life {
+    /// Of a market that is not on chain.
+    const NONE: Self = Self { status: MarketStatus::Frozen, payouts: None, refund_scale: None };
+}
+
+/// `None` where the chain has no such market, or has it under another number: made again, on another branch.
+async fn life_of(ctx: &Ctx, market: &Market) -> Result<Option<Life>, AppError> {
+    let found = ctx.chain.market_of(reference_of(market.id)).await?;
+    let Some(number) = found.filter(|number| market.chain_market_id == Some(*number)) else { return Ok(None) };
     let status = match ctx.chain.market(number).await?.status {
         OnChain::Open => MarketStatus::Open,
         OnChain::Resolved => MarketStatus::Resolved,
@@ -213,6 +221,7 @@ pub async fn rebuild(
         market.refund_scale = life.refund_scale;
         let settled = matches!(life.status, MarketStatus::Resolved | MarketStatus::Cancelled);
         market.resolved_at = market.resolved_at.filter(|_| settled);
+        market.resolution_tx_hash = market.resolution_tx_hash.filter(|_| settled);
         market.frozen_at = market.frozen_at.filter(|_| life.status == MarketStatus::Frozen);
     }
     market.as_of_block = as_of_block;

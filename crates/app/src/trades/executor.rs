@@ -11,11 +11,14 @@
 //!   intents**, which the Gate executes at most once;
 //! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
 
+use std::collections::HashSet;
+
 use alloy_primitives::{Bytes, U256};
-use chain::{Fees, SendOutcome, Signer, Transaction, execute_calldata};
+use chain::{ChainError, Fees, SendOutcome, Signer, Transaction, execute_calldata};
 use domain::ErrorCode;
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{Status, Transition};
+use parking_lot::Mutex;
 use store::StoreError;
 use store::batches::{Batch, Ending, SignedForm};
 use store::leases::Lease;
@@ -33,12 +36,17 @@ const MAX_BATCH: u32 = 100;
 /// Gas of a batch beside its intents, of which the Gate wants 400,000 left before each one; and of each intent at the most.
 const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
+/// A batch offers at most this many times what the chain asks.
+const MOST_FEE_RAISE: u128 = 10;
 
 /// One lane's executor.
 pub struct Executor {
     lane: u16,
     signer: Signer,
     lease: LeaseHolder,
+    /// The batches that the node has taken from this executor. What is not in it is sent at once: a batch that an earlier
+    /// life left behind, or one that the node refused.
+    taken: Mutex<HashSet<BatchId>>,
 }
 
 /// Where a batch stands on chain.
@@ -53,8 +61,12 @@ impl Worker for Executor {
         "executor"
     }
 
-    fn signal<'a>(&self, ctx: &'a Ctx) -> &'a Notify {
+    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify {
         &ctx.wake.executor
+    }
+
+    async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        self.lease.release(ctx).await
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
@@ -71,7 +83,10 @@ impl Worker for Executor {
             }
             open = still_open;
         }
-        if open.len() >= ctx.config.max_batches_in_flight as usize || !self.has_work(ctx).await? {
+        // A batch behind one that the node does not have would only wait, or be refused.
+        let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
+        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
+        if full || !all_taken || !self.has_work(ctx).await? {
             return Ok(Progress::Idle);
         }
         self.send_next(ctx, &lease, &open).await
@@ -81,12 +96,8 @@ impl Worker for Executor {
 impl Executor {
     /// The executor of `lane`, which signs with `signer`. `owner` names this process in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
-        Self { lane, signer, lease: LeaseHolder::new(format!("executor:{lane}"), owner) }
-    }
-
-    /// Gives the lane up at a stop, so that another process takes it at once.
-    pub async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
-        self.lease.release(ctx).await
+        let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
+        Self { lane, signer, lease, taken: Mutex::default() }
     }
 
     async fn has_work(&self, ctx: &Ctx) -> Result<bool, AppError> {
@@ -117,9 +128,13 @@ impl Executor {
         match self.standing(ctx, batch, &forms, head, mined_nonce).await? {
             Standing::Final(ending) => {
                 self.end(ctx, lease, batch.id, ending).await?;
+                self.taken.lock().remove(&batch.id);
                 Ok(true)
             }
-            Standing::Mined => Ok(false),
+            Standing::Mined => {
+                self.taken.lock().insert(batch.id);
+                Ok(false)
+            }
             Standing::Unseen => {
                 self.send_again(ctx, lease, batch, &forms).await?;
                 Ok(false)
@@ -175,19 +190,13 @@ impl Executor {
         if now.since_ms(batch.sent_at) < ctx.config.resend_after_ms {
             return Ok(());
         }
-        let form = if now.since_ms(batch.created_at) < ctx.config.replace_after_ms {
+        let form = if now.since_ms(newest.created_at) < ctx.config.replace_after_ms {
             newest.clone()
         } else {
-            let last = Fees {
-                max_fee_per_gas: newest.max_fee_per_gas,
-                max_priority_fee_per_gas: newest.max_priority_fee_per_gas,
-            };
-            let (bumped, current) = (last.bumped(), ctx.chain.fees().await?);
-            let fees = Fees {
-                max_fee_per_gas: bumped.max_fee_per_gas.max(current.max_fee_per_gas),
-                max_priority_fee_per_gas: bumped.max_priority_fee_per_gas.max(current.max_priority_fee_per_gas),
-            };
-            sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?
+            match replacement_fees(newest, ctx.chain.fees().await?) {
+                Some(fees) => sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?,
+                None => newest.clone(),
+            }
         };
         let is_new = form != *newest;
         let input = (lease.clone(), batch.id, form.clone(), is_new, now);
@@ -197,7 +206,7 @@ impl Executor {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     if *is_new {
-                        store::batches::insert_form(tx, *id, form, *now).await?;
+                        store::batches::insert_form(tx, *id, form).await?;
                     }
                     Ok(store::batches::mark_sent(tx, *id, *now).await?)
                 })
@@ -233,6 +242,10 @@ impl Executor {
         self.refuse(ctx, lease, refused).await?;
         if to_send.is_empty() && gathered.again.is_empty() {
             return Ok(if later > 0 { Progress::Idle } else { Progress::More });
+        }
+        // A batch has failed before: whatever stopped it must be over, or it would be sent and fail without end.
+        if !gathered.again.is_empty() && !self.would_succeed(ctx, &gathered.again).await? {
+            return Ok(Progress::Idle);
         }
         let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
         let (batch, raw) = stored;
@@ -293,6 +306,24 @@ impl Executor {
             .await
     }
 
+    /// Whether the Gate takes a batch with these trades now. It never refuses one for the sake of a single trade.
+    async fn would_succeed(&self, ctx: &Ctx, again: &[Candidate]) -> Result<bool, AppError> {
+        let mut intents = Vec::with_capacity(again.len());
+        for (trade, chain_market_id) in again {
+            let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+            intents.push(intent_of(trade, *chain_market_id, nonce)?);
+        }
+        let gate = ctx.chain.contracts().gate;
+        match ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&intents)).await {
+            Ok(_) => Ok(true),
+            Err(ChainError::Reverted(reason)) => {
+                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate takes no batch");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent.
     async fn sign_and_store(
         &self,
@@ -325,10 +356,22 @@ impl Executor {
 
     /// Sends; whatever the node says is only noted: the next tick looks at receipts.
     async fn send(&self, ctx: &Ctx, id: BatchId, raw: &[u8]) {
-        match ctx.chain.send_raw(raw).await {
-            Ok(SendOutcome::Accepted | SendOutcome::AlreadyKnown) => {}
-            Ok(outcome) => tracing::warn!(batch.id = %id, ?outcome, "the node did not take a batch"),
-            Err(error) => tracing::warn!(batch.id = %id, %error, "a batch may not have been sent"),
+        let taken = match ctx.chain.send_raw(raw).await {
+            Ok(SendOutcome::Accepted | SendOutcome::AlreadyKnown) => true,
+            Ok(outcome) => {
+                tracing::warn!(batch.id = %id, ?outcome, "the node did not take a batch");
+                // A spent nonce or another form in the pool: sending these bytes again changes nothing, receipts will tell.
+                matches!(outcome, SendOutcome::NonceTooLow | SendOutcome::Underpriced)
+            }
+            Err(error) => {
+                tracing::warn!(batch.id = %id, %error, "a batch may not have been sent");
+                false
+            }
+        };
+        if taken {
+            self.taken.lock().insert(id);
+        } else {
+            self.taken.lock().remove(&id);
         }
     }
 }
@@ -410,7 +453,21 @@ fn sign(
         raw: signed.raw.to_vec(),
         max_fee_per_gas: fees.max_fee_per_gas,
         max_priority_fee_per_gas: fees.max_priority_fee_per_gas,
+        created_at: ctx.now(),
     })
+}
+
+/// The fees of the form that takes the place of `newest`: an eighth more, and what the chain asks now at least. `None` where
+/// that is far above what the chain asks: then it is not the fee that keeps the batch out of the blocks.
+fn replacement_fees(newest: &SignedForm, current: Fees) -> Option<Fees> {
+    let last =
+        Fees { max_fee_per_gas: newest.max_fee_per_gas, max_priority_fee_per_gas: newest.max_priority_fee_per_gas };
+    let bumped = last.bumped();
+    let fees = Fees {
+        max_fee_per_gas: bumped.max_fee_per_gas.max(current.max_fee_per_gas),
+        max_priority_fee_per_gas: bumped.max_priority_fee_per_gas.max(current.max_priority_fee_per_gas),
+    };
+    (fees.max_fee_per_gas <= current.max_fee_per_gas.saturating_mul(MOST_FEE_RAISE)).then_some(fees)
 }
 
 async fn with_markets(tx: &mut store::Tx, chain_id: u64, trades: Vec<Trade>) -> Result<Vec<Candidate>, AppError> {

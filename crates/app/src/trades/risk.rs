@@ -63,12 +63,24 @@ async fn quote(ctx: &Ctx, (trade, chain_market_id): &Candidate) -> Result<Fill, 
     let internal = |error: AppError| ChainError::Rejected(error.to_string());
     let side = side_of(trade).map_err(internal)?;
     let account = account_of(trade).map_err(internal)?;
+    let held = if side.is_buy() {
+        U256::ZERO
+    } else {
+        ctx.chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad
+    };
     let amount = match side {
         Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
         Side::BuyTokens | Side::SellTokens => trade.intent_tokens.0,
-        Side::SellAll => ctx.chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad,
+        Side::SellAll => held,
     };
-    ctx.chain.quote(*chain_market_id, trade.outcome_index, side, amount).await
+    if side == Side::SellAll && held.is_zero() {
+        return Err(ChainError::Reverted(Revert::InsufficientPosition));
+    }
+    let fill = ctx.chain.quote(*chain_market_id, trade.outcome_index, side, amount).await?;
+    if !side.is_buy() && held < fill.tokens_wad {
+        return Err(ChainError::Reverted(Revert::InsufficientPosition));
+    }
+    Ok(fill)
 }
 
 fn judge_one(trade: &Trade, state: &mut AccountState, quote: Result<Fill, ChainError>, now: Timestamp) -> Verdict {

@@ -1,6 +1,5 @@
 //! `foretell dev`: everything embedded, with a demonstration.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,16 +15,13 @@ use super::{make_data_dir, start_logging};
 use crate::config::Config;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, rpc_route, seed};
 use crate::entropy::SystemEntropy;
-use crate::run::{Parts, Running, StartError, listen, signalled};
+use crate::run::{Parts, Running, StartError, listen, lock_folder, signalled};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 
 /// What only `foretell dev` takes.
 #[derive(Debug, Args)]
 pub struct DevArgs {
-    /// Address to listen on [default: 127.0.0.1:8080]
-    #[arg(long)]
-    listen: Option<SocketAddr>,
     /// Forget what the data folder holds and begin anew
     #[arg(long)]
     reset: bool,
@@ -49,12 +45,11 @@ const FILES: [&str; 11] = [
     "chain.db-shm",
 ];
 
-pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
+pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
     start_logging("warn");
     if config.rpc_url.is_some() {
         return Err(StartError::Other("`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into()));
     }
-    config.listen = args.listen.unwrap_or(config.listen);
     make_data_dir(&config)?;
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let known = if args.reset { None } else { DevFile::read(&config.data_dir)? };
@@ -64,7 +59,9 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
     let users = match known {
         Some(known) => known.users,
         None => {
-            // Without dev.json there is nothing, or a demonstration that was cut short while it was made.
+            // Without dev.json there is nothing, or a demonstration that was cut short while it was made. A service that
+            // runs on the folder keeps it.
+            drop(lock_folder(&config.data_dir)?);
             forget(&config.data_dir)?;
             make_demonstration(&config, Arc::clone(&entropy)).await?
         }

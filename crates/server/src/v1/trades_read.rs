@@ -48,16 +48,7 @@ pub async fn list(
     let listed: Result<_, StoreError> = app
         .ctx
         .store
-        .read(input, |tx, (user_id, filter, page)| {
-            Box::pin(async move {
-                let mut listed = Vec::new();
-                for trade in store::trades::list(tx, *user_id, filter, page).await? {
-                    let history = store::trades::history(tx, trade.id).await?;
-                    listed.push((trade, history));
-                }
-                Ok(listed)
-            })
-        })
+        .read(input, |tx, (user_id, filter, page)| Box::pin(store::trades::list(tx, *user_id, filter, page)))
         .await;
     let (rows, pagination) = paging.cut(&app.cursor, listed?, |(trade, _)| position(trade));
     let finality = Finality::from(&app.ctx);

@@ -38,7 +38,10 @@ pub async fn find_chapter(tx: &mut Tx, id: &str) -> Result<Option<Chapter>, Stor
 /// A thread's chapters in their order.
 pub async fn list_chapters(tx: &mut Tx, thread_id: ThreadId) -> Result<Vec<Chapter>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM chapters WHERE thread_id = $1 ORDER BY position, id LIMIT 1000");
+        "SELECT ",
+        COLUMNS,
+        " FROM chapters WHERE thread_id = $1 ORDER BY position, id LIMIT 1000"
+    );
     tx.list(SQL, &params![thread_id], from_row).await
 }
 

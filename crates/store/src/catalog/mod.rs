@@ -8,9 +8,12 @@ mod organization;
 mod partner;
 mod thread;
 
-pub use chapter::{Chapter, find_chapter, insert_chapter, list_chapters, lock_chapter, next_position, put_chapter};
+pub use chapter::{
+    Chapter, find_chapter, insert_chapter, list_chapters, lock_chapter, next_position, put_chapter,
+};
 pub use organization::{
-    Organization, find_organization, insert_organization, list_organizations, lock_organization, put_organization,
+    Organization, find_organization, insert_organization, list_organizations, lock_organization,
+    put_organization,
 };
 pub use partner::{Partner, find_partner, insert_partner, list_partners, lock_partner, put_partner};
 pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread};

@@ -37,10 +37,18 @@ fn from_row(row: &Row<'_>) -> Result<Organization, StoreError> {
 
 /// Adds an organization.
 pub async fn insert_organization(tx: &mut Tx, o: &Organization, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO organizations (id, name, slug, description, logo, website, created_at_ms, updated_at_ms)
+    const SQL: &str =
+        "INSERT INTO organizations (id, name, slug, description, logo, website, created_at_ms, updated_at_ms)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
-    let bound =
-        params![o.id, &o.name, &o.slug, o.description.as_deref(), o.logo.as_deref(), o.website.as_deref(), now];
+    let bound = params![
+        o.id,
+        &o.name,
+        &o.slug,
+        o.description.as_deref(),
+        o.logo.as_deref(),
+        o.website.as_deref(),
+        now
+    ];
     tx.exec(SQL, &bound).await.map(drop)
 }
 
@@ -57,7 +65,10 @@ pub async fn list_organizations(
     limit: u32,
 ) -> Result<Vec<Organization>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM organizations WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM organizations WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2"
+    );
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![after, limit], from_row).await
 }
@@ -69,13 +80,16 @@ pub async fn lock_organization(
     now: Timestamp,
 ) -> Result<Option<Organization>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "UPDATE organizations SET updated_at_ms = $1 WHERE id = $2 RETURNING ", COLUMNS);
+        "UPDATE organizations SET updated_at_ms = $1 WHERE id = $2 RETURNING ",
+        COLUMNS
+    );
     tx.find(SQL, &params![now, id], from_row).await
 }
 
 /// Writes a row that was taken back.
 pub async fn put_organization(tx: &mut Tx, o: &Organization) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE organizations SET name = $1, slug = $2, description = $3, logo = $4, website = $5
+    const SQL: &str =
+        "UPDATE organizations SET name = $1, slug = $2, description = $3, logo = $4, website = $5
         WHERE id = $6";
     let bound =
         params![&o.name, &o.slug, o.description.as_deref(), o.logo.as_deref(), o.website.as_deref(), o.id];

@@ -51,7 +51,8 @@ fn from_row(row: &Row<'_>) -> Result<Partner, StoreError> {
 
 /// Adds a partner.
 pub async fn insert_partner(tx: &mut Tx, p: &Partner, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO partners (id, organization_id, name, slug, description, logo, website, status,
+    const SQL: &str =
+        "INSERT INTO partners (id, organization_id, name, slug, description, logo, website, status,
         created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)";
     let bound = params![
         p.id,
@@ -81,8 +82,11 @@ pub async fn list_partners(
     limit: u32,
 ) -> Result<Vec<Partner>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM partners WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
-        ORDER BY id DESC LIMIT $3");
+        "SELECT ",
+        COLUMNS,
+        " FROM partners WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
+        ORDER BY id DESC LIMIT $3"
+    );
     let organization_id = organization_id.map(|id| id.to_string()).unwrap_or_default();
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![organization_id, after, limit], from_row).await
@@ -97,7 +101,8 @@ pub async fn lock_partner(tx: &mut Tx, id: PartnerId, now: Timestamp) -> Result<
 
 /// Writes a row that was taken back. A partner stays with its organization.
 pub async fn put_partner(tx: &mut Tx, p: &Partner) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE partners SET name = $1, slug = $2, description = $3, logo = $4, website = $5, status = $6
+    const SQL: &str =
+        "UPDATE partners SET name = $1, slug = $2, description = $3, logo = $4, website = $5, status = $6
         WHERE id = $7";
     let bound = params![
         &p.name,

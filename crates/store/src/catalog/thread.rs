@@ -32,7 +32,8 @@ pub struct Thread {
     pub end_time: Option<Timestamp>,
 }
 
-const COLUMNS: &str = "id, organization_id, partner_id, title, description, image, background_image, category, tags,
+const COLUMNS: &str =
+    "id, organization_id, partner_id, title, description, image, background_image, category, tags,
     start_time_ms, end_time_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Thread, StoreError> {
@@ -53,7 +54,8 @@ fn from_row(row: &Row<'_>) -> Result<Thread, StoreError> {
 
 /// Adds a thread.
 pub async fn insert_thread(tx: &mut Tx, t: &Thread, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO threads (id, organization_id, partner_id, title, description, image, background_image,
+    const SQL: &str =
+        "INSERT INTO threads (id, organization_id, partner_id, title, description, image, background_image,
         category, tags, start_time_ms, end_time_ms, created_at_ms, updated_at_ms)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)";
     let tags = serde_json::to_string(&t.tags).map_err(|error| StoreError::unwritable(&error))?;
@@ -88,8 +90,11 @@ pub async fn list_threads(
     limit: u32,
 ) -> Result<Vec<Thread>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM threads WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
-        ORDER BY id DESC LIMIT $3");
+        "SELECT ",
+        COLUMNS,
+        " FROM threads WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
+        ORDER BY id DESC LIMIT $3"
+    );
     let organization_id = organization_id.map(|id| id.to_string()).unwrap_or_default();
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![organization_id, after, limit], from_row).await
@@ -104,7 +109,8 @@ pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Op
 
 /// Writes a row that was taken back. Its markets follow it to its organization and its partner.
 pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
-    const THREAD: &str = "UPDATE threads SET organization_id = $1, partner_id = $2, title = $3, description = $4,
+    const THREAD: &str =
+        "UPDATE threads SET organization_id = $1, partner_id = $2, title = $3, description = $4,
         image = $5, background_image = $6, category = $7, tags = $8, start_time_ms = $9, end_time_ms = $10
         WHERE id = $11";
     const MARKETS: &str = "UPDATE markets SET organization_id = $1, partner_id = $2 WHERE thread_id = $3";

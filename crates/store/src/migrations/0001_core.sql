@@ -278,7 +278,7 @@ CREATE TABLE batches (
     ended_at_ms BIGINT
 );
 CREATE INDEX batches_open ON batches (lane, chain_nonce) WHERE ended_at_ms IS NULL;
-CREATE INDEX batches_executor ON batches (executor, chain_nonce);
+CREATE INDEX batches_ended ON batches (ended_at_ms) WHERE ended_at_ms IS NOT NULL;
 
 CREATE TABLE batch_transactions (
     hash TEXT PRIMARY KEY,

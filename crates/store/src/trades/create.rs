@@ -105,3 +105,11 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, trace: &TraceEvent) -> Result<bo
     super::moves::insert_trace(tx, trade.id, 1, trace).await?;
     Ok(true)
 }
+
+/// Forgets idempotency keys whose lifetime is over at `now`, at most `limit`; how many there were.
+pub async fn delete_expired_idempotency(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    const SQL: &str = "DELETE FROM idempotency WHERE (user_id, route, idempotency_key) IN (
+        SELECT user_id, route, idempotency_key FROM idempotency WHERE expires_at_ms <= $1 LIMIT $2)
+        AND expires_at_ms <= $1";
+    tx.exec(SQL, &params![now, limit]).await
+}

@@ -128,15 +128,23 @@ fn state(row: &Row<'_>) -> Result<State, StoreError> {
     })
 }
 
-/// The statuses that each of `trades` went through, in order.
-pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<Vec<(Status, Timestamp)>, StoreError> {
+/// The statuses that a trade went through, with their times, in order.
+pub type History = Vec<(Status, Timestamp)>;
+
+/// The statuses that a trade went through.
+pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreError> {
     const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 ORDER BY seq LIMIT 100";
-    let events = tx.list(SQL, &params![trade_id], |row| Ok((row.parse::<Status>(0)?, row.timestamp(1)?))).await?;
-    let mut moves: Vec<(Status, Timestamp)> = Vec::with_capacity(events.len());
+    let events = tx.list(SQL, &params![trade_id], |row| Ok((row.parse(0)?, row.timestamp(1)?))).await?;
+    let mut history = History::with_capacity(events.len());
     for event in events {
-        if moves.last().is_none_or(|last| last.0 != event.0) {
-            moves.push(event);
-        }
+        push_move(&mut history, event);
     }
-    Ok(moves)
+    Ok(history)
+}
+
+/// Adds an event's status, unless it is the one that the trade had already.
+pub(super) fn push_move(history: &mut History, event: (Status, Timestamp)) {
+    if history.last().is_none_or(|last| last.0 != event.0) {
+        history.push(event);
+    }
 }

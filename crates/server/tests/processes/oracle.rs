@@ -1,16 +1,35 @@
-//! What must be true after the last life.
+//! What must be true in the end.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use chain::EventKind;
+use chain::{Chain, EventKind};
+use store::{Store, StoreError};
 
 use crate::clients::Told;
-use crate::service::Service;
+
+/// Waits until no trade is open.
+pub async fn settled(store: &Store) {
+    let mut polls = tokio::time::interval(Duration::from_millis(20));
+    for _ in 0..4_500 {
+        polls.tick().await;
+        if number(store, "SELECT COUNT(*) FROM trades WHERE ended_at_ms IS NULL").await == 0 {
+            return;
+        }
+    }
+    panic!("trades are still open after a minute and a half");
+}
+
+/// The number that a statement gives.
+pub async fn number(store: &Store, sql: &'static str) -> i64 {
+    let found: Result<Option<i64>, StoreError> =
+        store.read(sql, |tx, sql| Box::pin(async move { tx.find(sql, &[], |row| row.int(0)).await })).await;
+    found.unwrap().unwrap()
+}
 
 /// Compares what the clients were told with the database and with the chain's events.
-pub async fn check(service: &Service, told: &Told) {
-    let store = service.store().await;
-    let rows: Result<Vec<(String, String, Option<String>)>, store::StoreError> = store
+pub async fn check(store: &Store, chain: &Chain, told: &Told) {
+    let rows: Result<Vec<(String, String, Option<String>)>, StoreError> = store
         .read((), |tx, ()| {
             Box::pin(async move {
                 const SQL: &str = "SELECT trades.id, status, idempotency_key FROM trades
@@ -20,7 +39,7 @@ pub async fn check(service: &Service, told: &Told) {
         })
         .await;
     let rows = rows.unwrap();
-    let on_chain = events(service).await;
+    let on_chain = events(chain).await;
 
     let by_key: BTreeMap<&str, &str> =
         rows.iter().filter_map(|(id, _, key)| Some((key.as_deref()?, id.as_str()))).collect();
@@ -42,12 +61,25 @@ pub async fn check(service: &Service, told: &Told) {
     for id in on_chain.keys() {
         assert!(known.contains(id.as_str()), "the chain has a trade that the database does not: {id}");
     }
-    check_reservations(&store).await;
+    let reserved = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts";
+    assert_eq!(number(store, reserved).await, 0, "no trade is open, so nothing is set aside");
+    no_partial_rows(store).await;
+}
+
+/// Every trade has the rows that are written with it, and no such row lacks its trade.
+pub async fn no_partial_rows(store: &Store) {
+    let lost = "SELECT COUNT(*) FROM idempotency WHERE trade_id NOT IN (SELECT id FROM trades)";
+    assert_eq!(number(store, lost).await, 0, "an idempotency key without its trade");
+    let untraced = "SELECT COUNT(*) FROM trades WHERE id NOT IN (SELECT trade_id FROM trace_events WHERE seq = 1)";
+    assert_eq!(number(store, untraced).await, 0, "a trade without its first trace event");
+    let spent = "SELECT CAST(SUM(spent_usdc_atomic) AS BIGINT) - (
+        SELECT CAST(COALESCE(SUM(trades.reserved_usdc_atomic), 0) AS BIGINT) FROM trades
+        JOIN key_spend ON key_spend.key_id = trades.key_id WHERE created_at_ms > since_ms) FROM key_spend";
+    assert_eq!(number(store, spent).await, 0, "the keys' spend is not the sum of their trades");
 }
 
 /// How often the chain made and how often it failed each trade.
-async fn events(service: &Service) -> BTreeMap<String, (u32, u32)> {
-    let chain = service.chain().await;
+async fn events(chain: &Chain) -> BTreeMap<String, (u32, u32)> {
     let head = chain.head().await.unwrap().number;
     let mut counted: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     let mut from = 0;
@@ -65,16 +97,4 @@ async fn events(service: &Service) -> BTreeMap<String, (u32, u32)> {
         from = to + 1;
     }
     counted
-}
-
-async fn check_reservations(store: &store::Store) {
-    let reserved: Result<i64, store::StoreError> = store
-        .read((), |tx, ()| {
-            Box::pin(async move {
-                const SQL: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts";
-                Ok(tx.find(SQL, &[], |row| row.int(0)).await?.unwrap_or(0))
-            })
-        })
-        .await;
-    assert_eq!(reserved.unwrap(), 0, "no trade is open, so nothing is set aside");
 }

@@ -1,0 +1,48 @@
+//! The cleaner: forgets what nobody will ask for again. Any process may do it at any time; doing it twice changes nothing.
+
+use domain::time::DAY_MS;
+use tokio::sync::Notify;
+
+use crate::worker::{Progress, Worker};
+use crate::{AppError, Ctx};
+
+/// The most rows of each kind that one tick removes, so that it never holds others up for long.
+const AT_ONCE: u32 = 500;
+/// For how long ended batches are kept, for looking into what happened.
+const KEEP_BATCHES_MS: i64 = 7 * DAY_MS;
+
+/// The cleaner's worker.
+#[derive(Debug, Default)]
+pub struct Cleaner {
+    never: Notify,
+}
+
+impl Worker for Cleaner {
+    fn name(&self) -> &'static str {
+        "cleaner"
+    }
+
+    /// Nothing is urgent here: the timer alone wakes it.
+    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
+        &self.never
+    }
+
+    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
+        Ok(())
+    }
+
+    async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        let now = ctx.now();
+        let removed: Result<u64, store::StoreError> = ctx
+            .store
+            .write(now, |tx, now| {
+                Box::pin(async move {
+                    let keys = store::trades::delete_expired_idempotency(tx, *now, AT_ONCE).await?;
+                    let batches = store::batches::delete_ended(tx, now.plus_ms(-KEEP_BATCHES_MS), AT_ONCE).await?;
+                    Ok(keys.max(batches))
+                })
+            })
+            .await;
+        Ok(if removed? >= u64::from(AT_ONCE) { Progress::More } else { Progress::Idle })
+    }
+}

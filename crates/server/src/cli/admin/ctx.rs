@@ -1,0 +1,173 @@
+//! What the admin's commands work with: the database at once, the chain when they need it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::Address;
+use app::Ctx;
+use chain::{Chain, ChainError, Contracts};
+use domain::time::SystemClock;
+use domain::{Clock, ErrorCode, Timestamp};
+use store::sync::SyncBlock;
+use store::{Store, StoreError};
+
+use super::refuse;
+use crate::config::Config;
+use crate::entropy::SystemEntropy;
+use crate::run::{StartError, read_contracts};
+use crate::secrets::Secrets;
+use crate::service_file::ServiceFile;
+
+/// How often, and how many times, the database is asked whether the service's sync has followed.
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+const SYNC_LOOKS: u32 = 100;
+/// Between two looks for a receipt: somebody waits at a terminal.
+const RECEIPT_INTERVAL: Duration = Duration::from_millis(50);
+/// Stands for a chain that no service has ever named; nobody answers there.
+const NOWHERE: &str = "http://127.0.0.1:1/";
+
+/// The configuration and the open database.
+pub struct AdminCtx {
+    pub config: Config,
+    pub store: Store,
+    clock: Arc<SystemClock>,
+}
+
+/// Where the chain is, as far as it is known without asking it.
+struct Location {
+    rpc_url: String,
+    contracts: Contracts,
+    chain_id: Option<u64>,
+}
+
+impl AdminCtx {
+    /// Opens the database, which must be there and have its schema: making one is for `foretell migrate` and the service.
+    pub async fn open(config: Config) -> Result<Self, StartError> {
+        let file =
+            config.database_url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
+        if let Some(file) = file.filter(|file| !Path::new(file).exists()) {
+            return Err(StartError::Other(format!(
+                "there is no database at {file}: start the service or run `foretell migrate`, or give --data-dir or --database-url"
+            )));
+        }
+        let store = Store::open(&config.database_url).await?;
+        if !store.is_migrated().await? {
+            return Err(StartError::Other(
+                "the database has not this version's schema: start the service or run `foretell migrate`"
+                    .to_owned(),
+            ));
+        }
+        let admin = Self { config, store, clock: Arc::default() };
+        if let Some(read) = admin.last_read().await? {
+            admin.not_before(read.at);
+        }
+        Ok(admin)
+    }
+
+    /// A service with a test clock, or over a chain that mines faster than time goes by, lives ahead of this machine: what
+    /// is stored here must not lie before what it has stored.
+    fn not_before(&self, at: Timestamp) {
+        self.clock.advance(at.since_ms(self.clock.now()).max(0));
+    }
+
+    async fn last_read(&self) -> Result<Option<SyncBlock>, StoreError> {
+        self.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await
+    }
+
+    /// Waits for what was begun, and closes the database.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+
+    /// The service's secrets.
+    pub fn secrets(&self) -> Result<Secrets, StartError> {
+        Ok(Secrets::load(&self.config.secrets_file)?)
+    }
+
+    /// The use cases' context for what needs the database alone: the chain in it may not answer.
+    pub fn ctx(&self) -> Result<Ctx, StartError> {
+        let chain = match self.location() {
+            Ok(at) => {
+                Chain::of(chain::http_provider(&at.rpc_url)?, at.contracts, at.chain_id.unwrap_or_default())
+            }
+            Err(_) => Chain::of(chain::http_provider(NOWHERE)?, NO_CONTRACTS, 0),
+        };
+        self.with_chain(chain)
+    }
+
+    /// The same over a chain that answers and holds the contracts.
+    pub async fn online(&self) -> Result<Ctx, StartError> {
+        let Location { rpc_url, contracts, chain_id } = self.location()?;
+        let chain = Chain::connect(chain::http_provider(&rpc_url)?, contracts).await.map_err(unanswered)?;
+        // An address that another program has taken meanwhile can be a chain too, but not this one.
+        if chain_id.is_some_and(|chain_id| chain_id != chain.chain_id()) {
+            return Err(unanswered(ChainError::Rejected("another chain answers".to_owned())));
+        }
+        chain::deploy::verify(&chain).await.map_err(unanswered)?;
+        self.not_before(Timestamp::from_s(chain.head().await?.timestamp_s));
+        self.with_chain(chain.with_poll_interval(RECEIPT_INTERVAL))
+    }
+
+    fn with_chain(&self, chain: Chain) -> Result<Ctx, StartError> {
+        let secrets = self.secrets()?;
+        let settings =
+            app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
+        Ok(Ctx {
+            store: self.store.clone(),
+            chain,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            entropy: Arc::new(SystemEntropy),
+            config: Arc::new(settings),
+            wake: Arc::default(),
+        })
+    }
+
+    fn location(&self) -> Result<Location, StartError> {
+        let service = ServiceFile::read(&self.config.data_dir);
+        if let Some(rpc_url) = self.config.rpc_url.clone() {
+            return Ok(Location {
+                rpc_url,
+                contracts: read_contracts(&self.config.contracts)?,
+                chain_id: None,
+            });
+        }
+        let service = service.map_err(|_| {
+            let folder = self.config.data_dir.display();
+            refuse(
+                ErrorCode::DependencyUnavailable,
+                format!("No service has run in {folder}: start one, or give --rpc-url and --contracts."),
+            )
+        })?;
+        let ServiceFile { rpc_url, contracts, chain_id, .. } = service;
+        Ok(Location { rpc_url, contracts, chain_id: Some(chain_id) })
+    }
+
+    /// Waits until the running service has read the chain up to `block`; whether it has, within ten seconds.
+    pub async fn follow(&self, block: u64) -> Result<bool, StartError> {
+        let mut looks = tokio::time::interval(SYNC_INTERVAL);
+        for _ in 0..SYNC_LOOKS {
+            looks.tick().await;
+            if self.last_read().await?.is_some_and(|last| last.number >= block) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+const NO_CONTRACTS: Contracts = Contracts {
+    usdc: Address::ZERO,
+    hub: Address::ZERO,
+    gate: Address::ZERO,
+    account_factory: Address::ZERO,
+};
+
+fn unanswered(error: ChainError) -> StartError {
+    refuse(
+        ErrorCode::DependencyUnavailable,
+        format!(
+            "The service's chain does not answer: start the service, or give --rpc-url and --contracts ({error})."
+        ),
+    )
+}

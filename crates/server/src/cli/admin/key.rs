@@ -1,0 +1,221 @@
+//! `foretell admin key`.
+
+use app::keys::{IssueKey, issue};
+use clap::{Args, Subcommand};
+use domain::ErrorCode;
+use domain::Usdc;
+use domain::ids::{KeyId, UserId};
+use domain::key::{Environment, IpAllowlist, LimitOverrides, Scope, Scopes, Tier};
+use store::StoreError;
+use store::keys::Key;
+
+use super::ctx::AdminCtx;
+use super::delegation::{authorise, revoke_on_chain};
+use super::output::{Answer, Record};
+use super::values::{When, usdc_text};
+use super::{explain, missing, refuse, user};
+use crate::run::StartError;
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Issue a key; the key and its webhook secret are printed once and can never be had again
+    Issue(Box<IssueArgs>),
+    /// A user's keys, revoked ones too
+    List {
+        /// The user
+        #[arg(long, value_name = "ID")]
+        user: UserId,
+    },
+    /// Revoke a key: refused from now on, and its delegation ended on chain
+    Revoke {
+        /// The key
+        #[arg(long, value_name = "ID")]
+        key: KeyId,
+    },
+}
+
+/// What a key is issued with.
+#[derive(Debug, Args)]
+pub struct IssueArgs {
+    /// Whose it is
+    #[arg(long, value_name = "ID")]
+    user: UserId,
+    /// free, developer, enterprise or mm
+    #[arg(long)]
+    tier: Tier,
+    /// A label
+    #[arg(long)]
+    name: String,
+    /// Names joined by commas, or all [default: the tier's]
+    #[arg(long)]
+    scopes: Option<Scopes>,
+    /// When it ends by itself: an instant such as 2027-01-01T00:00:00Z, or a time from now such as 30d
+    #[arg(long)]
+    expires: Option<When>,
+    /// Addresses and CIDR ranges, joined by commas, from which alone it may be used
+    #[arg(long, value_name = "LIST")]
+    allow_ip: Option<IpAllowlist>,
+    /// Where its events are sent
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
+    /// USDC that it may buy for within any 24 hours; enterprise and mm alone, like the other limits
+    #[arg(long, value_name = "USDC")]
+    daily_spend_limit: Option<Usdc>,
+    /// The most USDC of one trade
+    #[arg(long, value_name = "USDC")]
+    per_trade_limit: Option<Usdc>,
+    /// USDC at or above which a trade is held for confirmation
+    #[arg(long, value_name = "USDC")]
+    high_value_threshold: Option<Usdc>,
+    /// Requests a minute
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_minute: Option<u32>,
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
+        Verb::List { user } => list(user, admin).await,
+        Verb::Revoke { key } => revoke(key, admin).await.map(Answer::One),
+    }
+}
+
+async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+    let online = admin.online().await;
+    let ctx = match &online {
+        Ok(ctx) => ctx.clone(),
+        // A key can be issued while no chain answers; its delegation follows later.
+        Err(_) => admin.ctx()?,
+    };
+    let environment = ctx.config.environment;
+    let expires_at = args.expires.map(|when| when.from(ctx.now()));
+    if expires_at.is_some_and(|at| at <= ctx.now()) {
+        return Err(refuse(ErrorCode::ValidationFailed, "--expires lies in the past."));
+    }
+    check_webhook_url(args.webhook_url.as_deref(), environment)?;
+    let wanted = IssueKey {
+        user_id: args.user,
+        name: args.name,
+        tier: args.tier,
+        scopes: args.scopes,
+        expires_at,
+        ip_allowlist: args.allow_ip.unwrap_or_default(),
+        webhook_url: args.webhook_url,
+        overrides: LimitOverrides {
+            requests_per_minute: args.requests_per_minute,
+            daily: args.daily_spend_limit,
+            per_trade: args.per_trade_limit,
+            high_value: args.high_value_threshold,
+        },
+    };
+    let issued = issue(&ctx, wanted).await?;
+    // From here on the key exists, and is printed whatever becomes of its delegation.
+    let delegation = delegate(admin, online, &issued.key).await;
+    Ok(Record::new()
+        .with("key", issued.plaintext.expose())
+        .with("webhookSecret", &issued.webhook_secret)
+        .and(key_record(&issued.key))
+        .with("delegation", delegation))
+}
+
+/// Enables the new key where the owner's key is at hand; otherwise tells what is missing.
+async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &Key) -> Record {
+    let later = format!("foretell admin delegation enable --user {} --key {}", key.user_id, key.id);
+    let not_enabled = |why: String| Record::new().with("enabled", false).with("why", why);
+    if !key.scopes.contains(Scope::TradesWrite) {
+        return not_enabled("The key has no trades:write scope and needs no delegation.".to_owned());
+    }
+    let consent = match &online {
+        Ok(ctx) => authorise(admin, ctx, key.user_id, std::slice::from_ref(key), None).await,
+        Err(error) => return not_enabled(error.to_string()).with("next", later),
+    };
+    match consent {
+        Ok(consent) if consent.is_done() => Record::new().with("enabled", true).and(consent.record()),
+        Ok(consent) => not_enabled("The account's owner has to sign.".to_owned())
+            .and(consent.record())
+            .with("command", later),
+        Err(error) => not_enabled(explain(error).to_string()).with("next", later),
+    }
+}
+
+async fn list(user: UserId, admin: &AdminCtx) -> Result<Answer, StartError> {
+    user::find(admin, user).await?;
+    let keys: Result<Vec<_>, StoreError> =
+        admin.store.read(user, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let records = keys?.iter().map(key_record).collect();
+    Ok(Answer::Many(records, &["id", "name", "tier", "scopes", "expiresAt", "revokedAt"]))
+}
+
+async fn revoke(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
+    // The database first: the service refuses the key from the next request on, whether the chain answers or not.
+    let key = app::keys::revoke(&admin.ctx()?, key).await?;
+    let on_chain = match admin.online().await {
+        Ok(ctx) => revoke_on_chain(admin, &ctx, &key).await,
+        Err(error) => Err(error),
+    };
+    let delegation = match on_chain {
+        Ok(revoked) => Record::new().with("enabled", false).with("revokedNow", revoked),
+        Err(error) => Record::new()
+            .with("why", explain(error).to_string())
+            .with("next", format!("foretell admin delegation revoke --key {}", key.id)),
+    };
+    Ok(key_record(&key).with("delegation", delegation))
+}
+
+/// The key with this id.
+pub async fn find(admin: &AdminCtx, key: KeyId) -> Result<Key, StartError> {
+    let found: Result<_, StoreError> =
+        admin.store.read(key, |tx, id| Box::pin(store::keys::find(tx, *id))).await;
+    found?.ok_or_else(|| missing("key"))
+}
+
+/// What may be told of a key.
+pub fn key_record(key: &Key) -> Record {
+    let limits = key.limits();
+    Record::new()
+        .with("id", key.id)
+        .with("userId", key.user_id)
+        .with("name", &key.name)
+        .with("tier", key.tier)
+        .with("scopes", key.scopes)
+        .with("keyIndex", key.key_index)
+        .with("allowIp", (!key.ip_allowlist.is_empty()).then(|| key.ip_allowlist.to_string()))
+        .with("webhookUrl", &key.webhook_url)
+        .with("requestsPerMinute", limits.requests_per_minute)
+        .with("dailySpendLimitUsdc", usdc_text(limits.daily))
+        .with("perTradeLimitUsdc", usdc_text(limits.per_trade))
+        .with("highValueThresholdUsdc", limits.high_value.map(usdc_text))
+        .with("expiresAt", key.expires_at)
+        .with("revokedAt", key.revoked_at)
+        .with("createdAt", key.created_at)
+}
+
+fn check_webhook_url(url: Option<&str>, environment: Environment) -> Result<(), StartError> {
+    let Some(url) = url else { return Ok(()) };
+    let parsed: Option<http::Uri> = url.parse().ok().filter(|url: &http::Uri| url.host().is_some());
+    let scheme = parsed.as_ref().and_then(http::Uri::scheme_str);
+    match (scheme, environment) {
+        (Some("https"), _) | (Some("http"), Environment::Test) if url.len() <= 2_000 => Ok(()),
+        _ => Err(refuse(
+            ErrorCode::ValidationFailed,
+            "--webhook-url is an https address (http in development too).",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_goes_to_https_and_in_development_to_http_too() {
+        let allowed = |url, environment| check_webhook_url(Some(url), environment).is_ok();
+        assert!(allowed("https://example.org/hook", Environment::Live));
+        assert!(allowed("http://127.0.0.1:9000/hook", Environment::Test));
+        assert!(!allowed("http://example.org/hook", Environment::Live));
+        for url in ["", "example.org", "ftp://example.org", "/hook"] {
+            assert!(!allowed(url, Environment::Test), "{url}");
+        }
+    }
+}

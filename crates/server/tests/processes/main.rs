@@ -1,0 +1,13 @@
+//! The real binary as processes: killed at random instants, two of them on one database and one chain, and left by clients
+//! in the middle of a request. The oracles are outside the service: what clients were told, and the chain's own events.
+//!
+//! `FORETELL_CRASH_KILLS` says how often the crash tests kill (100 where it is unset), `FORETELL_CRASH_SEED` repeats a run.
+
+mod anvil;
+mod clients;
+mod cluster;
+mod crash;
+mod dice;
+mod hangup;
+mod oracle;
+mod service;

@@ -1,0 +1,136 @@
+//! The binary as a process that can be killed.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use store::testing::{TestDatabase, TestFolder};
+use tokio::process::{Child, Command};
+
+/// The binary with its logs on standard error and everything else unset.
+pub fn foretell(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
+    command.arg("--data-dir").arg(data_dir).stdout(Stdio::null()).kill_on_drop(true);
+    command
+}
+
+/// A process that serves.
+pub struct Process {
+    child: Child,
+    /// Where it listens.
+    pub base_url: String,
+}
+
+impl Process {
+    /// Starts the command and waits until the service of `data_dir` is ready.
+    pub async fn start(mut command: Command, data_dir: &Path) -> Self {
+        // The last life's address must not be taken for this one's.
+        drop(std::fs::remove_file(data_dir.join("service.json")));
+        let mut child = command.spawn().unwrap();
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+        let mut polls = tokio::time::interval(Duration::from_millis(5));
+        for _ in 0..24_000 {
+            polls.tick().await;
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the service ended by itself: {status}");
+            }
+            let Some(service) = read_json(&data_dir.join("service.json")) else { continue };
+            let base_url = service["baseUrl"].as_str().unwrap().to_owned();
+            let ready = http.get(format!("{base_url}/v1/ready")).send().await;
+            if ready.is_ok_and(|ready| ready.status() == 200) {
+                return Self { child, base_url };
+            }
+        }
+        panic!("the service is not ready after two minutes");
+    }
+
+    /// Lets the process work for that long.
+    pub async fn live_for(&mut self, time: Duration) {
+        // The end of the process within that time would be its own doing.
+        let ended = tokio::time::timeout(time, self.child.wait()).await;
+        assert!(ended.is_err(), "the service ended by itself: {ended:?}");
+    }
+
+    /// Ends the process as a power cut would.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+/// A file's JSON, where it is there and whole.
+pub fn read_json(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// A demonstration service: embedded chain, and the database of the test.
+pub struct Service {
+    folder: TestFolder,
+    database: Option<TestDatabase>,
+    process: Option<Process>,
+}
+
+impl Service {
+    /// On SQLite in a folder of its own.
+    pub fn on_sqlite() -> Self {
+        Self { folder: TestFolder::create(), database: None, process: None }
+    }
+
+    /// On a PostgreSQL database of its own; `None` where the tests have no cluster.
+    pub async fn on_postgres() -> Option<Self> {
+        let database = TestDatabase::create().await?;
+        Some(Self { database: Some(database), ..Self::on_sqlite() })
+    }
+
+    /// Where it listens now.
+    pub fn base_url(&self) -> &str {
+        &self.process.as_ref().unwrap().base_url
+    }
+
+    /// What `dev.json` says, once the demonstration is made.
+    pub async fn demonstration(&mut self) -> Value {
+        self.start().await;
+        let found = read_json(&self.folder.path().join("dev.json")).unwrap();
+        self.kill().await;
+        found
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub async fn start(&mut self) {
+        let mut command = foretell(self.folder.path());
+        command.args(["dev", "--listen", "127.0.0.1:0"]);
+        if let Some(database) = &self.database {
+            command.env("FORETELL_DATABASE_URL", &database.url);
+        }
+        self.process = Some(Process::start(command, self.folder.path()).await);
+    }
+
+    /// Lets the process work for that long.
+    pub async fn live_for(&mut self, time: Duration) {
+        self.process.as_mut().unwrap().live_for(time).await;
+    }
+
+    /// Ends the process as a power cut would.
+    pub async fn kill(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.kill().await;
+        }
+    }
+
+    /// The service's database, read from beside it.
+    pub async fn store(&self) -> store::Store {
+        let url = match &self.database {
+            Some(database) => database.url.clone(),
+            None => format!("sqlite:{}", self.folder.path().join("foretell.db").display()),
+        };
+        store::Store::open(&url).await.unwrap()
+    }
+
+    /// The service's chain, over its JSON-RPC.
+    pub async fn chain(&self) -> chain::Chain {
+        let service = read_json(&self.folder.path().join("service.json")).unwrap();
+        let contracts = serde_json::from_value(service["contracts"].clone()).unwrap();
+        let provider = chain::http_provider(service["rpcUrl"].as_str().unwrap()).unwrap();
+        chain::Chain::connect(provider, contracts).await.unwrap()
+    }
+}
