@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use chain::Contracts;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::{Config, Environment};
 use crate::run::{Parts, StartError};
 
 /// Where a running service is found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceFile {
+    /// Which keys belong to it.
+    pub environment: Environment,
     /// The address of its HTTP surface.
     pub base_url: String,
     /// The address of the JSON-RPC endpoint of its chain.
@@ -26,6 +28,7 @@ impl ServiceFile {
     /// What is to be known of a service that serves at `base_url`.
     pub fn new(parts: &Parts, config: &Config, base_url: &str) -> Self {
         Self {
+            environment: config.environment,
             base_url: base_url.to_owned(),
             rpc_url: config.rpc_url.clone().unwrap_or_else(|| format!("{base_url}/rpc")),
             chain_id: parts.ctx.chain.chain_id(),

@@ -7,7 +7,7 @@ use app::entropy::Entropy;
 use clap::Args;
 use domain::market::MarketStatus;
 use domain::page::Page;
-use domain::time::{DAY_MS, ManualClock, SystemClock};
+use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 
@@ -113,7 +113,9 @@ async fn make_demonstration(config: &Config, entropy: Arc<dyn Entropy>) -> Resul
     eprintln!("Making a demonstration: 20 markets, 12 accounts and a week of trades …");
     let secrets = Secrets::generate(entropy.as_ref(), 2);
     secrets.save(&config.secrets_file)?;
-    let clock = Arc::new(ManualClock::new(SystemClock::default().now().plus_ms(-7 * DAY_MS)));
+    // The week and some minutes for what comes before its trades: it must not end in the future.
+    let start = SystemClock::default().now().plus_ms(-7 * DAY_MS - 5 * MINUTE_MS);
+    let clock = Arc::new(ManualClock::new(start));
     let parts = Parts::open(config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
     let users = seed(&parts, &clock, &config.data_dir).await?;
     parts.ctx.store.close().await;

@@ -58,7 +58,11 @@ impl AdminCtx {
                     .to_owned(),
             ));
         }
-        let admin = Self { config, store, clock: Arc::default() };
+        let mut admin = Self { config, store, clock: Arc::default() };
+        if let Ok(service) = ServiceFile::read(&admin.config.data_dir) {
+            // A key issued here must belong to the service beside which it is issued.
+            admin.config.environment = service.environment;
+        }
         if let Some(read) = admin.last_read().await? {
             admin.not_before(read.at);
         }
