@@ -74,7 +74,9 @@ pub async fn batch_to_enable(
     deadline_s: Option<u64>,
 ) -> Result<Batch, AppError> {
     let account = account_of(ctx, user_id).await?;
-    let corrupt = |error: Box<dyn std::error::Error + Send + Sync>| AppError::new(ErrorCode::InternalError).caused_by(error);
+    let corrupt = |error: Box<dyn std::error::Error + Send + Sync>| {
+        AppError::new(ErrorCode::InternalError).caused_by(error)
+    };
     let owner: Owner = account.owner.parse().map_err(|error| corrupt(Box::new(error)))?;
     let salt: B256 = account.salt.parse().map_err(|error| corrupt(Box::new(error)))?;
     let deadline_s = match deadline_s {
@@ -84,12 +86,18 @@ pub async fn batch_to_enable(
     let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, deadline_s)).collect();
     let calls = provision::enabling_calls(ctx.chain.contracts(), &policies);
     let batch = provision::prepare(&ctx.chain, owner, salt, calls).await?;
-    let digest = chain::batch_digest(ctx.chain.chain_id(), batch.account, &batch.calls, batch.nonce, deadline_s);
+    let digest =
+        chain::batch_digest(ctx.chain.chain_id(), batch.account, &batch.calls, batch.nonce, deadline_s);
     Ok(Batch { deadline_s, digest, ..batch })
 }
 
 /// Carries a batch that its owner has signed.
-pub async fn relay(ctx: &Ctx, relayer: &Signer, batch: &Batch, signature: Bytes) -> Result<Receipt, AppError> {
+pub async fn relay(
+    ctx: &Ctx,
+    relayer: &Signer,
+    batch: &Batch,
+    signature: Bytes,
+) -> Result<Receipt, AppError> {
     Ok(provision::relay(&ctx.chain, relayer, batch, signature).await?)
 }
 
@@ -111,7 +119,8 @@ pub async fn enable_keys(
 /// Gives an account new test money, made by `minter`. Only test chains have a USDC that allows it.
 pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> Result<Receipt, AppError> {
     if ctx.config.environment == Environment::Live {
-        return Err(AppError::new(ErrorCode::ValidationFailed).detail("Real USDC is not made here: send it to the account."));
+        return Err(AppError::new(ErrorCode::ValidationFailed)
+            .detail("Real USDC is not made here: send it to the account."));
     }
     let address = address_of(&account_of(ctx, user_id).await?)?;
     let mint = chain::calls::mint(address, U256::from(amount.atomic()));
@@ -132,7 +141,9 @@ pub async fn revoke_delegation(ctx: &Ctx, executor: &Signer, key: &Key) -> Resul
         let call = chain::calls::revoke_policy(address, key.key_index);
         match ctx.chain.transact(executor, Some(gate), call).await {
             Ok(_) => revoked = true,
-            Err(ChainError::Rejected(_) | ChainError::Ambiguous(_)) if attempt < REVOKE_ATTEMPTS => attempt += 1,
+            Err(ChainError::Rejected(_) | ChainError::Ambiguous(_)) if attempt < REVOKE_ATTEMPTS => {
+                attempt += 1
+            }
             Err(error) => return Err(error.into()),
         }
     }

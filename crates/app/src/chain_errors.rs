@@ -13,10 +13,14 @@ pub fn code_of(revert: &Revert) -> ErrorCode {
         Revert::MarketNotTradeable | Revert::MarketUnknown => ErrorCode::MarketNotTradeable,
         Revert::OutcomeInvalid => ErrorCode::OutcomeIndexInvalid,
         Revert::InsufficientBalance | Revert::InsufficientPosition => ErrorCode::InsufficientBalance,
-        Revert::AllowanceMissing | Revert::PolicyMissing | Revert::PolicyExpired => ErrorCode::WalletDelegationNotEnabled,
+        Revert::AllowanceMissing | Revert::PolicyMissing | Revert::PolicyExpired => {
+            ErrorCode::WalletDelegationNotEnabled
+        }
         Revert::PerTradeCapExceeded | Revert::DailyCapExceeded => ErrorCode::SpendingLimitExceeded,
         Revert::SlippageExceeded => ErrorCode::SlippageExceeded,
-        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => ErrorCode::LiquidityInsufficient,
+        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => {
+            ErrorCode::LiquidityInsufficient
+        }
         Revert::DeadlinePassed => ErrorCode::RequestTimeout,
         Revert::TokenPaused | Revert::Blacklisted | Revert::Paused | Revert::HourlyVolumeExceeded => {
             ErrorCode::DependencyUnavailable
@@ -31,11 +35,15 @@ pub const fn risk_of(revert: &Revert) -> Option<RiskRefusal> {
     Some(match revert {
         Revert::MarketNotTradeable | Revert::MarketUnknown => RiskRefusal::MarketPaused,
         Revert::InsufficientBalance | Revert::InsufficientPosition => RiskRefusal::InsufficientBalance,
-        Revert::AllowanceMissing | Revert::PolicyMissing | Revert::PolicyExpired => RiskRefusal::DelegationInactive,
+        Revert::AllowanceMissing | Revert::PolicyMissing | Revert::PolicyExpired => {
+            RiskRefusal::DelegationInactive
+        }
         Revert::PerTradeCapExceeded => RiskRefusal::TradeTooLarge,
         Revert::DailyCapExceeded => RiskRefusal::DailyLimitExceeded,
         Revert::SlippageExceeded => RiskRefusal::PriceMoved,
-        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => RiskRefusal::PositionLimitExceeded,
+        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => {
+            RiskRefusal::PositionLimitExceeded
+        }
         _ => return None,
     })
 }

@@ -38,7 +38,8 @@ impl Worker for Cleaner {
             .write(now, |tx, now| {
                 Box::pin(async move {
                     let keys = store::trades::delete_expired_idempotency(tx, *now, AT_ONCE).await?;
-                    let batches = store::batches::delete_ended(tx, now.plus_ms(-KEEP_BATCHES_MS), AT_ONCE).await?;
+                    let batches =
+                        store::batches::delete_ended(tx, now.plus_ms(-KEEP_BATCHES_MS), AT_ONCE).await?;
                     Ok(keys.max(batches))
                 })
             })

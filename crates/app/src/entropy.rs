@@ -30,7 +30,10 @@ impl Entropy for SeededEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(32) {
             let drawn = self.drawn.fetch_add(1, Ordering::SeqCst);
-            let block = Sha256::new().chain_update(self.seed.to_be_bytes()).chain_update(drawn.to_be_bytes()).finalize();
+            let block = Sha256::new()
+                .chain_update(self.seed.to_be_bytes())
+                .chain_update(drawn.to_be_bytes())
+                .finalize();
             chunk.copy_from_slice(&block[..chunk.len()]);
         }
     }

@@ -48,7 +48,13 @@ pub struct AppError {
 impl AppError {
     /// A refusal with the code's own words.
     pub fn new(code: ErrorCode) -> Self {
-        Self { code, detail: code.default_detail().to_owned(), extensions: Map::new(), retry_after_s: None, source: None }
+        Self {
+            code,
+            detail: code.default_detail().to_owned(),
+            extensions: Map::new(),
+            retry_after_s: None,
+            source: None,
+        }
     }
 
     /// With words of its own.

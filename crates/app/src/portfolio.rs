@@ -88,7 +88,11 @@ pub async fn positions(
     valued(ctx, &account, market_id).await
 }
 
-async fn valued(ctx: &Ctx, account: &Account, market_id: Option<MarketId>) -> Result<Vec<ValuedPosition>, AppError> {
+async fn valued(
+    ctx: &Ctx,
+    account: &Account,
+    market_id: Option<MarketId>,
+) -> Result<Vec<ValuedPosition>, AppError> {
     type Read = (Vec<Held>, HashMap<MarketId, (Market, Vec<Outcome>)>);
     let read: Result<Read, StoreError> = ctx
         .store

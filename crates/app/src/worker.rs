@@ -44,7 +44,9 @@ pub async fn run<W: Worker>(worker: W, ctx: Ctx, pause: Duration, mut stop: watc
         match worker.tick(&ctx).await {
             Ok(Progress::More) => continue,
             Ok(Progress::Idle) => {}
-            Err(error) => tracing::warn!(worker = worker.name(), %error, cause = ?error.source, "tick failed"),
+            Err(error) => {
+                tracing::warn!(worker = worker.name(), %error, cause = ?error.source, "tick failed")
+            }
         }
         timer.reset();
         tokio::select! {

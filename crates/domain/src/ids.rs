@@ -83,7 +83,8 @@ impl FromStr for CorrelationId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let well_formed = text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        let well_formed =
+            text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         match u128::from_str_radix(text, 16) {
             Ok(id) if well_formed && id != 0 => Ok(Self(id)),
             _ => Err(ParseIdError),

@@ -187,7 +187,10 @@ impl FromStr for Scopes {
         }
         let mut set = Self::default();
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let scope = Scope::ALL.iter().find(|s| s.as_str() == name).ok_or_else(|| UnknownScope(name.to_owned()))?;
+            let scope = Scope::ALL
+                .iter()
+                .find(|s| s.as_str() == name)
+                .ok_or_else(|| UnknownScope(name.to_owned()))?;
             set.0 |= scope.bit();
         }
         Ok(set)
@@ -377,7 +380,12 @@ mod tests {
 
     #[test]
     fn texts_of_another_form_are_malformed() {
-        for text in ["", "service_test_", "service_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "service_test_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-"] {
+        for text in [
+            "",
+            "service_test_",
+            "service_prod_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "service_test_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-",
+        ] {
             assert_eq!(text.parse::<PlaintextKey>().err(), Some(MalformedKey), "{text}");
         }
     }
@@ -403,7 +411,13 @@ mod tests {
             .map(|tier| {
                 let limits = tier.default_limits();
                 let gate = limits.high_value.map_or("none".to_owned(), |gate| gate.to_string());
-                format!("{tier} {} {} {} {gate} {}", limits.requests_per_minute, limits.daily, limits.per_trade, tier.default_scopes())
+                format!(
+                    "{tier} {} {} {} {gate} {}",
+                    limits.requests_per_minute,
+                    limits.daily,
+                    limits.per_trade,
+                    tier.default_scopes()
+                )
             })
             .to_vec();
         insta::assert_snapshot!(table.join("\n"));
@@ -427,9 +441,14 @@ mod tests {
     #[test]
     fn an_allowlist_takes_addresses_ranges_and_mapped_forms() {
         let list: IpAllowlist = "10.0.0.0/8, 2001:db8::1, ::ffff:192.0.2.7".parse().unwrap();
-        for (ip, allowed) in
-            [("10.1.2.3", true), ("::ffff:10.1.2.3", true), ("192.0.2.7", true), ("2001:db8::1", true), ("2001:db8::2", false), ("11.0.0.1", false)]
-        {
+        for (ip, allowed) in [
+            ("10.1.2.3", true),
+            ("::ffff:10.1.2.3", true),
+            ("192.0.2.7", true),
+            ("2001:db8::1", true),
+            ("2001:db8::2", false),
+            ("11.0.0.1", false),
+        ] {
             assert_eq!(list.allows(ip.parse().unwrap()), allowed, "{ip}");
         }
         assert_eq!("10.0.0.0/33".parse::<IpAllowlist>(), Err(BadAllowlistEntry("10.0.0.0/33".into())));

@@ -1,9 +1,9 @@
 //! Spending caps: the exact rolling rule of the service. The chain's policy is the outer fence behind it.
 
+use crate::Timestamp;
 use crate::key::KeyLimits;
 use crate::money::Usdc;
 use crate::time::DAY_MS;
-use crate::Timestamp;
 
 /// Which cap a trade passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

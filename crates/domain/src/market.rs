@@ -107,7 +107,14 @@ mod tests {
             .collect();
         assert_eq!(
             moves,
-            ["OPEN FROZEN", "OPEN RESOLVED", "OPEN CANCELLED", "FROZEN OPEN", "FROZEN RESOLVED", "FROZEN CANCELLED"]
+            [
+                "OPEN FROZEN",
+                "OPEN RESOLVED",
+                "OPEN CANCELLED",
+                "FROZEN OPEN",
+                "FROZEN RESOLVED",
+                "FROZEN CANCELLED"
+            ]
         );
     }
 

@@ -78,7 +78,13 @@ impl FromStr for Usdc {
         };
         let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
         let leading_zero = whole.len() > 1 && whole.starts_with('0');
-        if whole.is_empty() || whole.len() > 12 || decimals.len() > 6 || leading_zero || !digits(whole) || !digits(decimals) {
+        if whole.is_empty()
+            || whole.len() > 12
+            || decimals.len() > 6
+            || leading_zero
+            || !digits(whole)
+            || !digits(decimals)
+        {
             return Err(ParseAmountError);
         }
         let number = |part: &str| part.bytes().fold(0u64, |sum, b| sum * 10 + u64::from(b - b'0'));
@@ -196,12 +202,13 @@ pub fn wad_to_f64_for_display(wad: U256) -> f64 {
     wad.to_string().parse::<f64>().unwrap_or(f64::INFINITY) / 1e18
 }
 
-/// The share `part / whole` of `total`, rounded down: what a position's cost is reduced by when part of it leaves.
-pub fn share_floor(total: Usdc, part: Wad, whole: Wad) -> Usdc {
+/// The share `part / whole` of `total`, rounded up: what a position's cost is reduced by when part of it leaves. The hub
+/// rounds so, too: what stays never claims more than its share.
+pub fn share_ceil(total: Usdc, part: Wad, whole: Wad) -> Usdc {
     if whole.0.is_zero() || part >= whole {
         return total;
     }
-    let share = U256::from(total.0).saturating_mul(part.0) / whole.0;
+    let share = U256::from(total.0).saturating_mul(part.0).div_ceil(whole.0);
     Usdc(u64::try_from(share).unwrap_or(total.0).min(total.0))
 }
 
@@ -212,18 +219,39 @@ mod tests {
 
     #[test]
     fn amounts_of_the_documented_form_are_read_exactly() {
-        for (text, atomic) in
-            [("0", 0), ("10", 10_000_000), ("10.0", 10_000_000), ("0.000001", 1), ("999999999999.999999", 999_999_999_999_999_999)]
-        {
+        for (text, atomic) in [
+            ("0", 0),
+            ("10", 10_000_000),
+            ("10.0", 10_000_000),
+            ("0.000001", 1),
+            ("999999999999.999999", 999_999_999_999_999_999),
+        ] {
             assert_eq!(text.parse(), Ok(Usdc(atomic)), "{text}");
         }
     }
 
     #[test]
     fn every_other_form_is_refused() {
-        for text in
-            ["", ".", "1.", ".5", "01", "00", "-1", "+1", "1e3", "1,000", " 1", "1 ", "1.0000000", "1000000000000", "١", "NaN", "0x1", "1.2.3"]
-        {
+        for text in [
+            "",
+            ".",
+            "1.",
+            ".5",
+            "01",
+            "00",
+            "-1",
+            "+1",
+            "1e3",
+            "1,000",
+            " 1",
+            "1 ",
+            "1.0000000",
+            "1000000000000",
+            "١",
+            "NaN",
+            "0x1",
+            "1.2.3",
+        ] {
             assert_eq!(text.parse::<Usdc>(), Err(ParseAmountError), "{text}");
         }
     }
@@ -242,10 +270,10 @@ mod tests {
 
         #[test]
         fn a_share_is_never_more_than_the_whole(total in 0u64..1 << 60, part in 0u128..1 << 100, rest in 0u128..1 << 100) {
-            let share = share_floor(Usdc(total), Wad::from(part), Wad::from(part + rest));
+            let share = share_ceil(Usdc(total), Wad::from(part), Wad::from(part + rest));
             prop_assert!(share <= Usdc(total));
-            let left = share_floor(Usdc(total), Wad::from(rest), Wad::from(part + rest));
-            prop_assert!(rest == 0 || part == 0 || share.0 + left.0 <= total);
+            let left = share_ceil(Usdc(total), Wad::from(rest), Wad::from(part + rest));
+            prop_assert!(part == 0 || rest == 0 || (total..=total + 1).contains(&(share.0 + left.0)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A position's ledger by the average-cost method: a fold over what the chain's events say moved.
 
-use crate::money::{Usdc, UsdcDelta, Wad, share_floor};
+use crate::money::{Usdc, UsdcDelta, Wad, share_ceil};
 
 /// What one account holds of one outcome, and what it cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +56,7 @@ impl Position {
 
     /// The cost that leaves with `tokens` of this position.
     pub fn cost_of(&self, tokens: Wad) -> Usdc {
-        share_floor(self.cost_basis, tokens, self.tokens)
+        share_ceil(self.cost_basis, tokens, self.tokens)
     }
 
     fn with_more(self, tokens: Wad, cost: Usdc) -> Result<Self, Overdrawn> {
@@ -88,13 +88,15 @@ mod tests {
     }
 
     fn bought() -> Position {
-        let movement = Movement::Bought { usdc: Usdc::from_whole(60), tokens: tokens(100), fee: Usdc::from_whole(1) };
+        let movement =
+            Movement::Bought { usdc: Usdc::from_whole(60), tokens: tokens(100), fee: Usdc::from_whole(1) };
         Position::default().after(movement).unwrap()
     }
 
     #[test]
     fn selling_a_part_realises_against_the_average_cost() {
-        let sold = Movement::Sold { usdc: Usdc::from_whole(40), tokens: tokens(50), fee: Usdc::from_whole(1) };
+        let sold =
+            Movement::Sold { usdc: Usdc::from_whole(40), tokens: tokens(50), fee: Usdc::from_whole(1) };
         let after = bought().after(sold).unwrap();
         assert_eq!(after.cost_basis, Usdc::from_whole(30));
         assert_eq!(after.realized_pnl, UsdcDelta(10_000_000));
@@ -112,7 +114,8 @@ mod tests {
     fn a_transfer_carries_its_cost_and_realises_nothing() {
         let cost_basis = bought().cost_of(tokens(25));
         let sender = bought().after(Movement::Sent { tokens: tokens(25) }).unwrap();
-        let receiver = Position::default().after(Movement::Received { tokens: tokens(25), cost_basis }).unwrap();
+        let receiver =
+            Position::default().after(Movement::Received { tokens: tokens(25), cost_basis }).unwrap();
         assert_eq!(sender.cost_basis, Usdc::from_whole(45));
         assert_eq!(receiver.cost_basis, Usdc::from_whole(15));
         assert_eq!(sender.realized_pnl, UsdcDelta(0));

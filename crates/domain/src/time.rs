@@ -111,7 +111,8 @@ impl SystemClock {
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
-        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let since_epoch =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let ms = i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX);
         Timestamp(ms.saturating_add(self.offset_ms.load(Ordering::SeqCst)))
     }

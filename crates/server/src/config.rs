@@ -129,8 +129,8 @@ impl Options {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::File { path: name.clone(), source })?;
-        let of_file: Self =
-            toml::from_str(&text).map_err(|error| ConfigError::Form { path: name, detail: error.message().to_owned() })?;
+        let of_file: Self = toml::from_str(&text)
+            .map_err(|error| ConfigError::Form { path: name, detail: error.message().to_owned() })?;
         Ok(Self {
             data_dir: self.data_dir.or(of_file.data_dir),
             database_url: self.database_url.or(of_file.database_url),
@@ -162,7 +162,9 @@ impl Options {
             (None, None) => format!("sqlite:{}", data_dir.join("foretell.db").display()),
         };
         if self.confirmations == Some(0) {
-            return Err(ConfigError::Value("confirmations is at least 1: the trade's own block counts".to_owned()));
+            return Err(ConfigError::Value(
+                "confirmations is at least 1: the trade's own block counts".to_owned(),
+            ));
         }
         Ok(Config {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),

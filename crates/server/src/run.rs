@@ -12,8 +12,8 @@ use app::trades::Executor;
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
-use domain::page::CursorCodec;
 use domain::Clock;
+use domain::page::CursorCodec;
 use store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -175,7 +175,9 @@ async fn open_embedded(
     let funded = [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors);
     let genesis = Genesis {
         chain_id: EMBEDDED_CHAIN_ID,
-        balances: funded.map(|signer| (signer.address(), alloy_primitives::U256::from(GENESIS_BALANCE))).collect(),
+        balances: funded
+            .map(|signer| (signer.address(), alloy_primitives::U256::from(GENESIS_BALANCE)))
+            .collect(),
         timestamp: clock.now(),
         gas_limit: BLOCK_GAS_LIMIT,
         base_fee: GENESIS_BASE_FEE,
@@ -202,14 +204,17 @@ async fn open_embedded(
 /// Reads the contracts' addresses.
 pub fn read_contracts(path: &Path) -> Result<Contracts, StartError> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| StartError::File { path: name.clone(), source })?;
-    serde_json::from_str(&text).map_err(|error| StartError::Other(format!("{name} holds no contracts: {error}")))
+    let text =
+        std::fs::read_to_string(path).map_err(|source| StartError::File { path: name.clone(), source })?;
+    serde_json::from_str(&text)
+        .map_err(|error| StartError::Other(format!("{name} holds no contracts: {error}")))
 }
 
 /// Writes the contracts' addresses.
 pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartError> {
     let text = serde_json::to_string_pretty(contracts).unwrap_or_default();
-    std::fs::write(path, text + "\n").map_err(|source| StartError::File { path: path.display().to_string(), source })
+    std::fs::write(path, text + "\n")
+        .map_err(|source| StartError::File { path: path.display().to_string(), source })
 }
 
 /// A service that runs.
@@ -271,7 +276,9 @@ impl Running {
 }
 
 /// A listener on `address`, and the address that it really has.
-pub async fn listen(address: std::net::SocketAddr) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
+pub async fn listen(
+    address: std::net::SocketAddr,
+) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
     let fail = |source| StartError::File { path: address.to_string(), source };
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
@@ -290,4 +297,3 @@ pub async fn signalled() {
         _ = terminate.recv() => {}
     }
 }
-

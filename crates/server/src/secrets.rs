@@ -107,11 +107,16 @@ impl Secrets {
     /// Writes the file so that only its owner can read it.
     pub fn save(&self, path: &Path) -> Result<(), SecretsError> {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        write_private(path, &text).map_err(|source| SecretsError::File { path: path.display().to_string(), source })
+        write_private(path, &text)
+            .map_err(|source| SecretsError::File { path: path.display().to_string(), source })
     }
 
     /// Reads the file, or makes it where there is none.
-    pub fn load_or_generate(path: &Path, entropy: &dyn Entropy, executors: u16) -> Result<Self, SecretsError> {
+    pub fn load_or_generate(
+        path: &Path,
+        entropy: &dyn Entropy,
+        executors: u16,
+    ) -> Result<Self, SecretsError> {
         if path.exists() {
             return Self::load(path);
         }
@@ -188,7 +193,8 @@ fn bytes_of(text: &str, name: &'static str) -> Result<[u8; 32], SecretsError> {
 /// Writes a file that only its owner can read, whole or not at all.
 pub fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.write_all(b"\n")?;
     file.sync_all()?;
@@ -202,7 +208,8 @@ mod tests {
 
     #[test]
     fn a_value_of_the_wrong_form_is_named_and_never_shown() {
-        let secrets = Secrets { key_pepper: "hunter2".into(), ..Secrets::generate(&SeededEntropy::new(1), 1) };
+        let secrets =
+            Secrets { key_pepper: "hunter2".into(), ..Secrets::generate(&SeededEntropy::new(1), 1) };
         let error = secrets.key_pepper().unwrap_err().to_string();
         assert!(error.contains("keyPepper") && !error.contains("hunter2"), "{error}");
     }

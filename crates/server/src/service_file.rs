@@ -53,7 +53,9 @@ impl ServiceFile {
     pub fn read(data_dir: &Path) -> Result<Self, StartError> {
         let path = Self::path(data_dir);
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(&path).map_err(|source| StartError::File { path: name.clone(), source })?;
-        serde_json::from_str(&text).map_err(|error| StartError::Other(format!("{name} cannot be read: {error}")))
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| StartError::File { path: name.clone(), source })?;
+        serde_json::from_str(&text)
+            .map_err(|error| StartError::Other(format!("{name} cannot be read: {error}")))
     }
 }

@@ -80,7 +80,8 @@ fn from_row(row: &Row<'_>) -> Result<Batch, StoreError> {
 
 /// Adds a batch and its first signed form.
 pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
+    const SQL: &str =
+        "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
         sent_at_ms) VALUES ($1, $2, $3, $4, $5, $6, 'signed', $7, $8)";
     let bound = params![
         batch.id,
@@ -98,7 +99,8 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
 
 /// Adds another signed form of a batch: the same nonce and calldata at a higher fee.
 pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
+    const SQL: &str =
+        "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
         created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)";
     let bound = params![
         &form.hash,
@@ -114,13 +116,17 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
 /// The batches of a lane that have not ended, in the order of their nonces.
 pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM batches WHERE lane = $1 AND ended_at_ms IS NULL ORDER BY chain_nonce LIMIT $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM batches WHERE lane = $1 AND ended_at_ms IS NULL ORDER BY chain_nonce LIMIT $2"
+    );
     tx.list(SQL, &params![lane, limit], from_row).await
 }
 
 /// Every signed form of a batch, the newest first.
 pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, StoreError> {
-    const SQL: &str = "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas, created_at_ms FROM batch_transactions
+    const SQL: &str =
+        "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas, created_at_ms FROM batch_transactions
         WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100";
     tx.list(SQL, &params![id], |row| {
         Ok(SignedForm {
@@ -141,8 +147,14 @@ pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), S
 }
 
 /// Ends a batch; false where it had ended already.
-pub async fn mark_ended(tx: &mut Tx, id: BatchId, ending: Ending, now: Timestamp) -> Result<bool, StoreError> {
-    const SQL: &str = "UPDATE batches SET status = $1, ended_at_ms = $2 WHERE id = $3 AND ended_at_ms IS NULL";
+pub async fn mark_ended(
+    tx: &mut Tx,
+    id: BatchId,
+    ending: Ending,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    const SQL: &str =
+        "UPDATE batches SET status = $1, ended_at_ms = $2 WHERE id = $3 AND ended_at_ms IS NULL";
     Ok(tx.exec(SQL, &params![ending.as_str(), now, id]).await? == 1)
 }
 

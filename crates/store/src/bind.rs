@@ -1,6 +1,8 @@
 //! How the domain's values are bound: ids and big numbers as text, USDC as an integer.
 
-use domain::ids::{BatchId, CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, ThreadId, TradeId, UserId};
+use domain::ids::{
+    BatchId, CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, ThreadId, TradeId, UserId,
+};
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
 use crate::{Row, StoreError, Value};
@@ -14,7 +16,18 @@ macro_rules! bind_as_text {
         }
     )*};
 }
-bind_as_text!(UserId, KeyId, TradeId, MarketId, ThreadId, OrganizationId, PartnerId, BatchId, CorrelationId, Wad);
+bind_as_text!(
+    UserId,
+    KeyId,
+    TradeId,
+    MarketId,
+    ThreadId,
+    OrganizationId,
+    PartnerId,
+    BatchId,
+    CorrelationId,
+    Wad
+);
 
 impl From<Usdc> for Value<'_> {
     /// Atomic units. No amount of USDC that exists comes near 2^63 of them.

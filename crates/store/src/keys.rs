@@ -72,12 +72,19 @@ fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
 }
 
 /// Adds a key and its spend row. `digest` is hex; `webhook_secret_sealed` is already encrypted.
-pub async fn insert(tx: &mut Tx, key: &Key, digest: &str, webhook_secret_sealed: &str) -> Result<(), StoreError> {
-    const KEY: &str = "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
+pub async fn insert(
+    tx: &mut Tx,
+    key: &Key,
+    digest: &str,
+    webhook_secret_sealed: &str,
+) -> Result<(), StoreError> {
+    const KEY: &str =
+        "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
         webhook_secret_sealed, requests_per_minute, daily_limit_usdc_atomic, per_trade_limit_usdc_atomic,
         high_value_usdc_atomic, expires_at_ms, created_at_ms)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
-    const SPEND: &str = "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
+    const SPEND: &str =
+        "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
     tx.exec(
         KEY,
         &params![
@@ -117,14 +124,18 @@ pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
 
 /// All keys of a user, oldest first, revoked ones too.
 pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000");
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000"
+    );
     tx.list(SQL, &params![user_id], from_row).await
 }
 
 /// How many of a user's keys are active at `now`, and the next free key index.
 pub async fn count_active(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<(i64, u32), StoreError> {
-    const SQL: &str = "SELECT COUNT(CASE WHEN revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
+    const SQL: &str =
+        "SELECT COUNT(CASE WHEN revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
         THEN 1 END), COALESCE(MAX(key_index) + 1, 0) FROM keys WHERE user_id = $2";
     let counted = tx.find(SQL, &params![now, user_id], |row| Ok((row.int(0)?, row.number(1)?))).await?;
     Ok(counted.unwrap_or((0, 0)))
@@ -141,7 +152,8 @@ pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool
 ///
 /// The sum is kept, not computed: a check reads only the trades that left the window since the last one.
 pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
-    const LOCK: &str = "UPDATE key_spend SET since_ms = since_ms WHERE key_id = $1 RETURNING spent_usdc_atomic, since_ms";
+    const LOCK: &str =
+        "UPDATE key_spend SET since_ms = since_ms WHERE key_id = $1 RETURNING spent_usdc_atomic, since_ms";
     const EXPIRED: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
         WHERE key_id = $1 AND created_at_ms > $2 AND created_at_ms <= $3 AND reserved_usdc_atomic > 0";
     const MOVE: &str = "UPDATE key_spend SET spent_usdc_atomic = $1, since_ms = $2 WHERE key_id = $3";
@@ -153,7 +165,8 @@ pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Us
     if start <= since {
         return Ok(spent);
     }
-    let expired = tx.find(EXPIRED, &params![key_id, since, start], |row| row.usdc(0)).await?.unwrap_or_default();
+    let expired =
+        tx.find(EXPIRED, &params![key_id, since, start], |row| row.usdc(0)).await?.unwrap_or_default();
     let left = spent.saturating_sub(expired);
     tx.exec(MOVE, &params![left, start, key_id]).await?;
     Ok(left)
@@ -166,15 +179,23 @@ pub async fn add_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc) -> Result<(), S
 }
 
 /// Takes `amount` off again for a buy made at `created_at`, unless it has left the window already.
-pub async fn give_back_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc, created_at: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic - $1 WHERE key_id = $2 AND since_ms < $3";
+pub async fn give_back_spent(
+    tx: &mut Tx,
+    key_id: KeyId,
+    amount: Usdc,
+    created_at: Timestamp,
+) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic - $1 WHERE key_id = $2 AND since_ms < $3";
     tx.exec(SQL, &params![amount, key_id, created_at]).await.map(drop)
 }
 
 /// Takes `count` nonces of the key's delegation and gives the first.
 pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, StoreError> {
-    const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + $1 WHERE key_id = $2 RETURNING next_nonce";
-    let next: Option<u32> = tx.find(SQL, &[Value::from(count), Value::from(key_id)], |row| row.number(0)).await?;
+    const SQL: &str =
+        "UPDATE key_spend SET next_nonce = next_nonce + $1 WHERE key_id = $2 RETURNING next_nonce";
+    let next: Option<u32> =
+        tx.find(SQL, &[Value::from(count), Value::from(key_id)], |row| row.number(0)).await?;
     Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - count)
 }
 
@@ -182,5 +203,8 @@ pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, 
 pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
     const SQL: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
         WHERE key_id = $1 AND created_at_ms > $2 AND reserved_usdc_atomic > 0";
-    Ok(tx.find(SQL, &params![key_id, limits::window_start(now)], |row| row.usdc(0)).await?.unwrap_or_default())
+    Ok(tx
+        .find(SQL, &params![key_id, limits::window_start(now)], |row| row.usdc(0))
+        .await?
+        .unwrap_or_default())
 }

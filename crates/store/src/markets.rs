@@ -211,15 +211,21 @@ pub async fn find(tx: &mut Tx, id: MarketId) -> Result<Option<Market>, StoreErro
 
 /// The market that the hub numbers so.
 pub async fn find_by_chain_id(tx: &mut Tx, chain_id: u64, number: u64) -> Result<Option<Market>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("SELECT ", COLUMNS, " FROM markets WHERE chain_id = $1 AND chain_market_id = $2");
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM markets WHERE chain_id = $1 AND chain_market_id = $2"
+    );
     tx.find(SQL, &[Value::try_from(chain_id)?, Value::try_from(number)?], from_row).await
 }
 
 /// A market's outcomes in their order.
 pub async fn outcomes(tx: &mut Tx, id: MarketId) -> Result<Vec<Outcome>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", OUTCOME_COLUMNS, " FROM outcomes WHERE market_id = $1 ORDER BY outcome_index LIMIT 250");
+        "SELECT ",
+        OUTCOME_COLUMNS,
+        " FROM outcomes WHERE market_id = $1 ORDER BY outcome_index LIMIT 250"
+    );
     tx.list(SQL, &params![id], outcome_from_row).await
 }
 
@@ -255,8 +261,13 @@ pub async fn list(
 ) -> Result<Vec<(Market, Vec<Outcome>)>, StoreError> {
     const MARKETS: &str = const_format::concatcp!("SELECT ", COLUMNS, " ", CHOSEN);
     const OUTCOMES: &str = const_format::concatcp!(
-        "SELECT ", OUTCOME_COLUMNS, " FROM outcomes WHERE market_id IN (SELECT id ", CHOSEN, ")
-        ORDER BY market_id, outcome_index");
+        "SELECT ",
+        OUTCOME_COLUMNS,
+        " FROM outcomes WHERE market_id IN (SELECT id ",
+        CHOSEN,
+        ")
+        ORDER BY market_id, outcome_index"
+    );
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),
@@ -299,7 +310,8 @@ pub async fn mark_created(
     quantities: &[Wad],
     at: AsOf,
 ) -> Result<bool, StoreError> {
-    const MARKET: &str = "UPDATE markets SET chain_market_id = $1, opening_cost_wad = $2, cost_wad = $2, as_of_block = $3,
+    const MARKET: &str =
+        "UPDATE markets SET chain_market_id = $1, opening_cost_wad = $2, cost_wad = $2, as_of_block = $3,
         as_of_ms = $4 WHERE id = $5 AND chain_market_id IS NULL";
     const OUTCOME: &str =
         "UPDATE outcomes SET opening_wad = $1, quantity_wad = $1 WHERE market_id = $2 AND outcome_index = $3";
@@ -313,7 +325,8 @@ pub async fn mark_created(
     if tx.exec(MARKET, &bound).await? == 0 {
         return Ok(false);
     }
-    let rows: Vec<_> = quantities.iter().zip(0u8..).map(|(q, index)| params![*q, id, index].to_vec()).collect();
+    let rows: Vec<_> =
+        quantities.iter().zip(0u8..).map(|(q, index)| params![*q, id, index].to_vec()).collect();
     tx.exec_each(OUTCOME, &rows).await?;
     Ok(true)
 }
@@ -329,12 +342,18 @@ pub struct AsOf {
 
 /// Writes what the chain has changed of a market, and of those of its outcomes that are given.
 pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Result<(), StoreError> {
-    const MARKET: &str = "UPDATE markets SET status = $1, cost_wad = $2, volume_usdc_atomic = $3, trade_count = $4,
+    const MARKET: &str =
+        "UPDATE markets SET status = $1, cost_wad = $2, volume_usdc_atomic = $3, trade_count = $4,
         payouts = $5, resolution_tx_hash = $6, refund_scale_wad = $7, frozen_at_ms = $8, resolved_at_ms = $9,
         as_of_block = $10, as_of_ms = $11 WHERE id = $12";
     const OUTCOME: &str = "UPDATE outcomes SET quantity_wad = $1, volume_usdc_atomic = $2, trade_count = $3
         WHERE market_id = $4 AND outcome_index = $5";
-    let payouts = market.payouts.as_ref().map(serde_json::to_string).transpose().map_err(|error| StoreError::unwritable(&error))?;
+    let payouts = market
+        .payouts
+        .as_ref()
+        .map(serde_json::to_string)
+        .transpose()
+        .map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         market.status.as_str(),
         market.cost,
@@ -352,7 +371,9 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
     tx.exec(MARKET, &bound).await?;
     let rows: Result<Vec<_>, StoreError> = outcomes
         .iter()
-        .map(|o| Ok(params![o.quantity, o.volume, Value::try_from(o.trade_count)?, market.id, o.index].to_vec()))
+        .map(|o| {
+            Ok(params![o.quantity, o.volume, Value::try_from(o.trade_count)?, market.id, o.index].to_vec())
+        })
         .collect();
     tx.exec_each(OUTCOME, &rows?).await.map(drop)
 }
@@ -360,8 +381,11 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
 /// Open markets whose time is over at `now`: the chain has stopped trading them by itself.
 pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Market>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM markets WHERE status = 'OPEN' AND end_time_ms <= $1 AND chain_market_id IS NOT NULL
-        ORDER BY created_at_ms, id LIMIT $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM markets WHERE status = 'OPEN' AND end_time_ms <= $1 AND chain_market_id IS NOT NULL
+        ORDER BY created_at_ms, id LIMIT $2"
+    );
     tx.list(SQL, &params![now, limit], from_row).await
 }
 
@@ -381,8 +405,11 @@ pub async fn count_outcomes(tx: &mut Tx, id: MarketId) -> Result<usize, StoreErr
 /// The markets that have changed after a block: what a reorganisation from there may have touched.
 pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Result<Vec<Market>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM markets WHERE chain_id = $1 AND as_of_block > $2 AND chain_market_id IS NOT NULL
-        ORDER BY id");
+        "SELECT ",
+        COLUMNS,
+        " FROM markets WHERE chain_id = $1 AND as_of_block > $2 AND chain_market_id IS NOT NULL
+        ORDER BY id"
+    );
     tx.list(SQL, &[Value::try_from(chain_id)?, Value::try_from(block)?], from_row).await
 }
 

@@ -52,7 +52,10 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Buy, Self::Sell, Self::Redeem, Self::Transfer].into_iter().find(|k| k.as_str() == text).ok_or(UnknownKind)
+        [Self::Buy, Self::Sell, Self::Redeem, Self::Transfer]
+            .into_iter()
+            .find(|k| k.as_str() == text)
+            .ok_or(UnknownKind)
     }
 }
 
@@ -100,7 +103,8 @@ impl Movement {
     }
 }
 
-const COLUMNS: &str = "id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account, counterparty,
+const COLUMNS: &str =
+    "id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account, counterparty,
     usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Movement, StoreError> {
@@ -173,9 +177,12 @@ pub async fn list_trades(
     page: &Page,
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM movements WHERE market_id = $1 AND kind IN ('buy', 'sell')
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE market_id = $1 AND kind IN ('buy', 'sell')
         AND ($2 = '' OR kind = $2) AND ($3 < 0 OR outcome_index = $3) AND (created_at_ms, id) < ($4, $5)
-        ORDER BY created_at_ms DESC, id DESC LIMIT $6");
+        ORDER BY created_at_ms DESC, id DESC LIMIT $6"
+    );
     let side = filter.side.map_or("", Side::as_str);
     let outcome = filter.outcome_index.map_or(-1, i64::from);
     let (created_at, id) = position_or_end(page.after.as_ref());
@@ -185,8 +192,11 @@ pub async fn list_trades(
 /// The trades of the service in the blocks `from..=to`, in the chain's order.
 pub async fn list_settled(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM movements WHERE block_number >= $1 AND block_number <= $2 AND trade_id IS NOT NULL
-        ORDER BY id");
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE block_number >= $1 AND block_number <= $2 AND trade_id IS NOT NULL
+        ORDER BY id"
+    );
     tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], from_row).await
 }
 
@@ -198,7 +208,10 @@ pub async fn list_of_market(
     limit: u32,
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM movements WHERE market_id = $1 AND id > $2 ORDER BY id LIMIT $3");
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE market_id = $1 AND id > $2 ORDER BY id LIMIT $3"
+    );
     tx.list(SQL, &params![market_id, after, limit], from_row).await
 }
 
@@ -230,7 +243,8 @@ pub struct IntentFailure {
 
 /// Adds failures.
 pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms)
+    const SQL: &str =
+        "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms)
         VALUES ($1, $2, $3, $4, $5, $6)";
     let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = failures
         .iter()
@@ -274,7 +288,8 @@ pub struct Held {
     pub updated_at: Timestamp,
 }
 
-const HELD: &str = "account, market_id, outcome_index, tokens_wad, cost_basis_usdc_atomic, realized_pnl_usdc_atomic,
+const HELD: &str =
+    "account, market_id, outcome_index, tokens_wad, cost_basis_usdc_atomic, realized_pnl_usdc_atomic,
     fees_paid_usdc_atomic, updated_at_ms";
 
 fn held_from_row(row: &Row<'_>) -> Result<Held, StoreError> {
@@ -300,7 +315,10 @@ pub async fn find_position(
     outcome_index: u8,
 ) -> Result<Option<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", HELD, " FROM positions WHERE account = $1 AND market_id = $2 AND outcome_index = $3");
+        "SELECT ",
+        HELD,
+        " FROM positions WHERE account = $1 AND market_id = $2 AND outcome_index = $3"
+    );
     tx.find(SQL, &params![account, market_id, outcome_index], held_from_row).await
 }
 
@@ -311,8 +329,11 @@ pub async fn list_positions(
     market_id: Option<MarketId>,
 ) -> Result<Vec<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", HELD, " FROM positions WHERE account = $1 AND ($2 = '' OR market_id = $2)
-        ORDER BY market_id, outcome_index LIMIT 10000");
+        "SELECT ",
+        HELD,
+        " FROM positions WHERE account = $1 AND ($2 = '' OR market_id = $2)
+        ORDER BY market_id, outcome_index LIMIT 10000"
+    );
     let market_id = market_id.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![account, market_id], held_from_row).await
 }

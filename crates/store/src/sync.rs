@@ -17,7 +17,8 @@ pub struct SyncBlock {
 
 /// The last block read, at or below `at_most` where that is given.
 pub async fn find_last(tx: &mut Tx, at_most: Option<u64>) -> Result<Option<SyncBlock>, StoreError> {
-    const SQL: &str = "SELECT number, hash, at_ms FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1";
+    const SQL: &str =
+        "SELECT number, hash, at_ms FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1";
     let at_most = at_most.map_or(Ok(Value::Int(i64::MAX)), Value::try_from)?;
     tx.find(SQL, &[at_most], |row| {
         Ok(SyncBlock { number: row.number(0)?, hash: row.text(1)?, at: row.timestamp(2)? })

@@ -47,7 +47,11 @@ pub async fn find(tx: &mut Tx, id: UserId) -> Result<Option<User>, StoreError> {
 }
 
 /// Users and their accounts, the newest first, behind the one with id `after`.
-pub async fn list(tx: &mut Tx, after: Option<UserId>, limit: u32) -> Result<Vec<(User, Option<Account>)>, StoreError> {
+pub async fn list(
+    tx: &mut Tx,
+    after: Option<UserId>,
+    limit: u32,
+) -> Result<Vec<(User, Option<Account>)>, StoreError> {
     // Ids grow with time, so their order is the order of making.
     const SQL: &str = "SELECT id, name, users.created_at_ms, address, owner, salt, reserved_usdc_atomic
         FROM users LEFT JOIN accounts ON user_id = id WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2";
@@ -55,8 +59,13 @@ pub async fn list(tx: &mut Tx, after: Option<UserId>, limit: u32) -> Result<Vec<
     tx.list(SQL, &params![after, limit], |row| {
         let user = User { id: row.parse(0)?, name: row.text(1)?, created_at: row.timestamp(2)? };
         let Some(address) = row.opt_text(3)? else { return Ok((user, None)) };
-        let account =
-            Account { user_id: user.id, address, owner: row.text(4)?, salt: row.text(5)?, reserved: row.usdc(6)? };
+        let account = Account {
+            user_id: user.id,
+            address,
+            owner: row.text(4)?,
+            salt: row.text(5)?,
+            reserved: row.usdc(6)?,
+        };
         Ok((user, Some(account)))
     })
     .await
@@ -70,13 +79,17 @@ pub async fn lock(tx: &mut Tx, id: UserId) -> Result<bool, StoreError> {
 
 /// Adds a user's account. A second one for the same user is a conflict.
 pub async fn insert_account(tx: &mut Tx, account: &Account, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO accounts (user_id, address, owner, salt, created_at_ms) VALUES ($1, $2, $3, $4, $5)";
-    tx.exec(SQL, &params![account.user_id, &account.address, &account.owner, &account.salt, now]).await.map(drop)
+    const SQL: &str =
+        "INSERT INTO accounts (user_id, address, owner, salt, created_at_ms) VALUES ($1, $2, $3, $4, $5)";
+    tx.exec(SQL, &params![account.user_id, &account.address, &account.owner, &account.salt, now])
+        .await
+        .map(drop)
 }
 
 /// The account of this user.
 pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account>, StoreError> {
-    const SQL: &str = "SELECT user_id, address, owner, salt, reserved_usdc_atomic FROM accounts WHERE user_id = $1";
+    const SQL: &str =
+        "SELECT user_id, address, owner, salt, reserved_usdc_atomic FROM accounts WHERE user_id = $1";
     tx.find(SQL, &params![user_id], |row| {
         Ok(Account {
             user_id: row.parse(0)?,
@@ -92,13 +105,17 @@ pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account
 /// Sets `amount` aside and gives the new total. The row stays locked until the transaction ends, so that two trades of
 /// one account are judged one after the other.
 pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc, StoreError> {
-    const SQL: &str = "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic + $1 WHERE user_id = $2
+    const SQL: &str =
+        "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic + $1 WHERE user_id = $2
         RETURNING reserved_usdc_atomic";
-    tx.find(SQL, &params![amount, user_id], |row| row.usdc(0)).await?.ok_or_else(|| StoreError::missing("accounts"))
+    tx.find(SQL, &params![amount, user_id], |row| row.usdc(0))
+        .await?
+        .ok_or_else(|| StoreError::missing("accounts"))
 }
 
 /// Gives back what was set aside.
 pub async fn release(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic - $1 WHERE user_id = $2";
+    const SQL: &str =
+        "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic - $1 WHERE user_id = $2";
     tx.exec(SQL, &params![amount, user_id]).await.map(drop)
 }

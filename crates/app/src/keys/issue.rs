@@ -50,9 +50,10 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
         return Err(AppError::field("/name", "is 1 to 100 characters"));
     }
-    let plaintext = std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))
-        .find_map(std::convert::identity)
-        .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+    let plaintext =
+        std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))
+            .find_map(std::convert::identity)
+            .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
     let id = KeyId(ctx.uuid());
     let webhook_secret = format!("whsec_{}", STANDARD.encode(ctx.random::<32>()));
     let sealed = ctx.config.sealing_key.seal(webhook_secret.as_bytes(), &id.to_string(), ctx.random());
@@ -79,7 +80,9 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
             Box::pin(async move {
                 // Locked, so that keys asked for at once are counted one after the other.
                 if !store::users::lock(tx, key.user_id).await? {
-                    return Err(AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id."));
+                    return Err(
+                        AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id.")
+                    );
                 }
                 let (active, key_index) = store::keys::count_active(tx, key.user_id, key.created_at).await?;
                 if active >= MAX_ACTIVE {
@@ -103,7 +106,9 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
             Box::pin(async move {
                 store::keys::mark_revoked(tx, *id, *now).await?;
                 let key = store::keys::find(tx, *id).await?;
-                key.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id."))
+                key.ok_or_else(|| {
+                    AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
+                })
             })
         })
         .await

@@ -34,7 +34,8 @@ impl Reading {
     /// everything else, and it stands for all blocks below it.
     pub async fn of(ctx: &Ctx, from: u64, to: u64, after: Option<SyncBlock>) -> Result<Self, AppError> {
         let taken_back = || {
-            AppError::new(ErrorCode::DependencyUnavailable).detail("The chain has taken back a block while it was read.")
+            AppError::new(ErrorCode::DependencyUnavailable)
+                .detail("The chain has taken back a block while it was read.")
         };
         let block = ctx.chain.block(to).await?.ok_or_else(taken_back)?;
         let events = ctx.chain.events(from, to).await?;
@@ -62,7 +63,8 @@ impl Reading {
             };
             timed.push((event, at));
         }
-        let last = SyncBlock { number: to, hash: block.hash.to_string(), at: Timestamp::from_s(block.timestamp_s) };
+        let last =
+            SyncBlock { number: to, hash: block.hash.to_string(), at: Timestamp::from_s(block.timestamp_s) };
         Ok(Self { after, last, events: timed, chain_id: ctx.chain.chain_id() })
     }
 
@@ -86,7 +88,8 @@ impl Reading {
                     let (reading, held, final_block, keep_blocks, now) = input;
                     lease::check(tx, held).await?;
                     if store::sync::find_last(tx, None).await? != reading.after {
-                        return Err(AppError::new(ErrorCode::DependencyUnavailable).detail("The chain was read further."));
+                        return Err(AppError::new(ErrorCode::DependencyUnavailable)
+                            .detail("The chain was read further."));
                     }
                     reading.apply(tx).await?;
                     let keep_from = reading.last.number.saturating_sub(*keep_blocks);
@@ -165,7 +168,8 @@ impl Fold {
                 .await?;
             }
             EventKind::MarketToppedUp { market_id, scale_wad, .. } => {
-                self.change(tx, *market_id, event, at, |market| market.refund_scale = Some(Wad(*scale_wad))).await?;
+                self.change(tx, *market_id, event, at, |market| market.refund_scale = Some(Wad(*scale_wad)))
+                    .await?;
             }
             EventKind::Trade {
                 trade_id,
@@ -211,7 +215,9 @@ impl Fold {
             EventKind::IntentDuplicate { trade_id, .. } => {
                 self.failures.push(failed(event, at, TradeId(*trade_id), DUPLICATE));
             }
-            EventKind::ResolutionProposed { .. } | EventKind::ResolutionVetoed { .. } | EventKind::PolicySet { .. } => {}
+            EventKind::ResolutionProposed { .. }
+            | EventKind::ResolutionVetoed { .. }
+            | EventKind::PolicySet { .. } => {}
         }
         Ok(())
     }
@@ -365,13 +371,26 @@ impl Positions {
         let Movement { usdc, tokens, fee, .. } = *movement;
         match movement.kind {
             Kind::Buy => {
-                self.move_one(tx, &movement.account, movement, position::Movement::Bought { usdc, tokens, fee }).await?;
+                self.move_one(
+                    tx,
+                    &movement.account,
+                    movement,
+                    position::Movement::Bought { usdc, tokens, fee },
+                )
+                .await?;
             }
             Kind::Sell => {
-                self.move_one(tx, &movement.account, movement, position::Movement::Sold { usdc, tokens, fee }).await?;
+                self.move_one(
+                    tx,
+                    &movement.account,
+                    movement,
+                    position::Movement::Sold { usdc, tokens, fee },
+                )
+                .await?;
             }
             Kind::Redeem => {
-                self.move_one(tx, &movement.account, movement, position::Movement::Redeemed { usdc, tokens }).await?;
+                self.move_one(tx, &movement.account, movement, position::Movement::Redeemed { usdc, tokens })
+                    .await?;
             }
             Kind::Transfer => {
                 let sender = self.held(tx, &movement.account, movement).await?;

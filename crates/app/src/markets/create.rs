@@ -68,9 +68,11 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
     if ctx.chain.market_of(reference).await?.is_none() {
         let terms = MarketTerms {
             reference,
-            outcomes: u8::try_from(new.outcomes.len()).map_err(|_| AppError::new(ErrorCode::InternalError))?,
+            outcomes: u8::try_from(new.outcomes.len())
+                .map_err(|_| AppError::new(ErrorCode::InternalError))?,
             fee_bps: new.fee_bps,
-            close_time_s: u32::try_from(new.end_time.s()).map_err(|_| AppError::field("/endTime", "is before 2106"))?,
+            close_time_s: u32::try_from(new.end_time.s())
+                .map_err(|_| AppError::field("/endTime", "is before 2106"))?,
             liquidity_usdc_atomic: new.liquidity.atomic(),
             opening_odds_wad: new.opening_odds,
         };
@@ -89,7 +91,11 @@ pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
     if !(2..=250).contains(&new.outcomes.len()) {
         return refuse("/outcomes", "are 2 to 250");
     }
-    if new.outcomes.iter().any(|label| label.is_empty() || label.chars().count() > 100 || label.contains('\0')) {
+    if new
+        .outcomes
+        .iter()
+        .any(|label| label.is_empty() || label.chars().count() > 100 || label.contains('\0'))
+    {
         return refuse("/outcomes", "have names of 1 to 100 characters");
     }
     if !new.opening_odds.is_empty() && new.opening_odds.len() != new.outcomes.len() {

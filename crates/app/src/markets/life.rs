@@ -31,7 +31,9 @@ pub async fn resolve(
     if let Some(source) = source {
         let noted: Result<(), StoreError> = ctx
             .store
-            .write((id, source), |tx, (id, source)| Box::pin(store::markets::set_resolution_source(tx, *id, source)))
+            .write((id, source), |tx, (id, source)| {
+                Box::pin(store::markets::set_resolution_source(tx, *id, source))
+            })
             .await;
         noted?;
     }
@@ -53,8 +55,14 @@ pub async fn finalize(ctx: &Ctx, signer: &Signer, id: MarketId) -> Result<Receip
     send(ctx, signer, id, calls::finalize).await
 }
 
-async fn send(ctx: &Ctx, signer: &Signer, id: MarketId, call: impl FnOnce(u64) -> Bytes) -> Result<Receipt, AppError> {
-    let market: Result<_, StoreError> = ctx.store.read(id, |tx, id| Box::pin(store::markets::find(tx, *id))).await;
+async fn send(
+    ctx: &Ctx,
+    signer: &Signer,
+    id: MarketId,
+    call: impl FnOnce(u64) -> Bytes,
+) -> Result<Receipt, AppError> {
+    let market: Result<_, StoreError> =
+        ctx.store.read(id, |tx, id| Box::pin(store::markets::find(tx, *id))).await;
     let number = market?
         .and_then(|market| market.chain_market_id)
         .ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;

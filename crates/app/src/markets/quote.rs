@@ -37,7 +37,12 @@ pub struct Quote {
 }
 
 /// Quotes a trade by a call on the chain.
-pub async fn quote(ctx: &Ctx, market_id: &str, outcome_index: i64, action: Action) -> Result<Quote, AppError> {
+pub async fn quote(
+    ctx: &Ctx,
+    market_id: &str,
+    outcome_index: i64,
+    action: Action,
+) -> Result<Quote, AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = market_id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> = ctx

@@ -8,8 +8,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chain::{Block, MarketStatus as OnChain};
-use domain::market::MarketStatus;
 use domain::Timestamp;
+use domain::market::MarketStatus;
 use store::StoreError;
 use store::leases::Lease;
 use store::markets::Market;
@@ -70,7 +70,13 @@ impl Worker for Sync {
         let to = head.number.min(from + at_once - 1);
         let reading = Reading::of(ctx, from, to, last).await?;
         let events = reading.len();
-        let next = if events > MANY_EVENTS { at_once / 2 } else if events < MANY_EVENTS / 4 { at_once * 2 } else { at_once };
+        let next = if events > MANY_EVENTS {
+            at_once / 2
+        } else if events < MANY_EVENTS / 4 {
+            at_once * 2
+        } else {
+            at_once
+        };
         self.blocks_at_once.store(next.clamp(FEWEST_BLOCKS, MOST_BLOCKS), Ordering::Relaxed);
         let final_block = (head.number + 1).checked_sub(ctx.config.confirmations).map(|block| block.min(to));
         reading.write(ctx, &lease, final_block, KEEP_BLOCKS).await?;
@@ -90,7 +96,8 @@ impl Sync {
         let Some(final_block) = (head.number + 1).checked_sub(ctx.config.confirmations) else {
             return Ok(Progress::Idle);
         };
-        let settled: Result<_, StoreError> = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+        let settled: Result<_, StoreError> =
+            ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
         if settled?.is_none_or(|settled| settled < final_block) {
             let now = ctx.now();
             ctx.store
@@ -107,7 +114,11 @@ impl Sync {
 }
 
 /// Settles the trades of the final blocks that were not settled before.
-pub(super) async fn settle_up_to(tx: &mut store::Tx, final_block: u64, now: Timestamp) -> Result<(), AppError> {
+pub(super) async fn settle_up_to(
+    tx: &mut store::Tx,
+    final_block: u64,
+    now: Timestamp,
+) -> Result<(), AppError> {
     let from = store::sync::find_settled(tx).await?.map_or(0, |settled| settled + 1);
     if from > final_block {
         return Ok(());
@@ -139,7 +150,11 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         }
         below = candidate.number;
     };
-    tracing::warn!(fork, last = last.number, "the chain was reorganised; events after the fork are taken back");
+    tracing::warn!(
+        fork,
+        last = last.number,
+        "the chain was reorganised; events after the fork are taken back"
+    );
     let chain_id = ctx.chain.chain_id();
     let touched: Result<_, StoreError> = ctx
         .store
@@ -190,7 +205,9 @@ impl Life {
 /// `None` where the chain has no such market, or has it under another number: made again, on another branch.
 async fn life_of(ctx: &Ctx, market: &Market) -> Result<Option<Life>, AppError> {
     let found = ctx.chain.market_of(reference_of(market.id)).await?;
-    let Some(number) = found.filter(|number| market.chain_market_id == Some(*number)) else { return Ok(None) };
+    let Some(number) = found.filter(|number| market.chain_market_id == Some(*number)) else {
+        return Ok(None);
+    };
     let status = match ctx.chain.market(number).await?.status {
         OnChain::Open => MarketStatus::Open,
         OnChain::Resolved => MarketStatus::Resolved,

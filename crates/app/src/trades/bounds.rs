@@ -54,7 +54,8 @@ pub fn plan(request: &TradeRequest, quote: Option<&Fill>) -> Result<Plan, AppErr
     let quoted_tokens = Wad(quote.map_or(U256::ZERO, |fill| fill.tokens_wad));
     match side {
         ChainSide::BuyForUsdc => {
-            let by_slippage = request.max_slippage_bps.map_or(Wad::ZERO, |bps| less_bps_ceil(quoted_tokens, bps));
+            let by_slippage =
+                request.max_slippage_bps.map_or(Wad::ZERO, |bps| less_bps_ceil(quoted_tokens, bps));
             let tokens = request.min_tokens_out.unwrap_or_default().max(by_slippage);
             if quote.is_some() && quoted_tokens < tokens {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
@@ -85,7 +86,8 @@ pub fn plan(request: &TradeRequest, quote: Option<&Fill>) -> Result<Plan, AppErr
             if request.max_tokens_in.is_some_and(|most| quoted_tokens > most) {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
-            let usdc = request.max_slippage_bps.map_or(Usdc::ZERO, |bps| usdc_less_bps_ceil(quoted_usdc, bps));
+            let usdc =
+                request.max_slippage_bps.map_or(Usdc::ZERO, |bps| usdc_less_bps_ceil(quoted_usdc, bps));
             let tokens = if side == ChainSide::SellAll { Wad::ZERO } else { quoted_tokens };
             Ok(Plan { side, usdc, tokens, counted: quoted_usdc, reserved: Usdc::ZERO, gives: quoted_tokens })
         }
@@ -159,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_stricter_of_two_bounds_holds_and_minimums_are_rounded_up() {
-        let bounded = Draft { max_slippage_bps: Some(100), min_tokens_out: Some("5".into()), ..Draft::default() };
+        let bounded =
+            Draft { max_slippage_bps: Some(100), min_tokens_out: Some("5".into()), ..Draft::default() };
         let planned = plan(&request("buy", "usdc", bounded), Some(&fill(10_000_000, 101))).unwrap();
         assert_eq!(planned.tokens, Wad::from(100));
     }

@@ -114,8 +114,13 @@ fn in_progress() -> AppError {
         .submission(Submission::Unknown)
 }
 
-async fn find_replay_of_valid(ctx: &Ctx, caller: &Caller, new: &NewTrade) -> Result<Option<Accepted>, AppError> {
-    let fingerprint = TradeRequest::new(new.draft.clone()).ok().map(|request| hex::encode(request.fingerprint()));
+async fn find_replay_of_valid(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+) -> Result<Option<Accepted>, AppError> {
+    let fingerprint =
+        TradeRequest::new(new.draft.clone()).ok().map(|request| hex::encode(request.fingerprint()));
     find_replay(ctx, caller, new, fingerprint.as_deref()).await
 }
 
@@ -137,7 +142,9 @@ async fn find_replay(
         .read(input, |tx, (user_id, key, client_request_id, now)| {
             Box::pin(async move {
                 let by_key = match key {
-                    Some(key) => store::trades::find_reuse(tx, *user_id, IDEMPOTENCY_ROUTE, key, *now).await?,
+                    Some(key) => {
+                        store::trades::find_reuse(tx, *user_id, IDEMPOTENCY_ROUTE, key, *now).await?
+                    }
                     None => None,
                 };
                 let by_key = match by_key {
@@ -190,13 +197,16 @@ async fn create_new(
 
     let sells = request.side == Side::Sell;
     let balance = if sells {
-        let held = ctx.chain.position(address, chain_market_id, outcome_index).await.map_err(AppError::from)?;
+        let held =
+            ctx.chain.position(address, chain_market_id, outcome_index).await.map_err(AppError::from)?;
         Wad(held.tokens_wad)
     } else {
         Wad::ZERO
     };
     if request.amount_type == AmountType::All && balance == Wad::ZERO {
-        return Err(AppError::new(ErrorCode::InsufficientBalance).detail("There are no tokens to sell.").into());
+        return Err(AppError::new(ErrorCode::InsufficientBalance)
+            .detail("There are no tokens to sell.")
+            .into());
     }
     let quote = if needs_quote(&request) || new.dry_run {
         let amount = quoted_amount(&request, balance);
@@ -266,19 +276,25 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
             })
         })
         .await;
-    let (market, outcomes) = market?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)?;
+    let (market, outcomes) =
+        market?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)?;
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
     }
     if market.status != MarketStatus::Open || market.end_time <= ctx.now() {
         let status = if market.status == MarketStatus::Open { MarketStatus::Frozen } else { market.status };
         let detail = format!("The market is {status}; only an OPEN market can be traded.");
-        return Err(AppError::new(ErrorCode::MarketNotTradeable).detail(detail).with("marketStatus", status.as_str()));
+        return Err(AppError::new(ErrorCode::MarketNotTradeable)
+            .detail(detail)
+            .with("marketStatus", status.as_str()));
     }
     match u8::try_from(request.outcome_index) {
         Ok(index) if usize::from(index) < outcomes => Ok((market, index)),
         _ => {
-            let detail = format!("The market has {outcomes} outcomes; the index goes from 0 to {}.", outcomes.saturating_sub(1));
+            let detail = format!(
+                "The market has {outcomes} outcomes; the index goes from 0 to {}.",
+                outcomes.saturating_sub(1)
+            );
             Err(AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail))
         }
     }
@@ -340,7 +356,13 @@ async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -
 }
 
 /// Writes the trade, its first trace event, its idempotency key and what it sets aside: whole or not at all.
-async fn insert(ctx: &Ctx, caller: &Caller, new: &NewTrade, trade: &Trade, spendable: Usdc) -> Result<(), Refused> {
+async fn insert(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+    trade: &Trade,
+    spendable: Usdc,
+) -> Result<(), Refused> {
     struct Input {
         trade: Trade,
         limits: domain::key::KeyLimits,
@@ -363,7 +385,17 @@ async fn insert(ctx: &Ctx, caller: &Caller, new: &NewTrade, trade: &Trade, spend
                     let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
                     let (user_id, now) = (trade.user_id, trade.created_at);
                     let route = IDEMPOTENCY_ROUTE;
-                    if !store::trades::insert_idempotency(tx, user_id, route, key, &reuse, now, *idempotency_until).await? {
+                    if !store::trades::insert_idempotency(
+                        tx,
+                        user_id,
+                        route,
+                        key,
+                        &reuse,
+                        now,
+                        *idempotency_until,
+                    )
+                    .await?
+                    {
                         return Err(Refused::Raced);
                     }
                 }

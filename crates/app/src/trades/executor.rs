@@ -153,7 +153,10 @@ impl Executor {
         mined_nonce: u64,
     ) -> Result<Standing, AppError> {
         for form in forms {
-            let hash = form.hash.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            let hash = form
+                .hash
+                .parse()
+                .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
             if let Some(receipt) = ctx.chain.receipt(hash).await? {
                 let depth = (head + 1).saturating_sub(receipt.block_number);
                 let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
@@ -161,7 +164,11 @@ impl Executor {
                 return Ok(if is_final { Standing::Final(ending) } else { Standing::Mined });
             }
         }
-        Ok(if mined_nonce > batch.chain_nonce { Standing::Final(Ending::Displaced) } else { Standing::Unseen })
+        Ok(if mined_nonce > batch.chain_nonce {
+            Standing::Final(Ending::Displaced)
+        } else {
+            Standing::Unseen
+        })
     }
 
     async fn end(&self, ctx: &Ctx, lease: &Lease, id: BatchId, ending: Ending) -> Result<(), AppError> {
@@ -184,7 +191,13 @@ impl Executor {
     }
 
     /// Sends a batch again that no block holds: the newest form, or after a while a new one at higher fees.
-    async fn send_again(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, forms: &[SignedForm]) -> Result<(), AppError> {
+    async fn send_again(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        forms: &[SignedForm],
+    ) -> Result<(), AppError> {
         let now = ctx.now();
         let Some(newest) = forms.first() else { return Err(AppError::new(ErrorCode::InternalError)) };
         if now.since_ms(batch.sent_at) < ctx.config.resend_after_ms {
@@ -194,7 +207,9 @@ impl Executor {
             newest.clone()
         } else {
             match replacement_fees(newest, ctx.chain.fees().await?) {
-                Some(fees) => sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?,
+                Some(fees) => {
+                    sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?
+                }
                 None => newest.clone(),
             }
         };
@@ -234,7 +249,10 @@ impl Executor {
                     refused.push((candidate.0, Transition::reject(Status::Validating, reason, ctx.now())));
                 }
                 Verdict::Expired => {
-                    refused.push((candidate.0, Transition::fail(Status::Validating, risk::expired(), ctx.now())));
+                    refused.push((
+                        candidate.0,
+                        Transition::fail(Status::Validating, risk::expired(), ctx.now()),
+                    ));
                 }
                 Verdict::Later => later += 1,
             }
@@ -290,7 +308,8 @@ impl Executor {
         if refused.is_empty() {
             return Ok(());
         }
-        let moves: Result<Vec<_>, _> = refused.into_iter().map(|(trade, moved)| moved.map(|moved| (trade, moved))).collect();
+        let moves: Result<Vec<_>, _> =
+            refused.into_iter().map(|(trade, moved)| moved.map(|moved| (trade, moved))).collect();
         ctx.store
             .write((lease.clone(), moves.map_err(internal)?), |tx, (lease, moves)| {
                 Box::pin(async move {
@@ -460,8 +479,10 @@ fn sign(
 /// The fees of the form that takes the place of `newest`: an eighth more, and what the chain asks now at least. `None` where
 /// that is far above what the chain asks: then it is not the fee that keeps the batch out of the blocks.
 fn replacement_fees(newest: &SignedForm, current: Fees) -> Option<Fees> {
-    let last =
-        Fees { max_fee_per_gas: newest.max_fee_per_gas, max_priority_fee_per_gas: newest.max_priority_fee_per_gas };
+    let last = Fees {
+        max_fee_per_gas: newest.max_fee_per_gas,
+        max_priority_fee_per_gas: newest.max_priority_fee_per_gas,
+    };
     let bumped = last.bumped();
     let fees = Fees {
         max_fee_per_gas: bumped.max_fee_per_gas.max(current.max_fee_per_gas),
@@ -470,14 +491,19 @@ fn replacement_fees(newest: &SignedForm, current: Fees) -> Option<Fees> {
     (fees.max_fee_per_gas <= current.max_fee_per_gas.saturating_mul(MOST_FEE_RAISE)).then_some(fees)
 }
 
-async fn with_markets(tx: &mut store::Tx, chain_id: u64, trades: Vec<Trade>) -> Result<Vec<Candidate>, AppError> {
+async fn with_markets(
+    tx: &mut store::Tx,
+    chain_id: u64,
+    trades: Vec<Trade>,
+) -> Result<Vec<Candidate>, AppError> {
     let mut known = std::collections::HashMap::new();
     let mut candidates = Vec::with_capacity(trades.len());
     for trade in trades {
         let number = match known.get(&trade.market_id) {
             Some(number) => *number,
             None => {
-                let market = store::markets::find(tx, trade.market_id).await?.filter(|m| m.chain_id == chain_id);
+                let market =
+                    store::markets::find(tx, trade.market_id).await?.filter(|m| m.chain_id == chain_id);
                 let number = market.and_then(|market| market.chain_market_id);
                 known.insert(trade.market_id, number);
                 number
@@ -485,7 +511,9 @@ async fn with_markets(tx: &mut store::Tx, chain_id: u64, trades: Vec<Trade>) -> 
         };
         match number {
             Some(number) => candidates.push((trade, number)),
-            None => tracing::error!(trade.id = %trade.id, "a trade's market is not on this chain; passed over"),
+            None => {
+                tracing::error!(trade.id = %trade.id, "a trade's market is not on this chain; passed over")
+            }
         }
     }
     Ok(candidates)

@@ -20,7 +20,10 @@ pub fn account_of(trade: &Trade) -> Result<Address, AppError> {
 
 /// The way to trade that was stored with a trade.
 pub fn side_of(trade: &Trade) -> Result<Side, AppError> {
-    Side::ALL.get(usize::from(trade.intent_side)).copied().ok_or_else(|| AppError::new(ErrorCode::InternalError))
+    Side::ALL
+        .get(usize::from(trade.intent_side))
+        .copied()
+        .ok_or_else(|| AppError::new(ErrorCode::InternalError))
 }
 
 /// The intent of a trade. Built again from the row it is the same intent, so that the chain's own once-only nonce holds

@@ -39,13 +39,15 @@ pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Vec<Verdict> {
         trades.iter().filter_map(|(trade, _)| Some((account_of(trade).ok()?, trade.key_index))).collect();
     accounts.sort_unstable();
     accounts.dedup();
-    let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> = futures::stream::iter(accounts)
-        .map(async |(account, key)| ((account, key), ctx.chain.account_state(account, key).await))
-        .buffer_unordered(CONCURRENT)
-        .collect()
-        .await;
+    let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> =
+        futures::stream::iter(accounts)
+            .map(async |(account, key)| ((account, key), ctx.chain.account_state(account, key).await))
+            .buffer_unordered(CONCURRENT)
+            .collect()
+            .await;
     let quotes: Vec<_> = trades.iter().map(|candidate| quote(ctx, candidate)).collect();
-    let quotes: Vec<Result<Fill, ChainError>> = futures::stream::iter(quotes).buffered(CONCURRENT).collect().await;
+    let quotes: Vec<Result<Fill, ChainError>> =
+        futures::stream::iter(quotes).buffered(CONCURRENT).collect().await;
 
     let now = ctx.now();
     let mut verdicts = Vec::with_capacity(trades.len());
@@ -83,7 +85,12 @@ async fn quote(ctx: &Ctx, (trade, chain_market_id): &Candidate) -> Result<Fill, 
     Ok(fill)
 }
 
-fn judge_one(trade: &Trade, state: &mut AccountState, quote: Result<Fill, ChainError>, now: Timestamp) -> Verdict {
+fn judge_one(
+    trade: &Trade,
+    state: &mut AccountState,
+    quote: Result<Fill, ChainError>,
+    now: Timestamp,
+) -> Verdict {
     if trade.deadline <= now {
         return Verdict::Expired;
     }

@@ -51,7 +51,9 @@ async fn fail(tx: &mut Tx, failure: &IntentFailure, now: domain::Timestamp) -> R
     let code = match failure.reason.as_str() {
         // The nonce was spent and no event of this trade came before: it fell out of the window and can never execute.
         DUPLICATE => ErrorCode::RequestTimeout,
-        reason => reason.parse::<Revert>().map_or(ErrorCode::InternalError, |revert| chain_errors::code_of(&revert)),
+        reason => {
+            reason.parse::<Revert>().map_or(ErrorCode::InternalError, |revert| chain_errors::code_of(&revert))
+        }
     };
     let message = code.default_detail().to_owned();
     let failed = Failure { code, message, tx_hash: Some(hash(&failure.tx_hash)?) };

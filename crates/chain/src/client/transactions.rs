@@ -235,8 +235,14 @@ impl Chain {
     pub async fn send_native(&self, signer: &Signer, to: Address, wei: U256) -> Result<Receipt, ChainError> {
         let nonce = self.transaction_count(signer.address()).await?;
         let fees = self.fees().await?;
-        let tx =
-            Transaction { to: Some(to), data: Bytes::new(), value: wei, nonce, gas_limit: TRANSFER_GAS, fees };
+        let tx = Transaction {
+            to: Some(to),
+            data: Bytes::new(),
+            value: wei,
+            nonce,
+            gas_limit: TRANSFER_GAS,
+            fees,
+        };
         self.send_and_wait(signer, tx).await
     }
 
@@ -261,7 +267,11 @@ impl Chain {
             refused => return Err(ChainError::Rejected(format!("{refused:?}"))),
         }
         let receipt = self.await_receipt(signed.hash).await?;
-        if receipt.success { Ok(receipt) } else { Err(self.why_reverted(signer.address(), &tx, &receipt).await) }
+        if receipt.success {
+            Ok(receipt)
+        } else {
+            Err(self.why_reverted(signer.address(), &tx, &receipt).await)
+        }
     }
 
     async fn await_receipt(&self, hash: B256) -> Result<Receipt, ChainError> {

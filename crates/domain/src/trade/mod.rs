@@ -4,4 +4,6 @@ mod request;
 mod state;
 
 pub use request::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest, is_client_request_id};
-pub use state::{Failure, IllegalMove, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition};
+pub use state::{
+    Failure, IllegalMove, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,
+};

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::money::{MAX_TRADE, Usdc, Wad};
 use crate::Timestamp;
+use crate::money::{MAX_TRADE, Usdc, Wad};
 
 /// Buying or selling outcome tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -82,7 +82,10 @@ impl FromStr for AmountType {
     type Err = UnknownAmountType;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Usdc, Self::Tokens, Self::All].into_iter().find(|t| t.as_str() == text).ok_or(UnknownAmountType)
+        [Self::Usdc, Self::Tokens, Self::All]
+            .into_iter()
+            .find(|t| t.as_str() == text)
+            .ok_or(UnknownAmountType)
     }
 }
 
@@ -194,17 +197,22 @@ impl TradeRequest {
         let (amount_text, amount) = match (draft.amount, amount_type) {
             (None, Some(AmountType::All)) => (Some(String::new()), Some(Usdc::ZERO)),
             (text, _) => {
-                let text = fields.required("/amount", text, "is required: a decimal string such as \"25.00\"");
+                let text =
+                    fields.required("/amount", text, "is required: a decimal string such as \"25.00\"");
                 let amount = text.as_deref().and_then(|text| fields.amount(text));
                 (text, amount)
             }
         };
         let market_id = fields.required("/marketId", draft.market_id, "is required: the id of a market");
-        let outcome_index = fields.required("/outcomeIndex", draft.outcome_index, "is required: an integer, 0 for the first");
+        let outcome_index =
+            fields.required("/outcomeIndex", draft.outcome_index, "is required: an integer, 0 for the first");
         let metadata = draft.metadata.unwrap_or_default();
         fields.metadata(&metadata);
         if draft.client_request_id.as_deref().is_some_and(|id| !is_client_request_id(id)) {
-    fields.wrong::<()>("/clientRequestId", "is 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop");
+            fields.wrong::<()>(
+                "/clientRequestId",
+                "is 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop",
+            );
         }
         let min_tokens_out = fields.bound("/minTokensOut", draft.min_tokens_out.as_deref(), side, Side::Buy);
         let max_tokens_in = fields.bound("/maxTokensIn", draft.max_tokens_in.as_deref(), side, Side::Sell);
@@ -217,9 +225,14 @@ impl TradeRequest {
         });
 
         match (market_id, outcome_index, amount_text, amount, amount_type, side) {
-            (Some(market_id), Some(outcome_index), Some(amount_text), Some(amount), Some(amount_type), Some(side))
-                if fields.errors.is_empty() =>
-            {
+            (
+                Some(market_id),
+                Some(outcome_index),
+                Some(amount_text),
+                Some(amount),
+                Some(amount_type),
+                Some(side),
+            ) if fields.errors.is_empty() => {
                 if amount > MAX_TRADE {
                     return Err(RequestRefusal::AmountTooLarge);
                 }
@@ -290,11 +303,18 @@ impl Fields {
         match text.parse() {
             Ok(Usdc::ZERO) => self.wrong("/amount", "is above zero"),
             Ok(amount) => Some(amount),
-            Err(_) => self.wrong("/amount", "is a decimal string with at most 12 whole digits and at most 6 decimals"),
+            Err(_) => self
+                .wrong("/amount", "is a decimal string with at most 12 whole digits and at most 6 decimals"),
         }
     }
 
-    fn bound(&mut self, pointer: &str, text: Option<&str>, side: Option<Side>, belongs_to: Side) -> Option<Wad> {
+    fn bound(
+        &mut self,
+        pointer: &str,
+        text: Option<&str>,
+        side: Option<Side>,
+        belongs_to: Side,
+    ) -> Option<Wad> {
         let text = text?;
         if side.is_some_and(|side| side != belongs_to) {
             return self.wrong(pointer, &format!("belongs to a {belongs_to}"));
@@ -312,7 +332,10 @@ impl Fields {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
         for (key, value) in metadata.iter().take(MAX_METADATA_ENTRIES) {
             if key.is_empty() || key.len() > MAX_METADATA_KEY || !key.bytes().all(allowed) {
-                self.wrong::<()>("/metadata", "has keys of 1 to 64 characters from a-z A-Z 0-9 _ - and the full stop");
+                self.wrong::<()>(
+                    "/metadata",
+                    "has keys of 1 to 64 characters from a-z A-Z 0-9 _ - and the full stop",
+                );
             } else if value.chars().count() > MAX_METADATA_VALUE {
                 self.wrong::<()>(&format!("/metadata/{key}"), "has at most 500 characters");
             } else if value.contains('\0') {
@@ -378,7 +401,10 @@ mod tests {
     fn bounds_belong_to_their_side() {
         assert_eq!(pointers(Draft { max_tokens_in: Some("1".into()), ..draft() }), ["/maxTokensIn"]);
         assert_eq!(pointers(Draft { amount_type: Some("all".into()), ..draft() }), ["/amountType"]);
-        assert_eq!(pointers(Draft { min_tokens_out: Some((u128::MAX).to_string() + "0"), ..draft() }), ["/minTokensOut"]);
+        assert_eq!(
+            pointers(Draft { min_tokens_out: Some((u128::MAX).to_string() + "0"), ..draft() }),
+            ["/minTokensOut"]
+        );
     }
 
     #[test]
@@ -388,7 +414,8 @@ mod tests {
 
     #[test]
     fn selling_everything_needs_no_amount() {
-        let all = Draft { amount: None, amount_type: Some("all".into()), side: Some("sell".into()), ..draft() };
+        let all =
+            Draft { amount: None, amount_type: Some("all".into()), side: Some("sell".into()), ..draft() };
         assert_eq!(TradeRequest::new(all).unwrap().amount, Usdc::ZERO);
     }
 
@@ -401,7 +428,8 @@ mod tests {
 
     #[test]
     fn metadata_is_bounded_in_entries_keys_and_values() {
-        let with = |key: String, value: String| Draft { metadata: Some(BTreeMap::from([(key, value)])), ..draft() };
+        let with =
+            |key: String, value: String| Draft { metadata: Some(BTreeMap::from([(key, value)])), ..draft() };
         assert!(TradeRequest::new(with("k".repeat(64), "é".repeat(500))).is_ok());
         assert_eq!(pointers(with("k".repeat(65), "v".into())), ["/metadata"]);
         assert_eq!(pointers(with("k!".into(), "v".into())), ["/metadata"]);

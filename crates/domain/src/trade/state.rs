@@ -7,10 +7,10 @@ use std::str::FromStr;
 use alloy_primitives::B256;
 use serde::Serialize;
 
+use crate::Timestamp;
 use crate::code::ErrorCode;
 use crate::money::{Usdc, Wad};
 use crate::risk::RiskRefusal;
-use crate::Timestamp;
 
 macro_rules! words {
     ($(#[$doc:meta])* $enum:ident, $error:ident { $($(#[$vdoc:meta])* $name:ident = $word:literal,)* }) => {
@@ -214,7 +214,13 @@ pub struct Transition {
 }
 
 impl Transition {
-    fn new(from: Status, to: State, stage: TraceStage, kind: &'static str, at: Timestamp) -> Result<Self, IllegalMove> {
+    fn new(
+        from: Status,
+        to: State,
+        stage: TraceStage,
+        kind: &'static str,
+        at: Timestamp,
+    ) -> Result<Self, IllegalMove> {
         let status = to.status();
         if !from.may_become(status) {
             return Err(IllegalMove { from, to: status });
@@ -226,7 +232,13 @@ impl Transition {
     /// The first event of a trade created in `state`.
     pub fn created(state: &State, at: Timestamp) -> TraceEvent {
         let kind = if matches!(state, State::Pending) { "trade.accepted" } else { "trade.held" };
-        TraceEvent { stage: TraceStage::Intent, kind, status: state.status(), at, attributes: serde_json::Map::new() }
+        TraceEvent {
+            stage: TraceStage::Intent,
+            kind,
+            status: state.status(),
+            at,
+            attributes: serde_json::Map::new(),
+        }
     }
 
     /// The executor has taken the trade up.
@@ -243,7 +255,8 @@ impl Transition {
     pub fn complete(from: Status, settlement: Settlement, at: Timestamp) -> Result<Self, IllegalMove> {
         let tx_hash = settlement.tx_hash.to_string();
         let block_number = settlement.block_number;
-        let moved = Self::new(from, State::Completed(settlement), TraceStage::Execution, "trade.completed", at)?;
+        let moved =
+            Self::new(from, State::Completed(settlement), TraceStage::Execution, "trade.completed", at)?;
         Ok(moved.with("txHash", tx_hash.into()).with("blockNumber", block_number.into()))
     }
 
@@ -257,7 +270,8 @@ impl Transition {
     /// The risk engine refuses the trade.
     pub fn reject(from: Status, reason: RiskRefusal, at: Timestamp) -> Result<Self, IllegalMove> {
         let rejected = State::Rejected(Refusal { reason });
-        Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?.with("errorCode", reason.as_str().into()))
+        Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?
+            .with("errorCode", reason.as_str().into()))
     }
 
     fn with(mut self, name: &str, value: serde_json::Value) -> Self {
@@ -296,7 +310,8 @@ mod tests {
 
     #[test]
     fn a_rejected_trade_says_why_in_its_trace() {
-        let moved = Transition::reject(Status::Validating, RiskRefusal::PriceMoved, Timestamp::from_ms(5)).unwrap();
+        let moved =
+            Transition::reject(Status::Validating, RiskRefusal::PriceMoved, Timestamp::from_ms(5)).unwrap();
         assert_eq!(moved.trace.attributes["errorCode"], "price_moved");
         assert_eq!(moved.trace.status, Status::Rejected);
     }

@@ -12,7 +12,10 @@ pub async fn run(config: &Config) -> Result<(), StartError> {
     println!("listen         {}", config.listen);
     println!("environment    {:?}", config.environment);
     println!("secrets file   {}", config.secrets_file.display());
-    println!("confirmations  {}", config.confirmations.map_or("by chain".to_owned(), |depth| depth.to_string()));
+    println!(
+        "confirmations  {}",
+        config.confirmations.map_or("by chain".to_owned(), |depth| depth.to_string())
+    );
     let mut wrong = 0;
     wrong += report("secrets", check_secrets(config));
     wrong += report("database", check_database(config).await);

@@ -39,10 +39,9 @@ pub struct DeployArgs {
 
 pub async fn run(args: DeployArgs, config: &Config) -> Result<(), StartError> {
     start_logging("info");
-    let url = config
-        .rpc_url
-        .as_deref()
-        .ok_or_else(|| StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into()))?;
+    let url = config.rpc_url.as_deref().ok_or_else(|| {
+        StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into())
+    })?;
     make_data_dir(config)?;
     let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy, args.executors)?;
     let roles = &secrets.roles;

@@ -48,7 +48,9 @@ const FILES: [&str; 11] = [
 pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
     start_logging("warn");
     if config.rpc_url.is_some() {
-        return Err(StartError::Other("`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into()));
+        return Err(StartError::Other(
+            "`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into(),
+        ));
     }
     make_data_dir(&config)?;
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
@@ -89,7 +91,13 @@ pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
         markets: list_markets(&parts.ctx.store).await?,
     };
     file.write(&config.data_dir)?;
-    let running = Running::start(&parts, parts.state(&config, &service.base_url)?, listener, beside, config.first_block)?;
+    let running = Running::start(
+        &parts,
+        parts.state(&config, &service.base_url)?,
+        listener,
+        beside,
+        config.first_block,
+    )?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid());
     signalled().await;
     running.stop().await;
@@ -109,7 +117,10 @@ fn forget(data_dir: &Path) -> Result<(), StartError> {
     Ok(())
 }
 
-async fn make_demonstration(config: &Config, entropy: Arc<dyn Entropy>) -> Result<Vec<crate::dev::DevUser>, StartError> {
+async fn make_demonstration(
+    config: &Config,
+    entropy: Arc<dyn Entropy>,
+) -> Result<Vec<crate::dev::DevUser>, StartError> {
     eprintln!("Making a demonstration: 20 markets, 12 accounts and a week of trades …");
     let secrets = Secrets::generate(entropy.as_ref(), 2);
     secrets.save(&config.secrets_file)?;
@@ -126,7 +137,9 @@ async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
     let page = Page { limit: domain::page::MAX_PAGE, after: None };
     let listed: Result<Vec<_>, StoreError> = store
         .read(page, |tx, page| {
-            Box::pin(async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await })
+            Box::pin(
+                async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },
+            )
         })
         .await;
     let markets = listed?.into_iter().map(|(market, outcomes)| DevMarket {
@@ -141,7 +154,8 @@ async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
 fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid) {
     let DevFile { base_url, rpc_url, chain_id, .. } = file;
     let keys = file.users.first().map(|user| user.keys.as_slice()).unwrap_or_default();
-    let key = keys.iter().find(|key| key.tier == "developer").or(keys.first()).map_or("", |key| key.key.as_str());
+    let key =
+        keys.iter().find(|key| key.tier == "developer").or(keys.first()).map_or("", |key| key.key.as_str());
     let open = file.markets.iter().find(|market| market.status == MarketStatus::Open.as_str());
     let market = open.map_or("", |market| market.id.as_str());
     println!(

@@ -61,7 +61,8 @@ impl Cli {
         match self.dispatch().await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if json => {
-                let error = serde_json::json!({ "error": { "code": error.code(), "message": error.to_string() } });
+                let error =
+                    serde_json::json!({ "error": { "code": error.code(), "message": error.to_string() } });
                 println!("{error}");
                 ExitCode::FAILURE
             }

@@ -23,9 +23,11 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
     let (listener, address) = listen(config.listen).await?;
     let base_url = format!("http://{address}");
-    let beside = parts.node.as_ref().map_or_else(axum::Router::new, |node| crate::dev::rpc_route(Arc::clone(node)));
+    let beside =
+        parts.node.as_ref().map_or_else(axum::Router::new, |node| crate::dev::rpc_route(Arc::clone(node)));
     ServiceFile::new(&parts, &config, &base_url).write(&config.data_dir)?;
-    let running = Running::start(&parts, parts.state(&config, &base_url)?, listener, beside, config.first_block)?;
+    let running =
+        Running::start(&parts, parts.state(&config, &base_url)?, listener, beside, config.first_block)?;
     tracing::info!(address = %address, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
     signalled().await;
     tracing::info!("stopping");

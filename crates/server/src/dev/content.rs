@@ -53,7 +53,10 @@ pub const ORGANIZATIONS: [Organization; 2] = [
         name: "Northlight Media",
         slug: "northlight",
         description: "A newsroom that lets its readers put a number on the news.",
-        partners: &[("Northlight Science", "northlight-science"), ("Northlight Politics", "northlight-politics")],
+        partners: &[
+            ("Northlight Science", "northlight-science"),
+            ("Northlight Politics", "northlight-politics"),
+        ],
     },
     Organization {
         name: "Touchline Sports",
@@ -127,7 +130,12 @@ const fn binary(question: &'static str, thread: usize, chapter: usize, odds: &'s
     }
 }
 
-const fn many(question: &'static str, thread: usize, chapter: usize, outcomes: &'static [&'static str]) -> Market {
+const fn many(
+    question: &'static str,
+    thread: usize,
+    chapter: usize,
+    outcomes: &'static [&'static str],
+) -> Market {
     Market { outcomes, liquidity: 8_000, fee_bps: 150, ..binary(question, thread, chapter, &[]) }
 }
 
@@ -156,13 +164,23 @@ pub const MARKETS: [Market; 20] = [
         &["Centre", "Left", "Right", "Greens", "Liberals", "Regional list", "Nobody above 20%"],
     ),
     binary("Is turnout above 70%?", 1, 0, &[]),
-    many("Who wins the presidential run-off?", 1, 1, &["The incumbent", "The challenger", "No run-off is held"]),
+    many(
+        "Who wins the presidential run-off?",
+        1,
+        1,
+        &["The incumbent", "The challenger", "No run-off is held"],
+    ),
     ended(binary("Is the first debate held as planned?", 1, 1, &[90, 10]), Ending::Resolved(1)),
     ended(binary("Is the recount finished within the month?", 1, 1, &[]), Ending::Frozen),
     many("Who wins the league?", 2, 0, &["Rovers", "Athletic", "City", "United"]),
     binary("Do the leaders stay unbeaten at home?", 2, 0, &[55, 45]),
     binary("Is the title decided before the last matchday?", 2, 0, &[]),
-    many("Who is the top scorer?", 2, 1, &["Okafor", "Lindqvist", "Moreau", "Tanaka", "Silva", "Another player"]),
+    many(
+        "Who is the top scorer?",
+        2,
+        1,
+        &["Okafor", "Lindqvist", "Moreau", "Tanaka", "Silva", "Another player"],
+    ),
     binary("Does a promoted side finish in the top half?", 2, 1, &[20, 80]),
     ended(
         many("Who is relegated last?", 2, 1, &["Harbour", "Wanderers", "Albion", "County"]),

@@ -83,9 +83,9 @@ impl DevFile {
         let path = Self::path(data_dir);
         let name = path.display().to_string();
         match std::fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map(Some)
-                .map_err(|error| StartError::Other(format!("{name} cannot be read: {error}; start with --reset"))),
+            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
+                StartError::Other(format!("{name} cannot be read: {error}; start with --reset"))
+            }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StartError::File { path: name, source }),
         }

@@ -60,7 +60,8 @@ pub fn clock_route(clock: Arc<SystemClock>, node: Arc<EmbeddedNode>, ctx: Ctx) -
 }
 
 async fn advance(State(test): State<TestClock>, body: Body) -> Response {
-    let parsed = to_bytes(body, 1024).await.ok().and_then(|body| serde_json::from_slice::<Advance>(&body).ok());
+    let parsed =
+        to_bytes(body, 1024).await.ok().and_then(|body| serde_json::from_slice::<Advance>(&body).ok());
     let Some(Advance { ms }) = parsed.filter(|advance| advance.ms >= 0) else {
         return (StatusCode::BAD_REQUEST, "the body is {\"ms\": n} with n of 0 or more\n").into_response();
     };

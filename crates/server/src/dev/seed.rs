@@ -305,7 +305,10 @@ async fn trade(
                 Ok(_) => {}
                 // A sale of an outcome that this trader does not hold, or a day's cap that is used up: no trade then.
                 Err(error)
-                    if matches!(error.code, ErrorCode::InsufficientBalance | ErrorCode::SpendingLimitExceeded) => {}
+                    if matches!(
+                        error.code,
+                        ErrorCode::InsufficientBalance | ErrorCode::SpendingLimitExceeded
+                    ) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -323,7 +326,8 @@ async fn end_markets(ctx: &Ctx, secrets: &Secrets, markets: &[MarketId]) -> Resu
             Ending::Cancelled => drop(markets::cancel(ctx, &resolver, *id).await?),
             Ending::Resolved(winner) => {
                 let one = U256::from(10u64.pow(18));
-                let payouts = (0..planned.outcomes.len()).map(|index| if index == winner { one } else { U256::ZERO });
+                let payouts =
+                    (0..planned.outcomes.len()).map(|index| if index == winner { one } else { U256::ZERO });
                 let source = Some("The organiser's own report".to_owned());
                 markets::resolve(ctx, &resolver, *id, payouts.collect(), source).await?;
             }

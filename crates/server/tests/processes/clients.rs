@@ -28,7 +28,10 @@ impl Trader {
         let markets: Vec<String> = open.map(|market| market["id"].as_str().unwrap().to_owned()).collect();
         let users = demonstration["users"].as_array().unwrap().iter().skip(1).take(count);
         users
-            .map(|user| Self { key: user["keys"][0]["key"].as_str().unwrap().to_owned(), markets: markets.clone() })
+            .map(|user| Self {
+                key: user["keys"][0]["key"].as_str().unwrap().to_owned(),
+                markets: markets.clone(),
+            })
             .collect()
     }
 }
@@ -59,7 +62,8 @@ impl Clients {
 
     /// Tells every client where the services are now; they take them in turn.
     pub fn send_to(&self, targets: &[&str]) {
-        self.order.send_modify(|order| order.targets = targets.iter().map(|target| Arc::from(*target)).collect());
+        self.order
+            .send_modify(|order| order.targets = targets.iter().map(|target| Arc::from(*target)).collect());
     }
 
     /// Lets every client bring its last request to an answer, and gathers what they were told.

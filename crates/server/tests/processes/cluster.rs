@@ -13,11 +13,11 @@ use chain::{Signer, calls};
 use domain::Usdc;
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::time::{DAY_MS, SystemClock};
+use serde_json::json;
 use server::config::Options;
 use server::entropy::SystemEntropy;
 use server::run::Parts;
 use server::secrets::Secrets;
-use serde_json::json;
 use store::testing::{TestDatabase, TestFolder};
 
 use crate::anvil::{Anvil, FUNDER_KEY};
@@ -39,7 +39,15 @@ impl Cluster {
         let (database, anvil) = (TestDatabase::create().await?, Anvil::start().await?);
         let home = TestFolder::create();
         let mut deploy = foretell(home.path());
-        deploy.args(["--rpc-url", &anvil.url, "deploy", "--executors", "3", "--hourly-volume-cap", "1000000"]);
+        deploy.args([
+            "--rpc-url",
+            &anvil.url,
+            "deploy",
+            "--executors",
+            "3",
+            "--hourly-volume-cap",
+            "1000000",
+        ]);
         deploy.env("FORETELL_FUNDER_KEY", FUNDER_KEY);
         assert!(deploy.status().await.unwrap().success());
         let mut migrate = foretell(home.path());
@@ -86,8 +94,14 @@ async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader>
         (roles.deployer().unwrap(), roles.resolver().unwrap(), roles.relayer().unwrap());
     let contracts = ctx.chain.contracts();
     let funds = U256::from(Usdc::from_whole(100_000).atomic());
-    ctx.chain.transact(&deployer, Some(contracts.usdc), calls::mint(resolver.address(), funds)).await.unwrap();
-    ctx.chain.transact(&resolver, Some(contracts.usdc), calls::approve(contracts.hub, U256::MAX)).await.unwrap();
+    ctx.chain
+        .transact(&deployer, Some(contracts.usdc), calls::mint(resolver.address(), funds))
+        .await
+        .unwrap();
+    ctx.chain
+        .transact(&resolver, Some(contracts.usdc), calls::approve(contracts.hub, U256::MAX))
+        .await
+        .unwrap();
     let mut markets = Vec::new();
     for question in ["Does it rain?", "Does it snow?"] {
         let new = NewMarket {
@@ -112,7 +126,8 @@ async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader>
     let mut traders = Vec::new();
     for index in 0..6 {
         let owner = Signer::random(ctx.random()).unwrap();
-        let (user, account) = app::accounts::create_user(ctx, &format!("user {index}"), &owner.owner()).await.unwrap();
+        let (user, account) =
+            app::accounts::create_user(ctx, &format!("user {index}"), &owner.owner()).await.unwrap();
         let mint = calls::mint(app::accounts::address_of(&account).unwrap(), funds);
         ctx.chain.transact(&deployer, Some(contracts.usdc), mint).await.unwrap();
         let wanted = IssueKey {

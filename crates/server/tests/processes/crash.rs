@@ -30,7 +30,11 @@ async fn survives(service: &mut Service, salt: u64) {
     oracle::settled(&store).await;
     oracle::check(&store, &service.chain().await, &told).await;
     eprintln!("{} kills, {} trades acknowledged", kills(), told.len());
-    assert!(told.len() as u32 >= kills() / 2, "the load was too thin to prove anything: {} trades", told.len());
+    assert!(
+        told.len() as u32 >= kills() / 2,
+        "the load was too thin to prove anything: {} trades",
+        told.len()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

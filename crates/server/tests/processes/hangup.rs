@@ -68,5 +68,9 @@ async fn clients_that_hang_up_leave_wholes_or_nothing_and_clean_connections_on_p
     leaves_wholes_or_nothing(&mut service, 4).await;
     let dirty = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()
         AND state LIKE 'idle in transaction%'";
-    assert_eq!(oracle::number(&service.store().await, dirty).await, 0, "a pooled connection is inside a transaction");
+    assert_eq!(
+        oracle::number(&service.store().await, dirty).await,
+        0,
+        "a pooled connection is inside a transaction"
+    );
 }

@@ -44,7 +44,11 @@ pub async fn check(store: &Store, chain: &Chain, told: &Told) {
     let by_key: BTreeMap<&str, &str> =
         rows.iter().filter_map(|(id, _, key)| Some((key.as_deref()?, id.as_str()))).collect();
     for (key, id) in told {
-        assert_eq!(by_key.get(key.as_str()), Some(&id.as_str()), "an acknowledged trade is not there, or another one is");
+        assert_eq!(
+            by_key.get(key.as_str()),
+            Some(&id.as_str()),
+            "an acknowledged trade is not there, or another one is"
+        );
     }
     let keyed = rows.iter().filter(|(_, _, key)| key.is_some()).count();
     assert_eq!(keyed, by_key.len(), "an idempotency key has two trades");
@@ -70,7 +74,8 @@ pub async fn check(store: &Store, chain: &Chain, told: &Told) {
 pub async fn no_partial_rows(store: &Store) {
     let lost = "SELECT COUNT(*) FROM idempotency WHERE trade_id NOT IN (SELECT id FROM trades)";
     assert_eq!(number(store, lost).await, 0, "an idempotency key without its trade");
-    let untraced = "SELECT COUNT(*) FROM trades WHERE id NOT IN (SELECT trade_id FROM trace_events WHERE seq = 1)";
+    let untraced =
+        "SELECT COUNT(*) FROM trades WHERE id NOT IN (SELECT trade_id FROM trace_events WHERE seq = 1)";
     assert_eq!(number(store, untraced).await, 0, "a trade without its first trace event");
     let spent = "SELECT CAST(SUM(spent_usdc_atomic) AS BIGINT) - (
         SELECT CAST(COALESCE(SUM(trades.reserved_usdc_atomic), 0) AS BIGINT) FROM trades
@@ -87,7 +92,9 @@ async fn events(chain: &Chain) -> BTreeMap<String, (u32, u32)> {
         let to = head.min(from + 499);
         for event in chain.events(from, to).await.unwrap() {
             match event.kind {
-                EventKind::Trade { trade_id: Some(id), .. } => counted.entry(id.to_string()).or_default().0 += 1,
+                EventKind::Trade { trade_id: Some(id), .. } => {
+                    counted.entry(id.to_string()).or_default().0 += 1
+                }
                 EventKind::IntentFailed { trade_id, .. } => {
                     counted.entry(trade_id.to_string()).or_default().1 += 1;
                 }

@@ -53,9 +53,16 @@ pub async fn insert_idempotency(
 }
 
 /// The user's trade with this `clientRequestId`.
-pub async fn find_by_client_request(tx: &mut Tx, user_id: UserId, id: &str) -> Result<Option<Trade>, StoreError> {
+pub async fn find_by_client_request(
+    tx: &mut Tx,
+    user_id: UserId,
+    id: &str,
+) -> Result<Option<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM trades WHERE user_id = $1 AND client_request_id = $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM trades WHERE user_id = $1 AND client_request_id = $2"
+    );
     tx.find(SQL, &params![user_id, id], from_row).await
 }
 

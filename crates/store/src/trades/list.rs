@@ -23,7 +23,8 @@ pub struct ListFilter {
 
 /// The user's trade with this id.
 pub async fn find(tx: &mut Tx, user_id: UserId, id: TradeId) -> Result<Option<Trade>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM trades WHERE id = $1 AND user_id = $2");
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", COLUMNS, " FROM trades WHERE id = $1 AND user_id = $2");
     tx.find(SQL, &params![id, user_id], from_row).await
 }
 
@@ -48,8 +49,11 @@ pub async fn list(
 ) -> Result<Vec<(Trade, History)>, StoreError> {
     const TRADES: &str = const_format::concatcp!("SELECT ", COLUMNS, " ", CHOSEN);
     const EVENTS: &str = const_format::concatcp!(
-        "SELECT trade_id, status, at_ms FROM trace_events WHERE trade_id IN (SELECT id ", CHOSEN, ")
-        ORDER BY trade_id, seq");
+        "SELECT trade_id, status, at_ms FROM trace_events WHERE trade_id IN (SELECT id ",
+        CHOSEN,
+        ")
+        ORDER BY trade_id, seq"
+    );
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),
@@ -59,7 +63,8 @@ pub async fn list(
     let client_request_id = filter.client_request_id.as_deref().unwrap_or_default();
     let bound = params![user_id, created_at, id, statuses, market_id, client_request_id, page.limit + 1];
     let trades = tx.list(TRADES, &bound, from_row).await?;
-    let events = tx.list(EVENTS, &bound, |row| Ok((row.parse(0)?, (row.parse(1)?, row.timestamp(2)?)))).await?;
+    let events =
+        tx.list(EVENTS, &bound, |row| Ok((row.parse(0)?, (row.parse(1)?, row.timestamp(2)?)))).await?;
     let mut of_trade: HashMap<TradeId, History> = HashMap::with_capacity(trades.len());
     for (trade_id, event) in events {
         push_move(of_trade.entry(trade_id).or_default(), event);

@@ -8,7 +8,12 @@ mod list;
 mod moves;
 mod row;
 
-pub use create::{Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert, insert_idempotency};
+pub use create::{
+    Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert, insert_idempotency,
+};
 pub use list::{ListFilter, find, find_any, list};
-pub use moves::{Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_validating, set_batch};
+pub use moves::{
+    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_validating,
+    set_batch,
+};
 pub use row::{History, Trade, history};

@@ -1,8 +1,8 @@
 //! The moves of a trade: compare-and-sets on the old status that say what they found.
 
+use domain::Usdc;
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
-use domain::Usdc;
 
 use super::row::{COLUMNS, Trade, from_row};
 use crate::{StoreError, Tx, Value, keys, params, users};
@@ -33,7 +33,8 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         State::Rejected(refusal) => (None, None, Some(refusal)),
         _ => (None, None, None),
     };
-    let tx_hash = settlement.map(|s| s.tx_hash).or(failure.and_then(|f| f.tx_hash)).map(|hash| hash.to_string());
+    let tx_hash =
+        settlement.map(|s| s.tx_hash).or(failure.and_then(|f| f.tx_hash)).map(|hash| hash.to_string());
     let error_code = failure.map(|f| f.code.as_str()).or(refusal.map(|r| r.reason.as_str()));
     let error_message = failure.map(|f| f.message.as_str()).or(refusal.map(|r| r.reason.message()));
     let bound = params![
@@ -77,11 +78,18 @@ fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
 }
 
 /// The oldest pending trades of a lane, at most `limit`, moved to `validating` by the transition that `validate` gives.
-pub async fn claim_pending(tx: &mut Tx, lane: u16, limit: u32, transition: &Transition) -> Result<Vec<Trade>, StoreError> {
+pub async fn claim_pending(
+    tx: &mut Tx,
+    lane: u16,
+    limit: u32,
+    transition: &Transition,
+) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "UPDATE trades SET status = 'validating', updated_at_ms = $1 WHERE id IN (
             SELECT id FROM trades WHERE lane = $2 AND status = 'pending' AND ended_at_ms IS NULL
-            ORDER BY created_at_ms, id LIMIT $3) AND status = 'pending' RETURNING ", COLUMNS);
+            ORDER BY created_at_ms, id LIMIT $3) AND status = 'pending' RETURNING ",
+        COLUMNS
+    );
     let mut claimed = tx.list(SQL, &params![transition.trace.at, lane, limit], from_row).await?;
     claimed.sort_by_key(|trade| (trade.created_at, trade.id));
     append_traces(tx, claimed.iter().map(|trade| trade.id), &transition.trace).await?;
@@ -109,8 +117,11 @@ pub async fn assign_intent(
 /// The validating trades of a lane: what a process that died left behind between claiming and signing.
 pub async fn list_validating(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM trades WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL
-        ORDER BY created_at_ms, id LIMIT $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM trades WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL
+        ORDER BY created_at_ms, id LIMIT $2"
+    );
     tx.list(SQL, &params![lane, limit], from_row).await
 }
 
@@ -118,8 +129,11 @@ pub async fn list_validating(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<T
 /// intents.
 pub async fn list_unbatched(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "SELECT ", COLUMNS, " FROM trades WHERE lane = $1 AND status = 'executing' AND batch_id IS NULL
-        AND ended_at_ms IS NULL ORDER BY created_at_ms, id LIMIT $2");
+        "SELECT ",
+        COLUMNS,
+        " FROM trades WHERE lane = $1 AND status = 'executing' AND batch_id IS NULL
+        AND ended_at_ms IS NULL ORDER BY created_at_ms, id LIMIT $2"
+    );
     tx.list(SQL, &params![lane, limit], from_row).await
 }
 
@@ -137,10 +151,16 @@ pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId) -> Result<u64, StoreErr
 }
 
 /// The first event of a new trade's trace has number 1; those of its moves follow.
-pub(super) async fn insert_trace(tx: &mut Tx, id: TradeId, seq: i64, event: &TraceEvent) -> Result<(), StoreError> {
+pub(super) async fn insert_trace(
+    tx: &mut Tx,
+    id: TradeId,
+    seq: i64,
+    event: &TraceEvent,
+) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let attributes = serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
+    let attributes =
+        serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
     let bound =
         params![id, seq, event.stage.as_str(), event.kind, event.status.as_str(), event.at, attributes];
     tx.exec(SQL, &bound).await.map(drop)
@@ -150,10 +170,15 @@ async fn append_trace(tx: &mut Tx, id: TradeId, event: &TraceEvent) -> Result<()
     append_traces(tx, [id].into_iter(), event).await
 }
 
-async fn append_traces(tx: &mut Tx, ids: impl Iterator<Item = TradeId>, event: &TraceEvent) -> Result<(), StoreError> {
+async fn append_traces(
+    tx: &mut Tx,
+    ids: impl Iterator<Item = TradeId>,
+    event: &TraceEvent,
+) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
         SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $5, $6 FROM trace_events WHERE trade_id = $1";
-    let attributes = serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
+    let attributes =
+        serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
     let rows: Vec<Vec<Value<'_>>> = ids
         .map(|id| {
             let status = event.status.as_str();

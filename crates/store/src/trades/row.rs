@@ -83,7 +83,8 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
         side: row.parse(6)?,
         amount_text: row.text(7)?,
         amount_type: row.parse(8)?,
-        metadata: serde_json::from_str(row.str(9)?).map_err(|_| row.corrupt(9, "not a JSON object of texts"))?,
+        metadata: serde_json::from_str(row.str(9)?)
+            .map_err(|_| row.corrupt(9, "not a JSON object of texts"))?,
         client_request_id: row.opt_text(10)?,
         request_hash: row.text(11)?,
         correlation_id: row.parse(12)?,
