@@ -57,7 +57,7 @@ impl Worker for Sync {
         let last = last?;
         let head = ctx.chain.head().await?;
         if let Some(last) = &last
-            && !is_canonical(ctx, last, &head).await?
+            && !is_canonical(ctx, last).await?
         {
             take_back(ctx, &lease, last).await?;
             return Ok(Progress::More);
@@ -127,10 +127,7 @@ pub(super) async fn settle_up_to(
     Ok(store::sync::put_settled(tx, final_block).await?)
 }
 
-async fn is_canonical(ctx: &Ctx, block: &SyncBlock, head: &Block) -> Result<bool, AppError> {
-    if block.number == head.number {
-        return Ok(block.hash == head.hash.to_string());
-    }
+async fn is_canonical(ctx: &Ctx, block: &SyncBlock) -> Result<bool, AppError> {
     let on_chain = ctx.chain.block(block.number).await?;
     Ok(on_chain.is_some_and(|on_chain| on_chain.hash.to_string() == block.hash))
 }

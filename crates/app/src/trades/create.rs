@@ -12,10 +12,11 @@ use domain::{ErrorCode, Timestamp, Usdc, Wad, limits};
 use store::StoreError;
 use store::markets::Market;
 use store::trades::{Reuse, Trade};
-use store::users::Account;
 
 use super::bounds::{Plan, needs_quote, plan, quoted_amount, side_of};
+use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
+use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::keys::Caller;
 use crate::{AppError, Ctx, Submission};
 
@@ -73,11 +74,15 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
     let created = create_new(ctx, caller, &new, request, fingerprint.unwrap_or_default()).await;
     match created {
         // Another request with the same key was faster: what it made is the answer to this one too.
-        Err(Refused::Raced) => match find_replay_of_valid(ctx, caller, &new).await? {
+        Err(Refused::Raced) => match find_replay_of_unjudged(ctx, caller, &new).await? {
             Some(replayed) => Ok(replayed),
             None => Err(in_progress()),
         },
         Err(Refused::Because(error)) => Err(error.submission(Submission::NotSubmitted)),
+        Err(Refused::Settled) => {
+            let busy = AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1);
+            Err(busy.submission(Submission::NotSubmitted))
+        }
         Err(Refused::Lost(error)) => Err(AppError::from(error).submission(Submission::Unknown)),
         Ok(accepted) => Ok(accepted),
     }
@@ -87,6 +92,8 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
 enum Refused {
     Because(AppError),
     Raced,
+    /// A block was settled while the balance was judged.
+    Settled,
     /// The answer of the database was lost: the trade may be there.
     Lost(StoreError),
 }
@@ -103,78 +110,6 @@ impl From<StoreError> for Refused {
             StoreError::Unavailable(_) => Self::Lost(error),
             _ => Self::Because(error.into()),
         }
-    }
-}
-
-fn in_progress() -> AppError {
-    AppError::new(ErrorCode::IdempotencyKeyConflict)
-        .detail("The first request with this key is still running. Try again in a second.")
-        .with("reason", "in_progress")
-        .retry_after_s(1)
-        .submission(Submission::Unknown)
-}
-
-async fn find_replay_of_valid(
-    ctx: &Ctx,
-    caller: &Caller,
-    new: &NewTrade,
-) -> Result<Option<Accepted>, AppError> {
-    let fingerprint =
-        TradeRequest::new(new.draft.clone()).ok().map(|request| hex::encode(request.fingerprint()));
-    find_replay(ctx, caller, new, fingerprint.as_deref()).await
-}
-
-/// The trade that the idempotency key or the `clientRequestId` leads to. A request without a fingerprint is malformed,
-/// and so it differs from whatever was accepted before.
-async fn find_replay(
-    ctx: &Ctx,
-    caller: &Caller,
-    new: &NewTrade,
-    fingerprint: Option<&str>,
-) -> Result<Option<Accepted>, AppError> {
-    let client_request_id = new.draft.client_request_id.clone();
-    if new.idempotency_key.is_none() && client_request_id.is_none() {
-        return Ok(None);
-    }
-    let input = (caller.user_id(), new.idempotency_key.clone(), client_request_id, ctx.now());
-    let found: Result<_, StoreError> = ctx
-        .store
-        .read(input, |tx, (user_id, key, client_request_id, now)| {
-            Box::pin(async move {
-                let by_key = match key {
-                    Some(key) => {
-                        store::trades::find_reuse(tx, *user_id, IDEMPOTENCY_ROUTE, key, *now).await?
-                    }
-                    None => None,
-                };
-                let by_key = match by_key {
-                    Some(reuse) => store::trades::find(tx, *user_id, reuse.trade_id).await?,
-                    None => None,
-                };
-                let by_client = match client_request_id {
-                    Some(id) => store::trades::find_by_client_request(tx, *user_id, id).await?,
-                    None => None,
-                };
-                Ok((by_key, by_client))
-            })
-        })
-        .await;
-    let (by_key, by_client) = found?;
-    let conflict = |code: ErrorCode, trade: &Trade| {
-        AppError::new(code).submission(Submission::NotSubmitted).trade(trade.id)
-    };
-    for trade in [&by_key, &by_client].into_iter().flatten() {
-        if fingerprint != Some(trade.request_hash.as_str()) {
-            return Err(conflict(ErrorCode::IdempotencyKeyConflict, trade));
-        }
-    }
-    match (by_key, by_client) {
-        (Some(by_key), Some(by_client)) if by_key.id != by_client.id => {
-            Err(conflict(ErrorCode::ClientRequestIdConflict, &by_client))
-        }
-        (Some(trade), _) => Ok(Some(Accepted::ReplayedByKey(trade))),
-        (None, Some(trade)) => Ok(Some(Accepted::FoundByClientRequest(trade))),
-        (None, None) => Ok(None),
     }
 }
 
@@ -251,13 +186,18 @@ async fn create_new(
         updated_at: now,
         ended_at: None,
     };
-    let spendable = spendable(&state);
+    let funds = Funds::newest(&state);
     if new.dry_run {
-        check_dry(ctx, caller, &trade, spendable).await?;
+        check_dry(ctx, caller, &trade, funds.spendable).await?;
         let quote = quote.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote })));
     }
-    insert(ctx, caller, new, &trade, spendable).await?;
+    match insert(ctx, caller, new, &trade, funds).await {
+        Err(Refused::Because(error)) if error.code == ErrorCode::InsufficientBalance && !sells => {
+            insert_on_settled_funds(ctx, caller, new, &trade, (address, &state), error).await?;
+        }
+        inserted => inserted?,
+    }
     ctx.wake.executor.notify_waiters();
     Ok(Accepted::Created(trade))
 }
@@ -300,37 +240,6 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
     }
 }
 
-/// The caller's account, on chain and with a live delegation for this key.
-async fn delegated_account(ctx: &Ctx, caller: &Caller) -> Result<(Account, Address, AccountState), AppError> {
-    let not_provisioned = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
-    let user_id = caller.user_id();
-    let account: Result<Option<Account>, StoreError> =
-        ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
-    let account = account?.ok_or_else(not_provisioned)?;
-    let address: Address =
-        account.address.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-    let state = ctx.chain.account_state(address, caller.key.key_index).await?;
-    if !state.provisioned {
-        return Err(not_provisioned());
-    }
-    if !state.policy.is_live(ctx.now().s()) || state.gate_allowance_atomic.is_zero() {
-        return Err(AppError::new(ErrorCode::WalletDelegationNotEnabled));
-    }
-    Ok((account, address, state))
-}
-
-/// What the Gate can take of the account's USDC.
-fn spendable(state: &AccountState) -> Usdc {
-    let atomic = state.usdc_balance_atomic.min(state.gate_allowance_atomic);
-    Usdc::from_atomic(u64::try_from(atomic).unwrap_or(i64::MAX as u64))
-}
-
-fn insufficient(needed: Usdc, spendable: Usdc, reserved: Usdc) -> AppError {
-    AppError::new(ErrorCode::InsufficientBalance)
-        .with("requiredUsdc", needed.to_string())
-        .with("availableUsdc", spendable.saturating_sub(reserved).to_string())
-}
-
 /// The caps and the balance without setting anything aside.
 async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -> Result<(), AppError> {
     if trade.reserved == Usdc::ZERO {
@@ -355,32 +264,55 @@ async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -
     }
 }
 
+/// How often a balance is judged again because a block was settled meanwhile.
+const SETTLED_TRIES: u32 = 8;
+
+/// The same on the funds of the last settled block: a trade that is in a block and not yet settled must not count twice.
+async fn insert_on_settled_funds(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+    trade: &Trade,
+    (address, state): (Address, &AccountState),
+    refusal: AppError,
+) -> Result<(), Refused> {
+    for _ in 0..SETTLED_TRIES {
+        // A node that no longer has the settled block's state leaves the newest balance's answer standing.
+        let Ok(Some(funds)) = Funds::settled(ctx, address, state).await else { return Err(refusal.into()) };
+        match insert(ctx, caller, new, trade, funds).await {
+            Err(Refused::Settled) => {}
+            inserted => return inserted,
+        }
+    }
+    Err(Refused::Settled)
+}
+
 /// Writes the trade, its first trace event, its idempotency key and what it sets aside: whole or not at all.
 async fn insert(
     ctx: &Ctx,
     caller: &Caller,
     new: &NewTrade,
     trade: &Trade,
-    spendable: Usdc,
+    funds: Funds,
 ) -> Result<(), Refused> {
     struct Input {
         trade: Trade,
         limits: domain::key::KeyLimits,
         idempotency_key: Option<String>,
         idempotency_until: Timestamp,
-        spendable: Usdc,
+        funds: Funds,
     }
     let input = Arc::new(Input {
         trade: trade.clone(),
         limits: caller.limits(),
         idempotency_key: new.idempotency_key.clone(),
         idempotency_until: trade.created_at.plus_ms(ctx.config.idempotency_ms),
-        spendable,
+        funds,
     });
     ctx.store
         .write(input, |tx, input| {
             Box::pin(async move {
-                let Input { trade, limits, idempotency_key, idempotency_until, spendable } = input.as_ref();
+                let Input { trade, limits, idempotency_key, idempotency_until, funds } = input.as_ref();
                 if let Some(key) = idempotency_key {
                     let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
                     let (user_id, now) = (trade.user_id, trade.created_at);
@@ -404,9 +336,13 @@ async fn insert(
                     limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
                     store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
                     let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
-                    if reserved > *spendable {
+                    // The account's row is locked from here on, and a settlement would need it to release anything.
+                    if funds.settled.is_some() && store::sync::find_settled(tx).await? != funds.settled {
+                        return Err(Refused::Settled);
+                    }
+                    if reserved > funds.spendable {
                         let before = reserved.saturating_sub(trade.reserved);
-                        return Err(insufficient(trade.reserved, *spendable, before).into());
+                        return Err(insufficient(trade.reserved, funds.spendable, before).into());
                     }
                 }
                 let trace = Transition::created(&trade.state, trade.created_at);

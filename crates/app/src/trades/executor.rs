@@ -265,6 +265,7 @@ impl Executor {
         if !gathered.again.is_empty() && !self.would_succeed(ctx, &gathered.again).await? {
             return Ok(Progress::Idle);
         }
+        self.check_gate(ctx).await?;
         let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
         let (batch, raw) = stored;
         self.send(ctx, batch.id, &raw).await;
@@ -297,6 +298,14 @@ impl Executor {
                 })
             })
             .await
+    }
+
+    /// Whether the Gate takes batches of this executor at all: one that it refuses as a whole would only burn gas. The
+    /// trades wait, and end at their deadlines if that comes first.
+    async fn check_gate(&self, ctx: &Ctx) -> Result<(), AppError> {
+        let gate = ctx.chain.contracts().gate;
+        ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&[])).await?;
+        Ok(())
     }
 
     async fn refuse(

@@ -3,7 +3,9 @@
 mod bounds;
 mod create;
 mod executor;
+mod funds;
 mod intents;
+mod replay;
 mod risk;
 mod settle;
 

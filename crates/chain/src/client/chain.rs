@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use alloy::eips::BlockId;
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::{DynProvider, Provider, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
@@ -165,8 +166,17 @@ impl Chain {
 
     /// Calls a view of one of the contracts.
     pub(super) async fn view<C: SolCall>(&self, to: Address, call: C) -> Result<C::Return, ChainError> {
+        self.view_at(to, call, BlockId::latest()).await
+    }
+
+    pub(super) async fn view_at<C: SolCall>(
+        &self,
+        to: Address,
+        call: C,
+        block: BlockId,
+    ) -> Result<C::Return, ChainError> {
         let request = TransactionRequest::default().to(to).input(Bytes::from(call.abi_encode()).into());
-        let output = self.provider.call(request).await.map_err(ChainError::of_read)?;
+        let output = self.provider.call(request).block(block).await.map_err(ChainError::of_read)?;
         if output.is_empty() {
             return Err(ChainError::Decode(format!("nothing answers {} at {to}", C::SIGNATURE)));
         }

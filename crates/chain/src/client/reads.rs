@@ -1,5 +1,6 @@
 //! What the contracts hold now.
 
+use alloy::eips::BlockId;
 use alloy::providers::Provider;
 use alloy_primitives::{Address, B256, U256};
 
@@ -151,6 +152,15 @@ impl Chain {
     /// What a read gives.
     pub async fn usdc_balance(&self, holder: Address) -> Result<U256, ChainError> {
         self.view(self.contracts.usdc, Token::balanceOfCall { account: holder }).await
+    }
+
+    /// What an address held of USDC, atomic, after the block of this height.
+    ///
+    /// # Errors
+    /// What a read gives; `Rejected` where the node no longer has that block's state.
+    pub async fn usdc_balance_at(&self, holder: Address, block: u64) -> Result<U256, ChainError> {
+        let call = Token::balanceOfCall { account: holder };
+        self.view_at(self.contracts.usdc, call, BlockId::number(block)).await
     }
 
     /// What an account holds of one outcome.
