@@ -3,6 +3,8 @@
 //!
 //! `FORETELL_CRASH_KILLS` says how often the crash tests kill (100 where it is unset), `FORETELL_CRASH_SEED` repeats a run.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod anvil;
 mod clients;
 mod cluster;

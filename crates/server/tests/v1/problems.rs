@@ -1,0 +1,61 @@
+//! Refusals that belong to no route's own rules.
+
+use domain::ErrorCode;
+use testkit::TestApp;
+use testkit::http::DOCS_URL;
+
+#[tokio::test]
+async fn an_unknown_path_is_a_problem_document() {
+    let answer = TestApp::new().await.http().anonymous().get("/v1/nothing?secret=1").await;
+    answer.refused(ErrorCode::ResourceNotFound);
+    insta::assert_snapshot!(answer);
+}
+
+#[tokio::test]
+async fn a_path_is_known_in_one_spelling_only() {
+    let http = TestApp::new().await.http();
+    for path in ["/", "/v1", "/v1/", "/v1/markets/", "/v1//markets", "/V1/markets", "/v2/markets", "/v1/trades/x/y"] {
+        http.anonymous().get(path).await.refused(ErrorCode::ResourceNotFound);
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
+    let http = TestApp::new().await.http();
+    for (path, allowed) in [
+        ("/v1/health", "GET,HEAD"),
+        ("/v1/ready", "GET,HEAD"),
+        ("/v1/markets", "GET,HEAD"),
+        ("/v1/markets/x", "GET,HEAD"),
+        ("/v1/markets/x/quote", "GET,HEAD"),
+        ("/v1/markets/x/predictions", "GET,HEAD"),
+        ("/v1/trades", "GET,HEAD,POST"),
+        ("/v1/trades/x", "GET,HEAD"),
+        ("/v1/portfolio", "GET,HEAD"),
+        ("/v1/portfolio/positions", "GET,HEAD"),
+    ] {
+        for method in ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
+            let answer = http.anonymous().call(method, path).await;
+            answer.refused(ErrorCode::MethodNotAllowed);
+            let mut methods: Vec<_> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
+            methods.sort_unstable();
+            assert_eq!(methods.join(","), allowed, "{method} {path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_request_has_an_id_of_its_own_that_it_cannot_choose() {
+    let http = TestApp::new().await.http();
+    let id = |answer: testkit::http::Answer| answer.header("x-request-id").unwrap().to_owned();
+    let chosen = http.anonymous().get("/v1/health").header("x-request-id", "mine").await;
+    let one = id(chosen);
+    let other = id(http.anonymous().get("/v1/health").await);
+    assert!(one != "mine" && one != other, "{one} {other}");
+}
+
+#[tokio::test]
+async fn a_problem_names_the_page_of_its_code() {
+    let answer = TestApp::new().await.http().anonymous().get("/v1/portfolio").await;
+    assert_eq!(answer.json()["type"], format!("{DOCS_URL}/api-errors/API_KEY_MISSING"));
+}

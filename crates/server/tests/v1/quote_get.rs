@@ -1,0 +1,141 @@
+//! `GET /v1/markets/{id}/quote`.
+
+use domain::ErrorCode;
+use domain::time::DAY_MS;
+use serde_json::Value;
+use testkit::Fault;
+
+use crate::scene::{Scene, atomic, text};
+
+#[tokio::test]
+async fn a_quote_of_a_buy_shows_the_pool_before_and_after() {
+    let Scene { client, market, .. } = Scene::new().await;
+    let answer = client.quote(market, 0, "buy", "25000000").await;
+    let body = answer.ok();
+    assert_eq!(body["quote"], body["data"]);
+    insta::assert_snapshot!(answer);
+}
+
+#[tokio::test]
+async fn a_quote_of_a_sale_counts_in_tokens() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 0, "100")).await;
+    let answer = scene.client.quote(scene.market, 0, "sell", "50000000000000000000").await;
+    answer.ok();
+    insta::assert_snapshot!(answer);
+}
+
+/// What a trade moved, held against what was quoted before it.
+fn assert_moved_as_quoted(trade: &Value, quote: &Value, usdc: &str) {
+    assert_eq!(trade["tokensOut"], quote["tokensOut"]);
+    assert_eq!(trade["usdcAmount"], quote[usdc]);
+    assert_eq!(trade["fee"], quote["fee"]);
+    assert_eq!(trade["effectivePrice"], quote["effectivePrice"]);
+}
+
+#[tokio::test]
+async fn a_buy_moves_to_the_wei_what_was_quoted() {
+    let scene = Scene::new().await;
+    for (outcome, usdc, amount) in [(0, "25", "25000000"), (1, "0.000001", "1"), (1, "3333.333333", "3333333333")] {
+        let quote = scene.client.quote(scene.market, outcome, "buy", amount).await.ok()["quote"].take();
+        let trade = scene.settled(scene.client.buy(scene.market, outcome, usdc)).await;
+        assert_moved_as_quoted(&trade, &quote, "usdcIn");
+        assert_eq!(quote["usdcIn"], amount);
+        let after = scene.client.get(&format!("/v1/markets/{}", scene.market.id)).await.ok();
+        let outcome = &after["market"]["outcomes"][usize::from(outcome)];
+        assert_eq!(outcome["probability"], quote["priceAfter"]);
+    }
+}
+
+#[tokio::test]
+async fn a_sale_moves_to_the_wei_what_was_quoted() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 0, "500")).await;
+    for (tokens, wad) in [("30", "30000000000000000000"), ("0.000001", "1000000000000"), ("777.123456", "777123456000000000000")] {
+        let quote = scene.client.quote(scene.market, 0, "sell", wad).await.ok()["quote"].take();
+        let trade = scene.settled(scene.client.sell(scene.market, 0, tokens).in_tokens()).await;
+        assert_moved_as_quoted(&trade, &quote, "usdcOut");
+        assert_eq!(quote["tokensOut"], wad);
+    }
+}
+
+#[tokio::test]
+async fn a_sale_for_usdc_takes_to_the_wei_the_tokens_of_its_dry_run() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 0, "500")).await;
+    let dry = scene.client.sell(scene.market, 0, "123.456789").with("dryRun", true).await.ok();
+    let trade = scene.settled(scene.client.sell(scene.market, 0, "123.456789")).await;
+    for member in ["tokensOut", "usdcAmount", "fee", "effectivePrice"] {
+        assert_eq!(trade[member], dry["dryRun"]["quote"][member], "{member}");
+    }
+    assert_eq!(trade["usdcAmount"], "123456789");
+    // The same tokens sold by the quote's own measure bring no less: the inverse is rounded against the trader.
+    assert!(atomic(&trade["tokensOut"]) > 123_456_789_000_000_000_000);
+}
+
+#[tokio::test]
+async fn a_quote_asks_for_its_three_parameters_in_their_form() {
+    let Scene { client, market, .. } = Scene::new().await;
+    for (query, pointers) in [
+        ("", vec!["/outcomeIndex", "/action", "/amount"]),
+        ("?outcomeIndex=x&action=hold&amount=1.5", vec!["/outcomeIndex", "/action", "/amount"]),
+        ("?outcomeIndex=0&action=buy&amount=0", vec!["/amount"]),
+        ("?outcomeIndex=0&action=buy&amount=-1", vec!["/amount"]),
+        ("?outcomeIndex=0&action=BUY&amount=1", vec!["/action"]),
+        ("?outcomeIndex=0&action=buy&amount=1&side=buy", vec!["/side"]),
+        ("?outcomeIndex=0&action=buy&amount=1&amount=2", vec!["/amount"]),
+    ] {
+        let answer = client.get(&format!("/v1/markets/{}/quote{query}", market.id)).await;
+        assert_eq!(answer.pointers(), pointers, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn amounts_and_outcomes_that_no_trade_can_have_are_refused_by_their_own_codes() {
+    let Scene { client, market, .. } = Scene::new().await;
+    for (query, code) in [
+        ("outcomeIndex=0&action=buy&amount=10000000000001", ErrorCode::AmountTooLarge),
+        ("outcomeIndex=0&action=sell&amount=340282366920938463463374607431768211456", ErrorCode::AmountTooLarge),
+        ("outcomeIndex=2&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
+        ("outcomeIndex=256&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
+        ("outcomeIndex=-1&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
+    ] {
+        client.get(&format!("/v1/markets/{}/quote?{query}", market.id)).await.refused(code);
+    }
+}
+
+#[tokio::test]
+async fn only_an_open_market_is_quoted() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let ended = app.market_with(&["A", "B"], |new| new.end_time = app.ctx.now().plus_ms(DAY_MS)).await;
+    app.freeze(market).await;
+    app.run_workers().await;
+    let problem = client.quote(market, 0, "buy", "1").await.refused(ErrorCode::MarketNotTradeable);
+    assert_eq!(problem["extensions"]["marketStatus"], "FROZEN");
+    app.clock.advance(DAY_MS);
+    let problem = client.quote(ended, 0, "buy", "1").await.refused(ErrorCode::MarketNotTradeable);
+    assert_eq!(problem["extensions"]["marketStatus"], "FROZEN");
+    app.resolve(market, 0).await;
+    app.run_workers().await;
+    let problem = client.quote(market, 0, "sell", "1").await.refused(ErrorCode::MarketNotTradeable);
+    assert_eq!(problem["extensions"]["marketStatus"], "RESOLVED");
+}
+
+#[tokio::test]
+async fn a_quote_follows_a_trade_at_once_even_before_the_sync_has_looked() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let before = client.quote(market, 0, "buy", "1000000").await.ok();
+    app.stranger_buys(market, 0, "50").await;
+    let after = client.quote(market, 0, "buy", "1000000").await.ok();
+    assert!(atomic(&after["quote"]["tokensOut"]) < atomic(&before["quote"]["tokensOut"]));
+    assert_ne!(text(&after["quote"]["pool"]["cost"]), text(&before["quote"]["pool"]["cost"]));
+}
+
+#[tokio::test]
+async fn a_chain_that_does_not_answer_is_a_dependency() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    app.faults.always("eth_call", Fault::LostRequest);
+    let answer = client.quote(market, 0, "buy", "1").await;
+    answer.refused(ErrorCode::DependencyUnavailable);
+    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (Some("1"), Some("private, no-cache")));
+}

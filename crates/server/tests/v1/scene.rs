@@ -1,0 +1,101 @@
+//! What most tests begin with: Ada, her key, and a market, behind the HTTP surface.
+
+use domain::ErrorCode;
+use domain::key::Tier;
+use serde_json::Value;
+use testkit::http::{Call, Client, Http, Keyed};
+use testkit::{TestApp, TestKey, TestMarket, TestUser};
+
+pub struct Scene {
+    pub app: TestApp,
+    pub http: Http,
+    pub ada: TestUser,
+    pub key: TestKey,
+    pub client: Client<Keyed>,
+    pub market: TestMarket,
+}
+
+impl Scene {
+    /// Ada has 10,000 USDC and a key of the tier `mm`; the market has two outcomes.
+    pub async fn new() -> Self {
+        Self::with("10000", Tier::Mm).await
+    }
+
+    pub async fn with(funds: &str, tier: Tier) -> Self {
+        let app = TestApp::new().await;
+        let ada = app.user("ada").funded(funds).await;
+        let key = app.key(&ada, tier).await;
+        let market = app.market(&["Yes", "No"]).await;
+        let http = app.http();
+        let client = http.with(&key);
+        Self { app, http, ada, key, client, market }
+    }
+
+    /// Another user with 10,000 USDC and a key.
+    pub async fn bob(&self) -> Client<Keyed> {
+        let bob = self.app.user("bob").funded("10000").await;
+        self.http.with(&self.app.key(&bob, Tier::Mm).await)
+    }
+
+    /// Creates a trade and lets the workers carry it out; as it is then.
+    pub async fn settled(&self, call: Call) -> Value {
+        let id = call.await.created()["id"].clone();
+        self.app.run_workers().await;
+        let mut body = self.client.get(&format!("/v1/trades/{}", text(&id))).await.ok();
+        assert_eq!(body["trade"]["status"], "completed", "{body}");
+        body["trade"].take()
+    }
+
+    /// The caller's positions.
+    pub async fn positions(&self) -> Vec<Value> {
+        rows(&self.client.get("/v1/portfolio/positions").await.ok())
+    }
+
+    /// The caller's portfolio.
+    pub async fn portfolio(&self) -> Value {
+        self.client.get("/v1/portfolio").await.ok()["portfolio"].take()
+    }
+
+    /// The market's trades, newest first.
+    pub async fn predictions(&self) -> Vec<Value> {
+        rows(&self.client.get(&format!("/v1/markets/{}/predictions", self.market.id)).await.ok())
+    }
+}
+
+/// The write is refused with this code, says that nothing was sent, and leaves no row and no reservation behind.
+pub async fn assert_refused(app: &TestApp, call: Call, code: ErrorCode) -> Value {
+    let before = app.rows().await;
+    let mut body = call.await.refused(code);
+    assert_eq!(body["extensions"]["submission"], "not_submitted", "{body}");
+    assert_eq!(app.rows().await, before);
+    body["extensions"].take()
+}
+
+/// The write is refused for these fields, and as [`assert_refused`] says.
+pub async fn assert_invalid(app: &TestApp, call: Call, pointers: &[&str]) {
+    let before = app.rows().await;
+    let answer = call.await;
+    assert_eq!(answer.pointers(), pointers, "\n{answer}");
+    assert_eq!(answer.json()["extensions"]["submission"], "not_submitted", "\n{answer}");
+    assert_eq!(app.rows().await, before);
+}
+
+/// The rows of a list.
+pub fn rows(body: &Value) -> Vec<Value> {
+    body["data"].as_array().unwrap().clone()
+}
+
+/// A text of a body.
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
+}
+
+/// An amount of a body, in its atomic units.
+pub fn atomic(value: &Value) -> u128 {
+    text(value).parse().unwrap()
+}
+
+/// The ids of a list's rows.
+pub fn ids(body: &Value) -> Vec<String> {
+    rows(body).iter().map(|row| text(&row["id"]).to_owned()).collect()
+}
