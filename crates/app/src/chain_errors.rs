@@ -56,6 +56,7 @@ pub fn to_app_error(error: ChainError) -> AppError {
             match revert {
                 Revert::PerTradeCapExceeded => refusal.with("cap", SpendRefusal::PerTrade.cap()),
                 Revert::DailyCapExceeded => refusal.with("cap", SpendRefusal::DailyVolume.cap()),
+                Revert::AmountZero => refusal.detail("The amount is too small: nothing would move."),
                 _ => refusal,
             }
         }

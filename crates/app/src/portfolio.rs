@@ -163,7 +163,9 @@ async fn prices(
 
 async fn claimable(ctx: &Ctx, account: &Account, market: &Market, held: &Held) -> Result<Usdc, AppError> {
     let settled = matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled);
-    let (true, Some(number)) = (settled && held.position.tokens > Wad::ZERO, market.chain_market_id) else {
+    // A refund that was scaled down takes the tokens and may be topped up later.
+    let may_be_owed = held.position.tokens > Wad::ZERO || market.refund_scale.is_some();
+    let (true, Some(number)) = (settled && may_be_owed, market.chain_market_id) else {
         return Ok(Usdc::ZERO);
     };
     let atomic = ctx.chain.redeemable(address_of(account)?, number, held.outcome_index).await?;

@@ -103,6 +103,16 @@ impl Outcome {
 }
 
 impl Market {
+    /// The status as the chain judges it at `now`: an open market past its end no longer trades, whatever has been noted
+    /// of it so far.
+    pub fn status_at(&self, now: Timestamp) -> MarketStatus {
+        if self.status == MarketStatus::Open && self.end_time <= now {
+            MarketStatus::Frozen
+        } else {
+            self.status
+        }
+    }
+
     /// The token's number on chain: the market's, shifted by eight bits, and the outcome's.
     pub fn token_id(&self, outcome_index: u8) -> Option<U256> {
         self.chain_market_id.map(|id| (U256::from(id) << 8) | U256::from(outcome_index))
@@ -250,7 +260,7 @@ pub struct ListFilter {
 const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
     AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
     AND ($5 = '' OR thread_id = $5) AND ($6 = '' OR organization_id = $6) AND ($7 = '' OR partner_id = $7)
-    AND ($8 = '' OR LOWER(question) LIKE $8 ESCAPE '!')
+    AND ($8 = '' OR LOWER(question) LIKE LOWER($8) ESCAPE '!')
     ORDER BY created_at_ms DESC, id DESC LIMIT $9";
 
 /// One row more than the page's limit of the markets on chain, newest first, with their outcomes.
@@ -297,7 +307,7 @@ pub async fn list(
 }
 
 fn like_pattern(text: &str) -> String {
-    let escaped = text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");
+    let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{escaped}%")
 }
 

@@ -4,6 +4,7 @@ use alloy_primitives::U256;
 use chain::{Block, Fill, Side as ChainSide};
 use domain::ErrorCode;
 use domain::ids::MarketId;
+use domain::market::MarketStatus;
 use domain::trade::Side;
 use store::StoreError;
 use store::markets::{Market, Outcome};
@@ -36,7 +37,7 @@ pub struct Quote {
     pub block: Block,
 }
 
-/// Quotes a trade by a call on the chain.
+/// Quotes a trade by a call on the chain. Only an open market is quoted.
 pub async fn quote(
     ctx: &Ctx,
     market_id: &str,
@@ -59,6 +60,10 @@ pub async fn quote(
     let chain_market_id = market.chain_market_id.ok_or_else(not_found)?;
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
+    }
+    let status = market.status_at(ctx.now());
+    if status != MarketStatus::Open {
+        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
     }
     let outcome_index = u8::try_from(outcome_index)
         .ok()

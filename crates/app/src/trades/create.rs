@@ -221,8 +221,8 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
     }
-    if market.status != MarketStatus::Open || market.end_time <= ctx.now() {
-        let status = if market.status == MarketStatus::Open { MarketStatus::Frozen } else { market.status };
+    let status = market.status_at(ctx.now());
+    if status != MarketStatus::Open {
         let detail = format!("The market is {status}; only an OPEN market can be traded.");
         return Err(AppError::new(ErrorCode::MarketNotTradeable)
             .detail(detail)

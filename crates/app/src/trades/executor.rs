@@ -261,11 +261,9 @@ impl Executor {
         if to_send.is_empty() && gathered.again.is_empty() {
             return Ok(if later > 0 { Progress::Idle } else { Progress::More });
         }
-        // A batch has failed before: whatever stopped it must be over, or it would be sent and fail without end.
-        if !gathered.again.is_empty() && !self.would_succeed(ctx, &gathered.again).await? {
+        if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
-        self.check_gate(ctx).await?;
         let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
         let (batch, raw) = stored;
         self.send(ctx, batch.id, &raw).await;
@@ -302,10 +300,16 @@ impl Executor {
 
     /// Whether the Gate takes batches of this executor at all: one that it refuses as a whole would only burn gas. The
     /// trades wait, and end at their deadlines if that comes first.
-    async fn check_gate(&self, ctx: &Ctx) -> Result<(), AppError> {
+    async fn gate_takes_batches(&self, ctx: &Ctx) -> Result<bool, AppError> {
         let gate = ctx.chain.contracts().gate;
-        ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&[])).await?;
-        Ok(())
+        match ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&[])).await {
+            Ok(_) => Ok(true),
+            Err(ChainError::Reverted(reason)) => {
+                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate takes no batches");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn refuse(
@@ -332,24 +336,6 @@ impl Executor {
                 })
             })
             .await
-    }
-
-    /// Whether the Gate takes a batch with these trades now. It never refuses one for the sake of a single trade.
-    async fn would_succeed(&self, ctx: &Ctx, again: &[Candidate]) -> Result<bool, AppError> {
-        let mut intents = Vec::with_capacity(again.len());
-        for (trade, chain_market_id) in again {
-            let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
-            intents.push(intent_of(trade, *chain_market_id, nonce)?);
-        }
-        let gate = ctx.chain.contracts().gate;
-        match ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&intents)).await {
-            Ok(_) => Ok(true),
-            Err(ChainError::Reverted(reason)) => {
-                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate takes no batch");
-                Ok(false)
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent.

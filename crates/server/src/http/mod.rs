@@ -33,7 +33,7 @@ pub use idempotency_key::IdempotencyKey;
 pub use page::Paging;
 pub use path::PathId;
 pub use problem::Problem;
-pub use query::{Given, Parameters, Query};
+pub use query::{Given, NoParameters, Parameters, Query};
 pub use request_id::RequestId;
 pub use route::{Limiter, RouteInfo};
 pub use serve::{ServeLimits, serve, serve_with};

@@ -21,6 +21,18 @@ pub trait Parameters: Sized {
     fn read(given: &mut Given<'_>) -> Option<Self>;
 }
 
+/// The parameters of a route that knows none: whatever is sent is refused.
+#[derive(Debug)]
+pub struct NoParameters;
+
+impl Parameters for NoParameters {
+    const NAMES: &'static [&'static str] = &[];
+
+    fn read(_: &mut Given<'_>) -> Option<Self> {
+        Some(Self)
+    }
+}
+
 /// A route's query parameters.
 #[derive(Debug)]
 pub struct Query<T>(pub T);

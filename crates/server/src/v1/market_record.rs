@@ -83,7 +83,7 @@ impl MarketRecord {
         });
         Self {
             id: market.id,
-            status: effective_status(&market, now),
+            status: market.status_at(now),
             outcomes: outcomes.collect(),
             resolution: resolution(&market),
             question: market.question,
@@ -106,15 +106,6 @@ impl MarketRecord {
             resolved_at: market.resolved_at,
             as_of: AsOf { block: market.as_of_block, at: market.as_of },
         }
-    }
-}
-
-/// The status as the chain judges it: an open market past its end no longer trades, whatever the store has noted so far.
-pub fn effective_status(market: &Market, now: Timestamp) -> MarketStatus {
-    if market.status == MarketStatus::Open && market.end_time <= now {
-        MarketStatus::Frozen
-    } else {
-        market.status
     }
 }
 
@@ -210,8 +201,8 @@ mod tests {
     #[test]
     fn an_open_market_past_its_end_reads_frozen() {
         let (market, _) = testing::market();
-        assert_eq!(effective_status(&market, market.end_time.plus_ms(-1)), MarketStatus::Open);
-        assert_eq!(effective_status(&market, market.end_time), MarketStatus::Frozen);
+        assert_eq!(market.status_at(market.end_time.plus_ms(-1)), MarketStatus::Open);
+        assert_eq!(market.status_at(market.end_time), MarketStatus::Frozen);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use store::markets::{ListFilter, Market, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::http::{
-    Caller, Given, List, MarketsRead, Meta, Paging, Parameters, PathId, Problem, Query, Shared, Single,
+    Caller, Given, List, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
+    Single,
 };
 
 /// `status` (comma list), `category`, `threadId`, `organizationId`, `partnerId`, `q` (part of the question, in any
@@ -67,6 +68,7 @@ pub async fn find(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
     PathId(id): PathId,
+    _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<MarketRecord>, Problem> {
     let (market, outcomes) = get_market(&app, &id).await?;

@@ -7,9 +7,11 @@ use domain::market::MarketStatus;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 use serde::Serialize;
 
-use super::market_record::{AsOf, effective_status};
+use super::market_record::AsOf;
 use super::numbers;
-use crate::http::{Caller, Given, Meta, Parameters, Plain, PortfolioRead, Problem, Query, Shared, Single};
+use crate::http::{
+    Caller, Given, Meta, NoParameters, Parameters, Plain, PortfolioRead, Problem, Query, Shared, Single,
+};
 
 /// The account and all of its positions taken together. Amounts are atomic-6 decimal strings.
 #[derive(Debug, Serialize)]
@@ -91,6 +93,7 @@ impl Parameters for PositionsQuery {
 pub async fn summary(
     State(app): State<Shared>,
     caller: Caller<PortfolioRead>,
+    _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<PortfolioRecord>, Problem> {
     let portfolio = app::portfolio::summary(&app.ctx, &caller).await?;
@@ -156,7 +159,7 @@ impl PositionRecord {
         let position = *valued.position();
         Self {
             market_id: valued.market.id,
-            market_status: effective_status(&valued.market, now),
+            market_status: valued.market.status_at(now),
             outcome_index: valued.held.outcome_index,
             tokens: position.tokens,
             avg_price: numbers::per_token(position.cost_basis, position.tokens),

@@ -7,13 +7,12 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::response::IntoResponse;
 use domain::ids::MarketId;
-use domain::market::MarketStatus;
 use domain::money::MAX_TRADE;
 use domain::trade::Side;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde::Serialize;
 
-use super::market_record::{AsOf, effective_status};
+use super::market_record::AsOf;
 use super::numbers;
 use crate::http::{Caller, Given, MarketsQuote, Meta, Parameters, PathId, Problem, Query, Shared};
 
@@ -117,12 +116,6 @@ pub async fn quote(
 ) -> Result<impl IntoResponse, Problem> {
     let quote = app::markets::quote(&app.ctx, &id, query.outcome_index, query.action()?).await?;
     let now = app.ctx.now();
-    let status = effective_status(&quote.market, now);
-    if status != MarketStatus::Open {
-        return Err(AppError::new(ErrorCode::MarketNotTradeable)
-            .with("marketStatus", status.as_str())
-            .into());
-    }
     let headers = [(CACHE_CONTROL, "public, max-age=10"), (VARY, "X-API-Key")];
     Ok((headers, meta.single("quote", QuoteRecord::new(&quote, now))))
 }

@@ -17,7 +17,8 @@ use store::trades::Trade;
 use super::numbers;
 use super::trade_record::{Finality, TradeRecord};
 use crate::http::{
-    Body, Caller, IdempotencyKey, Meta, Metadata, Problem, Shared, Text, Traceparent, TradesWrite,
+    Body, Caller, IdempotencyKey, Meta, Metadata, NoParameters, Problem, Query, Shared, Text, Traceparent,
+    TradesWrite,
 };
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -119,6 +120,7 @@ impl From<DryRun> for DryRunRecord {
 pub async fn create(
     State(app): State<Shared>,
     caller: Caller<TradesWrite>,
+    _: Query<NoParameters>,
     IdempotencyKey(idempotency_key): IdempotencyKey,
     Traceparent(correlation_id): Traceparent,
     meta: Meta,

@@ -10,7 +10,8 @@ use store::trades::{ListFilter, Trade};
 
 use super::trade_record::{Finality, TradeRecord};
 use crate::http::{
-    Caller, Given, List, Meta, Paging, Parameters, PathId, Problem, Query, Shared, Single, TradesRead,
+    Caller, Given, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared, Single,
+    TradesRead,
 };
 
 /// `status` (comma list), `marketId`, `clientRequestId`, `limit` (default 20), `cursor`.
@@ -61,6 +62,7 @@ pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
     PathId(id): PathId,
+    _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<TradeRecord>, Problem> {
     let not_found = || Problem::new(ErrorCode::ResourceNotFound);

@@ -37,7 +37,17 @@ async fn what_has_not_the_form_of_a_key_is_malformed() {
     let (longer, shorter) = (format!("{key}a"), &key[..key.len() - 1]);
     let other = key.replace("service_test_", "service_prod_");
     let dashed = format!("{}-", shorter);
-    for text in ["", "x", "service_test_", &longer, shorter, &other, &dashed, &key.to_uppercase(), &format!("Bearer {key}")] {
+    for text in [
+        "",
+        "x",
+        "service_test_",
+        &longer,
+        shorter,
+        &other,
+        &dashed,
+        &key.to_uppercase(),
+        &format!("Bearer {key}"),
+    ] {
         let answer = http.with_text(text).get("/v1/markets").await;
         answer.refused(ErrorCode::ApiKeyMalformed);
         assert!(text.is_empty() || !answer.text.contains(text), "the key is repeated in\n{answer}");
@@ -134,7 +144,8 @@ async fn an_allowlist_believes_trusted_proxies_and_nobody_else() {
     let allowed = "198.51.100.7".parse().unwrap();
     let key = key_with(&app, |key| key.ip_allowlist = allowed).await;
     let client = app.http_behind(&["10.0.0.0/8"]).with(&key);
-    let from = |peer: &str, name: &str, hops: &str| client.get("/v1/markets").from_peer(peer).header(name, hops);
+    let from =
+        |peer: &str, name: &str, hops: &str| client.get("/v1/markets").from_peer(peer).header(name, hops);
 
     from("10.0.0.1", "x-forwarded-for", "198.51.100.7").await.ok();
     from("10.0.0.1", "x-forwarded-for", "192.0.2.1, 198.51.100.7, 10.0.0.2").await.ok();

@@ -48,7 +48,14 @@ async fn unknown_and_malformed_ids_and_markets_that_are_not_on_chain_are_not_fou
     let id = MarketId(app.ctx.uuid());
     let new = app::markets::NewMarket { id: Some(id), ..market_of(&app, &["A", "B"]) };
     app::markets::create(&app.ctx, &app.roles.resolver, new).await.unwrap_err();
-    for id in [MarketId(app.ctx.uuid()).to_string(), id.to_string(), "1".into(), "%ff".into(), "%00".into(), "%2F".into()] {
+    for id in [
+        MarketId(app.ctx.uuid()).to_string(),
+        id.to_string(),
+        "1".into(),
+        "%ff".into(),
+        "%00".into(),
+        "%2F".into(),
+    ] {
         for path in ["", "/predictions", "/quote?outcomeIndex=0&action=buy&amount=1"] {
             let answer = client.get(&format!("/v1/markets/{id}{path}")).await;
             answer.refused(ErrorCode::MarketNotFound);

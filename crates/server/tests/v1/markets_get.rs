@@ -69,7 +69,8 @@ async fn status_takes_the_words_of_both_apis() {
         let body = client.get(&format!("/v1/markets?status={words}")).await.ok();
         let mut found = ids(&body);
         let mut expected: Vec<_> = expected.iter().map(|market| market.id.to_string()).collect();
-        (found.sort_unstable(), expected.sort_unstable());
+        found.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(found, expected, "{words}");
     }
 }

@@ -90,7 +90,8 @@ async fn validation_market_outcome_account_delegation_caps_and_balance_are_check
     app.freeze(frozen).await;
     app.run_workers().await;
 
-    assert_refused(&app, poor.buy(unknown, 9, "10000001").with("side", "by"), ErrorCode::ValidationFailed).await;
+    assert_refused(&app, poor.buy(unknown, 9, "10000001").with("side", "by"), ErrorCode::ValidationFailed)
+        .await;
     assert_refused(&app, poor.buy(unknown, 9, "10000001"), ErrorCode::AmountTooLarge).await;
     assert_refused(&app, poor.buy(unknown, 9, "501"), ErrorCode::MarketNotFound).await;
     assert_refused(&app, poor.buy(frozen, 9, "501"), ErrorCode::MarketNotTradeable).await;

@@ -71,9 +71,3 @@ async fn a_chain_that_does_not_answer_is_a_dependency() {
     answer.refused(ErrorCode::DependencyUnavailable);
     assert_eq!(answer.header("retry-after"), Some("1"));
 }
-
-#[tokio::test]
-async fn a_portfolio_takes_no_parameters() {
-    let client = Scene::new().await.client;
-    assert_eq!(client.get("/v1/portfolio?marketId=1").await.pointers(), ["/marketId"]);
-}

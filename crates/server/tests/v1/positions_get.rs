@@ -1,7 +1,5 @@
 //! `GET /v1/portfolio/positions`.
 
-use domain::ErrorCode;
-
 use crate::scene::{Scene, rows, text};
 
 #[tokio::test]
@@ -23,7 +21,10 @@ async fn positions_are_narrowed_to_a_market() {
     scene.settled(scene.client.buy(other, 1, "10")).await;
     let of = async |query: &str| {
         let body = scene.client.get(&format!("/v1/portfolio/positions{query}")).await.ok();
-        rows(&body).iter().map(|row| (text(&row["marketId"]).to_owned(), row["outcomeIndex"].clone())).collect::<Vec<_>>()
+        rows(&body)
+            .iter()
+            .map(|row| (text(&row["marketId"]).to_owned(), row["outcomeIndex"].clone()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of("").await.len(), 3);
     let id = other.id.to_string();
@@ -47,5 +48,4 @@ async fn nobody_sees_anothers_positions() {
     scene.settled(scene.client.buy(scene.market, 0, "10")).await;
     let bob = scene.bob().await;
     assert_eq!(rows(&bob.get("/v1/portfolio/positions").await.ok()), [] as [serde_json::Value; 0]);
-    bob.get("/v1/portfolio/positions").header("x-api-key", "again").await.refused(ErrorCode::ApiKeyMalformed);
 }

@@ -12,7 +12,8 @@ async fn of(scene: &Scene, query: &str) -> Value {
 #[tokio::test]
 async fn predictions_are_the_markets_trades_on_chain_also_those_made_past_this_api() {
     let scene = Scene::new().await;
-    let tagged = scene.client.buy(scene.market, 0, "25").with("metadata", serde_json::json!({ "desk": "secret" }));
+    let tagged =
+        scene.client.buy(scene.market, 0, "25").with("metadata", serde_json::json!({ "desk": "secret" }));
     scene.settled(tagged.with("clientRequestId", "secret")).await;
     scene.app.advance_ms(10_000).await;
     scene.app.stranger_buys(scene.market, 1, "40").await;

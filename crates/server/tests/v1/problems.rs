@@ -4,6 +4,8 @@ use domain::ErrorCode;
 use testkit::TestApp;
 use testkit::http::DOCS_URL;
 
+use crate::scene::{Scene, assert_invalid, text};
+
 #[tokio::test]
 async fn an_unknown_path_is_a_problem_document() {
     let answer = TestApp::new().await.http().anonymous().get("/v1/nothing?secret=1").await;
@@ -14,7 +16,9 @@ async fn an_unknown_path_is_a_problem_document() {
 #[tokio::test]
 async fn a_path_is_known_in_one_spelling_only() {
     let http = TestApp::new().await.http();
-    for path in ["/", "/v1", "/v1/", "/v1/markets/", "/v1//markets", "/V1/markets", "/v2/markets", "/v1/trades/x/y"] {
+    for path in
+        ["/", "/v1", "/v1/", "/v1/markets/", "/v1//markets", "/V1/markets", "/v2/markets", "/v1/trades/x/y"]
+    {
         http.anonymous().get(path).await.refused(ErrorCode::ResourceNotFound);
     }
 }
@@ -58,4 +62,19 @@ async fn every_request_has_an_id_of_its_own_that_it_cannot_choose() {
 async fn a_problem_names_the_page_of_its_code() {
     let answer = TestApp::new().await.http().anonymous().get("/v1/portfolio").await;
     assert_eq!(answer.json()["type"], format!("{DOCS_URL}/api-errors/API_KEY_MISSING"));
+}
+
+#[tokio::test]
+async fn routes_without_parameters_refuse_every_parameter() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let trade = client.buy(market, 0, "1").await.created();
+    let (market_path, trade_path) =
+        (format!("/v1/markets/{}", market.id), format!("/v1/trades/{}", text(&trade["id"])));
+    for path in [market_path.as_str(), &trade_path, "/v1/portfolio"] {
+        client.get(path).await.ok();
+        assert_eq!(client.get(&format!("{path}?dryRun=true")).await.pointers(), ["/dryRun"], "{path}");
+    }
+    let body = serde_json::json!({ "marketId": market.id, "outcomeIndex": 0, "amount": "1", "side": "buy" });
+    let post = client.call("POST", "/v1/trades?dryRun=true").raw_json(body.to_string());
+    assert_invalid(&app, post, &["/dryRun"]).await;
 }

@@ -36,7 +36,9 @@ fn assert_moved_as_quoted(trade: &Value, quote: &Value, usdc: &str) {
 #[tokio::test]
 async fn a_buy_moves_to_the_wei_what_was_quoted() {
     let scene = Scene::new().await;
-    for (outcome, usdc, amount) in [(0, "25", "25000000"), (1, "0.000001", "1"), (1, "3333.333333", "3333333333")] {
+    for (outcome, usdc, amount) in
+        [(0, "25", "25000000"), (1, "0.0001", "100"), (1, "3333.333333", "3333333333")]
+    {
         let quote = scene.client.quote(scene.market, outcome, "buy", amount).await.ok()["quote"].take();
         let trade = scene.settled(scene.client.buy(scene.market, outcome, usdc)).await;
         assert_moved_as_quoted(&trade, &quote, "usdcIn");
@@ -51,7 +53,11 @@ async fn a_buy_moves_to_the_wei_what_was_quoted() {
 async fn a_sale_moves_to_the_wei_what_was_quoted() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "500")).await;
-    for (tokens, wad) in [("30", "30000000000000000000"), ("0.000001", "1000000000000"), ("777.123456", "777123456000000000000")] {
+    for (tokens, wad) in [
+        ("30", "30000000000000000000"),
+        ("0.000001", "1000000000000"),
+        ("777.123456", "777123456000000000000"),
+    ] {
         let quote = scene.client.quote(scene.market, 0, "sell", wad).await.ok()["quote"].take();
         let trade = scene.settled(scene.client.sell(scene.market, 0, tokens).in_tokens()).await;
         assert_moved_as_quoted(&trade, &quote, "usdcOut");
@@ -95,10 +101,15 @@ async fn amounts_and_outcomes_that_no_trade_can_have_are_refused_by_their_own_co
     let Scene { client, market, .. } = Scene::new().await;
     for (query, code) in [
         ("outcomeIndex=0&action=buy&amount=10000000000001", ErrorCode::AmountTooLarge),
-        ("outcomeIndex=0&action=sell&amount=340282366920938463463374607431768211456", ErrorCode::AmountTooLarge),
+        (
+            "outcomeIndex=0&action=sell&amount=340282366920938463463374607431768211456",
+            ErrorCode::AmountTooLarge,
+        ),
         ("outcomeIndex=2&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
         ("outcomeIndex=256&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
         ("outcomeIndex=-1&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
+        ("outcomeIndex=0&action=buy&amount=1", ErrorCode::LiquidityInsufficient),
+        ("outcomeIndex=0&action=sell&amount=999999999999999999999999", ErrorCode::InsufficientBalance),
     ] {
         client.get(&format!("/v1/markets/{}/quote?{query}", market.id)).await.refused(code);
     }
@@ -137,5 +148,8 @@ async fn a_chain_that_does_not_answer_is_a_dependency() {
     app.faults.always("eth_call", Fault::LostRequest);
     let answer = client.quote(market, 0, "buy", "1").await;
     answer.refused(ErrorCode::DependencyUnavailable);
-    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (Some("1"), Some("private, no-cache")));
+    assert_eq!(
+        (answer.header("retry-after"), answer.header("cache-control")),
+        (Some("1"), Some("private, no-cache"))
+    );
 }

@@ -24,6 +24,9 @@ async fn a_service_without_its_database_is_not_ready() {
     let http = app.http();
     app.ctx.store.close().await;
     let body = http.anonymous().get("/v1/ready").await.expect(503);
-    assert_eq!((&body["status"], &body["checks"]["database"]["status"]), (&"unavailable".into(), &"failing".into()));
+    assert_eq!(
+        (&body["status"], &body["checks"]["database"]["status"]),
+        (&"unavailable".into(), &"failing".into())
+    );
     assert_eq!(body["checks"]["chain"]["status"], "ok");
 }

@@ -40,7 +40,10 @@ async fn a_list_is_narrowed_to_statuses_a_market_and_a_client_request_id() {
     assert_eq!(found("status=rejected").await, [three.as_str()]);
     assert_eq!(found("status=pending,rejected").await, [four, three].map(String::as_str));
     assert_eq!(found(&format!("marketId={market}")).await, [four, two, one].map(String::as_str));
-    assert_eq!(found(&format!("marketId={market}&status=completed&clientRequestId=one")).await, [one.as_str()]);
+    assert_eq!(
+        found(&format!("marketId={market}&status=completed&clientRequestId=one")).await,
+        [one.as_str()]
+    );
     assert_eq!(found("clientRequestId=one").await, [one.as_str()]);
     assert!(found("status=failed,validating,executing,pending_confirmation").await.is_empty());
     assert!(found("clientRequestId=One").await.is_empty());
@@ -71,7 +74,9 @@ async fn nobody_sees_anothers_trades() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").with("clientRequestId", "one").await.created();
     let bob = scene.bob().await;
-    for query in ["", "?clientRequestId=one", "?status=pending", &format!("?marketId={}", text(&trade["marketId"]))] {
+    for query in
+        ["", "?clientRequestId=one", "?status=pending", &format!("?marketId={}", text(&trade["marketId"]))]
+    {
         assert!(ids(&bob.get(&format!("/v1/trades{query}")).await.ok()).is_empty(), "{query}");
     }
 }

@@ -1,5 +1,6 @@
 //! One SQLite connection and the statements run on it.
 
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{CachedStatement, OpenFlags};
 
 use super::super::fault::Fault;
@@ -16,6 +17,16 @@ const BUSY_TIMEOUT_MS: i64 = 5_000;
 /// A connection of rusqlite.
 pub(crate) struct Connection {
     sqlite: rusqlite::Connection,
+}
+
+/// Makes `LOWER` know every letter, as PostgreSQL's does: SQLite's own knows those of ASCII alone.
+fn lower_all_letters(sqlite: &rusqlite::Connection) -> rusqlite::Result<()> {
+    let flags =
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    sqlite.create_scalar_function("lower", 1, flags, |call| {
+        let text = call.get_raw(0).as_str_or_null()?;
+        Ok(text.map(str::to_lowercase))
+    })
 }
 
 impl Connection {
@@ -44,6 +55,7 @@ impl Connection {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         let sqlite = rusqlite::Connection::open_with_flags(path, flags).map_err(refused)?;
         sqlite.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        lower_all_letters(&sqlite).map_err(refused)?;
         let conn = Self { sqlite };
         conn.sqlite.pragma_update(None, "busy_timeout", BUSY_TIMEOUT_MS).map_err(refused)?;
         Ok(conn)

@@ -1,0 +1,198 @@
+//! API keys: issued, found again, refused.
+
+use std::net::IpAddr;
+
+use app::AppError;
+use app::keys::{Caller, IssueKey, authenticate, revoke};
+use domain::key::{Environment, LimitOverrides, PlaintextKey, Scope, Scopes, Tier};
+use domain::{ErrorCode, Usdc};
+use futures::future::join_all;
+use store::Store;
+use testkit::{TestApp, TestKey, key_of};
+
+const HOUR_MS: i64 = 3_600_000;
+
+async fn call(app: &TestApp, key: &str) -> Result<Caller, AppError> {
+    call_from(app, key, "203.0.113.7").await
+}
+
+async fn call_from(app: &TestApp, key: &str, ip: &str) -> Result<Caller, AppError> {
+    let ip: IpAddr = ip.parse().unwrap();
+    authenticate(&app.ctx, Some(key), ip).await
+}
+
+async fn code(call: impl Future<Output = Result<Caller, AppError>>) -> ErrorCode {
+    call.await.unwrap_err().code
+}
+
+store::on_each_engine! {
+    async fn an_issued_key_is_found_by_its_plaintext_alone(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").await;
+        let key: TestKey = app.issue(IssueKey { scopes: None, ..key_of(&ada, Tier::Enterprise) }).await.unwrap();
+        assert!(key.plaintext.starts_with("service_test_"));
+        let caller = call(&app, &key.plaintext).await.unwrap();
+        assert_eq!(caller.key, key.caller.key);
+        assert_eq!(caller.key.scopes, Tier::Enterprise.default_scopes());
+        caller.require(Scope::TradesWrite).unwrap();
+        assert_eq!(caller.require(Scope::AuthManage).unwrap_err().code, ErrorCode::InsufficientScope);
+        let mut wrong = key.plaintext.clone();
+        let last = if wrong.pop() == Some('A') { 'B' } else { 'A' };
+        wrong.push(last);
+        assert_eq!(code(call(&app, &wrong)).await, ErrorCode::ApiKeyInvalid);
+    }
+
+    async fn a_revoked_key_is_over_at_once_and_revoking_it_again_changes_nothing(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").await;
+        let key = app.disabled_key(&ada, Tier::Mm).await;
+        let revoked = revoke(&app.ctx, key.caller.key.id).await.unwrap();
+        assert_eq!(code(call(&app, &key.plaintext)).await, ErrorCode::ApiKeyRevoked);
+        app.clock.advance(HOUR_MS);
+        assert_eq!(revoke(&app.ctx, key.caller.key.id).await.unwrap().revoked_at, revoked.revoked_at);
+        let unknown = domain::ids::KeyId(app.ctx.uuid());
+        assert_eq!(revoke(&app.ctx, unknown).await.unwrap_err().code, ErrorCode::ResourceNotFound);
+    }
+
+    async fn a_user_has_at_most_five_active_keys(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").await;
+        let soon = Some(app.ctx.now().plus_ms(HOUR_MS));
+        app.issue(IssueKey { expires_at: soon, ..key_of(&ada, Tier::Mm) }).await.unwrap();
+        let mut keys = Vec::new();
+        for _ in 0..4 {
+            keys.push(app.disabled_key(&ada, Tier::Mm).await);
+        }
+        let refused = async || app.issue(key_of(&ada, Tier::Mm)).await.err().map(|refusal| refusal.code);
+        assert_eq!(refused().await, Some(ErrorCode::ActiveKeyLimitReached));
+        revoke(&app.ctx, keys[0].caller.key.id).await.unwrap();
+        assert_eq!(refused().await, None);
+        assert_eq!(refused().await, Some(ErrorCode::ActiveKeyLimitReached));
+        // A key that has expired is not active.
+        app.clock.advance(HOUR_MS);
+        assert_eq!(refused().await, None);
+        assert_eq!(refused().await, Some(ErrorCode::ActiveKeyLimitReached));
+        // Another user has five of his own.
+        let bob = app.user("bob").await;
+        app.disabled_key(&bob, Tier::Mm).await;
+    }
+
+    async fn twenty_keys_asked_for_at_once_are_five(store: Store) {
+        let app = std::sync::Arc::new(TestApp::with().on(store).start().await);
+        let ada = app.user("ada").await;
+        let issued = (0..20).map(|_| {
+            let (app, ada) = (app.clone(), ada.clone());
+            tokio::spawn(async move { app.issue(key_of(&ada, Tier::Mm)).await })
+        });
+        let outcomes: Vec<_> = join_all(issued).await.into_iter().map(Result::unwrap).collect();
+        let mut indexes = Vec::new();
+        for outcome in outcomes {
+            match outcome {
+                Ok(key) => indexes.push(key.caller.key.key_index),
+                Err(refusal) => assert_eq!(refusal.code, ErrorCode::ActiveKeyLimitReached, "{:?}", refusal.source),
+            }
+        }
+        indexes.sort_unstable();
+        assert_eq!(indexes, [0, 1, 2, 3, 4]);
+    }
+}
+
+#[tokio::test]
+async fn a_key_ends_at_its_expiry_and_not_a_millisecond_sooner() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let expires_at = Some(app.ctx.now().plus_ms(HOUR_MS));
+    let key = app.issue(IssueKey { expires_at, ..key_of(&ada, Tier::Mm) }).await.unwrap();
+    app.clock.advance(HOUR_MS - 1);
+    call(&app, &key.plaintext).await.unwrap();
+    app.clock.advance(1);
+    assert_eq!(code(call(&app, &key.plaintext)).await, ErrorCode::ApiKeyExpired);
+    revoke(&app.ctx, key.caller.key.id).await.unwrap();
+    assert_eq!(code(call(&app, &key.plaintext)).await, ErrorCode::ApiKeyRevoked);
+}
+
+#[tokio::test]
+async fn headers_that_hold_no_key_of_this_place_are_refused_each_in_its_way() {
+    let app = TestApp::new().await;
+    let ip = "203.0.113.7".parse().unwrap();
+    assert_eq!(authenticate(&app.ctx, None, ip).await.unwrap_err().code, ErrorCode::ApiKeyMissing);
+    for text in ["", "service_test_", "Bearer x", "service_test_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"] {
+        assert_eq!(code(call(&app, text)).await, ErrorCode::ApiKeyMalformed, "{text:?}");
+    }
+    let live = PlaintextKey::from_random(Environment::Live, &[61; 48]).unwrap();
+    assert_eq!(code(call(&app, live.expose())).await, ErrorCode::ApiKeyInvalid);
+    let unknown = PlaintextKey::from_random(Environment::Test, &[61; 48]).unwrap();
+    assert_eq!(code(call(&app, unknown.expose())).await, ErrorCode::ApiKeyInvalid);
+}
+
+#[tokio::test]
+async fn a_key_of_the_other_environment_is_invalid_even_where_its_row_is_here() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let mut live = app.ctx.clone();
+    let mut config = app.ctx.config.as_ref().clone();
+    config.environment = Environment::Live;
+    live.config = std::sync::Arc::new(config);
+    let key = app::keys::issue(&live, key_of(&ada, Tier::Mm)).await.unwrap();
+    assert_eq!(code(call(&app, key.plaintext.expose())).await, ErrorCode::ApiKeyInvalid);
+    authenticate(&live, Some(key.plaintext.expose()), "203.0.113.7".parse().unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_allowlist_lets_only_its_addresses_in() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let ip_allowlist = "203.0.113.0/24, 2001:db8::1".parse().unwrap();
+    let key = app.issue(IssueKey { ip_allowlist, ..key_of(&ada, Tier::Mm) }).await.unwrap();
+    for ip in ["203.0.113.255", "::ffff:203.0.113.1", "2001:db8::1"] {
+        call_from(&app, &key.plaintext, ip).await.unwrap();
+    }
+    for ip in ["203.0.114.0", "2001:db8::2", "127.0.0.1"] {
+        assert_eq!(code(call_from(&app, &key.plaintext, ip)).await, ErrorCode::IpNotAllowed, "{ip}");
+    }
+}
+
+#[tokio::test]
+async fn self_serve_tiers_take_no_limits_of_their_own() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let overrides = LimitOverrides { daily: Some(Usdc::from_whole(5)), ..LimitOverrides::default() };
+    for tier in [Tier::Free, Tier::Developer] {
+        let refused = app.issue(IssueKey { overrides, ..key_of(&ada, tier) }).await.err().unwrap();
+        assert_eq!(refused.code, ErrorCode::ValidationFailed);
+    }
+    let key = app.issue(IssueKey { overrides, ..key_of(&ada, Tier::Enterprise) }).await.unwrap();
+    assert_eq!(call(&app, &key.plaintext).await.unwrap().limits().daily, Usdc::from_whole(5));
+}
+
+#[tokio::test]
+async fn what_a_key_was_issued_with_reads_back_and_its_secrets_are_stored_nowhere_in_plain() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let scopes = Scopes::of(&[Scope::TradesRead]);
+    let wanted = IssueKey {
+        scopes: Some(scopes),
+        webhook_url: Some("https://example.org/hook".to_owned()),
+        ..key_of(&ada, Tier::Mm)
+    };
+    let issued = app::keys::issue(&app.ctx, wanted).await.unwrap();
+    let caller = call(&app, issued.plaintext.expose()).await.unwrap();
+    assert_eq!(caller.key.as_ref(), &issued.key);
+    assert!(issued.webhook_secret.starts_with("whsec_"));
+    let stored = app.text_of_keys().await;
+    let secret = issued.plaintext.expose().trim_start_matches("service_test_");
+    let webhook = issued.webhook_secret.trim_start_matches("whsec_");
+    assert!(!stored.contains(secret) && !stored.contains(webhook), "{stored}");
+}
+
+#[tokio::test]
+async fn a_key_for_nobody_is_not_issued() {
+    let app = TestApp::new().await;
+    let ada = app.user("ada").await;
+    let wanted = IssueKey { user_id: domain::ids::UserId(app.ctx.uuid()), ..key_of(&ada, Tier::Mm) };
+    assert_eq!(app.issue(wanted).await.err().unwrap().code, ErrorCode::ResourceNotFound);
+    for name in ["", "a\0b", &"x".repeat(101)] {
+        let wanted = IssueKey { name: name.to_owned(), ..key_of(&ada, Tier::Mm) };
+        assert_eq!(app.issue(wanted).await.err().unwrap().code, ErrorCode::ValidationFailed);
+    }
+}

@@ -1,0 +1,166 @@
+//! Several processes over one database and one chain: one of them works at a time, and none doubles another's work.
+
+use app::lease::{self, LeaseHolder};
+use app::worker::Worker;
+use app::{AppError, Ctx};
+use domain::ErrorCode;
+use domain::key::Tier;
+use domain::trade::Status;
+use store::Store;
+use testkit::TestApp;
+
+use crate::scene::Scene;
+
+async fn write_under(ctx: &Ctx, lease: store::leases::Lease) -> Result<(), AppError> {
+    ctx.store.write(lease, |tx, held| Box::pin(async move { lease::check(tx, held).await })).await
+}
+
+store::on_each_engine! {
+    async fn a_lease_has_one_owner_until_its_time_is_over(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ctx = &app.ctx;
+        let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
+        let first = one.claim(ctx).await.unwrap().unwrap();
+        assert_eq!(two.claim(ctx).await.unwrap(), None);
+        app.clock.advance(ctx.config.lease_ms - 1);
+        assert_eq!(two.claim(ctx).await.unwrap(), None);
+        app.clock.advance(1);
+        let second = two.claim(ctx).await.unwrap().unwrap();
+        assert!(second.epoch > first.epoch);
+        assert_eq!(write_under(ctx, first).await.unwrap_err().code, ErrorCode::DependencyUnavailable);
+        write_under(ctx, second).await.unwrap();
+        assert_eq!(one.claim(ctx).await.unwrap(), None);
+    }
+
+    async fn a_lease_that_is_renewed_in_time_keeps_its_epoch(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ctx = &app.ctx;
+        let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
+        let first = one.claim(ctx).await.unwrap();
+        for _ in 0..5 {
+            app.clock.advance(ctx.config.lease_ms / 2);
+            assert_eq!(one.claim(ctx).await.unwrap(), first);
+            assert_eq!(two.claim(ctx).await.unwrap(), None);
+        }
+        one.release(ctx).await.unwrap();
+        assert!(two.claim(ctx).await.unwrap().is_some());
+    }
+
+    async fn an_owner_that_came_back_holds_a_lease_of_its_own_and_not_its_old_one(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ctx = &app.ctx;
+        let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
+        let first = one.claim(ctx).await.unwrap().unwrap();
+        app.clock.advance(ctx.config.lease_ms);
+        two.claim(ctx).await.unwrap().unwrap();
+        app.clock.advance(ctx.config.lease_ms);
+        let third = one.claim(ctx).await.unwrap().unwrap();
+        assert_eq!(third.epoch, first.epoch + 2);
+        write_under(ctx, first).await.unwrap_err();
+        write_under(ctx, third).await.unwrap();
+    }
+
+    async fn an_executor_frozen_while_it_signs_changes_nothing_when_it_comes_back(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let trade = key.buy(&market, 0, "10").await;
+        let before = app.faults.sent().len();
+        let frozen = app.another_process("frozen");
+        app.workers.release(&app.ctx).await;
+        // It has claimed the trade, judged it, and now asks for fees.
+        let held = app.faults.hold("eth_feeHistory");
+        let ctx = app.ctx.clone();
+        let thaws = tokio::spawn(async move { frozen.executors[0].tick(&ctx).await });
+        held.reached().await;
+        assert_eq!(app.status(trade.id).await, Status::Validating);
+
+        app.advance_ms(app.ctx.config.lease_ms).await;
+        let successor = app.another_process("successor");
+        successor.run(&app.ctx).await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        held.release();
+        let refusal = thaws.await.unwrap().unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "its lease is over: {refusal}");
+
+        assert_eq!(app.rows().await.batches, 1);
+        assert_eq!(app.faults.sent().len(), before + 1);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn an_executor_frozen_between_storing_and_sending_doubles_nothing(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let trade = key.buy(&market, 0, "10").await;
+        let frozen = app.another_process("frozen");
+        app.workers.release(&app.ctx).await;
+        let held = app.faults.hold("eth_sendRawTransaction");
+        let ctx = app.ctx.clone();
+        let thaws = tokio::spawn(async move { frozen.executors[0].tick(&ctx).await.map(drop) });
+        held.reached().await;
+        app.clock.advance(app.ctx.config.lease_ms);
+        let successor = app.another_process("successor");
+        successor.run(&app.ctx).await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        held.release();
+        // It only finds out that there is nothing left to do, or that it may not write any more.
+        drop(thaws.await.unwrap());
+        successor.run(&app.ctx).await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_sync_frozen_while_it_reads_writes_nothing_twice(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        key.buy(&market, 0, "10").await;
+        app.workers.execute(&app.ctx).await;
+        app.workers.release(&app.ctx).await;
+        let frozen = app.another_process("frozen");
+        let held = app.faults.hold("eth_getLogs");
+        let ctx = app.ctx.clone();
+        let thaws = tokio::spawn(async move { frozen.sync.tick(&ctx).await });
+        held.reached().await;
+        app.clock.advance(app.ctx.config.lease_ms);
+        let successor = app.another_process("successor");
+        successor.run(&app.ctx).await;
+        held.release();
+        thaws.await.unwrap().unwrap_err();
+        assert_eq!(app.rows().await.movements, 1);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn three_processes_that_work_at_once_and_lose_their_leases_double_nothing(store: Store) {
+        let app = TestApp::with().on(store).lanes(2).start().await;
+        let market = app.market(&["Yes", "No"]).await;
+        app.workers.release(&app.ctx).await;
+        let mut keys = Vec::new();
+        for n in 0..4 {
+            let user = app.user(&format!("user {n}")).funded("1000").await;
+            keys.push(app.key(&user, Tier::Mm).await);
+        }
+        let mut trades = Vec::new();
+        for round in 0..15usize {
+            for key in &keys {
+                trades.push(key.buy(&market, (round % 2) as u8, "3").await.id);
+            }
+            let processes = (0..3).map(|n| {
+                let workers = app.another_process(&format!("process {n} of round {round}"));
+                let ctx = app.ctx.clone();
+                let clock = app.clock.clone();
+                tokio::spawn(async move {
+                    // Time enough for a lease to be lost goes by while the others work.
+                    for _ in 0..3 {
+                        clock.advance(ctx.config.lease_ms / 3);
+                        drop(workers.try_run(&ctx).await);
+                    }
+                })
+            });
+            for process in futures::future::join_all(processes).await {
+                process.unwrap();
+            }
+        }
+        app.clock.advance(app.ctx.config.lease_ms);
+        app.run_workers().await;
+        for id in &trades {
+            assert_eq!(app.status(*id).await, Status::Completed);
+        }
+        assert_eq!(app.rows().await.movements, 60);
+        app.assert_ledger_equals_chain().await;
+    }
+}

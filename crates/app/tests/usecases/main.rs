@@ -1,0 +1,21 @@
+//! The use cases and the workers, told as stories: a whole service without HTTP, over the embedded chain.
+//!
+//! What depends on SQL or on concurrency runs on SQLite and, where `FORETELL_TEST_POSTGRES_URL` names a cluster, on
+//! PostgreSQL; what only anvil can do runs where `FORETELL_ANVIL` names its binary.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
+
+mod anvil;
+mod caps;
+mod cleanup;
+mod crashes;
+mod dry_run;
+mod executor;
+mod idempotency;
+mod keys;
+mod leases;
+mod portfolio;
+mod refusals;
+mod reorgs;
+mod scene;
+mod sync;
+mod trading;

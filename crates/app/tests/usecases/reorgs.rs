@@ -1,0 +1,258 @@
+//! A chain that abandons what it said.
+
+use alloy_primitives::U256;
+use app::markets;
+use chain::{Block, SendOutcome};
+use domain::key::Tier;
+use domain::market::MarketStatus;
+use domain::trade::{State, Status};
+use store::Store;
+use testkit::{Fault, TestApp, TestKey};
+
+use crate::scene::Scene;
+
+async fn forkable(store: Store, confirmations: u64) -> Scene {
+    Scene::of(TestApp::with().on(store).forkable().confirmations(confirmations).start().await).await
+}
+
+async fn head(app: &TestApp) -> Block {
+    app.ctx.chain.head().await.unwrap()
+}
+
+store::on_each_engine! {
+    async fn what_an_abandoned_branch_said_is_taken_back(store: Store) {
+        let Scene { app, key, market, .. } = forkable(store, 3).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.mine(2).await;
+        app.run_workers().await;
+        let before = (app.market_row(market).await, app.positions().await);
+
+        app.branches().part();
+        app.stranger_buys(market, 0, "50").await;
+        app.freeze(market).await;
+        app.run_workers().await;
+        assert_eq!(app.rows().await.movements, 2);
+        assert_eq!(app.market_row(market).await.0.status, MarketStatus::Frozen);
+
+        app.branches().switch();
+        app.mine(9).await;
+        app.run_workers().await;
+        assert_eq!(app.rows().await.movements, 1);
+        let (after, outcomes) = app.market_row(market).await;
+        assert_eq!((after.status, after.frozen_at), (MarketStatus::Open, None));
+        assert_eq!((after.cost, after.volume), (before.0.0.cost, before.0.0.volume));
+        assert_eq!((outcomes, app.positions().await), (before.0.1, before.1));
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_trade_of_an_abandoned_branch_is_executed_once_on_the_other(store: Store) {
+        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        app.branches().part();
+        let trade = key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.mine(1).await;
+        app.run_workers().await;
+        assert_eq!((app.status(trade.id).await, app.rows().await.movements), (Status::Executing, 1));
+        let abandoned = head(&app).await;
+
+        app.branches().switch();
+        // The other branch is longer, moves the price, and does not hold the trade.
+        app.stranger_buys(market, 0, "50").await;
+        app.mine(4).await;
+        assert!(head(&app).await.number > abandoned.number);
+        app.workers.synchronise(&app.ctx).await;
+        assert_eq!(app.status(trade.id).await, Status::Executing);
+        app.advance_ms(app.ctx.config.resend_after_ms).await;
+        app.run_workers().await;
+        app.mine(4).await;
+        app.run_workers().await;
+
+        let State::Completed(settlement) = app.trade(trade.id).await.state else { panic!("not completed") };
+        assert!(settlement.block_number > abandoned.number);
+        assert_eq!(app.rows().await.movements, 2);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_trade_that_both_branches_hold_is_completed_as_the_last_one_says(store: Store) {
+        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        app.branches().part();
+        let trade = key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        let raw = app.faults.sent().pop().unwrap();
+        app.branches().switch();
+        app.stranger_buys(market, 0, "50").await;
+        let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
+        let raw = alloy_primitives::hex::decode(raw).unwrap();
+        assert_eq!(app.ctx.chain.send_raw(&raw).await.unwrap(), SendOutcome::Accepted);
+        app.mine(5).await;
+        app.run_workers().await;
+        let State::Completed(settlement) = app.trade(trade.id).await.state else { panic!("not completed") };
+        assert_eq!(settlement.tokens.0, quote.tokens_wad);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_failure_of_an_abandoned_branch_is_forgotten(store: Store) {
+        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
+        app.branches().part();
+        let least = Some(quote.tokens_wad.to_string());
+        let trade = key.buy(&market, 0, "10").with(|draft| draft.min_tokens_out = least).await;
+        app.faults.next_send(Fault::LostRequest);
+        app.run_workers().await;
+        app.stranger_buys(market, 0, "50").await;
+        app.advance_ms(app.ctx.config.resend_after_ms).await;
+        app.run_workers().await;
+        // The price has moved: on this branch the trade has failed, but not for good.
+        assert_eq!(app.status(trade.id).await, Status::Executing);
+
+        app.branches().switch();
+        app.mine(9).await;
+        app.workers.synchronise(&app.ctx).await;
+        app.advance_ms(app.ctx.config.resend_after_ms).await;
+        app.run_workers().await;
+        app.mine(4).await;
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn markets_made_on_an_abandoned_branch_are_made_again_under_other_numbers(store: Store) {
+        let Scene { app, key, .. } = forkable(store, 3).await;
+        app.branches().part();
+        let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
+        app.resolve(one, 0).await;
+        app.stranger_buys(two, 2, "50").await;
+        app.run_workers().await;
+        app.branches().switch();
+        app.mine(12).await;
+        app.run_workers().await;
+        assert_eq!(app.rows().await.movements, 0);
+        let refused = key.buy(&one, 0, "1").refused().await;
+        assert_eq!(refused.code, domain::ErrorCode::MarketNotFound);
+
+        // Done again, the creations find their rows; the numbers come out the other way round.
+        for (market, labels) in [(two, &["A", "B", "C"][..]), (one, &["Yes", "No"][..])] {
+            let new = markets::NewMarket { id: Some(market.id), ..testkit::market_of(&app, labels) };
+            markets::create(&app.ctx, &app.roles.resolver, new).await.unwrap();
+        }
+        app.run_workers().await;
+        let (row, _) = app.market_row(one).await;
+        assert_eq!(row.chain_market_id, Some(two.number));
+        assert_eq!((row.status, row.payouts, row.resolution_tx_hash), (MarketStatus::Open, None, None));
+        let trade = key.buy(&one, 0, "5").await;
+        app.run_workers().await;
+        app.mine(3).await;
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn markets_that_both_branches_made_in_another_order_get_the_numbers_of_the_last(store: Store) {
+        let Scene { app, .. } = forkable(store, 3).await;
+        app.branches().part();
+        let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
+        app.stranger_buys(one, 1, "7").await;
+        app.run_workers().await;
+        app.branches().switch();
+        for (market, labels) in [(two, &["A", "B", "C"][..]), (one, &["Yes", "No"][..])] {
+            let new = markets::NewMarket { id: Some(market.id), ..testkit::market_of(&app, labels) };
+            markets::create(&app.ctx, &app.roles.resolver, new).await.unwrap();
+        }
+        app.mine(9).await;
+        app.run_workers().await;
+        assert_eq!(app.market_row(one).await.0.chain_market_id, Some(two.number));
+        assert_eq!(app.market_row(two).await.0.chain_market_id, Some(one.number));
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_branch_left_while_it_was_read_leaves_nothing_behind(store: Store) {
+        let Scene { app, market, .. } = forkable(store, 3).await;
+        app.branches().part();
+        app.stranger_buys(market, 0, "50").await;
+        // The other branch is as long and holds something else.
+        app.branches().switch();
+        app.stranger_buys(market, 1, "20").await;
+        app.branches().switch();
+        let held = app.faults.hold("eth_getLogs");
+        let workers = app.another_process("reader");
+        app.workers.release(&app.ctx).await;
+        let ctx = app.ctx.clone();
+        // It has the head of one branch, and will get the events of the other.
+        let reads = tokio::spawn(async move { drop(workers.try_run(&ctx).await); workers });
+        held.reached().await;
+        app.branches().switch();
+        held.release();
+        let workers = reads.await.unwrap();
+        app.branches().switch();
+        app.mine(2).await;
+        workers.run(&app.ctx).await;
+        workers.run(&app.ctx).await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn blocks_below_what_was_read_may_change_while_the_next_are_read(store: Store) {
+        let Scene { app, market, .. } = forkable(store, 3).await;
+        app.branches().part();
+        app.stranger_buys(market, 0, "50").await;
+        app.run_workers().await;
+        app.mine(2).await;
+        app.branches().switch();
+        app.stranger_buys(market, 1, "20").await;
+        app.mine(4).await;
+        app.branches().switch();
+        // The last block that was read is found on the chain; then the chain changes, and its new blocks are read.
+        let held = app.faults.hold("eth_getLogs");
+        let workers = app.another_process("reader");
+        app.workers.release(&app.ctx).await;
+        let ctx = app.ctx.clone();
+        let reads = tokio::spawn(async move { drop(workers.try_run(&ctx).await); workers });
+        held.reached().await;
+        app.branches().switch();
+        held.release();
+        let workers = reads.await.unwrap();
+        workers.run(&app.ctx).await;
+        app.assert_ledger_equals_chain().await;
+    }
+}
+
+/// A key of somebody whose trades take another lane than `other`'s.
+async fn key_of_another_lane(app: &TestApp, other: &TestKey, market: &testkit::TestMarket) -> TestKey {
+    let lane = other.buy(market, 0, "1").await.lane;
+    for n in 0..50 {
+        let user = app.user(&format!("user {n}")).funded("1000").await;
+        let key = app.key(&user, Tier::Mm).await;
+        if key.buy(market, 0, "1").await.lane != lane {
+            return key;
+        }
+    }
+    panic!("all accounts have one lane");
+}
+
+#[tokio::test]
+async fn trades_of_blocks_that_replace_final_ones_are_completed_too() {
+    let app = TestApp::with().forkable().lanes(2).start().await;
+    let Scene { app, key, market, .. } = Scene::of(app).await;
+    let bobs = key_of_another_lane(&app, &key, &market).await;
+    app.run_workers().await;
+    app.branches().part();
+    let one = key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    let raw = alloy_primitives::hex::decode(app.faults.sent().pop().unwrap()).unwrap();
+    app.mine(5).await;
+    app.run_workers().await;
+    assert_eq!(app.status(one.id).await, Status::Completed);
+    let two = bobs.buy(&market, 1, "10").await;
+    app.faults.next_send(Fault::LostRequest);
+    app.run_workers().await;
+    assert_eq!(app.status(two.id).await, Status::Executing);
+
+    // The chain breaks its word; the first trade is in the new blocks again, and the second is in them, too.
+    app.branches().switch();
+    assert_eq!(app.ctx.chain.send_raw(&raw).await.unwrap(), SendOutcome::Accepted);
+    app.clock.advance(app.ctx.config.resend_after_ms);
+    app.run_workers().await;
+    app.run_workers().await;
+    assert_eq!(app.status(two.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}

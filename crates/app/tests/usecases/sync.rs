@@ -1,0 +1,260 @@
+//! What the sync makes of the contracts' events.
+
+use alloy_primitives::U256;
+use chain::calls;
+use domain::market::MarketStatus;
+use domain::position::Position;
+use domain::{Timestamp, Usdc, Wad};
+use store::movements::{Held, Kind, Movement};
+use store::{Store, StoreError};
+use testkit::{TestApp, TestMarket, hub};
+
+use crate::scene::Scene;
+
+const HOUR_MS: i64 = 3_600_000;
+
+async fn movements(app: &TestApp, market: TestMarket) -> Vec<Movement> {
+    let read: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(market.id, |tx, id| Box::pin(store::movements::list_of_market(tx, *id, "", 1_000)))
+        .await;
+    read.unwrap()
+}
+
+async fn position(
+    app: &TestApp,
+    account: alloy_primitives::Address,
+    market: TestMarket,
+    outcome: u8,
+) -> Position {
+    let input = (account.to_string().to_lowercase(), market.id, outcome);
+    let read: Result<Option<Held>, StoreError> = app
+        .ctx
+        .store
+        .read(input, |tx, (account, id, outcome)| {
+            Box::pin(store::movements::find_position(tx, account, *id, *outcome))
+        })
+        .await;
+    read.unwrap().expect("the position is in the ledger").position
+}
+
+store::on_each_engine! {
+    async fn trades_made_past_the_service_are_in_the_ledger(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        let contracts = app.ctx.chain.contracts().clone();
+        app.stranger_buys(market, 0, "30").await;
+        key.buy(&market, 0, "20").await;
+        app.run_workers().await;
+        // Ada trades by herself, too.
+        app.as_owner(&ada, contracts.usdc, calls::approve(contracts.hub, U256::MAX)).await;
+        app.as_owner(&ada, contracts.hub, hub::buy(market, 1, Usdc::from_whole(5))).await;
+        let half = U256::from(10u64.pow(18));
+        app.as_owner(&ada, contracts.hub, hub::sell(market, 0, half)).await;
+        app.run_workers().await;
+
+        let moved = movements(&app, market).await;
+        let told: Vec<_> = moved.iter().map(|m| (m.kind, m.outcome_index, m.trade_id.is_some())).collect();
+        let sold = (Kind::Sell, 0, false);
+        assert_eq!(told, [(Kind::Buy, 0, false), (Kind::Buy, 0, true), (Kind::Buy, 1, false), sold]);
+        assert_eq!(moved[0].account, app.roles.stranger.address().to_string().to_lowercase());
+        assert_eq!(moved[0].usdc, Usdc::from_whole(30));
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_position_costs_on_average_what_was_paid_for_it(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        for usdc in ["100", "50.123457", "7"] {
+            app.clock.advance(1);
+            key.buy(&market, 0, usdc).await;
+            app.run_workers().await;
+        }
+        let bought = position(&app, ada.account, market, 0).await;
+        assert_eq!(bought.cost_basis, "157.123457".parse().unwrap());
+        let sold = key.sell(&market, 0, "60").in_tokens().await;
+        app.run_workers().await;
+
+        let domain::trade::State::Completed(settlement) = app.trade(sold.id).await.state else { panic!() };
+        let after = position(&app, ada.account, market, 0).await;
+        let cost = bought.cost_of(settlement.tokens);
+        assert_eq!(after.cost_basis, bought.cost_basis.saturating_sub(cost));
+        assert_eq!(after.realized_pnl.0, settlement.usdc.atomic() as i64 - cost.atomic() as i64);
+        assert!(after.fees_paid > bought.fees_paid && bought.fees_paid > Usdc::ZERO);
+        // The hub keeps the same basis for its refunds.
+        let on_chain = app.ctx.chain.position(ada.account, market.number, 0).await.unwrap();
+        assert_eq!(after.cost_basis.atomic(), on_chain.basis_usdc_atomic);
+
+        key.sell_all(&market, 0).await;
+        app.run_workers().await;
+        let closed = position(&app, ada.account, market, 0).await;
+        assert_eq!((closed.tokens, closed.cost_basis), (Wad::ZERO, Usdc::ZERO));
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn computing_a_market_again_from_its_movements_gives_the_same_rows(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        let other = app.market(&["A", "B", "C"]).await;
+        for n in 0..6u8 {
+            key.buy(&market, n % 2, "12.34").await;
+            key.buy(&other, n % 3, "3.21").await;
+            app.run_workers().await;
+        }
+        key.sell_all(&market, 1).await;
+        app.stranger_buys(market, 0, "77").await;
+        let tokens = U256::from(3 * 10u64.pow(18));
+        let to_stranger = hub::transfer(app.roles.stranger.address(), market, 0, tokens);
+        app.as_owner(&ada, app.ctx.chain.contracts().hub, to_stranger).await;
+        app.run_workers().await;
+        app.resolve(market, 0).await;
+        app.run_workers().await;
+        let redeem = calls::redeem(ada.account, market.number, 0);
+        app.send(&app.roles.relayer, app.ctx.chain.contracts().hub, redeem).await;
+        app.run_workers().await;
+
+        let before = (app.market_row(market).await, app.positions().await);
+        let as_of = before.0.0.as_of_block;
+        let rebuilt: Result<(), app::AppError> = app
+            .ctx
+            .store
+            .write((market.id, as_of), |tx, (id, as_of)| Box::pin(app::markets::rebuild(tx, *id, None, *as_of)))
+            .await;
+        rebuilt.unwrap();
+        assert_eq!((app.market_row(market).await, app.positions().await), before);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn reading_everything_at_once_gives_the_same_rows_as_reading_block_by_block(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let mut by_blocks = Vec::new();
+        for n in 0..5u8 {
+            key.buy(&market, n % 2, "12.34").await;
+            app.stranger_buys(market, n % 2, "5").await;
+            app.run_workers().await;
+            by_blocks.push(movements(&app, market).await.len());
+        }
+        assert_eq!(by_blocks, [2, 4, 6, 8, 10]);
+        let rows = (app.market_row(market).await, app.positions().await, movements(&app, market).await);
+        app.forget_what_was_read().await;
+        assert_eq!(movements(&app, market).await, []);
+        app.run_workers().await;
+        assert_eq!((app.market_row(market).await, app.positions().await, movements(&app, market).await), rows);
+        app.assert_ledger_equals_chain().await;
+    }
+}
+
+async fn assert_status(app: &TestApp, market: TestMarket, status: MarketStatus) -> store::markets::Market {
+    app.run_workers().await;
+    let (row, _) = app.market_row(market).await;
+    assert_eq!(row.status, status);
+    app.assert_ledger_equals_chain().await;
+    row
+}
+
+#[tokio::test]
+async fn a_market_follows_its_life_on_chain() {
+    let Scene { app, market, .. } = Scene::new().await;
+    assert_eq!(assert_status(&app, market, MarketStatus::Open).await.frozen_at, None);
+    app.advance_ms(HOUR_MS).await;
+    app.freeze(market).await;
+    let frozen = assert_status(&app, market, MarketStatus::Frozen).await;
+    assert_eq!(frozen.frozen_at, Some(app.ctx.now()));
+    app.advance_ms(HOUR_MS).await;
+    app.unfreeze(market).await;
+    assert_eq!(assert_status(&app, market, MarketStatus::Open).await.frozen_at, None);
+    app.advance_ms(HOUR_MS).await;
+    app.resolve(market, 1).await;
+    let resolved = assert_status(&app, market, MarketStatus::Resolved).await;
+    assert_eq!(resolved.payouts, Some(vec![Wad::ZERO, Wad::ONE]));
+    assert_eq!(resolved.resolved_at, Some(app.ctx.now()));
+    assert!(resolved.resolution_tx_hash.is_some());
+}
+
+#[tokio::test]
+async fn a_market_that_was_cancelled_refunds_its_cost_basis() {
+    let Scene { app, ada, key, market } = Scene::new().await;
+    key.buy(&market, 0, "100").await;
+    key.buy(&market, 1, "50").await;
+    app.run_workers().await;
+    app.cancel(market).await;
+    let cancelled = assert_status(&app, market, MarketStatus::Cancelled).await;
+    assert_eq!(cancelled.refund_scale, Some(Wad::ONE));
+    assert_eq!(app.ctx.chain.redeemable(ada.account, market.number, 0).await.unwrap(), 100_000_000);
+}
+
+#[tokio::test]
+async fn a_market_past_its_end_is_frozen_without_an_event() {
+    let app = TestApp::new().await;
+    let end: Timestamp = app.ctx.now().plus_ms(HOUR_MS);
+    let market = app.market_with(&["Yes", "No"], |new| new.end_time = end).await;
+    app.advance_ms(HOUR_MS - 1_000).await;
+    assert_status(&app, market, MarketStatus::Open).await;
+    app.advance_ms(1_000).await;
+    assert_eq!(assert_status(&app, market, MarketStatus::Frozen).await.frozen_at, Some(end));
+    app.resolve(market, 0).await;
+    assert_status(&app, market, MarketStatus::Resolved).await;
+}
+
+#[tokio::test]
+async fn a_redemption_closes_the_position_at_what_it_paid() {
+    let Scene { app, ada, key, market } = Scene::new().await;
+    key.buy(&market, 0, "100").await;
+    key.buy(&market, 1, "40").await;
+    app.run_workers().await;
+    let tokens = app.tokens(&ada, market, 0).await;
+    app.resolve(market, 0).await;
+    app.run_workers().await;
+    let before = app.balance(&ada).await;
+    let hub = app.ctx.chain.contracts().hub;
+    app.send(&app.roles.relayer, hub, calls::redeem(ada.account, market.number, 0)).await;
+    app.run_workers().await;
+
+    let paid = app.balance(&ada).await.saturating_sub(before);
+    let moved = movements(&app, market).await.pop().unwrap();
+    assert_eq!((moved.kind, moved.usdc, moved.tokens), (Kind::Redeem, paid, tokens));
+    let closed = position(&app, ada.account, market, 0).await;
+    assert_eq!((closed.tokens, closed.cost_basis), (Wad::ZERO, Usdc::ZERO));
+    assert_eq!(closed.realized_pnl.0, paid.atomic() as i64 - 100_000_000);
+    // The losing side still stands with its cost: nobody has redeemed it.
+    assert_eq!(position(&app, ada.account, market, 1).await.cost_basis, Usdc::from_whole(40));
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_transfer_carries_its_share_of_the_cost_to_the_receiver() {
+    let Scene { app, ada, key, market } = Scene::new().await;
+    key.buy(&market, 0, "100").await;
+    app.run_workers().await;
+    let before = position(&app, ada.account, market, 0).await;
+    let stranger = app.roles.stranger.address();
+    let tokens = Wad::from_amount(Usdc::from_whole(30));
+    let hub = app.ctx.chain.contracts().hub;
+    app.as_owner(&ada, hub, hub::transfer(stranger, market, 0, tokens.0)).await;
+    // To itself: nothing changes.
+    app.as_owner(&ada, hub, hub::transfer(ada.account, market, 0, tokens.0)).await;
+    app.run_workers().await;
+
+    let cost = before.cost_of(tokens);
+    let received = position(&app, stranger, market, 0).await;
+    assert_eq!((received.tokens, received.cost_basis), (tokens, cost));
+    let left = position(&app, ada.account, market, 0).await;
+    assert_eq!(left.cost_basis, before.cost_basis.saturating_sub(cost));
+    assert_eq!(left.realized_pnl.0, 0);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_trade_is_completed_only_at_the_depth_that_is_asked_for() {
+    let scene = Scene::of(TestApp::with().confirmations(3).start().await).await;
+    let Scene { app, key, market, .. } = scene;
+    let trade = key.buy(&market, 0, "10").await;
+    for _ in 0..2 {
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, domain::trade::Status::Executing);
+        // The ledger already shows what the newest block says.
+        assert_eq!(movements(&app, market).await.len(), 1);
+        app.mine(1).await;
+    }
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, domain::trade::Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}

@@ -1,0 +1,54 @@
+//! The limit of every read: axum alone with a ready answer of 2 KB. It is this program, started again.
+
+use std::process::Stdio;
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+
+use crate::process::Process;
+
+const ANSWER_BYTES: usize = 2_048;
+
+/// Serves until it is killed. Its address is the only line that it prints.
+pub async fn serve() {
+    let filler = "x".repeat(ANSWER_BYTES - r#"{"data":""}"#.len());
+    let answer: &'static str = format!(r#"{{"data":"{filler}"}}"#).leak();
+    let handler = move || async move { ([(CONTENT_TYPE, "application/json")], answer) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    println!("{}", listener.local_addr().expect("a bound address"));
+    axum::serve(listener, Router::new().route("/", get(handler))).await.expect("it serves");
+}
+
+/// The server as a process.
+#[derive(Debug)]
+pub struct Bare {
+    child: Child,
+    address: String,
+}
+
+impl Bare {
+    /// Starts it.
+    pub async fn start() -> Self {
+        let own = std::env::current_exe().expect("this program's path");
+        let mut command = Command::new(own);
+        command.arg("--bare-axum").stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("this program starts again");
+        let stdout = child.stdout.take().expect("a pipe");
+        let line = BufReader::new(stdout).lines().next_line().await.expect("it can be read");
+        Self { child, address: line.expect("its address") }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process.
+    pub fn process(&self) -> Process {
+        Process::of(self.child.id().expect("it runs"))
+    }
+}

@@ -1,0 +1,139 @@
+//! The service's benchmarks: `cargo bench -p server --bench service`.
+//!
+//! Each figure is held against a limit that is measured in the same run, in rounds that take turns, and judged by the
+//! median of the rounds' ratios: a shared machine changes its speed from minute to minute, a ratio hardly does. What is
+//! judged is CPU time of the service's process; rates by the wall clock inform. docs/benchmarks.md explains each limit.
+//!
+//! After `--`: `--quick` for a run of some twenty seconds, `--gate` to fail where a goal is missed. PostgreSQL takes part
+//! where `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::float_arithmetic,
+    reason = "a program for people, not part of the service"
+)]
+
+mod bare;
+mod chain_limits;
+mod disk;
+mod load;
+mod machine;
+mod pgbench;
+mod process;
+mod reads;
+mod report;
+mod sample;
+mod service;
+mod starts;
+mod trades;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+
+use chain_limits::ChainLimits;
+use report::Report;
+use service::Service;
+
+/// Measures the service against the limits of this machine
+#[derive(Debug, Parser)]
+struct Args {
+    /// Short rounds, SQLite alone
+    #[arg(long)]
+    quick: bool,
+    /// Fail where the median of a goal's ratios misses it
+    #[arg(long)]
+    gate: bool,
+    /// What cargo adds for every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+    /// Be the server that the service is held against
+    #[arg(long, hide = true)]
+    bare_axum: bool,
+}
+
+/// How long each part of a round runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// A read route, or the bare server.
+    reads: Duration,
+    /// Trades over HTTP at one number of connections, or in process.
+    trades: Duration,
+    /// Batches of one size on the embedded chain.
+    batches: Duration,
+    /// How many rounds.
+    rounds: usize,
+}
+
+impl Times {
+    const WHOLE: Self = Self {
+        reads: Duration::from_secs(2),
+        trades: Duration::from_secs(3),
+        batches: Duration::from_secs(2),
+        rounds: 3,
+    };
+    const QUICK: Self = Self {
+        reads: Duration::from_millis(300),
+        trades: Duration::from_millis(400),
+        batches: Duration::from_millis(300),
+        rounds: 3,
+    };
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
+    if args.bare_axum {
+        runtime.block_on(bare::serve());
+        return ExitCode::SUCCESS;
+    }
+    if !args.bench {
+        println!("These are benchmarks: cargo bench -p server --bench service");
+        return ExitCode::SUCCESS;
+    }
+    let report = runtime.block_on(measure(args.quick));
+    report.print();
+    if args.gate && report.missed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+async fn measure(quick: bool) -> Report {
+    let times = if quick { Times::QUICK } else { Times::WHOLE };
+    let mut report = Report::default();
+    report.note(machine::describe());
+    eprintln!("The embedded chain alone …");
+    let limits = ChainLimits::start().await;
+    chain_limits::batches(&limits, times, &mut report).await;
+    let mut sqlite = Service::on_sqlite();
+    engine(&mut sqlite, &limits, times, &mut report).await;
+    drop(sqlite);
+    if quick {
+        report.note("PostgreSQL is left out of a quick run.".to_owned());
+        return report;
+    }
+    match Service::on_postgres().await {
+        Some(mut postgres) => {
+            engine(&mut postgres, &limits, times, &mut report).await;
+            drop(postgres);
+            pgbench::run(&mut report).await;
+        }
+        None => report.note("FORETELL_TEST_POSTGRES_URL is not set: PostgreSQL is not measured.".to_owned()),
+    }
+    report
+}
+
+/// Everything that is measured of the real binary, on one engine.
+async fn engine(service: &mut Service, limits: &ChainLimits, times: Times, report: &mut Report) {
+    let engine = service.engine();
+    eprintln!("The service on {engine}: a demonstration …");
+    starts::first(service, report).await;
+    starts::second(service, report).await;
+    eprintln!("The service on {engine}: reads …");
+    reads::measure(service, times, report).await;
+    eprintln!("The service on {engine}: trades …");
+    trades::measure(service, limits, times, report).await;
+    starts::loaded(service, report).await;
+    starts::second(service, report).await;
+    service.stop().await;
+}

@@ -1,0 +1,72 @@
+//! Requests that take too long. Time here is the runtime's own, which is stopped, so that it goes on when nothing else
+//! does.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use domain::ErrorCode;
+use testkit::http::Answer;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::scene::{Scene, ids};
+
+/// Stops the time and waits for the answer, which comes `seconds` after the request, of which less than one has passed.
+async fn answered_after(seconds: u64, call: JoinHandle<Answer>) -> Answer {
+    tokio::time::pause();
+    let began = Instant::now();
+    let answer = call.await.unwrap();
+    let waited = began.elapsed();
+    tokio::time::resume();
+    let expected = Duration::from_secs(seconds - 1)..=Duration::from_secs(seconds) + Duration::from_millis(1);
+    assert!(expected.contains(&waited), "{waited:?}");
+    answer
+}
+
+#[tokio::test]
+async fn a_read_that_takes_ten_seconds_is_given_up() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let held = app.faults.hold("eth_call");
+    let call = tokio::spawn(client.quote(market, 0, "buy", "1").send());
+    held.reached().await;
+    let answer = answered_after(10, call).await;
+    answer.refused(ErrorCode::RequestTimeout);
+    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+}
+
+#[tokio::test]
+async fn a_trade_whose_request_takes_ten_seconds_may_still_come_to_be() {
+    let Scene { app, http, client, market, .. } = Scene::new().await;
+    let held = app.faults.hold("eth_call");
+    let call = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
+    held.reached().await;
+    let problem = answered_after(10, call).await.refused(ErrorCode::RequestTimeout);
+    assert_eq!(problem["extensions"]["submission"], "unknown");
+    assert_eq!(app.rows().await.trades, 0);
+    held.release();
+    http.state.mutations.close();
+    http.state.mutations.wait().await;
+    assert_eq!(app.rows().await.trades, 1, "what the request began has come to its end");
+    let trade = client.buy(market, 0, "10").idempotent("k").await.expect(201)["trade"].take();
+    assert_eq!(ids(&client.get("/v1/trades").await.ok()), [trade["id"].as_str().unwrap()]);
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_arrive_is_given_up_before_anything_is_done() {
+    let Scene { app, client, .. } = Scene::new().await;
+    let before = app.rows().await;
+    let waited_for = Arc::new(Notify::new());
+    let seen = Arc::clone(&waited_for);
+    let never = futures::stream::poll_fn(move |_| {
+        seen.notify_one();
+        Poll::<Option<Result<Bytes, std::io::Error>>>::Pending
+    });
+    let call = tokio::spawn(client.call("POST", "/v1/trades").raw_json(Body::from_stream(never)).send());
+    waited_for.notified().await;
+    let problem = answered_after(8, call).await.refused(ErrorCode::RequestTimeout);
+    assert_eq!(problem["extensions"]["submission"], "not_submitted");
+    assert_eq!(app.rows().await, before);
+}

@@ -1,0 +1,6 @@
+//! What a client lives through, over several routes.
+
+mod market_life;
+mod restart;
+mod settlement;
+mod trading;

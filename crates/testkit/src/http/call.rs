@@ -1,0 +1,226 @@
+//! Clients and what they send.
+
+use std::future::IntoFuture;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue, Method, Request, Uri};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::TestMarket;
+use crate::http::Answer;
+
+/// Where a client is that says nothing else.
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
+
+/// How a client shows who it is.
+pub trait Auth {
+    /// The text of its `X-API-Key` header.
+    fn key(&self) -> Option<&str>;
+}
+
+/// A client without a key.
+#[derive(Debug, Clone)]
+pub struct Anonymous;
+
+/// A client with a key, or with a text in its place.
+#[derive(Debug, Clone)]
+pub struct Keyed(pub String);
+
+impl Auth for Anonymous {
+    fn key(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Auth for Keyed {
+    fn key(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+}
+
+/// A client of the HTTP surface.
+#[derive(Debug, Clone)]
+pub struct Client<A> {
+    router: Router,
+    auth: A,
+}
+
+impl<A: Auth> Client<A> {
+    pub(super) const fn new(router: Router, auth: A) -> Self {
+        Self { router, auth }
+    }
+
+    /// A request.
+    ///
+    /// # Panics
+    /// Where method or path are none, or the key is no header.
+    pub fn call(&self, method: &str, path: &str) -> Call {
+        let method: Method = method.parse().expect("a method");
+        let path: Uri = path.parse().expect("a path");
+        let call = Call {
+            router: self.router.clone(),
+            method,
+            path,
+            headers: Vec::new(),
+            body: Sent::Nothing,
+            from: CLIENT,
+        };
+        match self.auth.key() {
+            Some(key) => call.header("x-api-key", key),
+            None => call,
+        }
+    }
+
+    /// A read.
+    pub fn get(&self, path: &str) -> Call {
+        self.call("GET", path)
+    }
+}
+
+impl Client<Keyed> {
+    /// A trade create request with this body.
+    pub fn trade(&self, body: Value) -> Call {
+        Call { body: Sent::Json(body), ..self.call("POST", "/v1/trades") }
+    }
+
+    /// A buy for USDC.
+    pub fn buy(&self, market: TestMarket, outcome: u8, usdc: &str) -> Call {
+        self.trade(json!({ "marketId": market.id, "outcomeIndex": outcome, "amount": usdc, "side": "buy" }))
+    }
+
+    /// A sale that brings this much USDC.
+    pub fn sell(&self, market: TestMarket, outcome: u8, usdc: &str) -> Call {
+        self.trade(json!({ "marketId": market.id, "outcomeIndex": outcome, "amount": usdc, "side": "sell" }))
+    }
+
+    /// A sale of everything.
+    pub fn sell_all(&self, market: TestMarket, outcome: u8) -> Call {
+        let all =
+            json!({ "marketId": market.id, "outcomeIndex": outcome, "amountType": "all", "side": "sell" });
+        self.trade(all)
+    }
+
+    /// A quote: `action` is `buy` or `sell`, `amount` is in the action's atomic units.
+    pub fn quote(&self, market: TestMarket, outcome: u8, action: &str, amount: &str) -> Call {
+        let id = market.id;
+        self.get(&format!("/v1/markets/{id}/quote?outcomeIndex={outcome}&action={action}&amount={amount}"))
+    }
+}
+
+/// A request while a test puts it together. Awaited, it is sent.
+pub struct Call {
+    router: Router,
+    method: Method,
+    path: Uri,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Sent,
+    from: IpAddr,
+}
+
+enum Sent {
+    Nothing,
+    Json(Value),
+    Body(Body),
+}
+
+impl Call {
+    /// With one more header line.
+    ///
+    /// # Panics
+    /// Where it is no header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
+        let name = name.parse().expect("a header's name");
+        self.headers.push((name, HeaderValue::from_bytes(value.as_ref()).expect("a header's value")));
+        self
+    }
+
+    /// With the `Idempotency-Key` header.
+    #[must_use]
+    pub fn idempotent(self, key: &str) -> Self {
+        self.header("idempotency-key", key)
+    }
+
+    /// With one more member of the body, or another value of it.
+    ///
+    /// # Panics
+    /// Where the body is no object.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        let Sent::Json(Value::Object(body)) = &mut self.body else { panic!("the body is no object") };
+        body.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// Of tokens instead of USDC.
+    #[must_use]
+    pub fn in_tokens(self) -> Self {
+        self.with("amountType", "tokens")
+    }
+
+    /// With this body as it is, and without a `Content-Type`.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Body>) -> Self {
+        self.body = Sent::Body(body.into());
+        self
+    }
+
+    /// With this body as it is, said to be JSON.
+    #[must_use]
+    pub fn raw_json(self, body: impl Into<Body>) -> Self {
+        self.body(body).header("content-type", "application/json")
+    }
+
+    /// From this peer.
+    ///
+    /// # Panics
+    /// Where it is no address.
+    #[must_use]
+    pub fn from_peer(mut self, ip: &str) -> Self {
+        self.from = ip.parse().expect("an address");
+        self
+    }
+
+    /// Sends it.
+    ///
+    /// # Panics
+    /// Where the answer's body breaks off.
+    pub async fn send(mut self) -> Answer {
+        let body = match self.body {
+            Sent::Nothing => Body::empty(),
+            Sent::Body(body) => body,
+            Sent::Json(value) => {
+                self.headers.push((CONTENT_TYPE, HeaderValue::from_static("application/json")));
+                Body::from(value.to_string())
+            }
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.path.clone();
+        for (name, value) in self.headers {
+            request.headers_mut().append(name, value);
+        }
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::new(self.from, 50_000)));
+        let response = match self.router.oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        Answer::read(self.method, self.path.path().to_owned(), response).await
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Answer;
+    type IntoFuture = BoxFuture<'static, Answer>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        self.send().boxed()
+    }
+}

@@ -1,0 +1,71 @@
+//! The service's HTTP surface over a test application: its very router, called without a socket.
+//!
+//! ```ignore
+//! let http = app.http();
+//! http.anonymous().get("/v1/markets").await.refused(ErrorCode::ApiKeyMissing);
+//! http.with(&key).buy(market, 0, "25.00").await.created();
+//! ```
+
+mod answer;
+mod call;
+mod print;
+
+use axum::Router;
+use domain::page::CursorCodec;
+use server::http::{AppState, Shared};
+
+pub use answer::Answer;
+pub use call::{Anonymous, Auth, Call, Client, Keyed};
+
+use crate::{TestApp, TestKey};
+
+/// Where the pages about error codes stand.
+pub const DOCS_URL: &str = "https://docs.foretell.test";
+
+/// One process's HTTP surface.
+#[derive(Clone)]
+pub struct Http {
+    router: Router,
+    /// What its routes stand on.
+    pub state: Shared,
+}
+
+impl TestApp {
+    /// The HTTP surface as a process has it that starts now.
+    pub fn http(&self) -> Http {
+        self.http_behind(&[])
+    }
+
+    /// The same, where these networks are proxies whose word about the client's address is taken.
+    ///
+    /// # Panics
+    /// Where one is no network.
+    pub fn http_behind(&self, proxies: &[&str]) -> Http {
+        let state = Shared::new(AppState {
+            ctx: self.ctx.clone(),
+            cursor: CursorCodec::new([5; 32]),
+            docs_url: DOCS_URL.to_owned(),
+            trusted_proxies: proxies.iter().map(|proxy| proxy.parse().expect("a network")).collect(),
+            started_at: self.ctx.now(),
+            mutations: Default::default(),
+        });
+        Http { router: server::router::router(Shared::clone(&state)), state }
+    }
+}
+
+impl Http {
+    /// A client without a key.
+    pub fn anonymous(&self) -> Client<Anonymous> {
+        Client::new(self.router.clone(), Anonymous)
+    }
+
+    /// A client with this key.
+    pub fn with(&self, key: &TestKey) -> Client<Keyed> {
+        self.with_text(&key.plaintext)
+    }
+
+    /// A client that sends this text as its key.
+    pub fn with_text(&self, key: &str) -> Client<Keyed> {
+        Client::new(self.router.clone(), Keyed(key.to_owned()))
+    }
+}

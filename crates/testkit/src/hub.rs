@@ -1,0 +1,51 @@
+//! Calls of the hub that the service never makes: what anybody may do past it.
+
+use alloy::sol_types::SolCall;
+use alloy_primitives::{Address, Bytes, U256};
+use chain::{calls, token_id};
+use domain::Usdc;
+
+use crate::{TestApp, TestMarket};
+
+mod open {
+    alloy::sol! {
+        function buy(uint64 marketId, uint8 outcome, uint256 usdc, uint256 minTokens) external;
+        function sell(uint64 marketId, uint8 outcome, uint256 tokens, uint256 minUsdc) external;
+        function transfer(address receiver, uint256 id, uint256 amount) external returns (bool);
+    }
+}
+
+/// A buy without a bound by the sender itself.
+pub fn buy(market: TestMarket, outcome: u8, usdc: Usdc) -> Bytes {
+    let usdc = U256::from(usdc.atomic());
+    open::buyCall { marketId: market.number, outcome, usdc, minTokens: U256::ZERO }.abi_encode().into()
+}
+
+/// A sale without a bound by the sender itself.
+pub fn sell(market: TestMarket, outcome: u8, tokens_wad: U256) -> Bytes {
+    open::sellCall { marketId: market.number, outcome, tokens: tokens_wad, minUsdc: U256::ZERO }
+        .abi_encode()
+        .into()
+}
+
+/// A transfer of tokens by their holder.
+pub fn transfer(receiver: Address, market: TestMarket, outcome: u8, tokens_wad: U256) -> Bytes {
+    open::transferCall { receiver, id: token_id(market.number, outcome), amount: tokens_wad }
+        .abi_encode()
+        .into()
+}
+
+impl TestApp {
+    /// Somebody who is no user here buys from the hub directly, with USDC of its own.
+    ///
+    /// # Panics
+    /// Where the contracts refuse.
+    pub async fn stranger_buys(&self, market: TestMarket, outcome: u8, usdc: &str) {
+        let usdc: Usdc = usdc.parse().expect("an amount of USDC");
+        let stranger = self.roles.stranger.clone();
+        let contracts = self.ctx.chain.contracts().clone();
+        self.mint(stranger.address(), usdc).await;
+        self.send(&stranger, contracts.usdc, calls::approve(contracts.hub, U256::MAX)).await;
+        self.send(&stranger, contracts.hub, buy(market, outcome, usdc)).await;
+    }
+}

@@ -1,0 +1,202 @@
+//! The database held against the chain. The chain is the oracle: what it says happened, happened.
+
+use std::collections::HashMap;
+
+use chain::{EventKind, MarketStatus as OnChain};
+use domain::ids::{MarketId, TradeId};
+use domain::market::MarketStatus;
+use domain::trade::{State, Status};
+use domain::{Usdc, Wad};
+use store::markets::{Market, Outcome};
+use store::movements::Held;
+use store::trades::Trade;
+use store::{StoreError, Tx};
+
+use crate::TestApp;
+
+/// All that is held against the chain.
+struct Ledger {
+    accounts: Vec<(String, i64)>,
+    markets: Vec<(Market, Vec<Outcome>)>,
+    positions: HashMap<(String, MarketId, u8), Held>,
+    trades: Vec<Trade>,
+    spends: Vec<(i64, i64)>,
+}
+
+/// An event that ended an intent.
+enum Ended {
+    Traded { tokens: Wad, usdc: Usdc },
+    Failed,
+}
+
+impl TestApp {
+    /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
+    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended.
+    ///
+    /// # Panics
+    /// Where any of that is not so.
+    pub async fn assert_ledger_equals_chain(&self) {
+        let ledger: Result<Ledger, StoreError> = self.ctx.store.read((), |tx, ()| Box::pin(read(tx))).await;
+        let ledger = ledger.unwrap();
+        self.assert_markets(&ledger).await;
+        self.assert_positions(&ledger).await;
+        self.assert_trades(&ledger).await;
+        assert_nothing_left_aside(&ledger);
+    }
+
+    async fn assert_markets(&self, ledger: &Ledger) {
+        for (market, outcomes) in &ledger.markets {
+            let Some(number) = market.chain_market_id else { continue };
+            let on_chain = self.ctx.chain.market(number).await.unwrap();
+            let status = match on_chain.status {
+                OnChain::Open => MarketStatus::Open,
+                OnChain::Resolved => MarketStatus::Resolved,
+                OnChain::Cancelled => MarketStatus::Cancelled,
+                OnChain::None | OnChain::Listed | OnChain::Frozen => MarketStatus::Frozen,
+            };
+            assert_eq!(market.status, status, "status of market {number}");
+            assert_eq!(market.cost.0, on_chain.cost_wad, "cost of market {number}");
+            assert_eq!(outcomes.len(), on_chain.outcomes.len(), "outcomes of market {number}");
+            let volumes = on_chain.outcomes.iter().map(|outcome| outcome.volume_usdc_atomic).sum();
+            assert_eq!(market.volume, Usdc::from_atomic(volumes), "volume of market {number}");
+            let trades: u32 = on_chain.outcomes.iter().map(|outcome| outcome.trades).sum();
+            assert_eq!(market.trade_count, u64::from(trades), "trades of market {number}");
+            for (row, outcome) in outcomes.iter().zip(on_chain.outcomes) {
+                let place = format!("outcome {} of market {number}", row.index);
+                assert_eq!(row.quantity.0, outcome.quantity_wad, "quantity of {place}");
+                assert_eq!(row.volume.atomic(), outcome.volume_usdc_atomic, "volume of {place}");
+                assert_eq!(row.trade_count, u64::from(outcome.trades), "trades of {place}");
+                if matches!(status, MarketStatus::Resolved | MarketStatus::Cancelled) {
+                    // The hub does not count redemptions.
+                    continue;
+                }
+                let held = ledger
+                    .positions
+                    .values()
+                    .filter(|held| held.market_id == market.id && held.outcome_index == row.index);
+                let supply = held.fold(Wad::ZERO, |sum, held| sum.checked_add(held.position.tokens).unwrap());
+                assert_eq!(supply.0, outcome.supply_wad, "supply of {place}");
+            }
+        }
+    }
+
+    async fn assert_positions(&self, ledger: &Ledger) {
+        let numbers = ledger.markets.iter().map(|(market, _)| (market.id, market.chain_market_id));
+        let numbers: HashMap<_, _> = numbers.collect();
+        for held in ledger.positions.values() {
+            let number = numbers[&held.market_id].expect("a market with positions is on chain");
+            let account = held.account.parse().unwrap();
+            let on_chain = self.ctx.chain.position(account, number, held.outcome_index).await.unwrap();
+            let place = format!("{} in outcome {} of market {number}", held.account, held.outcome_index);
+            assert_eq!(held.position.tokens.0, on_chain.tokens_wad, "tokens of {place}");
+            if held.position.tokens > Wad::ZERO {
+                assert_eq!(held.position.cost_basis.atomic(), on_chain.basis_usdc_atomic, "cost of {place}");
+            }
+        }
+        for (account, _) in &ledger.accounts {
+            for (market, outcomes) in &ledger.markets {
+                let Some(number) = market.chain_market_id else { continue };
+                for outcome in outcomes {
+                    let key = (account.clone(), market.id, outcome.index);
+                    let on_chain = self
+                        .ctx
+                        .chain
+                        .position(account.parse().unwrap(), number, outcome.index)
+                        .await
+                        .unwrap();
+                    let tokens = ledger.positions.get(&key).map_or(Wad::ZERO, |held| held.position.tokens);
+                    assert_eq!(tokens.0, on_chain.tokens_wad, "tokens of {account} in market {number}");
+                }
+            }
+        }
+    }
+
+    async fn assert_trades(&self, ledger: &Ledger) {
+        let head = self.ctx.chain.head().await.unwrap().number;
+        let mut ended: HashMap<TradeId, Vec<Ended>> = HashMap::new();
+        for event in self.ctx.chain.events(0, head).await.unwrap() {
+            match event.kind {
+                EventKind::Trade { trade_id: Some(id), tokens_wad, usdc_atomic, .. } => {
+                    let (tokens, usdc) = (Wad::from(tokens_wad), Usdc::from_atomic(usdc_atomic));
+                    ended.entry(TradeId(id)).or_default().push(Ended::Traded { tokens, usdc });
+                }
+                EventKind::IntentFailed { trade_id, .. } => {
+                    ended.entry(TradeId(trade_id)).or_default().push(Ended::Failed);
+                }
+                _ => {}
+            }
+        }
+        for trade in &ledger.trades {
+            let events = ended.remove(&trade.id).unwrap_or_default();
+            match (&trade.state, events.as_slice()) {
+                (State::Completed(settlement), [Ended::Traded { tokens, usdc }]) => {
+                    assert_eq!(
+                        (settlement.tokens, settlement.usdc),
+                        (*tokens, *usdc),
+                        "what {} moved",
+                        trade.id
+                    );
+                }
+                (State::Failed(failure), [Ended::Failed]) => {
+                    assert!(failure.tx_hash.is_some(), "{}", trade.id)
+                }
+                (State::Failed(_) | State::Rejected(_), []) => {}
+                (state, []) if !state.status().is_terminal() => {}
+                (state, events) => panic!("{} is {} after {} events", trade.id, state.status(), events.len()),
+            }
+        }
+        let unknown = ended.values().flatten().filter(|ended| matches!(ended, Ended::Traded { .. })).count();
+        assert_eq!(unknown, 0, "trades on chain that no row knows");
+    }
+}
+
+fn assert_nothing_left_aside(ledger: &Ledger) {
+    for (account, reserved) in &ledger.accounts {
+        let open = ledger
+            .trades
+            .iter()
+            .filter(|trade| trade.account == *account && !trade.state.status().is_terminal());
+        let open: u64 = open.map(|trade| trade.reserved.atomic()).sum();
+        assert_eq!(i64::try_from(open).unwrap(), *reserved, "what {account} has set aside");
+    }
+    for (kept, summed) in &ledger.spends {
+        assert_eq!(kept, summed, "what a key has spent in its window, as kept and as summed from its trades");
+    }
+    for trade in &ledger.trades {
+        if matches!(trade.state.status(), Status::Failed | Status::Rejected) {
+            assert_eq!(trade.reserved, Usdc::ZERO, "{} holds nothing of its key's cap", trade.id);
+        }
+    }
+}
+
+async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
+    const ACCOUNTS: &str = "SELECT address, reserved_usdc_atomic FROM accounts";
+    const MARKETS: &str = "SELECT id FROM markets";
+    const HOLDERS: &str = "SELECT DISTINCT account FROM positions";
+    const TRADES: &str = "SELECT id FROM trades";
+    const SPENDS: &str =
+        "SELECT spent_usdc_atomic, (SELECT CAST(COALESCE(SUM(t.reserved_usdc_atomic), 0) AS BIGINT)
+        FROM trades t WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms) FROM key_spend s";
+    let mut markets = Vec::new();
+    for id in tx.list(MARKETS, &[], |row| row.parse(0)).await? {
+        let market = store::markets::find(tx, id).await?.expect("the market was just listed");
+        markets.push((market, store::markets::outcomes(tx, id).await?));
+    }
+    let mut positions = HashMap::new();
+    for holder in tx.list(HOLDERS, &[], |row| row.text(0)).await? {
+        for held in store::movements::list_positions(tx, &holder, None).await? {
+            positions.insert((holder.clone(), held.market_id, held.outcome_index), held);
+        }
+    }
+    let mut trades = Vec::new();
+    for id in tx.list(TRADES, &[], |row| row.parse(0)).await? {
+        trades.push(store::trades::find_any(tx, id).await?.expect("the trade was just listed"));
+    }
+    Ok(Ledger {
+        accounts: tx.list(ACCOUNTS, &[], |row| Ok((row.text(0)?, row.int(1)?))).await?,
+        markets,
+        positions,
+        trades,
+        spends: tx.list(SPENDS, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?,
+    })
+}

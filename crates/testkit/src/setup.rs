@@ -1,0 +1,222 @@
+//! How a test application comes to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
+use alloy::rpc::client::RpcClient;
+use alloy_primitives::U256;
+use app::entropy::SeededEntropy;
+use app::sealed::SealingKey;
+use app::{Config, Ctx};
+use chain::embedded::InProcess;
+use chain::{Chain, DeploySettings, EmbeddedNode, Genesis, Signer, calls, deploy};
+use domain::Timestamp;
+use domain::key::Environment;
+use domain::time::ManualClock;
+use store::Store;
+
+use crate::branches::Branches;
+use crate::faults::{Faults, Faulty};
+use crate::{TestApp, Workers};
+
+/// When every test begins.
+pub const START: Timestamp = Timestamp::from_s(1_800_000_000);
+/// The chain's id.
+pub const CHAIN_ID: u64 = 31_337;
+const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000;
+const MARKET_FUNDS: u64 = 1_000_000_000_000_000;
+const HOURLY_VOLUME: u64 = 10_000_000_000_000;
+
+/// The key that follows from a number: 1 to 6 are the roles', those from 100 on the executors.
+///
+/// # Panics
+/// Never for these numbers.
+pub fn signer(number: u8) -> Signer {
+    Signer::random([number; 32]).expect("a number's key is below the group's order")
+}
+
+/// The operator's keys.
+#[derive(Debug, Clone)]
+pub struct Roles {
+    /// Deployed the contracts and mints USDC.
+    pub deployer: Signer,
+    /// Makes and settles markets.
+    pub resolver: Signer,
+    /// Freezes and pauses.
+    pub guardian: Signer,
+    /// Receives fees.
+    pub treasury: Signer,
+    /// Carries owners' batches.
+    pub relayer: Signer,
+    /// Is nobody here, and has native currency.
+    pub stranger: Signer,
+    /// The lanes' keys.
+    pub executors: Vec<Signer>,
+}
+
+impl Roles {
+    fn new(lanes: u16) -> Self {
+        let lanes = u8::try_from(lanes).expect("a test has few lanes");
+        Self {
+            deployer: signer(1),
+            resolver: signer(2),
+            guardian: signer(3),
+            treasury: signer(4),
+            relayer: signer(5),
+            stranger: signer(6),
+            executors: (0..lanes).map(|lane| signer(100 + lane)).collect(),
+        }
+    }
+
+    /// Everybody who sends transactions.
+    pub fn all(&self) -> impl Iterator<Item = &Signer> {
+        let roles =
+            [&self.deployer, &self.resolver, &self.guardian, &self.treasury, &self.relayer, &self.stranger];
+        roles.into_iter().chain(&self.executors)
+    }
+}
+
+/// What differs from [`TestApp::new`].
+#[derive(Default)]
+pub struct Setup {
+    store: Option<Store>,
+    provider: Option<DynProvider>,
+    lanes: Option<u16>,
+    confirmations: Option<u64>,
+    forkable: bool,
+}
+
+impl Setup {
+    /// On this database, which has all migrations.
+    #[must_use]
+    pub fn on(mut self, store: Store) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Over this node, whose chain has nothing on it and whose id is [`CHAIN_ID`]; it gives anybody native currency by
+    /// `anvil_setBalance`.
+    #[must_use]
+    pub fn over(mut self, provider: DynProvider) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// With this many executors.
+    #[must_use]
+    pub const fn lanes(mut self, lanes: u16) -> Self {
+        self.lanes = Some(lanes);
+        self
+    }
+
+    /// With trades final at this depth.
+    #[must_use]
+    pub const fn confirmations(mut self, confirmations: u64) -> Self {
+        self.confirmations = Some(confirmations);
+        self
+    }
+
+    /// On a chain that can abandon a branch; see [`TestApp::branches`].
+    #[must_use]
+    pub const fn forkable(mut self) -> Self {
+        self.forkable = true;
+        self
+    }
+
+    /// Builds it: contracts deployed, the resolver with the funds of many markets.
+    ///
+    /// # Panics
+    /// Where any of that fails.
+    pub async fn start(self) -> TestApp {
+        let lanes = self.lanes.unwrap_or(1);
+        let roles = Roles::new(lanes);
+        let store = match self.store {
+            Some(store) => store,
+            None => store::testing::sqlite().await,
+        };
+        let clock = Arc::new(ManualClock::new(START));
+        let faults = Faults::default();
+        let mut branches = None;
+        let provider = match self.provider {
+            Some(provider) => {
+                for signer in roles.all() {
+                    let balance = (signer.address(), U256::from(GENESIS_BALANCE));
+                    let _: Option<bool> =
+                        provider.raw_request("anvil_setBalance".into(), balance).await.unwrap();
+                }
+                provider
+            }
+            None => {
+                let node = || embedded(&roles, &clock);
+                let nodes = Branches::new(if self.forkable { [node(), node()] } else { twice(node()) });
+                let provider = if self.forkable {
+                    over(Faulty { inner: nodes.transport(), faults: faults.clone() })
+                } else {
+                    over(Faulty { inner: InProcess::new(Arc::clone(nodes.shown())), faults: faults.clone() })
+                };
+                branches = Some(nodes);
+                provider
+            }
+        };
+        let chain = contracts(provider, &roles).await;
+        let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32] };
+        let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
+        config.lanes = lanes;
+        config.confirmations = self.confirmations.unwrap_or(config.confirmations);
+        let ctx = Ctx {
+            store,
+            chain,
+            clock: clock.clone(),
+            entropy: Arc::new(SeededEntropy::new(1)),
+            config: Arc::new(config),
+            wake: Arc::default(),
+        };
+        let workers = Workers::new(&roles.executors, "one");
+        TestApp { ctx, clock, roles, workers, faults, branches }
+    }
+}
+
+fn twice(node: Arc<EmbeddedNode>) -> [Arc<EmbeddedNode>; 2] {
+    [Arc::clone(&node), node]
+}
+
+fn embedded(roles: &Roles, clock: &Arc<ManualClock>) -> Arc<EmbeddedNode> {
+    let genesis = Genesis {
+        chain_id: CHAIN_ID,
+        balances: roles.all().map(|signer| (signer.address(), U256::from(GENESIS_BALANCE))).collect(),
+        timestamp: START,
+        gas_limit: 60_000_000,
+        base_fee: 1_000_000_000,
+    };
+    EmbeddedNode::in_memory(genesis, clock.clone()).unwrap()
+}
+
+fn over<T>(transport: T) -> DynProvider
+where
+    T: alloy::transports::IntoBoxTransport,
+{
+    let client = RpcClient::new(transport, true).with_poll_interval(Duration::from_millis(5));
+    ProviderBuilder::new().disable_recommended_fillers().connect_client(client).erased()
+}
+
+async fn contracts(provider: DynProvider, roles: &Roles) -> Chain {
+    let settings = DeploySettings {
+        usdc: None,
+        resolver: roles.resolver.address(),
+        guardian: roles.guardian.address(),
+        treasury: roles.treasury.address(),
+        executors: roles.executors.iter().map(Signer::address).collect(),
+        hourly_volume_cap_usdc_atomic: HOURLY_VOLUME,
+        listing_delay_s: 0,
+        veto_window_s: 0,
+    };
+    let contracts = deploy::deploy(provider.clone(), CHAIN_ID, &roles.deployer, settings).await.unwrap();
+    let chain =
+        Chain::connect(provider, contracts).await.unwrap().with_poll_interval(Duration::from_millis(5));
+    let (usdc, hub) = (chain.contracts().usdc, chain.contracts().hub);
+    let mint = calls::mint(roles.resolver.address(), U256::from(MARKET_FUNDS));
+    chain.transact(&roles.deployer, Some(usdc), mint).await.unwrap();
+    chain.transact(&roles.resolver, Some(usdc), calls::approve(hub, U256::MAX)).await.unwrap();
+    chain
+}

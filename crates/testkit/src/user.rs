@@ -1,0 +1,192 @@
+//! Users, their smart accounts, and the keys that trade for them.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use alloy_primitives::{Address, B256, Bytes, U256};
+use app::keys::{Caller, IssueKey, issue};
+use app::{AppError, accounts};
+use chain::{Call, Receipt, Signer, provision};
+use domain::Usdc;
+use domain::ids::UserId;
+use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
+use domain::trade::Draft;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::{Request, TestApp, TestMarket};
+
+/// A user whose owner key is at hand.
+#[derive(Debug, Clone)]
+pub struct TestUser {
+    /// The user's id.
+    pub id: UserId,
+    /// The smart account's address.
+    pub account: Address,
+    /// The account's owner.
+    pub owner: Signer,
+    /// The salt of the account's address.
+    pub salt: B256,
+}
+
+/// A user to be made: awaited, it is.
+pub struct UserBuilder<'a> {
+    app: &'a TestApp,
+    name: &'a str,
+    funds: Usdc,
+}
+
+impl<'a> UserBuilder<'a> {
+    pub(crate) const fn new(app: &'a TestApp, name: &'a str) -> Self {
+        Self { app, name, funds: Usdc::ZERO }
+    }
+
+    /// With this much USDC, in decimal.
+    ///
+    /// # Panics
+    /// Where `usdc` is no amount.
+    #[must_use]
+    pub fn funded(mut self, usdc: &str) -> Self {
+        self.funds = usdc.parse().expect("an amount of USDC");
+        self
+    }
+}
+
+impl<'a> IntoFuture for UserBuilder<'a> {
+    type Output = TestUser;
+    type IntoFuture = BoxFuture<'a, TestUser>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        async move {
+            let ctx = &self.app.ctx;
+            let owner = Signer::random(ctx.random()).unwrap();
+            let (user, account) = accounts::create_user(ctx, self.name, &owner.owner()).await.unwrap();
+            let address = accounts::address_of(&account).unwrap();
+            if self.funds > Usdc::ZERO {
+                self.app.mint(address, self.funds).await;
+            }
+            TestUser { id: user.id, account: address, owner, salt: account.salt.parse().unwrap() }
+        }
+        .boxed()
+    }
+}
+
+/// A key that trades: the caller that its requests are authenticated as.
+#[derive(Clone)]
+pub struct TestKey {
+    /// Who calls.
+    pub caller: Caller,
+    /// The key itself, as it is sent.
+    pub plaintext: String,
+    pub(crate) ctx: app::Ctx,
+}
+
+impl TestApp {
+    /// A key of `user` with its tier's limits and every scope, not yet enabled on chain.
+    ///
+    /// # Panics
+    /// Where the key is refused.
+    pub async fn disabled_key(&self, user: &TestUser, tier: Tier) -> TestKey {
+        self.issue(key_of(user, tier)).await.unwrap()
+    }
+
+    /// The same, enabled on chain by the account's owner: it can trade.
+    ///
+    /// # Panics
+    /// Where the key is refused or the owner's batch fails.
+    pub async fn key(&self, user: &TestUser, tier: Tier) -> TestKey {
+        self.key_with(user, tier, LimitOverrides::default()).await
+    }
+
+    /// The same with limits of its own.
+    ///
+    /// # Panics
+    /// As [`Self::key`].
+    pub async fn key_with(&self, user: &TestUser, tier: Tier, overrides: LimitOverrides) -> TestKey {
+        let key = self.issue(IssueKey { overrides, ..key_of(user, tier) }).await.unwrap();
+        self.enable(user, &key).await;
+        key
+    }
+
+    /// Issues a key.
+    ///
+    /// # Errors
+    /// What the use case refuses with.
+    pub async fn issue(&self, wanted: IssueKey) -> Result<TestKey, AppError> {
+        let issued = issue(&self.ctx, wanted).await?;
+        Ok(TestKey {
+            caller: Caller { key: Arc::new(issued.key) },
+            plaintext: issued.plaintext.expose().to_owned(),
+            ctx: self.ctx.clone(),
+        })
+    }
+
+    /// The owner lets the Gate move USDC and the key spend it; makes the account where it is not there.
+    ///
+    /// # Panics
+    /// Where the batch fails.
+    pub async fn enable(&self, user: &TestUser, key: &TestKey) {
+        let keys = [key.caller.key.as_ref().clone()];
+        accounts::enable_keys(&self.ctx, &self.roles.relayer, &user.owner, user.id, &keys).await.unwrap();
+    }
+
+    /// The owner signs calls of the account's own, and the relayer carries them.
+    ///
+    /// # Panics
+    /// Where the batch fails.
+    pub async fn as_owner(&self, user: &TestUser, to: Address, data: Bytes) -> Receipt {
+        let calls = vec![Call { target: to, value: U256::ZERO, data }];
+        let chain = &self.ctx.chain;
+        let batch = provision::prepare(chain, user.owner.owner(), user.salt, calls).await.unwrap();
+        let signature = user.owner.sign_digest(batch.digest).unwrap();
+        provision::relay(chain, &self.roles.relayer, &batch, signature).await.unwrap()
+    }
+}
+
+/// What a test's key is issued with.
+pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
+    IssueKey {
+        user_id: user.id,
+        name: format!("a key of tier {tier}"),
+        tier,
+        scopes: Some(Scopes::all()),
+        expires_at: None,
+        ip_allowlist: IpAllowlist::default(),
+        webhook_url: None,
+        overrides: LimitOverrides::default(),
+    }
+}
+
+impl TestKey {
+    /// A buy for USDC.
+    pub fn buy(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
+        self.request(draft("buy", market, outcome, usdc))
+    }
+
+    /// A sale that brings this much USDC.
+    pub fn sell(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
+        self.request(draft("sell", market, outcome, usdc))
+    }
+
+    /// A sale of everything.
+    pub fn sell_all(&self, market: &TestMarket, outcome: u8) -> Request<'_> {
+        let draft =
+            Draft { amount: None, amount_type: Some("all".to_owned()), ..draft("sell", market, outcome, "") };
+        self.request(draft)
+    }
+
+    /// A request of any form.
+    pub const fn request(&self, draft: Draft) -> Request<'_> {
+        Request::new(self, draft)
+    }
+}
+
+fn draft(side: &str, market: &TestMarket, outcome: u8, amount: &str) -> Draft {
+    Draft {
+        market_id: Some(market.id.to_string()),
+        outcome_index: Some(outcome.into()),
+        amount: Some(amount.to_owned()),
+        side: Some(side.to_owned()),
+        ..Draft::default()
+    }
+}

@@ -1,0 +1,87 @@
+//! One process's workers, stepped by hand.
+
+use app::markets::Sync;
+use app::trades::Executor;
+use app::worker::{Progress, Worker};
+use app::{AppError, Ctx};
+use chain::Signer;
+
+/// More ticks than any test's work needs.
+const MANY_TICKS: usize = 10_000;
+
+/// The executors of all lanes and the sync, as one process has them.
+pub struct Workers {
+    /// One a lane.
+    pub executors: Vec<Executor>,
+    /// The sync.
+    pub sync: Sync,
+}
+
+impl Workers {
+    /// The workers of a process that calls itself `owner` in leases.
+    pub fn new(executors: &[Signer], owner: &str) -> Self {
+        let lanes = (0u16..).zip(executors);
+        let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
+        Self { executors: executors.collect(), sync: Sync::new(owner.to_owned(), 0) }
+    }
+
+    /// Steps everything until nothing is left to do.
+    ///
+    /// # Panics
+    /// Where a tick fails or work never ends.
+    pub async fn run(&self, ctx: &Ctx) {
+        self.try_run(ctx).await.unwrap();
+    }
+
+    /// Steps everything until nothing is left to do, or a tick fails.
+    ///
+    /// # Errors
+    /// That of the tick.
+    ///
+    /// # Panics
+    /// Where work never ends.
+    pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
+        for executor in &self.executors {
+            until_idle(executor, ctx).await?;
+        }
+        until_idle(&self.sync, ctx).await
+    }
+
+    /// Steps the executors alone.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn execute(&self, ctx: &Ctx) {
+        for executor in &self.executors {
+            until_idle(executor, ctx).await.unwrap();
+        }
+    }
+
+    /// Steps the sync alone.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn synchronise(&self, ctx: &Ctx) {
+        until_idle(&self.sync, ctx).await.unwrap();
+    }
+
+    /// Gives the leases up, as a process does that stops in order.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn release(&self, ctx: &Ctx) {
+        for executor in &self.executors {
+            executor.release(ctx).await.unwrap();
+        }
+        self.sync.release(ctx).await.unwrap();
+    }
+}
+
+async fn until_idle<W: Worker>(worker: &W, ctx: &Ctx) -> Result<(), AppError> {
+    for _ in 0..MANY_TICKS {
+        if worker.tick(ctx).await? == Progress::Idle {
+            return Ok(());
+        }
+    }
+    panic!("{} never comes to rest", worker.name());
+}
