@@ -49,7 +49,7 @@ impl Held {
 
 #[derive(Debug, Default)]
 struct Planned {
-    held: VecDeque<(&'static str, Held)>,
+    held: Vec<(usize, &'static str, Held)>,
     next: VecDeque<(&'static str, Fault)>,
     always: Vec<(&'static str, Fault)>,
     later: Vec<(usize, &'static str, Fault)>,
@@ -86,8 +86,13 @@ impl Faults {
 
     /// The next request of `method` waits until it is released.
     pub fn hold(&self, method: &'static str) -> Held {
+        self.hold_after(0, method)
+    }
+
+    /// A request of `method` waits until it is released, once `skipped` others of it have gone through.
+    pub fn hold_after(&self, skipped: usize, method: &'static str) -> Held {
         let held = Held::default();
-        self.0.lock().held.push_back((method, held.clone()));
+        self.0.lock().held.push((skipped, method, held.clone()));
         held
     }
 
@@ -106,8 +111,14 @@ impl Faults {
 
     fn held(&self, method: &str) -> Option<Held> {
         let mut planned = self.0.lock();
-        let at = planned.held.iter().position(|(of, _)| *of == method)?;
-        planned.held.remove(at).map(|(_, held)| held)
+        let at = planned.held.iter().position(|(_, of, _)| *of == method)?;
+        match &mut planned.held[at].0 {
+            0 => Some(planned.held.swap_remove(at).2),
+            left => {
+                *left -= 1;
+                None
+            }
+        }
     }
 
     fn of(&self, method: &str, params: Option<&str>) -> Option<Fault> {

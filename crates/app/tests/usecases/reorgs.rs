@@ -201,8 +201,9 @@ store::on_each_engine! {
         app.stranger_buys(market, 1, "20").await;
         app.mine(4).await;
         app.branches().switch();
-        // The last block that was read is found on the chain; then the chain changes, and its new blocks are read.
-        let held = app.faults.hold("eth_getLogs");
+        // It asks for the head and finds the last block that was read; then the chain changes, and the new blocks are
+        // read, all of one branch, on top of a block that is not theirs.
+        let held = app.faults.hold_after(2, "eth_getBlockByNumber");
         let workers = app.another_process("reader");
         app.workers.release(&app.ctx).await;
         let ctx = app.ctx.clone();

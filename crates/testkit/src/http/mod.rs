@@ -1,6 +1,6 @@
 //! The service's HTTP surface over a test application: its very router, called without a socket.
 //!
-//! ```ignore
+//! ```text
 //! let http = app.http();
 //! http.anonymous().get("/v1/markets").await.refused(ErrorCode::ApiKeyMissing);
 //! http.with(&key).buy(market, 0, "25.00").await.created();
