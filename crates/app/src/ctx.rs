@@ -9,7 +9,7 @@ use store::Store;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::entropy::{Entropy, uuid_v7};
+use crate::entropy::{Entropy, Ids};
 use crate::sealed::SealingKey;
 
 /// The service's parts and settings.
@@ -27,6 +27,7 @@ pub struct Ctx {
     pub config: Arc<Config>,
     /// Signals to the workers.
     pub wake: Arc<Wake>,
+    ids: Arc<Ids>,
 }
 
 /// Settings of the use cases.
@@ -85,14 +86,26 @@ pub struct Wake {
 }
 
 impl Ctx {
+    /// A context of these parts.
+    pub fn new(
+        store: Store,
+        chain: Chain,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        config: Config,
+    ) -> Self {
+        let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
+        Self { store, chain, clock, entropy, config, wake, ids }
+    }
+
     /// The present instant.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// A new id.
+    /// A new id, which sorts behind those made before.
     pub fn uuid(&self) -> Uuid {
-        uuid_v7(self.entropy.as_ref(), self.now())
+        self.ids.next(self.entropy.as_ref(), self.now())
     }
 
     /// Random bytes.

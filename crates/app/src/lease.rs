@@ -52,11 +52,6 @@ impl LeaseHolder {
             ctx.store.write(lease, |tx, lease| Box::pin(store::leases::release(tx, lease))).await;
         Ok(released?)
     }
-
-    /// Forgets what was claimed: a check has found that another process holds it.
-    pub fn forget(&self) {
-        *self.held.lock() = None;
-    }
 }
 
 /// Refuses the transaction unless the lease is still held. The lease cannot change hands before the transaction ends.

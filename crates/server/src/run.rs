@@ -147,7 +147,7 @@ impl Parts {
             (None, Some(_)) => 1,
             (None, None) => default_confirmations(chain.chain_id()),
         };
-        let ctx = Ctx { store, chain, clock, entropy, config: Arc::new(settings), wake: Arc::default() };
+        let ctx = Ctx::new(store, chain, clock, entropy, settings);
         Ok(Self { ctx, node, secrets, _lock: lock })
     }
 

@@ -164,14 +164,7 @@ impl Setup {
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
-        let ctx = Ctx {
-            store,
-            chain,
-            clock: clock.clone(),
-            entropy: Arc::new(SeededEntropy::new(1)),
-            config: Arc::new(config),
-            wake: Arc::default(),
-        };
+        let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches }
     }

@@ -39,14 +39,10 @@ async fn state() -> Shared {
     let [usdc, hub, gate, account_factory] = [Default::default(); 4];
     let contracts = Contracts { usdc, hub, gate, account_factory };
     let sealing_key = SealingKey { id: "test".into(), key: [2; 32] };
-    let ctx = Ctx {
-        store: store::testing::sqlite().await,
-        chain: Chain::connect(node.provider(), contracts).await.unwrap(),
-        clock,
-        entropy: Arc::new(app::entropy::SeededEntropy::new(1)),
-        config: Arc::new(Config::new(Environment::Test, [1; 32], sealing_key)),
-        wake: Arc::default(),
-    };
+    let store = store::testing::sqlite().await;
+    let chain = Chain::connect(node.provider(), contracts).await.unwrap();
+    let entropy = Arc::new(app::entropy::SeededEntropy::new(1));
+    let ctx = Ctx::new(store, chain, clock, entropy, Config::new(Environment::Test, [1; 32], sealing_key));
     Arc::new(AppState {
         ctx,
         cursor: CursorCodec::new([3; 32]),

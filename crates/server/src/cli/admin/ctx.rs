@@ -117,14 +117,8 @@ impl AdminCtx {
         let secrets = self.secrets()?;
         let settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
-        Ok(Ctx {
-            store: self.store.clone(),
-            chain,
-            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            entropy: Arc::new(SystemEntropy),
-            config: Arc::new(settings),
-            wake: Arc::default(),
-        })
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy), settings))
     }
 
     fn location(&self) -> Result<Location, StartError> {

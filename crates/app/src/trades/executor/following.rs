@@ -1,0 +1,185 @@
+//! Seeing a signed batch into a block: receipts first, then the same bytes again, then higher fees.
+
+use chain::{Fees, SendOutcome};
+use domain::ErrorCode;
+use domain::ids::BatchId;
+use store::StoreError;
+use store::batches::{Batch, Ending, SignedForm};
+use store::leases::Lease;
+
+use super::Executor;
+use super::signing::sign;
+use crate::{AppError, Ctx, lease};
+
+/// A batch offers at most this many times what the chain asks.
+const MOST_FEE_RAISE: u128 = 10;
+
+/// Where a batch stands on chain.
+enum Standing {
+    Final(Ending),
+    Mined,
+    Unseen,
+}
+
+impl Executor {
+    /// Takes a batch one step further; true once it has ended.
+    pub(super) async fn advance(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        head: u64,
+        mined_nonce: u64,
+    ) -> Result<bool, AppError> {
+        let forms: Result<Vec<SignedForm>, StoreError> =
+            ctx.store.read(batch.id, |tx, id| Box::pin(store::batches::list_forms(tx, *id))).await;
+        let forms = forms?;
+        match self.standing(ctx, batch, &forms, head, mined_nonce).await? {
+            Standing::Final(ending) => {
+                self.end(ctx, lease, batch.id, ending).await?;
+                self.taken.lock().remove(&batch.id);
+                Ok(true)
+            }
+            Standing::Mined => {
+                self.taken.lock().insert(batch.id);
+                Ok(false)
+            }
+            Standing::Unseen => {
+                self.send_again(ctx, lease, batch, &forms).await?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Looks for the receipt of every form. That the nonce was counted before the receipts are asked for matters: a count
+    /// past the batch's nonce with no receipt of any form then means that another transaction took it.
+    async fn standing(
+        &self,
+        ctx: &Ctx,
+        batch: &Batch,
+        forms: &[SignedForm],
+        head: u64,
+        mined_nonce: u64,
+    ) -> Result<Standing, AppError> {
+        for form in forms {
+            let hash = form
+                .hash
+                .parse()
+                .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            if let Some(receipt) = ctx.chain.receipt(hash).await? {
+                let depth = (head + 1).saturating_sub(receipt.block_number);
+                let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
+                let is_final = depth >= ctx.config.confirmations;
+                return Ok(if is_final { Standing::Final(ending) } else { Standing::Mined });
+            }
+        }
+        Ok(if mined_nonce > batch.chain_nonce {
+            Standing::Final(Ending::Displaced)
+        } else {
+            Standing::Unseen
+        })
+    }
+
+    async fn end(&self, ctx: &Ctx, lease: &Lease, id: BatchId, ending: Ending) -> Result<(), AppError> {
+        if ending != Ending::Mined {
+            tracing::warn!(batch.id = %id, ending = ending.as_str(), "a batch ended without carrying its trades");
+        }
+        let input = (lease.clone(), id, ending, ctx.now());
+        ctx.store
+            .write(input, |tx, (lease, id, ending, now)| {
+                Box::pin(async move {
+                    lease::check(tx, lease).await?;
+                    store::batches::mark_ended(tx, *id, *ending, *now).await?;
+                    if *ending != Ending::Mined {
+                        store::trades::clear_batch(tx, *id).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Sends a batch again that no block holds: the newest form, at once where the node does not have it; after a while a new
+    /// one at higher fees.
+    async fn send_again(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        forms: &[SignedForm],
+    ) -> Result<(), AppError> {
+        let now = ctx.now();
+        let Some(newest) = forms.first() else { return Err(AppError::new(ErrorCode::InternalError)) };
+        if !self.taken.lock().contains(&batch.id) {
+            self.send(ctx, batch.id, &newest.raw).await;
+            return Ok(());
+        }
+        if now.since_ms(batch.sent_at) < ctx.config.resend_after_ms {
+            return Ok(());
+        }
+        let form = if now.since_ms(newest.created_at) < ctx.config.replace_after_ms {
+            newest.clone()
+        } else {
+            match replacement_fees(newest, ctx.chain.fees().await?) {
+                Some(fees) => {
+                    sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?
+                }
+                None => newest.clone(),
+            }
+        };
+        let is_new = form != *newest;
+        let input = (lease.clone(), batch.id, form.clone(), is_new, now);
+        let noted: Result<(), AppError> = ctx
+            .store
+            .write(input, |tx, (lease, id, form, is_new, now)| {
+                Box::pin(async move {
+                    lease::check(tx, lease).await?;
+                    if *is_new {
+                        store::batches::insert_form(tx, *id, form).await?;
+                    }
+                    Ok(store::batches::mark_sent(tx, *id, *now).await?)
+                })
+            })
+            .await;
+        noted?;
+        self.send(ctx, batch.id, &form.raw).await;
+        Ok(())
+    }
+
+    /// Sends; whatever the node says is only noted: the next tick looks at receipts.
+    pub(super) async fn send(&self, ctx: &Ctx, id: BatchId, raw: &[u8]) {
+        let taken = match ctx.chain.send_raw(raw).await {
+            Ok(SendOutcome::Accepted | SendOutcome::AlreadyKnown) => true,
+            Ok(outcome) => {
+                tracing::warn!(batch.id = %id, ?outcome, "the node did not take a batch");
+                // A spent nonce or another form in the pool: sending these bytes again changes nothing, receipts will tell.
+                matches!(outcome, SendOutcome::NonceTooLow | SendOutcome::Underpriced)
+            }
+            Err(error) => {
+                // It may have arrived: it gets its time before it is sent again.
+                tracing::warn!(batch.id = %id, %error, "a batch may not have been sent");
+                true
+            }
+        };
+        if taken {
+            self.taken.lock().insert(id);
+        } else {
+            self.taken.lock().remove(&id);
+        }
+    }
+}
+
+/// The fees of the form that takes the place of `newest`: an eighth more, and what the chain asks now at least. `None` where
+/// that is far above what the chain asks: then it is not the fee that keeps the batch out of the blocks.
+fn replacement_fees(newest: &SignedForm, current: Fees) -> Option<Fees> {
+    let last = Fees {
+        max_fee_per_gas: newest.max_fee_per_gas,
+        max_priority_fee_per_gas: newest.max_priority_fee_per_gas,
+    };
+    let bumped = last.bumped();
+    let fees = Fees {
+        max_fee_per_gas: bumped.max_fee_per_gas.max(current.max_fee_per_gas),
+        max_priority_fee_per_gas: bumped.max_priority_fee_per_gas.max(current.max_priority_fee_per_gas),
+    };
+    (fees.max_fee_per_gas <= current.max_fee_per_gas.saturating_mul(MOST_FEE_RAISE)).then_some(fees)
+}

@@ -1,0 +1,247 @@
+//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block.
+//!
+//! It writes `batches`, `batch_transactions`, and trades from `pending` to `executing`, `rejected` or `failed`. It does
+//! not complete trades: the sync does, from the chain's events, whoever sent them.
+//!
+//! What a crash leaves at each step, and what the next tick makes of it:
+//! - trades claimed (`validating`), not signed: judged again;
+//! - batch signed and stored, not sent or sent without an answer: no receipt, so the same bytes are sent again;
+//! - batch mined, not noted: its receipt is found by any of its hashes;
+//! - batch reverted as a whole, or its nonce taken by another transaction: its trades are signed again **as the same
+//!   intents**, which the Gate executes at most once;
+//! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
+
+mod following;
+mod signing;
+
+use std::collections::HashSet;
+
+use chain::{ChainError, Signer, execute_calldata};
+use domain::ErrorCode;
+use domain::ids::BatchId;
+use domain::trade::{Status, Transition};
+use parking_lot::Mutex;
+use store::StoreError;
+use store::batches::Batch;
+use store::leases::Lease;
+use store::trades::{Moved, Trade};
+use tokio::sync::Notify;
+
+use super::risk::{self, Candidate, Verdict};
+use crate::lease::{self, LeaseHolder};
+use crate::worker::{Progress, Worker};
+use crate::{AppError, Ctx};
+
+/// The most intents of one transaction.
+const MAX_BATCH: u32 = 100;
+
+/// One lane's executor.
+pub struct Executor {
+    lane: u16,
+    signer: Signer,
+    lease: LeaseHolder,
+    /// The batches that the node has taken from this executor, or may have. What is not in it is sent at once: a batch that
+    /// an earlier life left behind, or one that the node refused.
+    taken: Mutex<HashSet<BatchId>>,
+}
+
+impl Worker for Executor {
+    fn name(&self) -> &'static str {
+        "executor"
+    }
+
+    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify {
+        &ctx.wake.executor
+    }
+
+    async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        self.lease.release(ctx).await
+    }
+
+    async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
+        let mut open = self.open_batches(ctx).await?;
+        if !open.is_empty() {
+            let head = ctx.chain.head().await?.number;
+            let mined_nonce = ctx.chain.transaction_count(self.signer.address()).await?;
+            let mut still_open = Vec::with_capacity(open.len());
+            for batch in open {
+                if !self.advance(ctx, &lease, &batch, head, mined_nonce).await? {
+                    still_open.push(batch);
+                }
+            }
+            open = still_open;
+        }
+        // A batch behind one that the node does not have would only wait, or be refused.
+        let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
+        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
+        if full || !all_taken || !self.has_work(ctx).await? {
+            return Ok(Progress::Idle);
+        }
+        self.send_next(ctx, &lease, &open).await
+    }
+}
+
+impl Executor {
+    /// The executor of `lane`, which signs with `signer`. `owner` names this process in leases.
+    pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
+        let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
+        Self { lane, signer, lease, taken: Mutex::default() }
+    }
+
+    async fn has_work(&self, ctx: &Ctx) -> Result<bool, AppError> {
+        let found: Result<bool, StoreError> =
+            ctx.store.read(self.lane, |tx, lane| Box::pin(store::trades::has_work(tx, *lane))).await;
+        Ok(found?)
+    }
+
+    async fn open_batches(&self, ctx: &Ctx) -> Result<Vec<Batch>, AppError> {
+        let lane = self.lane;
+        let open: Result<_, StoreError> =
+            ctx.store.read(lane, |tx, lane| Box::pin(store::batches::list_open(tx, *lane, 100))).await;
+        Ok(open?)
+    }
+
+    /// Gathers what is to be sent, judges it, stores the signed batch, and sends it.
+    async fn send_next(&self, ctx: &Ctx, lease: &Lease, open: &[Batch]) -> Result<Progress, AppError> {
+        let gathered = self.gather(ctx, lease).await?;
+        if gathered.fresh.is_empty() && gathered.again.is_empty() {
+            return Ok(Progress::Idle);
+        }
+        let verdicts = risk::judge(ctx, &gathered.fresh).await;
+        let mut to_send = Vec::new();
+        let mut refused = Vec::new();
+        let mut later = 0;
+        for (candidate, verdict) in gathered.fresh.into_iter().zip(verdicts) {
+            match verdict {
+                Verdict::Send => to_send.push(candidate),
+                Verdict::Reject(reason) => {
+                    refused.push((candidate.0, Transition::reject(Status::Validating, reason, ctx.now())));
+                }
+                Verdict::Expired => {
+                    refused.push((
+                        candidate.0,
+                        Transition::fail(Status::Validating, risk::expired(), ctx.now()),
+                    ));
+                }
+                Verdict::Later => later += 1,
+            }
+        }
+        self.refuse(ctx, lease, refused).await?;
+        if to_send.is_empty() && gathered.again.is_empty() {
+            return Ok(if later > 0 { Progress::Idle } else { Progress::More });
+        }
+        if !self.gate_takes_batches(ctx).await? {
+            return Ok(Progress::Idle);
+        }
+        let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
+        let (batch, raw) = stored;
+        self.send(ctx, batch.id, &raw).await;
+        ctx.wake.sync.notify_waiters();
+        // A chain that mines at once has the receipt already: the batch need not wait for the next tick.
+        let head = ctx.chain.head().await?.number;
+        let mined_nonce = ctx.chain.transaction_count(self.signer.address()).await?;
+        self.advance(ctx, lease, &batch, head, mined_nonce).await?;
+        Ok(Progress::More)
+    }
+
+    /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones.
+    async fn gather(&self, ctx: &Ctx, lease: &Lease) -> Result<Gathered, AppError> {
+        let validate = Transition::validate(Status::Pending, ctx.now()).map_err(internal)?;
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id());
+        ctx.store
+            .write(input, |tx, (lease, lane, validate, chain_id)| {
+                Box::pin(async move {
+                    lease::check(tx, lease).await?;
+                    let again = store::trades::list_unbatched(tx, *lane, MAX_BATCH).await?;
+                    let room = MAX_BATCH.saturating_sub(again.len() as u32);
+                    let mut fresh = store::trades::list_validating(tx, *lane, room).await?;
+                    let room = room.saturating_sub(fresh.len() as u32);
+                    if room > 0 {
+                        fresh.extend(store::trades::claim_pending(tx, *lane, room, validate).await?);
+                    }
+                    let again = with_markets(tx, *chain_id, again).await?;
+                    let fresh = with_markets(tx, *chain_id, fresh).await?;
+                    Ok(Gathered { fresh, again })
+                })
+            })
+            .await
+    }
+
+    /// Whether the Gate takes batches of this executor at all: one that it refuses as a whole would only burn gas. The
+    /// trades wait, and end at their deadlines if that comes first.
+    async fn gate_takes_batches(&self, ctx: &Ctx) -> Result<bool, AppError> {
+        let gate = ctx.chain.contracts().gate;
+        match ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&[])).await {
+            Ok(_) => Ok(true),
+            Err(ChainError::Reverted(reason)) => {
+                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate takes no batches");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn refuse(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        refused: Vec<(Trade, Result<Transition, domain::trade::IllegalMove>)>,
+    ) -> Result<(), AppError> {
+        if refused.is_empty() {
+            return Ok(());
+        }
+        let moves: Result<Vec<_>, _> =
+            refused.into_iter().map(|(trade, moved)| moved.map(|moved| (trade, moved))).collect();
+        ctx.store
+            .write((lease.clone(), moves.map_err(internal)?), |tx, (lease, moves)| {
+                Box::pin(async move {
+                    lease::check(tx, lease).await?;
+                    for (trade, transition) in moves {
+                        if let Moved::Stale { current } = store::trades::apply(tx, trade, transition).await? {
+                            tracing::warn!(trade.id = %trade.id, %current, "a trade moved while it was judged");
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+struct Gathered {
+    fresh: Vec<Candidate>,
+    again: Vec<Candidate>,
+}
+
+async fn with_markets(
+    tx: &mut store::Tx,
+    chain_id: u64,
+    trades: Vec<Trade>,
+) -> Result<Vec<Candidate>, AppError> {
+    let mut known = std::collections::HashMap::new();
+    let mut candidates = Vec::with_capacity(trades.len());
+    for trade in trades {
+        let number = match known.get(&trade.market_id) {
+            Some(number) => *number,
+            None => {
+                let market =
+                    store::markets::find(tx, trade.market_id).await?.filter(|m| m.chain_id == chain_id);
+                let number = market.and_then(|market| market.chain_market_id);
+                known.insert(trade.market_id, number);
+                number
+            }
+        };
+        match number {
+            Some(number) => candidates.push((trade, number)),
+            None => {
+                tracing::error!(trade.id = %trade.id, "a trade's market is not on this chain; passed over")
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+fn internal(error: domain::trade::IllegalMove) -> AppError {
+    AppError::new(ErrorCode::InternalError).caused_by(error)
+}

@@ -1,0 +1,127 @@
+//! Making a batch: nonces, intents and signed bytes, stored in one transaction before anything is sent.
+
+use alloy_primitives::{Bytes, U256};
+use chain::{Fees, Signer, Transaction, execute_calldata};
+use domain::ErrorCode;
+use domain::ids::{BatchId, TradeId};
+use domain::trade::{Status, Transition};
+use store::batches::{Batch, SignedForm};
+use store::leases::Lease;
+
+use super::{Executor, internal};
+use crate::trades::intents::intent_of;
+use crate::trades::risk::Candidate;
+use crate::{AppError, Ctx, lease};
+
+/// Gas of a batch beside its intents, of which the Gate wants 400,000 left before each one; and of each intent at the most.
+const BATCH_GAS: u64 = 600_000;
+const INTENT_GAS: u64 = 130_000;
+
+impl Executor {
+    /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent.
+    pub(super) async fn sign_and_store(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        open: &[Batch],
+        fresh: Vec<Candidate>,
+        again: Vec<Candidate>,
+    ) -> Result<(Batch, Vec<u8>), AppError> {
+        let chain_nonce = match open.last() {
+            Some(last) => last.chain_nonce + 1,
+            None => ctx.chain.transaction_count(self.signer.address()).await?,
+        };
+        let fees = ctx.chain.fees().await?;
+        let now = ctx.now();
+        let signing = Signing {
+            lease: lease.clone(),
+            batch_id: BatchId(ctx.uuid()),
+            chain_nonce,
+            fees,
+            fresh,
+            again,
+            execute: Transition::execute(Status::Validating, now).map_err(internal)?,
+            signer: self.signer.clone(),
+            lane: self.lane,
+            ctx: ctx.clone(),
+        };
+        ctx.store.write(signing, |tx, signing| Box::pin(store_batch(tx, signing))).await
+    }
+}
+
+/// All that a batch is made of.
+struct Signing {
+    lease: Lease,
+    batch_id: BatchId,
+    chain_nonce: u64,
+    fees: Fees,
+    fresh: Vec<Candidate>,
+    again: Vec<Candidate>,
+    execute: Transition,
+    signer: Signer,
+    lane: u16,
+    ctx: Ctx,
+}
+
+async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Vec<u8>), AppError> {
+    lease::check(tx, &signing.lease).await?;
+    let mut intents = Vec::with_capacity(signing.fresh.len() + signing.again.len());
+    for (trade, chain_market_id) in &signing.again {
+        let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+        intents.push(intent_of(trade, *chain_market_id, nonce)?);
+    }
+    let mut assigned: Vec<(TradeId, u32)> = Vec::with_capacity(signing.fresh.len());
+    for (trade, chain_market_id) in &signing.fresh {
+        let nonce = store::keys::take_nonces(tx, trade.key_id, 1).await?;
+        intents.push(intent_of(trade, *chain_market_id, nonce)?);
+        assigned.push((trade.id, nonce));
+    }
+    let calldata = execute_calldata(&intents);
+    let gas_limit = BATCH_GAS + INTENT_GAS * intents.len() as u64;
+    let form = sign(&signing.ctx, &signing.signer, signing.chain_nonce, gas_limit, &calldata, signing.fees)?;
+    let now = signing.execute.trace.at;
+    let batch = Batch {
+        id: signing.batch_id,
+        lane: signing.lane,
+        executor: signing.signer.address().to_string().to_lowercase(),
+        chain_nonce: signing.chain_nonce,
+        calldata: calldata.to_vec(),
+        gas_limit,
+        created_at: now,
+        sent_at: now,
+    };
+    store::batches::insert(tx, &batch, &form).await?;
+    if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute).await? {
+        return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
+    }
+    let again: Vec<TradeId> = signing.again.iter().map(|(trade, _)| trade.id).collect();
+    store::trades::set_batch(tx, &again, batch.id).await?;
+    Ok((batch, form.raw))
+}
+
+/// One signed form of a batch.
+pub(super) fn sign(
+    ctx: &Ctx,
+    signer: &Signer,
+    chain_nonce: u64,
+    gas_limit: u64,
+    calldata: &[u8],
+    fees: Fees,
+) -> Result<SignedForm, AppError> {
+    let transaction = Transaction {
+        to: Some(ctx.chain.contracts().gate),
+        data: Bytes::copy_from_slice(calldata),
+        value: U256::ZERO,
+        nonce: chain_nonce,
+        gas_limit,
+        fees,
+    };
+    let signed = ctx.chain.sign(signer, &transaction)?;
+    Ok(SignedForm {
+        hash: signed.hash.to_string(),
+        raw: signed.raw.to_vec(),
+        max_fee_per_gas: fees.max_fee_per_gas,
+        max_priority_fee_per_gas: fees.max_priority_fee_per_gas,
+        created_at: ctx.now(),
+    })
+}
