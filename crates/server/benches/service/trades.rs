@@ -48,23 +48,23 @@ pub async fn measure(service: &Service, limits: &ChainLimits, times: Times, repo
         for (rounds, connections) in rounds.iter_mut().zip(CONNECTIONS) {
             let load = trade(service, &demonstration, &store, connections, times);
             // Beside the one load whose answers are held against the disk; the others need the disk for themselves.
-            let (one, sync_us) = match connections {
-                1 => disk.beside(load).await,
-                _ => (load.await, f64::NAN),
-            };
+            let (one, sync_us) =
+                if connections == 1 { disk.beside(load).await } else { (load.await, f64::NAN) };
             if round > 0 {
                 rounds.push(one);
-                syncs_us.extend(Some(sync_us).filter(|us| us.is_finite()));
+                syncs_us.push(sync_us);
             }
         }
     }
+    syncs_us.retain(|us| us.is_finite());
     store.close().await;
     let engine = service.engine();
     report.row(Row::new(format!("plain trades in process ({engine}'s rounds)"), limit_figure(&plain)));
     let [one, sixteen, sixty_four] = &rounds;
     for (rounds, connections) in rounds.iter().zip(CONNECTIONS) {
-        report
-            .row(Row::new(format!("trades over HTTP, {connections} connections, {engine}"), figure(rounds)));
+        let plural = if connections == 1 { "" } else { "s" };
+        let what = format!("trades over HTTP, {connections} connection{plural}, {engine}");
+        report.row(Row::new(what, figure(rounds)));
     }
     let rows = [
         Row::new(format!("R9: CPU of a trade, end to end, 16 connections, {engine}"), cpu_figure(sixteen))
