@@ -84,7 +84,7 @@ impl Store {
     /// does a panic, which is answered as `Driver`. Once this future was polled and the unit is on its way, it runs
     /// to its end even if the future is dropped.
     ///
-    /// ```ignore
+    /// ```text
     /// store.write(input, |tx, input| Box::pin(async move {
     ///     tx.exec("UPDATE counters SET value = value + $1", &params![input.step]).await
     /// })).await?;

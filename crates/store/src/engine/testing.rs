@@ -170,7 +170,7 @@ fn with_database(url: &str, name: &str) -> String {
 /// Writes each test once and runs it on SQLite and, where a test cluster is named, on PostgreSQL, each time on a
 /// fresh database with all migrations: `rule::sqlite` and `rule::postgres`.
 ///
-/// ```ignore
+/// ```text
 /// store::on_each_engine! {
 ///     async fn a_rule_as_a_sentence(store: Store) { .. }
 /// }
