@@ -1,6 +1,8 @@
 //! Foretell's values and rules. Pure: no async, no I/O, no clock reads; time and randomness come in as arguments.
 
 pub mod code;
+pub mod forwarded;
+pub mod idempotency_key;
 pub mod ids;
 pub mod key;
 pub mod limits;
@@ -13,5 +15,6 @@ pub mod time;
 pub mod trade;
 
 pub use code::ErrorCode;
+pub use idempotency_key::IdempotencyKey;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
 pub use time::{Clock, Timestamp};

@@ -1,0 +1,16 @@
+//! The `Idempotency-Key` header: a key has the documented characters, and quotes around it change nothing.
+#![no_main]
+
+use domain::IdempotencyKey;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    if let Ok(key) = text.parse::<IdempotencyKey>() {
+        let quoted = format!("\"{}\"", key.clone().into_string());
+        assert_eq!(quoted.parse::<IdempotencyKey>(), Ok(key.clone()));
+        let key = key.into_string();
+        assert!((1..=255).contains(&key.len()));
+        assert!(key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-:.".contains(&b)));
+        assert!(text.contains(&key));
+    }
+});
