@@ -15,7 +15,7 @@ use chain::{Chain, Contracts, DeploySettings, Signer};
 use domain::Clock;
 use domain::page::CursorCodec;
 use store::Store;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
@@ -34,6 +34,8 @@ const BLOCK_GAS_LIMIT: u64 = 60_000_000;
 const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// How long idle workers wait for their signal before they look by themselves.
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
+/// Connections that may wait to be accepted: what comes at once beyond it, the system forgets without a word.
+const LISTEN_QUEUE: u32 = 4_096;
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why the service does not start.
@@ -276,11 +278,12 @@ impl Running {
 }
 
 /// A listener on `address`, and the address that it really has.
-pub async fn listen(
-    address: std::net::SocketAddr,
-) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
+pub fn listen(address: std::net::SocketAddr) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
     let fail = |source| StartError::File { path: address.to_string(), source };
-    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(fail)?;
+    socket.set_reuseaddr(true).map_err(fail)?;
+    socket.bind(address).map_err(fail)?;
+    let listener = socket.listen(LISTEN_QUEUE).map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
     Ok((listener, bound))
 }

@@ -56,7 +56,7 @@ pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
     let known = if args.reset { None } else { DevFile::read(&config.data_dir)? };
     // The address first: a port that is taken is found before anything is made.
-    let (listener, address) = listen(config.listen).await?;
+    let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
     let users = match known {
         Some(known) => known.users,

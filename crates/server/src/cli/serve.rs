@@ -21,7 +21,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         None => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
     };
     let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
-    let (listener, address) = listen(config.listen).await?;
+    let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
     let beside =
         parts.node.as_ref().map_or_else(axum::Router::new, |node| crate::dev::rpc_route(Arc::clone(node)));

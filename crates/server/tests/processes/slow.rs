@@ -1,0 +1,89 @@
+//! Clients that take their time: slow heads, slow bodies and a thousand idle connections are closed in time, and while they
+//! are open everybody else is served.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::clients::Trader;
+use crate::service::Service;
+
+const IDLE: usize = 1_000;
+const SLOW: usize = 100;
+/// The service gives a head 10 s and a body 8 s; the rest is for a busy machine.
+const CLOSED_WITHIN: Duration = Duration::from_secs(20);
+
+async fn connected(address: &str, begin: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(begin).await.unwrap();
+    stream
+}
+
+/// What the service answers before it closes the connection, which it does in time.
+async fn until_closed(mut stream: TcpStream, began: Instant) -> String {
+    let mut text = Vec::new();
+    let left = CLOSED_WITHIN.saturating_sub(began.elapsed());
+    // The end of the stream or a reset: it is closed either way.
+    drop(tokio::time::timeout(left, stream.read_to_end(&mut text)).await.expect("closed in time"));
+    String::from_utf8(text).unwrap()
+}
+
+/// Asks one after the other until `done`, and says how often and how long the slowest took.
+async fn probe(base_url: &str, key: &str, done: &tokio::sync::Notify) -> (usize, Duration) {
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
+    let mut ended = std::pin::pin!(done.notified());
+    let (mut asked, mut slowest) = (0, Duration::ZERO);
+    // Slowly enough for the key's limit of requests.
+    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        tokio::select! {
+            () = &mut ended => return (asked, slowest),
+            _ = ticks.tick() => {}
+        }
+        let began = Instant::now();
+        let answer = http.get(format!("{base_url}/v1/markets?limit=1")).header("X-API-Key", key).send().await;
+        assert_eq!(answer.expect("the probe is served").status(), 200);
+        slowest = slowest.max(began.elapsed());
+        asked += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_and_idle_clients_are_closed_in_time_and_hold_nobody_up() {
+    let mut service = Service::on_sqlite();
+    let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
+    service.start().await;
+    let base_url = service.base_url().to_owned();
+    let address = base_url.trim_start_matches("http://").to_owned();
+
+    let done = tokio::sync::Notify::new();
+    let slow = async {
+        let began = Instant::now();
+        let body = format!(
+            "POST /v1/trades HTTP/1.1\r\nHost: foretell\r\nX-API-Key: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: 100\r\n\r\n{{\"marketId\":",
+            trader.key
+        );
+        let idle = join_all((0..IDLE).map(|_| connected(&address, b""))).await;
+        let heads =
+            join_all((0..SLOW).map(|_| connected(&address, b"GET /v1/health HTTP/1.1\r\nX-A: "))).await;
+        let bodies = join_all((0..SLOW).map(|_| connected(&address, body.as_bytes()))).await;
+        let closed =
+            |streams: Vec<TcpStream>| join_all(streams.into_iter().map(|stream| until_closed(stream, began)));
+        let answers = futures::future::join3(closed(idle), closed(heads), closed(bodies)).await;
+        done.notify_one();
+        answers
+    };
+    let ((idle, heads, bodies), (asked, slowest)) = tokio::join!(slow, probe(&base_url, &trader.key, &done));
+    for answer in idle.iter().chain(&heads) {
+        assert!(!answer.starts_with("HTTP/1.1 2"), "{answer}");
+    }
+    for answer in bodies {
+        assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+        assert!(answer.contains("\"submission\":\"not_submitted\""), "{answer}");
+    }
+    eprintln!("{asked} probes beside {} slow connections, the slowest {slowest:?}", IDLE + 2 * SLOW);
+    assert!(asked > 20, "the probe was held up: {asked}");
+}
