@@ -184,6 +184,7 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, 0, 0, $17, $18, $19, $20)";
     const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,
         volume_usdc_atomic, trade_count) VALUES ($1, $2, $3, '0', '0', 0, 0)";
+    tx.mark_markets_changed();
     let tags = serde_json::to_string(&market.tags).map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         market.id,
@@ -332,6 +333,7 @@ pub async fn mark_created(
         Value::from(at.time),
         Value::from(id),
     ];
+    tx.mark_markets_changed();
     if tx.exec(MARKET, &bound).await? == 0 {
         return Ok(false);
     }
@@ -378,6 +380,7 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
         market.as_of,
         market.id
     ];
+    tx.mark_markets_changed();
     tx.exec(MARKET, &bound).await?;
     let rows: Result<Vec<_>, StoreError> = outcomes
         .iter()
@@ -402,6 +405,7 @@ pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Ve
 /// Sets where a settled market's result was taken from.
 pub async fn set_resolution_source(tx: &mut Tx, id: MarketId, source: &str) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET resolution_source = $1 WHERE id = $2";
+    tx.mark_markets_changed();
     tx.exec(SQL, &params![source, id]).await.map(drop)
 }
 
@@ -426,5 +430,6 @@ pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Resul
 /// Takes a market off the chain again: its creation was undone by a reorganisation.
 pub async fn clear_created(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET chain_market_id = NULL WHERE id = $1";
+    tx.mark_markets_changed();
     tx.exec(SQL, &params![id]).await.map(drop)
 }

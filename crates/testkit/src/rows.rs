@@ -130,6 +130,7 @@ impl TestApp {
             .store
             .write((), |tx, ()| {
                 Box::pin(async move {
+                    tx.mark_markets_changed();
                     for sql in TABLES.into_iter().chain([OUTCOMES]) {
                         tx.exec(sql, &[]).await?;
                     }

@@ -128,6 +128,7 @@ pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
         t.end_time,
         t.id
     ];
+    tx.mark_markets_changed();
     tx.exec(THREAD, &bound).await?;
     tx.exec(MARKETS, &params![t.organization_id, t.partner_id, t.id]).await.map(drop)
 }

@@ -8,6 +8,7 @@
 //! at READ COMMITTED: a unit that reads and then decides must first take the row with an UPDATE, or decide inside
 //! the UPDATE by its WHERE clause and look at the affected rows.
 
+mod changes;
 mod dialect;
 mod fault;
 mod postgres;
@@ -31,6 +32,7 @@ pub use tx::Tx;
 pub use value::Value;
 
 use crate::StoreError;
+use changes::Changes;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -49,6 +51,7 @@ pub struct Store(Arc<Inner>);
 
 struct Inner {
     driver: Driver,
+    changes: Arc<Changes>,
     /// Dropped after the driver: what a test's database needs to be removed.
     _guard: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -70,14 +73,15 @@ impl Store {
     }
 
     async fn open_with(url: &str, guard: Option<Box<dyn Any + Send + Sync>>) -> Result<Self, StoreError> {
+        let changes = Arc::new(Changes::default());
         let driver = if let Some(path) = url.strip_prefix("sqlite:") {
-            Driver::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path))?)
+            Driver::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), Arc::clone(&changes))?)
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Driver::Postgres(Postgres::open(url).await?)
+            Driver::Postgres(Postgres::open(url, Arc::clone(&changes)).await?)
         } else {
             return Err(StoreError::driver("a store's URL starts with sqlite: or postgres://"));
         };
-        Ok(Self(Arc::new(Inner { driver, _guard: guard })))
+        Ok(Self(Arc::new(Inner { driver, changes, _guard: guard })))
     }
 
     /// Runs `unit` with `input` as one transaction and answers after it is durable. An `Err` keeps nothing, and so
@@ -128,6 +132,12 @@ impl Store {
             Driver::Sqlite(sqlite) => sqlite.read(&input, unit),
             Driver::Postgres(postgres) => postgres.read(&input, unit).await,
         }
+    }
+
+    /// Grows before any write of this process that changes what is shown of markets is answered. What was read of them
+    /// at an older version may be old; other processes' writes do not show in it.
+    pub fn markets_version(&self) -> u64 {
+        self.0.changes.markets_version()
     }
 
     /// Which database holds the data.

@@ -13,6 +13,8 @@ pub struct Tx {
     /// Set by the first failed statement. PostgreSQL takes no statement after it and SQLite would; the common rule
     /// is PostgreSQL's, so that no unit is kept on one engine and lost on the other.
     failed: Option<After>,
+    /// Whether the unit has changed what is shown of markets.
+    markets_changed: bool,
 }
 
 pub(super) enum Conn {
@@ -22,11 +24,11 @@ pub(super) enum Conn {
 
 impl Tx {
     pub(super) const fn writer(conn: Conn) -> Self {
-        Self { conn, writes: true, failed: None }
+        Self { conn, writes: true, failed: None, markets_changed: false }
     }
 
     pub(super) const fn reader(conn: Conn) -> Self {
-        Self { conn, writes: false, failed: None }
+        Self { conn, writes: false, failed: None, markets_changed: false }
     }
 
     /// Which database the statements run on, for the few that cannot be common.
@@ -130,6 +132,16 @@ impl Tx {
     /// Makes a writer ready for its next unit.
     pub(super) const fn reset(&mut self) {
         self.failed = None;
+        self.markets_changed = false;
+    }
+
+    /// Says that this unit changes what is shown of markets: once it is kept, what was read of them before is old.
+    pub const fn mark_markets_changed(&mut self) {
+        self.markets_changed = true;
+    }
+
+    pub(super) const fn markets_changed(&self) -> bool {
+        self.markets_changed
     }
 
     /// What the first failed statement left possible, if one failed.

@@ -145,6 +145,22 @@ store::on_each_engine! {
         assert_eq!(ran.load(Ordering::SeqCst), 100);
     }
 
+    async fn the_markets_version_grows_before_a_write_that_changes_them_is_answered(store: Store) {
+        prepare(&store).await;
+        let before = store.markets_version();
+        new_counter(&store, "a", 1).await;
+        assert_eq!(store.markets_version(), before, "another table's write changes no market");
+        let changed = store.write((), |tx, ()| Box::pin(async move {
+            tx.mark_markets_changed();
+            insert(tx, "b", 1).await
+        }));
+        assert_eq!(changed.await, Ok::<_, StoreError>(1));
+        assert!(store.markets_version() > before);
+        let after = store.markets_version();
+        new_counter(&store, "c", 1).await;
+        assert_eq!(store.markets_version(), after, "the mark belongs to one unit");
+    }
+
     async fn a_reader_cannot_write(store: Store) {
         prepare(&store).await;
         let written: Result<u64, StoreError> = store.read((), |tx, ()| insert(tx, "a", 1)).await;

@@ -8,6 +8,7 @@
 mod connection;
 mod fault;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use tracing::Instrument;
 pub(super) use connection::Connection;
 
 use super::Tx;
+use super::changes::Changes;
 use super::fault::{After, Fault};
 use super::tx::Conn;
 use crate::StoreError;
@@ -45,10 +47,11 @@ pub(super) struct Postgres {
     /// The writes that are running.
     units: TaskTracker,
     closed: AtomicBool,
+    changes: Arc<Changes>,
 }
 
 impl Postgres {
-    pub(super) async fn open(url: &str) -> Result<Self, StoreError> {
+    pub(super) async fn open(url: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (url, max_connections) = split_max_connections(url)?;
         // The parser's own message may quote the URL, and with it the password.
         let mut config: Config =
@@ -74,7 +77,7 @@ impl Postgres {
             .map_err(|e| StoreError::driver(e.to_string()))?;
         // Asked once here, so that a wrong address is an error of the start and not of the first request.
         drop(Connection::get(&pool).await?);
-        Ok(Self { pool, units: TaskTracker::new(), closed: AtomicBool::new(false) })
+        Ok(Self { pool, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
     }
 
     pub(super) async fn write<I, T, E, F>(&self, input: I, unit: F) -> Result<T, E>
@@ -87,7 +90,9 @@ impl Postgres {
         if self.closed.load(Ordering::Acquire) {
             return Err(E::from(closed()));
         }
-        let task = self.units.spawn(run(self.pool.clone(), input, unit).in_current_span());
+        let task = self
+            .units
+            .spawn(run(self.pool.clone(), Arc::clone(&self.changes), input, unit).in_current_span());
         match task.await {
             Ok(outcome) => outcome,
             Err(e) if e.is_panic() => Err(E::from(StoreError::driver("the unit of work panicked"))),
@@ -120,7 +125,7 @@ impl Postgres {
 }
 
 /// Runs `unit` until it is committed or refused.
-async fn run<I, T, E, F>(pool: Pool, input: I, unit: F) -> Result<T, E>
+async fn run<I, T, E, F>(pool: Pool, changes: Arc<Changes>, input: I, unit: F) -> Result<T, E>
 where
     E: From<StoreError>,
     F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
@@ -129,7 +134,7 @@ where
     loop {
         let mut tx = Tx::writer(Conn::Postgres(Connection::begin(&pool).await?));
         let outcome = unit(&mut tx, &input).await;
-        match finish(tx, outcome).await {
+        match finish(tx, &changes, outcome).await {
             End::Settled(outcome) => return outcome,
             End::Again if attempt < ATTEMPTS => attempt += 1,
             End::Again => {
@@ -146,8 +151,8 @@ enum End<T, E> {
     Again,
 }
 
-async fn finish<T, E: From<StoreError>>(tx: Tx, outcome: Result<T, E>) -> End<T, E> {
-    let failed = tx.failed();
+async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
+    let (failed, markets_changed) = (tx.failed(), tx.markets_changed());
     let outcome = tx.settle(outcome);
     let Conn::Postgres(mut conn) = tx.conn else {
         unreachable!("the unit was given a PostgreSQL connection")
@@ -164,7 +169,12 @@ async fn finish<T, E: From<StoreError>>(tx: Tx, outcome: Result<T, E>) -> End<T,
         }
         (Ok(value), _) => value,
     };
-    match conn.commit().await {
+    let committed = conn.commit().await;
+    // Also after an error: the COMMIT may have been done.
+    if markets_changed {
+        changes.markets_changed();
+    }
+    match committed {
         Ok(()) => End::Settled(Ok(value)),
         Err(Fault { after: After::Again, .. }) => {
             conn.rollback().await;

@@ -5,6 +5,7 @@ mod fault;
 mod writer;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,6 +15,7 @@ pub(super) use connection::Connection;
 use writer::Writer;
 
 use super::Tx;
+use super::changes::Changes;
 use super::tx::Conn;
 use crate::StoreError;
 
@@ -29,7 +31,7 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(super) fn open(path: &str) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
         if path.is_empty() || path.contains(['?', '\0']) || path == ":memory:" {
             return Err(StoreError::driver(
                 "a SQLite URL names a file, sqlite:/path/to/file.db, and has no options",
@@ -38,7 +40,7 @@ impl Sqlite {
         if Path::new(path).is_dir() {
             return Err(StoreError::unavailable("the database's path is a directory"));
         }
-        let writer = Writer::start(Connection::writer(path)?)?;
+        let writer = Writer::start(Connection::writer(path)?, changes)?;
         Ok(Self { path: path.to_owned(), writer, readers: Mutex::new(Some(Vec::new())) })
     }
 

@@ -7,6 +7,7 @@
 //! disk), every unit of the group is told so, refusals too, since they may rest on rows that were never kept.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::{mem, thread};
 
 use futures::FutureExt;
@@ -14,6 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::Tx;
+use super::super::changes::Changes;
 use super::super::tx::Conn;
 use super::{Connection, closed, pended};
 use crate::StoreError;
@@ -36,9 +38,9 @@ enum Message {
 
 impl Writer {
     /// Starts the thread. It ends when the store is closed or its last handle is dropped.
-    pub(super) fn start(conn: Connection) -> Result<Self, StoreError> {
+    pub(super) fn start(conn: Connection, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let work = Work { tx: Tx::writer(Conn::Sqlite(conn)) };
+        let work = Work { tx: Tx::writer(Conn::Sqlite(conn)), changes };
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || work.run(waiting))
@@ -121,6 +123,7 @@ where
 
 struct Work {
     tx: Tx,
+    changes: Arc<Changes>,
 }
 
 impl Work {
@@ -154,12 +157,14 @@ impl Work {
     /// rolled the transaction back under the ones before them.
     fn group(&mut self, mut units: Vec<Box<dyn Unit>>) -> Vec<Box<dyn Unit>> {
         let mut rest = Vec::new();
+        let mut markets_changed = false;
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
             for at in 0..units.len() {
                 if let Err(error) = self.one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
+                markets_changed |= self.tx.markets_changed();
             }
             self.conn().control("COMMIT")
         });
@@ -175,6 +180,9 @@ impl Work {
                 other => StoreError::unavailable(format!("the group of writes was not kept: {other}")),
             }
         });
+        if markets_changed {
+            self.changes.markets_changed();
+        }
         for unit in mem::take(&mut units) {
             unit.answer(group.clone());
         }

@@ -1,0 +1,105 @@
+//! What was read a moment ago and is still as good as new.
+
+use std::borrow::Borrow;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use domain::Timestamp;
+use parking_lot::Mutex;
+
+/// For how long another process's changes may go unnoticed.
+const KEEP_MS: i64 = 250;
+
+/// Values that were read of markets, each until this process changes any market, or a quarter of a second has passed.
+/// Reading one's own writes is exact by that; what other processes write shows a quarter of a second late.
+#[derive(Debug)]
+pub struct Fresh<K, V> {
+    entries: Mutex<HashMap<K, Entry<V>>>,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    as_of: AsOf,
+    value: V,
+}
+
+/// The state of the markets that a value was read in: noted before reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsOf {
+    /// The store's version of the markets.
+    pub version: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl AsOf {
+    /// Whether what was read at `self` can stand for what would be read at `now`.
+    fn is_fresh(self, now: Self) -> bool {
+        self.version == now.version && (0..KEEP_MS).contains(&now.at.since_ms(self.at))
+    }
+}
+
+impl<K: Hash + Eq, V: Clone> Fresh<K, V> {
+    /// Keeps at most that many values.
+    pub fn at_most(most: usize) -> Self {
+        Self { entries: Mutex::default(), most }
+    }
+
+    /// The value, where it is still fresh.
+    pub fn get<Q: Hash + Eq + ?Sized>(&self, key: &Q, now: AsOf) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let entries = self.entries.lock();
+        entries.get(key).filter(|entry| entry.as_of.is_fresh(now)).map(|entry| entry.value.clone())
+    }
+
+    /// Keeps a value that was read after `as_of` was noted.
+    pub fn put(&self, key: K, as_of: AsOf, value: V) {
+        let mut entries = self.entries.lock();
+        if entries.len() >= self.most && !entries.contains_key(&key) {
+            entries.retain(|_, entry| entry.as_of.is_fresh(as_of));
+            if entries.len() >= self.most {
+                entries.clear();
+            }
+        }
+        entries.insert(key, Entry { as_of, value });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn as_of(version: u64, ms: i64) -> AsOf {
+        AsOf { version, at: Timestamp::from_ms(ms) }
+    }
+
+    #[test]
+    fn a_value_is_given_until_the_markets_change_or_a_quarter_of_a_second_has_passed() {
+        let fresh = Fresh::at_most(4);
+        fresh.put("a", as_of(1, 1_000), 7);
+        assert_eq!(fresh.get("a", as_of(1, 1_249)), Some(7));
+        assert_eq!(fresh.get("a", as_of(1, 1_250)), None);
+        assert_eq!(fresh.get("a", as_of(2, 1_000)), None);
+        assert_eq!(fresh.get("b", as_of(1, 1_000)), None);
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_keeps_nothing_alive() {
+        let fresh = Fresh::at_most(4);
+        fresh.put("a", as_of(1, 1_000), 7);
+        assert_eq!(fresh.get("a", as_of(1, 999)), None);
+    }
+
+    #[test]
+    fn no_more_values_are_kept_than_asked_for() {
+        let fresh = Fresh::at_most(4);
+        for n in 0..100 {
+            fresh.put(n, as_of(1, n), n);
+            assert!(fresh.entries.lock().len() <= 4);
+            assert_eq!(fresh.get(&n, as_of(1, n)), Some(n));
+        }
+    }
+}
