@@ -43,6 +43,8 @@ pub struct Config {
     pub lanes: u16,
     /// Blocks, the trade's own included, that make a trade final.
     pub confirmations: u64,
+    /// How long a trade of high value is held for its confirmation.
+    pub confirmation_window_ms: i64,
     /// How long an intent is good for where the caller sets no deadline.
     pub intent_lifetime_ms: i64,
     /// How long a worker's lease lasts without being renewed.
@@ -66,6 +68,7 @@ impl Config {
             sealing_key,
             lanes: 1,
             confirmations: 1,
+            confirmation_window_ms: 5 * domain::time::MINUTE_MS,
             intent_lifetime_ms: 10 * domain::time::MINUTE_MS,
             lease_ms: 15_000,
             max_batches_in_flight: 4,

@@ -8,12 +8,12 @@ use domain::trade::{FieldError, RequestRefusal};
 use serde_json::{Map, Value};
 use store::StoreError;
 
-/// Whether the chain may have seen a trade that was refused.
+/// Whether the chain may see the trade that a refusal speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submission {
     /// Nothing was sent.
     NotSubmitted,
-    /// It was sent.
+    /// It was sent, or will be without anybody doing more for it.
     Submitted,
     /// Whether it was stored and will be sent is not known: look it up.
     Unknown,

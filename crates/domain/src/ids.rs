@@ -67,6 +67,18 @@ uuid_id! {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CorrelationId(pub u128);
 
+impl CorrelationId {
+    /// The id of a trade's trace where its caller names none: the trade's own, in hexadecimal.
+    pub const fn of(id: TradeId) -> Self {
+        Self(id.0.as_u128())
+    }
+
+    /// The trade whose own id this is, if there is one.
+    pub const fn trade_id(self) -> TradeId {
+        TradeId(Uuid::from_u128(self.0))
+    }
+}
+
 impl fmt::Display for CorrelationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

@@ -31,7 +31,7 @@ impl Environment {
 }
 
 const SECRET_LEN: usize = 32;
-const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+pub(crate) const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// A whole plaintext key, which exists only in a request or at the moment of issue. Neither printed nor logged.
 #[derive(Clone, PartialEq, Eq)]

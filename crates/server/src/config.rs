@@ -67,6 +67,9 @@ pub struct Options {
     /// First block whose events are read, on an empty database [default: 0]
     #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
     pub first_block: Option<u64>,
+    /// Seconds for which a trade of high value waits for its confirmation, at most a day [default: 300]
+    #[arg(long, env = "FORETELL_CONFIRMATION_WINDOW_S", global = true)]
+    pub confirmation_window_s: Option<u32>,
 }
 
 /// A configuration that cannot be used.
@@ -118,9 +121,14 @@ pub struct Config {
     pub confirmations: Option<u64>,
     /// First block that is read.
     pub first_block: u64,
+    /// How long a trade of high value is held; five minutes where absent.
+    pub confirmation_window_s: Option<u32>,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+
+/// The longest confirmation window: what a trade sets aside counts for the caps of a day.
+const DAY_S: u32 = 24 * 60 * 60;
 
 impl Options {
     /// These options, with those that are absent taken from the TOML file.
@@ -144,6 +152,7 @@ impl Options {
             trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
             confirmations: self.confirmations.or(of_file.confirmations),
             first_block: self.first_block.or(of_file.first_block),
+            confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
         })
     }
 
@@ -166,6 +175,9 @@ impl Options {
                 "confirmations is at least 1: the trade's own block counts".to_owned(),
             ));
         }
+        if self.confirmation_window_s.is_some_and(|window_s| !(1..=DAY_S).contains(&window_s)) {
+            return Err(ConfigError::Value(format!("confirmation-window-s is 1 to {DAY_S}")));
+        }
         Ok(Config {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
@@ -178,6 +190,7 @@ impl Options {
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
             confirmations: self.confirmations,
             first_block: self.first_block.unwrap_or(0),
+            confirmation_window_s: self.confirmation_window_s,
         })
     }
 }
@@ -207,6 +220,16 @@ mod tests {
         std::fs::remove_file(&folder).unwrap();
         assert_eq!(config.listen.port(), 2);
         assert_eq!(config.confirmations, Some(3));
+    }
+
+    #[test]
+    fn a_confirmation_window_is_a_second_to_a_day() {
+        let window = |seconds| {
+            let options = Options { confirmation_window_s: Some(seconds), ..Options::default() };
+            options.decide().map(|config| config.confirmation_window_s).ok().flatten()
+        };
+        assert_eq!((window(1), window(DAY_S)), (Some(1), Some(DAY_S)));
+        assert_eq!((window(0), window(DAY_S + 1)), (None, None));
     }
 
     #[test]

@@ -32,8 +32,7 @@ macro_rules! table {
     };
 }
 
-// To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/trades/{id}/confirm;
-// GET /v1/traces/{correlationId}; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
+// To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
 // POST /v1/auth/api-keys/me/webhook-secret/rotate; GET /v1/account/usage.
 #[rustfmt::skip]
 static TABLE: &[Entry] = table! {
@@ -46,8 +45,11 @@ static TABLE: &[Entry] = table! {
     POST "/v1/trades", Some(Scope::TradesWrite), Write, None => v1::trades_create::create;
     GET "/v1/trades", Some(Scope::TradesRead), Read, Some(20) => v1::trades_read::list;
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
+    POST "/v1/trades/{id}/confirm", Some(Scope::TradesWrite), Write, None => v1::trades_confirm::confirm;
+    GET "/v1/traces/{correlationId}", Some(Scope::TradesRead), Read, None => v1::traces::find;
     GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
     GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
+    POST "/v1/account/pause", Some(Scope::TradesWrite), Write, None => v1::account_pause::pause;
 };
 
 /// The routes of the trading API, for documents and tests.

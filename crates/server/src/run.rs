@@ -8,7 +8,7 @@ use std::time::Duration;
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
-use app::trades::Executor;
+use app::trades::{Executor, Expiry};
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
@@ -36,6 +36,8 @@ const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
 /// Connections that may wait to be accepted: what comes at once beyond it, the system forgets without a word.
 const LISTEN_QUEUE: u32 = 4_096;
+/// How long a held trade may be past its window before it is failed; a confirm is refused at once.
+const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why the service does not start.
@@ -144,6 +146,9 @@ impl Parts {
         let mut settings =
             app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
         settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
+        if let Some(window_s) = config.confirmation_window_s {
+            settings.confirmation_window_ms = i64::from(window_s) * 1_000;
+        }
         settings.confirmations = match (config.confirmations, &node) {
             (Some(confirmations), _) => confirmations,
             (None, Some(_)) => 1,
@@ -248,6 +253,7 @@ impl Running {
         }
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Expiry::default(), ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();

@@ -36,6 +36,8 @@ pub struct Key {
     pub revoked_at: Option<Timestamp>,
     /// When it was issued.
     pub created_at: Timestamp,
+    /// Since when its trading is paused.
+    pub paused_at: Option<Timestamp>,
 }
 
 impl Key {
@@ -47,7 +49,7 @@ impl Key {
 
 const COLUMNS: &str = "id, user_id, name, tier, scopes, key_index, ip_allowlist, webhook_url, requests_per_minute,
     daily_limit_usdc_atomic, per_trade_limit_usdc_atomic, high_value_usdc_atomic, expires_at_ms, revoked_at_ms,
-    created_at_ms";
+    created_at_ms, paused_at_ms";
 
 fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
     Ok(Key {
@@ -68,6 +70,7 @@ fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
         expires_at: row.opt_timestamp(12)?,
         revoked_at: row.opt_timestamp(13)?,
         created_at: row.timestamp(14)?,
+        paused_at: row.opt_timestamp(15)?,
     })
 }
 
@@ -145,6 +148,33 @@ pub async fn count_active(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Resul
 pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL";
     Ok(tx.exec(SQL, &params![now, id]).await? == 1)
+}
+
+/// Pauses a key's trading and gives since when it is paused, which pausing it again does not change.
+pub async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str =
+        "UPDATE keys SET paused_at_ms = COALESCE(paused_at_ms, $1) WHERE id = $2 RETURNING paused_at_ms";
+    tx.find(SQL, &params![now, id], |row| row.timestamp(0)).await
+}
+
+/// Lets a paused key trade again; whether it was paused.
+pub async fn mark_resumed(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET paused_at_ms = NULL WHERE id = $1 AND paused_at_ms IS NOT NULL";
+    Ok(tx.exec(SQL, &params![id]).await? == 1)
+}
+
+/// Whether a key's trading is paused.
+pub async fn is_paused(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM keys WHERE id = $1 AND paused_at_ms IS NOT NULL";
+    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+}
+
+/// The paused keys that have trades of a lane between claiming and signing.
+pub async fn list_paused_validating(tx: &mut Tx, lane: u16) -> Result<Vec<KeyId>, StoreError> {
+    const SQL: &str = "SELECT DISTINCT keys.id FROM trades JOIN keys ON keys.id = trades.key_id
+        WHERE trades.lane = $1 AND trades.status = 'validating' AND trades.ended_at_ms IS NULL
+        AND keys.paused_at_ms IS NOT NULL";
+    tx.list(SQL, &params![lane], |row| row.parse(0)).await
 }
 
 /// What the key has spent in the 24 hours that end at `now`, once trades that have left the window are taken off. The

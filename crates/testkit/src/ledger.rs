@@ -9,7 +9,7 @@ use domain::trade::{State, Status};
 use domain::{Usdc, Wad};
 use store::markets::{Market, Outcome};
 use store::movements::Held;
-use store::trades::Trade;
+use store::trades::{Traced, Trade};
 use store::{StoreError, Tx};
 
 use crate::TestApp;
@@ -20,6 +20,7 @@ struct Ledger {
     markets: Vec<(Market, Vec<Outcome>)>,
     positions: HashMap<(String, MarketId, u8), Held>,
     trades: Vec<Trade>,
+    traces: Vec<Vec<Traced>>,
     spends: Vec<(i64, i64)>,
 }
 
@@ -31,7 +32,8 @@ enum Ended {
 
 impl TestApp {
     /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
-    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended.
+    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended; and
+    /// every trace is whole and tells of its trade's end once.
     ///
     /// # Panics
     /// Where any of that is not so.
@@ -42,6 +44,7 @@ impl TestApp {
         self.assert_positions(&ledger).await;
         self.assert_trades(&ledger).await;
         assert_nothing_left_aside(&ledger);
+        assert_traces_whole(&ledger);
     }
 
     async fn assert_markets(&self, ledger: &Ledger) {
@@ -169,6 +172,20 @@ fn assert_nothing_left_aside(ledger: &Ledger) {
     }
 }
 
+fn assert_traces_whole(ledger: &Ledger) {
+    for (trade, trace) in ledger.trades.iter().zip(&ledger.traces) {
+        let id = trade.id;
+        assert!(trace.iter().map(|event| event.seq).eq(1..=trace.len() as u32), "numbers of {id}'s trace");
+        assert!(trace.is_sorted_by_key(|event| event.at), "times of {id}'s trace");
+        assert_eq!(trace.last().map(|event| event.status), Some(trade.state.status()), "end of {id}'s trace");
+        let of_kind = |kind: &str| trace.iter().filter(|event| event.kind == kind).count();
+        let ends = of_kind("trade.completed") + of_kind("trade.failed") + of_kind("trade.rejected");
+        assert_eq!(ends, usize::from(trade.state.status().is_terminal()), "ends of {id}'s trace");
+        assert!(of_kind("funds.reserved") <= 1 && of_kind("funds.released") <= of_kind("funds.reserved"));
+        assert_eq!(of_kind("trade.held"), usize::from(trade.held_until.is_some()), "whether {id} was held");
+    }
+}
+
 async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const ACCOUNTS: &str = "SELECT address, reserved_usdc_atomic FROM accounts";
     const MARKETS: &str = "SELECT id FROM markets";
@@ -188,15 +205,17 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
             positions.insert((holder.clone(), held.market_id, held.outcome_index), held);
         }
     }
-    let mut trades = Vec::new();
+    let (mut trades, mut traces) = (Vec::new(), Vec::new());
     for id in tx.list(TRADES, &[], |row| row.parse(0)).await? {
         trades.push(store::trades::find_any(tx, id).await?.expect("the trade was just listed"));
+        traces.push(store::trades::list_trace(tx, id).await?);
     }
     Ok(Ledger {
         accounts: tx.list(ACCOUNTS, &[], |row| Ok((row.text(0)?, row.int(1)?))).await?,
         markets,
         positions,
         trades,
+        traces,
         spends: tx.list(SPENDS, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?,
     })
 }

@@ -4,6 +4,7 @@ use std::future::IntoFuture;
 
 use app::AppError;
 use app::trades::{Accepted, DryRun, NewTrade, create};
+use domain::ids::CorrelationId;
 use domain::trade::Draft;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -47,6 +48,13 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn named(self, client_request_id: &str) -> Self {
         self.with(|draft| draft.client_request_id = Some(client_request_id.to_owned()))
+    }
+
+    /// Under a trace that the caller names.
+    #[must_use]
+    pub const fn traced(mut self, id: CorrelationId) -> Self {
+        self.new.correlation_id = Some(id);
+        self
     }
 
     /// What became of it.

@@ -55,6 +55,17 @@ impl TestApp {
         rows.unwrap().expect("a select without a table gives one row")
     }
 
+    /// How many trades have not ended.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn open_trades(&self) -> i64 {
+        const SQL: &str = "SELECT COUNT(*) FROM trades WHERE ended_at_ms IS NULL";
+        let open: Result<Option<i64>, StoreError> =
+            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.int(0)))).await;
+        open.unwrap().expect("a count is one row")
+    }
+
     /// What open buys of the user have set aside.
     ///
     /// # Panics

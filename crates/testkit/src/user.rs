@@ -13,6 +13,7 @@ use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::trade::Draft;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use store::trades::Trade;
 
 use crate::{Request, TestApp, TestMarket};
 
@@ -158,6 +159,31 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
 }
 
 impl TestKey {
+    /// The token that confirms a held trade.
+    ///
+    /// # Panics
+    /// Where the trade is not held, or its window is over.
+    pub fn token(&self, trade: &Trade) -> String {
+        app::trades::confirmation_of(&self.ctx, trade).expect("the trade is held").token
+    }
+
+    /// Confirms a trade.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub async fn confirm(&self, trade: &Trade, token: &str) -> Result<Trade, AppError> {
+        let confirmed = app::trades::confirm(&self.ctx, &self.caller, &trade.id.to_string(), token).await;
+        confirmed.map(|(trade, _)| trade)
+    }
+
+    /// Pauses this key's trading.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn pause(&self) {
+        app::keys::pause(&self.ctx, &self.caller).await.unwrap();
+    }
+
     /// A buy for USDC.
     pub fn buy(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
         self.request(draft("buy", market, outcome, usdc))

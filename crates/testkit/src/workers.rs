@@ -1,7 +1,7 @@
 //! One process's workers, stepped by hand.
 
 use app::markets::Sync;
-use app::trades::Executor;
+use app::trades::{Executor, Expiry};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
 use chain::Signer;
@@ -9,8 +9,10 @@ use chain::Signer;
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The executors of all lanes and the sync, as one process has them.
+/// The expiry, the executors of all lanes and the sync, as one process has them.
 pub struct Workers {
+    /// The expiry of held trades.
+    pub expiry: Expiry,
     /// One a lane.
     pub executors: Vec<Executor>,
     /// The sync.
@@ -22,7 +24,8 @@ impl Workers {
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
-        Self { executors: executors.collect(), sync: Sync::new(owner.to_owned(), 0) }
+        let sync = Sync::new(owner.to_owned(), 0);
+        Self { expiry: Expiry::default(), executors: executors.collect(), sync }
     }
 
     /// Steps everything until nothing is left to do.
@@ -41,10 +44,19 @@ impl Workers {
     /// # Panics
     /// Where work never ends.
     pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
+        until_idle(&self.expiry, ctx).await?;
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }
         until_idle(&self.sync, ctx).await
+    }
+
+    /// Steps the expiry alone.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn expire(&self, ctx: &Ctx) {
+        until_idle(&self.expiry, ctx).await.unwrap();
     }
 
     /// Steps the executors alone.

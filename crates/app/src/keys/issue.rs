@@ -73,6 +73,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         expires_at: wanted.expires_at,
         revoked_at: None,
         created_at: now,
+        paused_at: None,
     };
     let key = ctx
         .store

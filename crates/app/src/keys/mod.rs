@@ -2,6 +2,8 @@
 
 mod authenticate;
 mod issue;
+mod pause;
 
 pub use authenticate::{Caller, authenticate};
 pub use issue::{IssueKey, IssuedKey, issue, revoke};
+pub use pause::{pause, paused, resume};

@@ -11,13 +11,13 @@ use domain::trade::{AmountType, Draft, Side, State, TradeRequest, Transition};
 use domain::{ErrorCode, Timestamp, Usdc, Wad, limits};
 use store::StoreError;
 use store::markets::Market;
-use store::trades::{Reuse, Trade};
+use store::trades::{Inserted, Reuse, Trade};
 
 use super::bounds::{Plan, needs_quote, plan, quoted_amount, side_of};
 use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
-use crate::keys::Caller;
+use crate::keys::{Caller, paused};
 use crate::{AppError, Ctx, Submission};
 
 /// The route that idempotency keys of trades belong to.
@@ -39,9 +39,9 @@ pub struct NewTrade {
 /// What became of a request.
 #[derive(Debug)]
 pub enum Accepted {
-    /// A new trade.
+    /// A new trade, `pending` or held for confirmation.
     Created(Trade),
-    /// The idempotency key was used for this very request before: the trade as it was created then.
+    /// The idempotency key was used for this very request before: the trade that it created then, as it is now.
     ReplayedByKey(Trade),
     /// The `clientRequestId` names this trade: as it is now.
     FoundByClientRequest(Trade),
@@ -60,6 +60,8 @@ pub struct DryRun {
     pub plan: Plan,
     /// What it would move now.
     pub quote: Fill,
+    /// Whether it would be held for confirmation.
+    pub is_held: bool,
 }
 
 /// Judges a request and, unless it is a repetition or a dry run, creates its trade.
@@ -120,6 +122,10 @@ async fn create_new(
     request: Result<TradeRequest, domain::trade::RequestRefusal>,
     request_hash: String,
 ) -> Result<Accepted, Refused> {
+    // As early as the key is known to be paused. The statement that writes the trade asks again.
+    if caller.key.paused_at.is_some() {
+        return Err(paused().into());
+    }
     let request = request.map_err(AppError::from)?;
     let now = ctx.now();
     if request.deadline.is_some_and(|deadline| deadline <= now) {
@@ -157,7 +163,10 @@ async fn create_new(
     }
 
     let trade_id = TradeId(ctx.uuid());
-    let lifetime = now.plus_ms(ctx.config.intent_lifetime_ms);
+    let is_held = limits::is_high_value(&caller.limits(), plan.counted);
+    let held_until = is_held.then(|| now.plus_ms(ctx.config.confirmation_window_ms));
+    // While a trade is held its deadline is the caller's own, or later than any that it can get when it is released.
+    let lifetime = held_until.unwrap_or(now).plus_ms(ctx.config.intent_lifetime_ms);
     let trade = Trade {
         id: trade_id,
         user_id: caller.user_id(),
@@ -172,7 +181,7 @@ async fn create_new(
         metadata: request.metadata.clone(),
         client_request_id: request.client_request_id.clone(),
         request_hash,
-        correlation_id: new.correlation_id.unwrap_or(CorrelationId(trade_id.0.as_u128())),
+        correlation_id: new.correlation_id.unwrap_or(CorrelationId::of(trade_id)),
         intent_side: side as u8,
         intent_usdc: plan.usdc,
         intent_tokens: plan.tokens,
@@ -181,7 +190,8 @@ async fn create_new(
         nonce: None,
         batch_id: None,
         reserved: plan.reserved,
-        state: State::Pending,
+        state: held_until.map_or(State::Pending, |expires_at| State::PendingConfirmation { expires_at }),
+        held_until,
         created_at: now,
         updated_at: now,
         ended_at: None,
@@ -190,7 +200,7 @@ async fn create_new(
     if new.dry_run {
         check_dry(ctx, caller, &trade, funds.spendable).await?;
         let quote = quote.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
-        return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote })));
+        return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
     }
     match insert(ctx, caller, new, &trade, funds).await {
         Err(Refused::Because(error)) if error.code == ErrorCode::InsufficientBalance && !sells => {
@@ -198,7 +208,9 @@ async fn create_new(
         }
         inserted => inserted?,
     }
-    ctx.wake.executor.notify_waiters();
+    if !is_held {
+        ctx.wake.executor.notify_waiters();
+    }
     Ok(Accepted::Created(trade))
 }
 
@@ -346,7 +358,11 @@ async fn insert(
                     }
                 }
                 let trace = Transition::created(&trade.state, trade.created_at);
-                if store::trades::insert(tx, trade, &trace).await? { Ok(()) } else { Err(Refused::Raced) }
+                match store::trades::insert(tx, trade, &trace).await? {
+                    Inserted::Added => Ok(()),
+                    Inserted::Taken => Err(Refused::Raced),
+                    Inserted::Paused => Err(paused().into()),
+                }
             })
         })
         .await

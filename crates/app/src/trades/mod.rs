@@ -1,8 +1,10 @@
 //! The life of a trade: accepted here, carried to the chain by the executor, settled by the sync from the chain's events.
 
 mod bounds;
+mod confirm;
 mod create;
 mod executor;
+mod expiry;
 mod funds;
 mod intents;
 mod replay;
@@ -10,6 +12,8 @@ mod risk;
 mod settle;
 
 pub use bounds::Plan;
+pub use confirm::{Confirmation, confirm, confirmation_of};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
+pub use expiry::Expiry;
 pub(crate) use settle::{DUPLICATE, settle};

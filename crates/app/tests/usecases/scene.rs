@@ -2,7 +2,8 @@
 
 use app::AppError;
 use domain::ErrorCode;
-use domain::key::Tier;
+use domain::Usdc;
+use domain::key::{LimitOverrides, Tier};
 use store::Store;
 use testkit::{Request, TestApp, TestKey, TestMarket, TestUser};
 
@@ -25,6 +26,20 @@ impl Scene {
 
     pub async fn of(app: TestApp) -> Self {
         Self::with(app, "10000", Tier::Mm).await
+    }
+
+    /// Ada has 100,000 USDC and a key that buys for 1,000 a day and holds what is 100 or more.
+    pub async fn gated(store: Store) -> Self {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").funded("100000").await;
+        let limits = LimitOverrides {
+            high_value: Some(Usdc::from_whole(100)),
+            daily: Some(Usdc::from_whole(1_000)),
+            ..LimitOverrides::default()
+        };
+        let key = app.key_with(&ada, Tier::Enterprise, limits).await;
+        let market = app.market(&["Yes", "No"]).await;
+        Self { app, ada, key, market }
     }
 
     pub async fn with(app: TestApp, funds: &str, tier: Tier) -> Self {

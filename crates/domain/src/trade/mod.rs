@@ -1,8 +1,11 @@
 //! A trade: what was asked for, and the states that it goes through.
 
+mod confirmation;
 mod request;
 mod state;
+mod trace;
 
+pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
 pub use request::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{
     Failure, IllegalMove, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,

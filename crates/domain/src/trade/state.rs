@@ -225,20 +225,29 @@ impl Transition {
         if !from.may_become(status) {
             return Err(IllegalMove { from, to: status });
         }
-        let trace = TraceEvent { stage, kind, status, at, attributes: serde_json::Map::new() };
-        Ok(Self { from, to, trace })
+        Ok(Self { from, to, trace: TraceEvent::new(stage, kind, status, at) })
     }
 
     /// The first event of a trade created in `state`.
     pub fn created(state: &State, at: Timestamp) -> TraceEvent {
-        let kind = if matches!(state, State::Pending) { "trade.accepted" } else { "trade.held" };
-        TraceEvent {
-            stage: TraceStage::Intent,
-            kind,
-            status: state.status(),
-            at,
-            attributes: serde_json::Map::new(),
+        let event = |kind| TraceEvent::new(TraceStage::Intent, kind, state.status(), at);
+        match state {
+            State::PendingConfirmation { expires_at } => {
+                event("trade.held").with("expiresAt", expires_at.to_string())
+            }
+            _ => event("trade.accepted"),
         }
+    }
+
+    /// The caller has confirmed a held trade.
+    pub fn confirm(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        Self::new(from, State::Pending, TraceStage::Intent, "trade.confirmed", at)
+    }
+
+    /// The confirmation window is over and nobody has confirmed.
+    pub fn expire(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        let message = "The confirmation window passed and the trade was not confirmed.".to_owned();
+        Self::fail(from, Failure { code: ErrorCode::ConfirmationExpired, message, tx_hash: None }, at)
     }
 
     /// The executor has taken the trade up.
@@ -253,30 +262,42 @@ impl Transition {
 
     /// The chain has made the trade, for good.
     pub fn complete(from: Status, settlement: Settlement, at: Timestamp) -> Result<Self, IllegalMove> {
-        let tx_hash = settlement.tx_hash.to_string();
-        let block_number = settlement.block_number;
+        let Settlement { tx_hash, block_number, usdc, tokens, fee } = settlement.clone();
         let moved =
             Self::new(from, State::Completed(settlement), TraceStage::Execution, "trade.completed", at)?;
-        Ok(moved.with("txHash", tx_hash.into()).with("blockNumber", block_number.into()))
+        Ok(moved
+            .with("txHash", tx_hash.to_string())
+            .with("blockNumber", block_number)
+            .with("usdcAmount", usdc.to_string())
+            .with("tokensOut", tokens.to_string())
+            .with("fee", fee.to_string()))
     }
 
     /// The trade will not happen.
     pub fn fail(from: Status, failure: Failure, at: Timestamp) -> Result<Self, IllegalMove> {
-        let code = failure.code.as_str();
-        let stage = if from == Status::Executing { TraceStage::Execution } else { TraceStage::Funding };
-        Ok(Self::new(from, State::Failed(failure), stage, "trade.failed", at)?.with("errorCode", code.into()))
+        let (code, tx_hash) = (failure.code.as_str(), failure.tx_hash);
+        let stage = match from {
+            Status::PendingConfirmation => TraceStage::Intent,
+            Status::Executing => TraceStage::Execution,
+            _ => TraceStage::Funding,
+        };
+        let failed =
+            Self::new(from, State::Failed(failure), stage, "trade.failed", at)?.with("errorCode", code);
+        Ok(match tx_hash {
+            Some(hash) => failed.with("txHash", hash.to_string()),
+            None => failed,
+        })
     }
 
     /// The risk engine refuses the trade.
     pub fn reject(from: Status, reason: RiskRefusal, at: Timestamp) -> Result<Self, IllegalMove> {
         let rejected = State::Rejected(Refusal { reason });
         Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?
-            .with("errorCode", reason.as_str().into()))
+            .with("errorCode", reason.as_str()))
     }
 
-    fn with(mut self, name: &str, value: serde_json::Value) -> Self {
-        self.trace.attributes.insert(name.to_owned(), value);
-        self
+    fn with(self, name: &str, value: impl Into<serde_json::Value>) -> Self {
+        Self { trace: self.trace.with(name, value), ..self }
     }
 }
 
@@ -306,6 +327,17 @@ mod tests {
     fn a_move_that_is_not_allowed_is_refused() {
         let refused = Transition::execute(Status::Pending, Timestamp::from_ms(0));
         assert_eq!(refused, Err(IllegalMove { from: Status::Pending, to: Status::Executing }));
+    }
+
+    #[test]
+    fn only_a_held_trade_is_confirmed_or_expires() {
+        let at = Timestamp::from_ms(5);
+        for from in Status::ALL.iter().copied() {
+            assert_eq!(Transition::confirm(from, at).is_ok(), from == Status::PendingConfirmation, "{from}");
+        }
+        let expired = Transition::expire(Status::PendingConfirmation, at).unwrap();
+        assert_eq!(expired.trace.attributes["errorCode"], "CONFIRMATION_EXPIRED");
+        assert_eq!((expired.trace.stage, expired.to.status()), (TraceStage::Intent, Status::Failed));
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub async fn run(config: &Config) -> Result<(), StartError> {
         "confirmations  {}",
         config.confirmations.map_or("by chain".to_owned(), |depth| depth.to_string())
     );
+    println!(
+        "confirm within {}",
+        config.confirmation_window_s.map_or("5 minutes".to_owned(), |window_s| format!("{window_s} s"))
+    );
     let mut wrong = 0;
     wrong += report("secrets", check_secrets(config));
     wrong += report("database", check_database(config).await);

@@ -67,7 +67,7 @@ pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
 }
 
 /// Whether the one `Content-Type` is JSON in UTF-8, not compressed.
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let (Some(one), None) = (types.next(), types.next()) else { return false };
     let mut parts = one.to_str().unwrap_or_default().split(';').map(str::trim);
@@ -83,7 +83,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Reads one JSON object and nothing behind it.
-fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, FieldError> {
+pub(super) fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, FieldError> {
     // Derived readers would take an array as the members in their order.
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(FieldError::new("", "is a JSON object"));

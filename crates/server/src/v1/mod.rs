@@ -1,5 +1,6 @@
 //! The routes of the trading API, a file for each resource.
 
+pub mod account_pause;
 pub mod health;
 mod market_record;
 pub mod markets;
@@ -7,6 +8,8 @@ mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
+pub mod traces;
 mod trade_record;
+pub mod trades_confirm;
 pub mod trades_create;
 pub mod trades_read;

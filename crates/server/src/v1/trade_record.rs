@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use app::Ctx;
+use app::trades::Confirmation;
 use domain::ids::{CorrelationId, MarketId, TradeId};
 use domain::trade::{AmountType, Side, State, Status};
 use domain::{Timestamp, Usdc, Wad};
@@ -41,6 +42,23 @@ pub struct TradeRecord {
     error_message: Option<String>,
     status_history: Vec<HistoryEntry>,
     chain: Option<ChainRecord>,
+    /// Only in the answer that says that the trade is held, and in its replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmation: Option<ConfirmationRecord>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConfirmationRecord {
+    token: String,
+    expires_at: Timestamp,
+}
+
+/// Tokens stay out of logs.
+impl std::fmt::Debug for ConfirmationRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ConfirmationRecord({})", self.expires_at)
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -110,14 +128,25 @@ impl TradeRecord {
             side: trade.side,
             metadata: trade.metadata,
             client_request_id: trade.client_request_id,
+            confirmation: None,
         }
     }
 
     /// `trade` as its creation answered, whatever became of it since.
     pub fn as_created(trade: Trade, finality: Finality) -> Self {
         let at = trade.created_at;
-        let created = Trade { state: State::Pending, updated_at: at, ended_at: None, ..trade };
-        Self::now(created, vec![(Status::Pending, at)], finality)
+        let state =
+            trade.held_until.map_or(State::Pending, |expires_at| State::PendingConfirmation { expires_at });
+        let history = vec![(state.status(), at)];
+        let created = Trade { state, updated_at: at, ended_at: None, ..trade };
+        Self::now(created, history, finality)
+    }
+
+    /// `trade` as its creation answered, with what confirms it.
+    pub fn held(trade: Trade, confirmation: Confirmation, finality: Finality) -> Self {
+        let Confirmation { token, expires_at } = confirmation;
+        let confirmation = Some(ConfirmationRecord { token, expires_at });
+        Self { confirmation, ..Self::as_created(trade, finality) }
     }
 }
 
@@ -158,6 +187,7 @@ mod tests {
             batch_id: None,
             reserved: Usdc::from_whole(10),
             state,
+            held_until: None,
             created_at: Timestamp::from_ms(100),
             updated_at: Timestamp::from_ms(900),
             ended_at,
@@ -189,6 +219,21 @@ mod tests {
         fresh.updated_at = fresh.created_at;
         let created = TradeRecord::now(fresh, vec![(Status::Pending, Timestamp::from_ms(100))], FINALITY);
         assert_eq!(replayed, serde_json::to_string(&created).unwrap());
+    }
+
+    #[test]
+    fn a_trade_that_was_held_began_as_held_and_shows_its_token_where_it_is_asked_for_alone() {
+        let held = || Trade { held_until: Some(Timestamp::from_ms(300_100)), ..settled() };
+        let created = TradeRecord::as_created(held(), FINALITY);
+        assert_eq!(created.status, Status::PendingConfirmation);
+        assert_eq!(created.status_history[0].status, Status::PendingConfirmation);
+        assert!(serde_json::to_value(&created).unwrap().get("confirmation").is_none());
+
+        let confirmation = Confirmation { token: "ct_1".into(), expires_at: Timestamp::from_ms(300_100) };
+        let record = TradeRecord::held(held(), confirmation, FINALITY);
+        let expected = serde_json::json!({ "token": "ct_1", "expiresAt": "1970-01-01T00:05:00.100Z" });
+        assert_eq!(serde_json::to_value(&record).unwrap()["confirmation"], expected);
+        assert!(!format!("{record:?}").contains("ct_1"));
     }
 
     #[test]

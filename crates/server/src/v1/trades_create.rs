@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use app::trades::{Accepted, DryRun, NewTrade};
+use app::trades::{Accepted, DryRun, NewTrade, confirmation_of};
 use app::{AppError, Submission};
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ids::MarketId;
-use domain::trade::{AmountType, Draft, Side, Status};
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::trade::{AmountType, Draft, Side};
+use domain::{ErrorCode, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::trades::Trade;
+use store::trades::{History, Trade};
 
 use super::numbers;
 use super::trade_record::{Finality, TradeRecord};
@@ -72,6 +72,8 @@ pub struct DryRunRecord {
     side: Side,
     metadata: BTreeMap<String, String>,
     client_request_id: Option<String>,
+    /// Whether the trade would be held for confirmation.
+    requires_confirmation: bool,
     quote: DryRunQuote,
 }
 
@@ -88,7 +90,7 @@ struct DryRunQuote {
 
 impl From<DryRun> for DryRunRecord {
     fn from(dry: DryRun) -> Self {
-        let DryRun { request, market, plan, quote } = dry;
+        let DryRun { request, market, plan, quote, is_held } = dry;
         let (tokens_out, usdc_amount) = (Wad(quote.tokens_wad), Usdc::from_atomic(quote.usdc_atomic));
         Self {
             dry_run: true,
@@ -99,6 +101,7 @@ impl From<DryRun> for DryRunRecord {
             side: request.side,
             metadata: request.metadata,
             client_request_id: request.client_request_id,
+            requires_confirmation: is_held,
             quote: DryRunQuote {
                 tokens_out,
                 usdc_amount,
@@ -114,9 +117,12 @@ impl From<DryRun> for DryRunRecord {
 ///
 /// - 201 and `trade`: a new trade, `pending`; or the same `Idempotency-Key` and body again, with the trade as it was
 ///   created, `_meta.idempotent` true and `Idempotent-Replayed: true`.
-/// - 200 and `trade`: the same `clientRequestId` and body again, with the trade as it is now.
-/// - 200 and `dryRun` (and the same under `data`): with `"dryRun": true`, every check was made and nothing created;
-///   the request's fields, and `quote {tokensOut, usdcAmount, fee, effectivePrice, reservedUsdc}`.
+/// - 202 and `trade` with `confirmation {token, expiresAt}`: a new trade of high value, `pending_confirmation`; or the
+///   same key or `clientRequestId` and body again while it is held, with the same token.
+/// - 200 and `trade`: the same `clientRequestId` and body again, with the trade as it is now; and the same key again
+///   after a held trade was confirmed or its window was over.
+/// - 200 and `dryRun` (and the same under `data`): with `"dryRun": true`, every check was made and nothing created; the
+///   request's fields, `requiresConfirmation`, and `quote {tokensOut, usdcAmount, fee, effectivePrice, reservedUsdc}`.
 pub async fn create(
     State(app): State<Shared>,
     caller: Caller<TradesWrite>,
@@ -133,28 +139,33 @@ pub async fn create(
     let state = Shared::clone(&app);
     let created = app.mutations.spawn(async move { app::trades::create(&state.ctx, &caller, new).await });
     let finality = Finality::from(&app.ctx);
-    Ok(match created.await.map_err(lost)?? {
-        Accepted::Created(trade) => {
-            let record = TradeRecord::as_created(trade, finality);
-            (StatusCode::CREATED, meta.idempotent(false).single("trade", record)).into_response()
+    let (status, record, is_replay) = match created.await.map_err(lost)?? {
+        Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
+            Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), false),
+            None => (StatusCode::CREATED, TradeRecord::as_created(trade, finality), false),
+        },
+        Accepted::ReplayedByKey(trade) if trade.held_until.is_none() => {
+            (StatusCode::CREATED, TradeRecord::as_created(trade, finality), true)
         }
-        Accepted::ReplayedByKey(trade) => {
-            let record = TradeRecord::as_created(trade, finality);
-            let replayed = [(IDEMPOTENT_REPLAYED, "true")];
-            (StatusCode::CREATED, replayed, meta.idempotent(true).single("trade", record)).into_response()
-        }
-        Accepted::FoundByClientRequest(trade) => {
-            let history = history(&app, &trade).await?;
-            let record = TradeRecord::now(trade, history, finality);
-            ([(IDEMPOTENT_REPLAYED, "true")], meta.idempotent(true).single("trade", record)).into_response()
+        Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
+            match confirmation_of(&app.ctx, &trade) {
+                Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), true),
+                None => {
+                    let history = history(&app, &trade).await?;
+                    (StatusCode::OK, TradeRecord::now(trade, history, finality), true)
+                }
+            }
         }
         Accepted::DryRun(dry) => {
-            meta.idempotent(false).single("dryRun", DryRunRecord::from(*dry)).into_response()
-        } // Here: the high-value gate's 202 with `confirmation`.
-    })
+            let record = DryRunRecord::from(*dry);
+            return Ok(meta.idempotent(false).single("dryRun", record).into_response());
+        }
+    };
+    let replayed = is_replay.then_some([(IDEMPOTENT_REPLAYED, "true")]);
+    Ok((status, replayed, meta.idempotent(is_replay).single("trade", record)).into_response())
 }
 
-async fn history(app: &Shared, trade: &Trade) -> Result<Vec<(Status, Timestamp)>, StoreError> {
+async fn history(app: &Shared, trade: &Trade) -> Result<History, StoreError> {
     app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::history(tx, *id))).await
 }
 

@@ -6,6 +6,7 @@
 //! told by the order in which they appear.
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
 
+mod account_pause_post;
 mod authentication;
 mod deadlines;
 mod health_get;
@@ -21,6 +22,9 @@ mod quote_get;
 mod ready_get;
 mod scene;
 mod stories;
+mod submissions;
+mod traces_get;
+mod trade_confirm_post;
 mod trade_get;
 mod trades_get;
 mod trades_post;

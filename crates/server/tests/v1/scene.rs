@@ -1,8 +1,9 @@
 //! What most tests begin with: Ada, her key, and a market, behind the HTTP surface.
 
 use domain::ErrorCode;
-use domain::key::Tier;
-use serde_json::Value;
+use domain::Usdc;
+use domain::key::{LimitOverrides, Tier};
+use serde_json::{Value, json};
 use testkit::http::{Call, Client, Http, Keyed};
 use testkit::{TestApp, TestKey, TestMarket, TestUser};
 
@@ -29,6 +30,25 @@ impl Scene {
         let http = app.http();
         let client = http.with(&key);
         Self { app, http, ada, key, client, market }
+    }
+
+    /// The same, with a key that holds what is 100 USDC or more.
+    pub async fn gated() -> Self {
+        let scene = Self::new().await;
+        let high_value = Some(Usdc::from_whole(100));
+        let limits = LimitOverrides { high_value, ..LimitOverrides::default() };
+        let key = scene.app.key_with(&scene.ada, Tier::Enterprise, limits).await;
+        Self { client: scene.http.with(&key), key, ..scene }
+    }
+
+    /// A buy of outcome 0 for 100 USDC that is held, as the 202 shows it.
+    pub async fn held(&self) -> Value {
+        self.client.buy(self.market, 0, "100").await.expect(202)["trade"].take()
+    }
+
+    /// The confirm of a held trade with its token.
+    pub fn confirm(&self, held: &Value) -> Call {
+        confirm(&self.client, text(&held["id"]), json!({ "token": held["confirmation"]["token"] }))
     }
 
     /// Another user with 10,000 USDC and a key.
@@ -60,6 +80,11 @@ impl Scene {
     pub async fn predictions(&self) -> Vec<Value> {
         rows(&self.client.get(&format!("/v1/markets/{}/predictions", self.market.id)).await.ok())
     }
+}
+
+/// A confirm with this body.
+pub fn confirm(client: &Client<Keyed>, id: &str, body: Value) -> Call {
+    client.call("POST", &format!("/v1/trades/{id}/confirm")).raw_json(body.to_string())
 }
 
 /// The write is refused with this code, says that nothing was sent, and leaves no row and no reservation behind.

@@ -51,6 +51,16 @@ async fn a_list_is_narrowed_to_statuses_a_market_and_a_client_request_id() {
 }
 
 #[tokio::test]
+async fn held_trades_are_listed_without_what_confirms_them() {
+    let scene = Scene::gated().await;
+    let held = scene.held().await;
+    scene.client.buy(scene.market, 0, "1").await.created();
+    let answer = scene.client.get("/v1/trades?status=pending_confirmation").await;
+    assert_eq!(ids(&answer.ok()), [text(&held["id"])]);
+    assert!(!answer.text.contains("ct_") && !answer.text.contains("\"confirmation\""), "{answer}");
+}
+
+#[tokio::test]
 async fn filters_that_are_none_are_refused() {
     let client = Scene::new().await.client;
     let long = format!("clientRequestId={}", "x".repeat(129));
@@ -61,6 +71,9 @@ async fn filters_that_are_none_are_refused() {
         ("status=completed&status=failed", "/status"),
         ("marketId=1", "/marketId"),
         ("clientRequestId=a%20b", "/clientRequestId"),
+        ("clientRequestId=", "/clientRequestId"),
+        ("clientRequestId=%00", "/clientRequestId"),
+        ("clientRequestId=one&clientRequestId=two", "/clientRequestId"),
         (&long, "/clientRequestId"),
         ("outcomeIndex=0", "/outcomeIndex"),
         ("userId=1", "/userId"),

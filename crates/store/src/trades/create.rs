@@ -1,10 +1,11 @@
 //! The rows of a new trade, and the two ways in which a request is found to be a repetition.
 
-use domain::Timestamp;
 use domain::ids::{TradeId, UserId};
-use domain::trade::{State, TraceEvent};
+use domain::trade::TraceEvent;
+use domain::{Timestamp, Usdc};
 
 use super::row::{COLUMNS, Trade, from_row};
+use super::trace;
 use crate::{StoreError, Tx, params};
 
 /// What an idempotency key was used for before.
@@ -66,19 +67,27 @@ pub async fn find_by_client_request(
     tx.find(SQL, &params![user_id, id], from_row).await
 }
 
-/// Adds a trade and the first event of its trace. False where the user's `clientRequestId` is taken: nothing of the
-/// trade is written then.
-pub async fn insert(tx: &mut Tx, trade: &Trade, trace: &TraceEvent) -> Result<bool, StoreError> {
+/// What became of a new trade's row. But for the first, nothing of the trade is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserted {
+    /// It is there.
+    Added,
+    /// The user's `clientRequestId` is taken.
+    Taken,
+    /// The key's trading is paused.
+    Paused,
+}
+
+/// Adds a trade and the first events of its trace: `created`, and what it sets aside. That the key is not paused is part
+/// of the statement, so that a pause holds from the moment at which it is stored, whatever a caller has read before.
+pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<Inserted, StoreError> {
     const SQL: &str = "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
         amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic,
         intent_tokens_wad, deadline_ms, key_index, lane, reserved_usdc_atomic, status, confirmation_expires_at_ms,
         created_at_ms, updated_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23, $24) ON CONFLICT DO NOTHING";
-    let confirm_until = match trade.state {
-        State::PendingConfirmation { expires_at } => Some(expires_at),
-        _ => None,
-    };
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+        $23, $24 WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3 AND paused_at_ms IS NOT NULL)
+        ON CONFLICT DO NOTHING";
     let metadata = serde_json::to_string(&trade.metadata).map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         trade.id,
@@ -102,15 +111,19 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, trace: &TraceEvent) -> Result<bo
         trade.lane,
         trade.reserved,
         trade.state.status().as_str(),
-        confirm_until,
+        trade.held_until,
         trade.created_at,
         trade.created_at
     ];
     if tx.exec(SQL, &bound).await? == 0 {
-        return Ok(false);
+        let paused = crate::keys::is_paused(tx, trade.key_id).await?;
+        return Ok(if paused { Inserted::Paused } else { Inserted::Taken });
     }
-    super::moves::insert_trace(tx, trade.id, 1, trace).await?;
-    Ok(true)
+    let status = trade.state.status();
+    let reserved = (trade.reserved > Usdc::ZERO)
+        .then(|| TraceEvent::funds_reserved(trade.reserved, status, trade.created_at));
+    trace::begin(tx, trade.id, std::iter::once(created).chain(&reserved)).await?;
+    Ok(Inserted::Added)
 }
 
 /// Forgets idempotency keys whose lifetime is over at `now`, at most `limit`; how many there were.

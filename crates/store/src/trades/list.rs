@@ -52,7 +52,7 @@ pub async fn list(
         "SELECT trade_id, status, at_ms FROM trace_events WHERE trade_id IN (SELECT id ",
         CHOSEN,
         ")
-        ORDER BY trade_id, seq"
+        AND kind LIKE 'trade.%' ORDER BY trade_id, seq"
     );
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {

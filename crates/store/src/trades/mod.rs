@@ -7,13 +7,16 @@ mod create;
 mod list;
 mod moves;
 mod row;
+mod trace;
 
 pub use create::{
-    Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert, insert_idempotency,
+    Inserted, Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert,
+    insert_idempotency,
 };
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
-    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_validating,
-    set_batch,
+    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_unconfirmed,
+    list_validating, release, set_batch, trace_batch,
 };
 pub use row::{History, Trade, history};
+pub use trace::{Traced, find_traced, list_trace};

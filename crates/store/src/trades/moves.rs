@@ -1,10 +1,11 @@
 //! The moves of a trade: compare-and-sets on the old status that say what they found.
 
-use domain::Usdc;
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
+use domain::{Timestamp, Usdc};
 
 use super::row::{COLUMNS, Trade, from_row};
+use super::trace;
 use crate::{StoreError, Tx, Value, keys, params, users};
 
 /// What a compare-and-set found.
@@ -64,8 +65,37 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     if to.is_terminal() && trade.reserved > Usdc::ZERO {
         users::release(tx, trade.user_id, trade.reserved).await?;
     }
-    append_trace(tx, trade.id, &transition.trace).await?;
+    let released =
+        (given_back > Usdc::ZERO).then(|| TraceEvent::funds_released(given_back, to, transition.trace.at));
+    let events = std::iter::once(&transition.trace).chain(&released);
+    trace::append(tx, events.map(|event| (trade.id, event))).await?;
     Ok(Moved::Moved)
+}
+
+/// Makes the move of a held trade that was confirmed, and gives its intent the time that it has from here on.
+pub async fn release(
+    tx: &mut Tx,
+    trade: &Trade,
+    transition: &Transition,
+    deadline: Timestamp,
+) -> Result<Moved, StoreError> {
+    const SQL: &str = "UPDATE trades SET deadline_ms = $1 WHERE id = $2";
+    let moved = apply(tx, trade, transition).await?;
+    if moved == Moved::Moved {
+        tx.exec(SQL, &params![deadline, trade.id]).await?;
+    }
+    Ok(moved)
+}
+
+/// The held trades whose confirmation window is over at `now`, the first to end first, at most `limit`.
+pub async fn list_unconfirmed(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Trade>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM trades WHERE status = 'pending_confirmation' AND confirmation_expires_at_ms <= $1
+        ORDER BY confirmation_expires_at_ms, id LIMIT $2"
+    );
+    tx.list(SQL, &params![now, limit], from_row).await
 }
 
 /// What a trade holds of the daily cap after a move: what it really spent once completed, nothing once it has failed.
@@ -92,16 +122,18 @@ pub async fn claim_pending(
     );
     let mut claimed = tx.list(SQL, &params![transition.trace.at, lane, limit], from_row).await?;
     claimed.sort_by_key(|trade| (trade.created_at, trade.id));
-    append_traces(tx, claimed.iter().map(|trade| trade.id), &transition.trace).await?;
+    trace::append(tx, claimed.iter().map(|trade| (trade.id, &transition.trace))).await?;
     Ok(claimed)
 }
 
-/// Gives a validated trade its nonce and batch and moves it to `executing`; false where it is not validating.
+/// Gives validated trades their nonces and batch and moves them to `executing`; false where one is not validating.
+/// `signed` is the event of the batch that carries them.
 pub async fn assign_intent(
     tx: &mut Tx,
     intents: &[(TradeId, u32)],
     batch_id: BatchId,
     transition: &Transition,
+    signed: &TraceEvent,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE trades SET status = 'executing', nonce = $1, batch_id = $2, updated_at_ms = $3
         WHERE id = $4 AND status = 'validating'";
@@ -110,7 +142,10 @@ pub async fn assign_intent(
         .map(|(id, nonce)| params![*nonce, batch_id, transition.trace.at, *id].to_vec())
         .collect();
     let moved = tx.exec_each(SQL, &rows).await?;
-    append_traces(tx, intents.iter().map(|(id, _)| *id), &transition.trace).await?;
+    let executing =
+        |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
+    let executing: Vec<_> = intents.iter().map(|(id, nonce)| (*id, executing(*nonce))).collect();
+    trace::append(tx, executing.iter().flat_map(|(id, event)| [(*id, event), (*id, signed)])).await?;
     Ok(moved.iter().all(|affected| *affected == 1))
 }
 
@@ -137,55 +172,36 @@ pub async fn list_unbatched(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Tr
     tx.list(SQL, &params![lane, limit], from_row).await
 }
 
-/// Puts executing trades into another batch.
-pub async fn set_batch(tx: &mut Tx, trades: &[TradeId], batch_id: BatchId) -> Result<(), StoreError> {
+/// Puts executing trades into another batch, whose event is `signed`.
+pub async fn set_batch(
+    tx: &mut Tx,
+    trades: &[TradeId],
+    batch_id: BatchId,
+    signed: &TraceEvent,
+) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE trades SET batch_id = $1 WHERE id = $2 AND status = 'executing'";
     let rows: Vec<Vec<Value<'_>>> = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
-    tx.exec_each(SQL, &rows).await.map(drop)
+    let moved = tx.exec_each(SQL, &rows).await?;
+    let moved = trades.iter().zip(moved).filter(|(_, affected)| *affected == 1);
+    trace::append(tx, moved.map(|(id, _)| (*id, signed))).await
 }
 
-/// Takes the trades of a batch that will never be mined out of it, those that are still executing.
-pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId) -> Result<u64, StoreError> {
-    const SQL: &str = "UPDATE trades SET batch_id = NULL WHERE batch_id = $1 AND status = 'executing'";
-    tx.exec(SQL, &params![batch_id]).await
+/// Takes the trades of a batch that will never be mined out of it, those that are still executing. `lost` is the event
+/// that tells them.
+pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId, lost: &TraceEvent) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE trades SET batch_id = NULL WHERE batch_id = $1 AND status = 'executing' RETURNING id";
+    let cleared: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
+    trace::append(tx, cleared.into_iter().map(|id| (id, lost))).await
 }
 
-/// The first event of a new trade's trace has number 1; those of its moves follow.
-pub(super) async fn insert_trace(
-    tx: &mut Tx,
-    id: TradeId,
-    seq: i64,
-    event: &TraceEvent,
-) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let attributes =
-        serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
-    let bound =
-        params![id, seq, event.stage.as_str(), event.kind, event.status.as_str(), event.at, attributes];
-    tx.exec(SQL, &bound).await.map(drop)
-}
-
-async fn append_trace(tx: &mut Tx, id: TradeId, event: &TraceEvent) -> Result<(), StoreError> {
-    append_traces(tx, [id].into_iter(), event).await
-}
-
-async fn append_traces(
-    tx: &mut Tx,
-    ids: impl Iterator<Item = TradeId>,
-    event: &TraceEvent,
-) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
-        SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $5, $6 FROM trace_events WHERE trade_id = $1";
-    let attributes =
-        serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))?;
-    let rows: Vec<Vec<Value<'_>>> = ids
-        .map(|id| {
-            let status = event.status.as_str();
-            params![id, event.stage.as_str(), event.kind, status, event.at, &attributes].to_vec()
-        })
-        .collect();
-    tx.exec_each(SQL, &rows).await.map(drop)
+/// Adds an event to the traces of a batch's trades that are still executing. The update that changes nothing locks
+/// their rows, so that no other event takes the same number.
+pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE trades SET batch_id = batch_id WHERE batch_id = $1 AND status = 'executing' RETURNING id";
+    let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
+    trace::append(tx, carried.into_iter().map(|id| (id, event))).await
 }
 
 /// Whether a lane has trades that wait to be signed.

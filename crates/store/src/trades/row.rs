@@ -58,6 +58,8 @@ pub struct Trade {
     pub reserved: Usdc,
     /// Where it stands.
     pub state: State,
+    /// The end of its confirmation window, where it was held; it stays when the trade has moved on.
+    pub held_until: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it last moved.
@@ -98,6 +100,7 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
         batch_id: row.opt_parse(20)?,
         reserved: row.usdc(21)?,
         state: state(row)?,
+        held_until: row.opt_timestamp(23)?,
         created_at: row.timestamp(31)?,
         updated_at: row.timestamp(32)?,
         ended_at: row.opt_timestamp(33)?,
@@ -134,7 +137,8 @@ pub type History = Vec<(Status, Timestamp)>;
 
 /// The statuses that a trade went through.
 pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreError> {
-    const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 ORDER BY seq LIMIT 100";
+    const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 AND kind LIKE 'trade.%'
+        ORDER BY seq LIMIT 100";
     let events = tx.list(SQL, &params![trade_id], |row| Ok((row.parse(0)?, row.timestamp(1)?))).await?;
     let mut history = History::with_capacity(events.len());
     for event in events {

@@ -83,6 +83,7 @@ fn kind_of(word: &str) -> Option<&'static str> {
         (66, _) if word.starts_with("0x") && hex(&word[2..]) => Some("hash"),
         (42, _) if word.starts_with("0x") && hex(&word[2..]) => Some("address"),
         (32, _) if hex(word) => Some("trace"),
+        (46, _) if word.starts_with("ct_") => Some("token"),
         (79.., _) if word.bytes().any(|b| !b.is_ascii_digit()) => Some("cursor"),
         _ => None,
     }

@@ -3,6 +3,7 @@
 use chain::{Fees, SendOutcome};
 use domain::ErrorCode;
 use domain::ids::BatchId;
+use domain::trade::TraceEvent;
 use store::StoreError;
 use store::batches::{Batch, Ending, SignedForm};
 use store::leases::Lease;
@@ -91,7 +92,8 @@ impl Executor {
                     lease::check(tx, lease).await?;
                     store::batches::mark_ended(tx, *id, *ending, *now).await?;
                     if *ending != Ending::Mined {
-                        store::trades::clear_batch(tx, *id).await?;
+                        let lost = TraceEvent::batch_lost(*id, ending.as_str(), *now);
+                        store::trades::clear_batch(tx, *id, &lost).await?;
                     }
                     Ok(())
                 })
@@ -136,6 +138,8 @@ impl Executor {
                     lease::check(tx, lease).await?;
                     if *is_new {
                         store::batches::insert_form(tx, *id, form).await?;
+                        let replaced = TraceEvent::batch_replaced(*id, &form.hash, *now);
+                        store::trades::trace_batch(tx, *id, &replaced).await?;
                     }
                     Ok(store::batches::mark_sent(tx, *id, *now).await?)
                 })

@@ -18,7 +18,8 @@ use std::collections::HashSet;
 
 use chain::{ChainError, Signer, execute_calldata};
 use domain::ErrorCode;
-use domain::ids::BatchId;
+use domain::ids::{BatchId, KeyId};
+use domain::risk::RiskRefusal;
 use domain::trade::{Status, Transition};
 use parking_lot::Mutex;
 use store::StoreError;
@@ -108,11 +109,15 @@ impl Executor {
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
-        let verdicts = risk::judge(ctx, &gathered.fresh).await;
+        let (paused, fresh): (Vec<_>, Vec<_>) =
+            gathered.fresh.into_iter().partition(|(trade, _)| gathered.paused.contains(&trade.key_id));
+        let verdicts = risk::judge(ctx, &fresh).await;
         let mut to_send = Vec::new();
-        let mut refused = Vec::new();
+        let of_paused_key =
+            || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
+        let mut refused: Vec<_> = paused.into_iter().map(|(trade, _)| (trade, of_paused_key())).collect();
         let mut later = 0;
-        for (candidate, verdict) in gathered.fresh.into_iter().zip(verdicts) {
+        for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             match verdict {
                 Verdict::Send => to_send.push(candidate),
                 Verdict::Reject(reason) => {
@@ -162,7 +167,8 @@ impl Executor {
                     }
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
-                    Ok(Gathered { fresh, again })
+                    let paused = store::keys::list_paused_validating(tx, *lane).await?;
+                    Ok(Gathered { fresh, again, paused })
                 })
             })
             .await
@@ -212,6 +218,8 @@ impl Executor {
 struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
+    /// Keys of fresh trades whose trading is paused.
+    paused: Vec<KeyId>,
 }
 
 async fn with_markets(

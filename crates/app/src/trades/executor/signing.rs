@@ -4,7 +4,7 @@ use alloy_primitives::{Bytes, U256};
 use chain::{Fees, Signer, Transaction, execute_calldata};
 use domain::ErrorCode;
 use domain::ids::{BatchId, TradeId};
-use domain::trade::{Status, Transition};
+use domain::trade::{Status, TraceEvent, Transition};
 use store::batches::{Batch, SignedForm};
 use store::leases::Lease;
 
@@ -65,6 +65,12 @@ struct Signing {
 
 async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Vec<u8>), AppError> {
     lease::check(tx, &signing.lease).await?;
+    let paused = store::keys::list_paused_validating(tx, signing.lane).await?;
+    if signing.fresh.iter().any(|(trade, _)| paused.contains(&trade.key_id)) {
+        // The next tick rejects what is this key's.
+        let detail = "A key was paused while its trades were judged.";
+        return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(detail));
+    }
     let mut intents = Vec::with_capacity(signing.fresh.len() + signing.again.len());
     for (trade, chain_market_id) in &signing.again {
         let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
@@ -91,11 +97,12 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
         sent_at: now,
     };
     store::batches::insert(tx, &batch, &form).await?;
-    if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute).await? {
+    let signed = TraceEvent::batch_signed(batch.id, &form.hash, now);
+    if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
         return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
     }
     let again: Vec<TradeId> = signing.again.iter().map(|(trade, _)| trade.id).collect();
-    store::trades::set_batch(tx, &again, batch.id).await?;
+    store::trades::set_batch(tx, &again, batch.id, &signed).await?;
     Ok((batch, form.raw))
 }
 

@@ -33,6 +33,12 @@ pub enum Verb {
         #[arg(long, value_name = "ID")]
         key: KeyId,
     },
+    /// Let a key trade again whose trading its holder has paused
+    Resume {
+        /// The key
+        #[arg(long, value_name = "ID")]
+        key: KeyId,
+    },
 }
 
 /// What a key is issued with.
@@ -78,6 +84,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
         Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
         Verb::List { user } => list(user, admin).await,
         Verb::Revoke { key } => revoke(key, admin).await.map(Answer::One),
+        Verb::Resume { key } => Ok(Answer::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?))),
     }
 }
 
@@ -188,6 +195,7 @@ pub fn key_record(key: &Key) -> Record {
         .with("highValueThresholdUsdc", limits.high_value.map(usdc_text))
         .with("expiresAt", key.expires_at)
         .with("revokedAt", key.revoked_at)
+        .with("pausedAt", key.paused_at)
         .with("createdAt", key.created_at)
 }
 

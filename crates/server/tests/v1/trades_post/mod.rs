@@ -1,6 +1,7 @@
 //! `POST /v1/trades`.
 
 mod bodies;
+mod gate;
 mod idempotency;
 mod idempotency_key;
 mod limits;

@@ -1,0 +1,45 @@
+//! Pausing a key's trading: the caller's own emergency stop.
+//!
+//! From the instant at which the pause is stored the key creates and confirms no trade, in any process: creation asks in
+//! the statement that writes the trade, confirming and signing in their transactions. Trades that wait to be signed are
+//! rejected; those that are signed already are the chain's to decide. Reads go on. The operator resumes the key.
+
+use domain::ids::KeyId;
+use domain::{ErrorCode, Timestamp};
+use store::StoreError;
+use store::keys::Key;
+
+use super::Caller;
+use crate::{AppError, Ctx, Submission};
+
+/// The refusal of a write with a paused key.
+pub fn paused() -> AppError {
+    AppError::new(ErrorCode::ApiKeyPaused).submission(Submission::NotSubmitted)
+}
+
+/// Pauses the trading of the caller's key and gives since when it is paused. Doing it again changes nothing.
+pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
+    let since: Result<Option<Timestamp>, StoreError> = ctx
+        .store
+        .write((caller.key.id, ctx.now()), |tx, (id, now)| Box::pin(store::keys::mark_paused(tx, *id, *now)))
+        .await;
+    let since = since?.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    // What waits to be signed is rejected at once.
+    ctx.wake.executor.notify_waiters();
+    Ok(since)
+}
+
+/// Lets a paused key trade again. Doing it again changes nothing.
+pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
+    ctx.store
+        .write(id, |tx, id| {
+            Box::pin(async move {
+                store::keys::mark_resumed(tx, *id).await?;
+                let key = store::keys::find(tx, *id).await?;
+                key.ok_or_else(|| {
+                    AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
+                })
+            })
+        })
+        .await
+}

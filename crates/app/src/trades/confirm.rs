@@ -1,0 +1,119 @@
+//! Releasing a trade that was held for its value.
+
+use domain::ids::TradeId;
+use domain::trade::{ConfirmRefusal, ConfirmationKey, State, Status, Transition, judge_confirmation};
+use domain::{ErrorCode, Timestamp};
+use store::Tx;
+use store::trades::{History, Moved, Trade};
+
+use crate::keys::{Caller, paused};
+use crate::{AppError, Ctx, Submission};
+
+/// What a caller needs for confirming a held trade.
+#[derive(Clone)]
+pub struct Confirmation {
+    /// The one-time token.
+    pub token: String,
+    /// The end of the window.
+    pub expires_at: Timestamp,
+}
+
+/// What confirms `trade`, while it can be confirmed. The same for every replay of its request.
+pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
+    match trade.state {
+        State::PendingConfirmation { expires_at } if expires_at > ctx.now() => {
+            Some(Confirmation { token: key(ctx).token(trade.id), expires_at })
+        }
+        _ => None,
+    }
+}
+
+/// Releases a held trade of the caller's user, whichever of the user's keys made it; as it is then, with the statuses it
+/// went through.
+///
+/// Neither the market nor a deadline of the caller's is judged here: the risk engine does that next. Where the caller has
+/// set no deadline, the intent's lifetime begins now.
+pub async fn confirm(
+    ctx: &Ctx,
+    caller: &Caller,
+    id: &str,
+    token: &str,
+) -> Result<(Trade, History), AppError> {
+    let id: Option<TradeId> = id.parse().ok();
+    let now = ctx.now();
+    let input = Input {
+        caller: caller.clone(),
+        id,
+        token_fits: id.is_some_and(|id| key(ctx).accepts(id, token)),
+        now,
+        longest: now.plus_ms(ctx.config.intent_lifetime_ms),
+    };
+    let released = ctx.store.write(input, |tx, input| Box::pin(release(tx, input))).await;
+    let released = released.map_err(|error: AppError| {
+        // A fault of the database says nothing of it: its answer was lost, and the trade may have been released.
+        let is_told = error.extensions.contains_key("submission");
+        if is_told { error } else { error.submission(Submission::Unknown) }
+    })?;
+    ctx.wake.executor.notify_waiters();
+    Ok(released)
+}
+
+fn key(ctx: &Ctx) -> ConfirmationKey {
+    ConfirmationKey::derive(&ctx.config.key_pepper)
+}
+
+struct Input {
+    caller: Caller,
+    /// None where the text in its place is no id: no trade has it.
+    id: Option<TradeId>,
+    token_fits: bool,
+    now: Timestamp,
+    /// The latest deadline that an intent released now may have.
+    longest: Timestamp,
+}
+
+async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppError> {
+    let Input { caller, id, token_fits, now, longest } = input;
+    if store::keys::is_paused(tx, caller.key.id).await? {
+        return Err(paused());
+    }
+    let confirm = Transition::confirm(Status::PendingConfirmation, *now)
+        .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let not_found = || AppError::new(ErrorCode::ResourceNotFound).submission(Submission::NotSubmitted);
+    let id = id.ok_or_else(not_found)?;
+    // Twice: where another confirm or the expiry is faster, what it made of the trade is judged.
+    for _ in 0..2 {
+        let trade = store::trades::find(tx, caller.user_id(), id).await?.ok_or_else(not_found)?;
+        judge_confirmation(&trade.state, trade.held_until, *now, *token_fits)
+            .map_err(|refusal| refused(&trade, refusal))?;
+        if store::keys::is_paused(tx, trade.key_id).await? {
+            let detail = "The key that made this trade is paused, so the trade stays held until it expires.";
+            return Err(paused().detail(detail).trade(trade.id));
+        }
+        let deadline = trade.deadline.min(*longest);
+        if store::trades::release(tx, &trade, &confirm, deadline).await? == Moved::Moved {
+            let history = store::trades::history(tx, trade.id).await?;
+            return Ok((Trade { state: State::Pending, deadline, updated_at: *now, ..trade }, history));
+        }
+    }
+    Err(AppError::new(ErrorCode::InternalError).caused_by("a held trade neither moved nor stood still"))
+}
+
+fn refused(trade: &Trade, refusal: ConfirmRefusal) -> AppError {
+    let code = match refusal {
+        ConfirmRefusal::NeverHeld => ErrorCode::TradeNotAwaitingConfirmation,
+        ConfirmRefusal::Expired => ErrorCode::ConfirmationExpired,
+        ConfirmRefusal::WrongToken => ErrorCode::ConfirmationTokenInvalid,
+        ConfirmRefusal::Used => ErrorCode::ConfirmationTokenUsed,
+    };
+    AppError::new(code).submission(submission_of(&trade.state)).trade(trade.id)
+}
+
+/// Whether a trade was sent, or will be without anybody doing more for it.
+fn submission_of(state: &State) -> Submission {
+    match state {
+        State::PendingConfirmation { .. } | State::Rejected(_) => Submission::NotSubmitted,
+        State::Failed(failure) if failure.tx_hash.is_none() => Submission::NotSubmitted,
+        _ => Submission::Submitted,
+    }
+}

@@ -1,0 +1,153 @@
+//! The gate for trades of high value: the token that releases a held trade, and the order in which a confirm is judged.
+
+use alloy_primitives::U256;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use super::State;
+use crate::Timestamp;
+use crate::code::ErrorCode;
+use crate::ids::TradeId;
+use crate::key::BASE62;
+
+/// What every token begins with.
+const PREFIX: &str = "ct_";
+/// The base62 digits that 256 bits need.
+const DIGITS: usize = 43;
+
+/// The key under which confirmation tokens are made. A trade's token follows from it and from the trade's id, so that a
+/// replay gives the same one and nothing secret is stored.
+#[derive(Clone)]
+pub struct ConfirmationKey([u8; 32]);
+
+impl ConfirmationKey {
+    /// The key that follows from the server's pepper, and from which the pepper does not.
+    pub fn derive(pepper: &[u8]) -> Self {
+        Self(mac(pepper, b"confirmation token"))
+    }
+
+    /// The token that releases the trade.
+    pub fn token(&self, id: TradeId) -> String {
+        let mut number = U256::from_be_bytes(mac(&self.0, id.0.as_bytes()));
+        let mut digits = [0u8; DIGITS];
+        for digit in digits.iter_mut().rev() {
+            let (rest, remainder) = number.div_rem(U256::from(BASE62.len()));
+            *digit = BASE62[remainder.to::<usize>()];
+            number = rest;
+        }
+        PREFIX.chars().chain(digits.into_iter().map(char::from)).collect()
+    }
+
+    /// Whether `token` releases the trade, in a time that does not depend on how much of it is right.
+    pub fn accepts(&self, id: TradeId, token: &str) -> bool {
+        self.token(id).as_bytes().ct_eq(token.as_bytes()).into()
+    }
+}
+
+fn mac(key: &[u8], message: &[u8]) -> [u8; 32] {
+    #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
+    mac.update(message);
+    mac.finalize().into_bytes().into()
+}
+
+/// Why a trade is not released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfirmRefusal {
+    /// The trade was never held.
+    NeverHeld,
+    /// The window is over, whether the trade was failed for it already or not.
+    Expired,
+    /// The token is not this trade's.
+    WrongToken,
+    /// The trade was released before.
+    Used,
+}
+
+/// Judges a confirm at `now` of a trade that stands at `state`. `held_until` is the end of its window, where it was held at
+/// all; the refusals come in the order of [`ConfirmRefusal`]. A trade that was released in time does not expire any more.
+pub fn judge_confirmation(
+    state: &State,
+    held_until: Option<Timestamp>,
+    now: Timestamp,
+    token_fits: bool,
+) -> Result<(), ConfirmRefusal> {
+    let Some(held_until) = held_until else { return Err(ConfirmRefusal::NeverHeld) };
+    match state {
+        State::PendingConfirmation { .. } if held_until <= now => Err(ConfirmRefusal::Expired),
+        State::Failed(failure) if failure.code == ErrorCode::ConfirmationExpired => {
+            Err(ConfirmRefusal::Expired)
+        }
+        _ if !token_fits => Err(ConfirmRefusal::WrongToken),
+        State::PendingConfirmation { .. } => Ok(()),
+        _ => Err(ConfirmRefusal::Used),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trade::Failure;
+    use uuid::Uuid;
+
+    const UNTIL: Timestamp = Timestamp::from_ms(1_000);
+
+    fn id(number: u128) -> TradeId {
+        TradeId(Uuid::from_u128(number))
+    }
+
+    fn failed(code: ErrorCode) -> State {
+        State::Failed(Failure { code, message: "m".into(), tx_hash: None })
+    }
+
+    #[test]
+    fn a_token_has_its_prefix_and_43_base62_characters_and_is_always_the_same() {
+        let key = ConfirmationKey::derive(&[7; 32]);
+        let token = key.token(id(1));
+        let digits = token.strip_prefix("ct_").unwrap();
+        assert_eq!(digits.len(), 43);
+        assert!(digits.bytes().all(|digit| digit.is_ascii_alphanumeric()));
+        assert_eq!(key.token(id(1)), token);
+        insta::assert_snapshot!(token);
+    }
+
+    #[test]
+    fn a_token_is_good_for_its_own_trade_under_its_own_secret_alone() {
+        let key = ConfirmationKey::derive(&[7; 32]);
+        let token = key.token(id(1));
+        assert!(key.accepts(id(1), &token));
+        assert!(!key.accepts(id(2), &token));
+        assert!(!ConfirmationKey::derive(&[8; 32]).accepts(id(1), &token));
+        for text in ["", "ct_", &token[1..], &token[..45], &format!("{token}0"), &token.to_lowercase()] {
+            assert!(!key.accepts(id(1), text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_window_ends_at_its_last_instant_and_not_before() {
+        let held = State::PendingConfirmation { expires_at: UNTIL };
+        let at = |ms| judge_confirmation(&held, Some(UNTIL), Timestamp::from_ms(ms), true);
+        assert_eq!(at(999), Ok(()));
+        assert_eq!(at(1_000), Err(ConfirmRefusal::Expired));
+    }
+
+    #[test]
+    fn of_several_reasons_the_earlier_in_the_documented_order_is_told() {
+        let held = State::PendingConfirmation { expires_at: UNTIL };
+        let (early, late) = (Timestamp::from_ms(0), Timestamp::from_ms(5_000));
+        let expired = failed(ErrorCode::ConfirmationExpired);
+        for (state, held_until, now, fits, refusal) in [
+            (&State::Pending, None, late, false, ConfirmRefusal::NeverHeld),
+            (&held, Some(UNTIL), late, false, ConfirmRefusal::Expired),
+            (&expired, Some(UNTIL), early, false, ConfirmRefusal::Expired),
+            (&held, Some(UNTIL), early, false, ConfirmRefusal::WrongToken),
+            (&State::Executing, Some(UNTIL), late, false, ConfirmRefusal::WrongToken),
+            (&State::Pending, Some(UNTIL), early, true, ConfirmRefusal::Used),
+            (&State::Executing, Some(UNTIL), late, true, ConfirmRefusal::Used),
+            (&failed(ErrorCode::RequestTimeout), Some(UNTIL), late, true, ConfirmRefusal::Used),
+        ] {
+            assert_eq!(judge_confirmation(state, held_until, now, fits), Err(refusal), "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Writes that say everything by their path.
+
+use app::AppError;
+use axum::extract::{FromRequest, Request};
+use domain::ErrorCode;
+use serde::Deserialize;
+
+use super::Problem;
+use super::body::{is_json, parse, read_body};
+
+/// No body, or a JSON object without members, which is what many clients send in its place.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoBody {}
+
+impl<S: Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
+        let says_json = is_json(request.headers());
+        let raw = read_body(request).await?;
+        if raw.is_empty() {
+            return Ok(Self {});
+        }
+        if !says_json {
+            return Err(Problem::new(ErrorCode::UnsupportedMediaType));
+        }
+        Ok(parse(&raw).map_err(|error| AppError::validation(&[error]))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::http::header::CONTENT_TYPE;
+
+    async fn read(body: &'static str, content_type: Option<&str>) -> Result<(), ErrorCode> {
+        let request = content_type
+            .iter()
+            .fold(Request::builder(), |request, content_type| request.header(CONTENT_TYPE, *content_type));
+        let read = NoBody::from_request(request.body(Body::from(body)).unwrap(), &()).await;
+        read.map(drop).map_err(|problem| problem.code())
+    }
+
+    #[tokio::test]
+    async fn nothing_and_an_empty_object_are_no_body_and_anything_else_is_refused() {
+        let json = Some("application/json");
+        assert_eq!(read("", None).await, Ok(()));
+        assert_eq!(read("", json).await, Ok(()));
+        assert_eq!(read(" {} ", json).await, Ok(()));
+        assert_eq!(read("{}", None).await, Err(ErrorCode::UnsupportedMediaType));
+        for body in ["[]", "null", "{", "{} {}", r#"{"paused": true}"#] {
+            assert_eq!(read(body, json).await, Err(ErrorCode::ValidationFailed), "{body}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Pausing the calling key's trading.
+
+use app::{AppError, Submission};
+use axum::extract::State;
+use domain::ids::KeyId;
+use domain::{ErrorCode, Timestamp};
+use serde::Serialize;
+
+use crate::http::{Caller, Meta, NoBody, NoParameters, Problem, Query, Shared, Single, TradesWrite};
+
+/// A paused key.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PauseRecord {
+    api_key_id: KeyId,
+    paused: bool,
+    paused_at: Timestamp,
+}
+
+/// `POST /v1/account/pause`: stops the trading of the key that calls, at once and until the operator resumes it. 200 and
+/// `pause {apiKeyId, paused, pausedAt}`; calling it again changes nothing.
+pub async fn pause(
+    State(app): State<Shared>,
+    caller: Caller<TradesWrite>,
+    _: Query<NoParameters>,
+    meta: Meta,
+    _: NoBody,
+) -> Result<Single<PauseRecord>, Problem> {
+    let caller = caller.into_inner();
+    let api_key_id = caller.key.id;
+    // Spawned: a client that hangs up must not leave half of it done.
+    let state = Shared::clone(&app);
+    let paused = app.mutations.spawn(async move { app::keys::pause(&state.ctx, &caller).await });
+    let paused_at = paused.await.map_err(lost)??;
+    Ok(meta.single("pause", PauseRecord { api_key_id, paused: true, paused_at }))
+}
+
+/// The task panicked: whether it had paused the key by then is not known.
+fn lost(error: tokio::task::JoinError) -> AppError {
+    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
+}
