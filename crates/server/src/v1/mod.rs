@@ -1,6 +1,7 @@
 //! The routes of the trading API, a file for each resource.
 
 pub mod health;
+pub mod history;
 mod market_record;
 pub mod markets;
 mod numbers;
