@@ -355,9 +355,8 @@ mod tests {
     /// The same by definition: every outcome's distance is written down after every trade.
     fn by_definition(trades: &[(Trade, Vec<Wad>)], bucket: &Bucket, outcome: u8) -> Candle {
         let of_bucket = trades.iter().filter(|(trade, _)| bucket.interval.floor(trade.at) == bucket.start);
-        let at = |(trade, quantities): &(Trade, Vec<Wad>)| {
-            distance(trade.cost, quantities[usize::from(outcome)])
-        };
+        let at =
+            |(trade, quantities): &(Trade, Vec<Wad>)| distance(trade.cost, quantities[usize::from(outcome)]);
         let seen: Vec<Wad> = of_bucket.clone().map(at).collect();
         let own = of_bucket.filter(|(trade, _)| trade.outcome_index == outcome);
         Candle {

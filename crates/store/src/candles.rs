@@ -8,7 +8,8 @@ use domain::{Timestamp, Usdc, Wad};
 
 use crate::{Row, StoreError, Tx, Value, params};
 
-const COLUMNS: &str = "interval_ms, start_ms, at_ms, block_number, trade_count, open_cost_wad, high_cost_wad, low_cost_wad,
+const COLUMNS: &str =
+    "interval_ms, start_ms, at_ms, block_number, trade_count, open_cost_wad, high_cost_wad, low_cost_wad,
     cost_wad, quantities, traded";
 
 /// What is stored of an outcome that was traded.
@@ -27,12 +28,7 @@ fn from_row(row: &Row<'_>) -> Result<Bucket, StoreError> {
         at: row.timestamp(2)?,
         block: row.number(3)?,
         market_trades: row.number(4)?,
-        cost: Course {
-            open: row.parse(5)?,
-            high: row.parse(6)?,
-            low: row.parse(7)?,
-            close: row.parse(8)?,
-        },
+        cost: Course { open: row.parse(5)?, high: row.parse(6)?, low: row.parse(7)?, close: row.parse(8)? },
         quantities: quantities.ok_or_else(|| row.corrupt(9, "not a list of WAD"))?,
         traded: traded.ok_or_else(|| row.corrupt(10, "not a list of traded outcomes"))?,
     })
@@ -53,7 +49,8 @@ fn traded((index, candle): (&u8, &Candle)) -> Traded {
 
 /// Writes buckets as they are now.
 pub async fn put(tx: &mut Tx, market_id: MarketId, buckets: &[Bucket]) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO candles (market_id, interval_ms, start_ms, at_ms, block_number, trade_count,
+    const SQL: &str =
+        "INSERT INTO candles (market_id, interval_ms, start_ms, at_ms, block_number, trade_count,
         open_cost_wad, high_cost_wad, low_cost_wad, cost_wad, quantities, traded)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
         ON CONFLICT (market_id, interval_ms, start_ms) DO UPDATE SET at_ms = excluded.at_ms,
@@ -146,8 +143,7 @@ pub struct Behind {
 
 /// A market whose candles are still to be made, if there is one.
 pub async fn find_behind(tx: &mut Tx) -> Result<Option<Behind>, StoreError> {
-    const SQL: &str =
-        "SELECT market_id, after_movement_id FROM candle_backlog ORDER BY market_id LIMIT 1";
+    const SQL: &str = "SELECT market_id, after_movement_id FROM candle_backlog ORDER BY market_id LIMIT 1";
     tx.find(SQL, &[], |row| Ok(Behind { market_id: row.parse(0)?, after_movement_id: row.text(1)? })).await
 }
 

@@ -2,11 +2,10 @@
 
 use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
-use domain::Wad;
-use domain::ErrorCode;
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::trade::Side;
+use domain::{ErrorCode, Wad};
 use store::StoreError;
 use store::markets::{Market, Outcome};
 
@@ -47,6 +46,34 @@ pub async fn quote(
     action: Action,
     block: Option<u64>,
 ) -> Result<Quote, AppError> {
+    let (market, outcomes, number) = find(ctx, market_id).await?;
+    let status = market.status_at(ctx.now());
+    if block.is_none() && status != MarketStatus::Open {
+        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
+    }
+    let outcome_index = u8::try_from(outcome_index)
+        .ok()
+        .filter(|index| usize::from(*index) < outcomes.len())
+        .ok_or_else(|| AppError::new(ErrorCode::OutcomeIndexInvalid))?;
+    let side = match action.side {
+        Side::Buy => ChainSide::BuyForUsdc,
+        Side::Sell => ChainSide::SellTokens,
+    };
+    if let Some(block) = block {
+        let past = past(ctx, block, number, outcome_index, side, action.amount).await?;
+        let Past { block, quantities, fill } = past;
+        let outcomes = outcomes.into_iter().zip(quantities);
+        let outcomes = outcomes.map(|(outcome, quantity)| Outcome { quantity: Wad(quantity), ..outcome });
+        let outcomes = outcomes.collect();
+        return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
+    }
+    let (fill, block) =
+        tokio::try_join!(ctx.chain.quote(number, outcome_index, side, action.amount), ctx.chain.head(),)?;
+    Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+}
+
+/// The market on this chain, its outcomes, and the hub's number for it.
+async fn find(ctx: &Ctx, market_id: &str) -> Result<(Market, Vec<Outcome>, u64), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = market_id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> = ctx
@@ -64,30 +91,7 @@ pub async fn quote(
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
     }
-    let status = market.status_at(ctx.now());
-    if block.is_none() && status != MarketStatus::Open {
-        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
-    }
-    let outcome_index = u8::try_from(outcome_index)
-        .ok()
-        .filter(|index| usize::from(*index) < outcomes.len())
-        .ok_or_else(|| AppError::new(ErrorCode::OutcomeIndexInvalid))?;
-    let side = match action.side {
-        Side::Buy => ChainSide::BuyForUsdc,
-        Side::Sell => ChainSide::SellTokens,
-    };
-    if let Some(block) = block {
-        let past = past(ctx, block, number, outcome_index, side, action.amount).await?;
-        let outcomes = outcomes.into_iter().zip(past.quantities);
-        let outcomes = outcomes.map(|(outcome, quantity)| Outcome { quantity: Wad(quantity), ..outcome });
-        let (outcomes, Past { fill, block, .. }) = (outcomes.collect(), past);
-        return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
-    }
-    let (fill, block) = tokio::try_join!(
-        ctx.chain.quote(number, outcome_index, side, action.amount),
-        ctx.chain.head(),
-    )?;
-    Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+    Ok((market, outcomes, number))
 }
 
 struct Past {

@@ -10,6 +10,7 @@ mod cleanup;
 mod crashes;
 mod dry_run;
 mod executor;
+mod history;
 mod idempotency;
 mod keys;
 mod leases;

@@ -11,9 +11,7 @@ use store::markets::{Market, Outcome};
 use super::markets::get_market;
 use super::numbers;
 use super::predictions::outcome_of;
-use crate::http::{
-    Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single,
-};
+use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
 
 /// The last instant of the year 9999, in milliseconds since the epoch.
 const LAST_MS: i64 = 253_402_300_799_999;
@@ -181,8 +179,20 @@ mod tests {
             assert_eq!(instant(text), Some(at), "{text}");
         }
         assert_eq!(instant("0"), Some(Timestamp::from_ms(0)));
-        assert_eq!(instant("253402300799999").map(|at| at.to_string()).as_deref(), Some("9999-12-31T23:59:59.999Z"));
-        for text in ["-1", "+1", "1.5", "253402300800000", "99999999999999999999", "1969-12-31T23:59:59Z", "today", "2026-04-29"] {
+        assert_eq!(
+            instant("253402300799999").map(|at| at.to_string()).as_deref(),
+            Some("9999-12-31T23:59:59.999Z")
+        );
+        for text in [
+            "-1",
+            "+1",
+            "1.5",
+            "253402300800000",
+            "99999999999999999999",
+            "1969-12-31T23:59:59Z",
+            "today",
+            "2026-04-29",
+        ] {
             assert_eq!(instant(text), None, "{text}");
         }
     }

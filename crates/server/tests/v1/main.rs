@@ -9,6 +9,7 @@
 mod authentication;
 mod deadlines;
 mod health_get;
+mod history_get;
 mod market_get;
 mod markets_get;
 mod order_of_checks;
