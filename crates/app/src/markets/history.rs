@@ -23,7 +23,7 @@ const RETRY_AFTER_S: u32 = 5;
 pub struct Span {
     /// How long a candle is; the shortest that gives at most 300.
     pub interval: Option<Interval>,
-    /// The beginning, inclusive; 24 hours before the end.
+    /// The beginning, inclusive; 24 hours before the end, or as much of them as one answer holds at the interval.
     pub from: Option<Timestamp>,
     /// The end, exclusive; now, or the end of the market's trading.
     pub to: Option<Timestamp>,
@@ -118,12 +118,15 @@ fn bounds(
 ) -> Result<(Interval, Timestamp, Timestamp), AppError> {
     // The end is exclusive, and a trade of this very instant belongs to the answer.
     let to = span.to.unwrap_or_else(|| trading_end(market, now).plus_ms(1));
-    let from = span.from.unwrap_or_else(|| to.plus_ms(-DAY_MS));
+    let outcomes = i64::try_from(outcomes).unwrap_or(i64::MAX).max(1);
+    let most = (MOST_CANDLES / outcomes).clamp(1, MOST_INTERVALS);
+    let from = span.from.unwrap_or_else(|| {
+        let day = to.plus_ms(-DAY_MS);
+        span.interval.map_or(day, |interval| day.max(interval.ceil(to).plus_ms(-most * interval.ms())))
+    });
     if from >= to {
         return Err(AppError::field("/from", "is before `to`"));
     }
-    let outcomes = i64::try_from(outcomes).unwrap_or(i64::MAX).max(1);
-    let most = (MOST_CANDLES / outcomes).clamp(1, MOST_INTERVALS);
     let finest = |most| Interval::ALL.into_iter().find(|interval| interval.count(from, to) <= most);
     let fits = finest(most);
     let wanted = span.interval.or_else(|| finest(most.min(WANTED_INTERVALS)).or(fits));

@@ -229,6 +229,8 @@ async fn the_span_chooses_the_interval_where_none_is_asked_for() {
         let history = of(&scene, scene.market, &format!("?from={}&to={}", at(0), at(minutes))).await;
         assert_eq!(history["interval"], interval, "{minutes}");
     }
+    let history = of(&scene, scene.market, "?interval=1m").await;
+    assert_eq!((&history["from"], &history["to"]), (&json!(at(1 - 1_000)), &json!(at(1))));
     // Either end alone leads to the other.
     let history = of(&scene, scene.market, &format!("?to={}", at(-60))).await;
     assert_eq!(history["from"], at(-25 * 60));
@@ -264,7 +266,9 @@ async fn a_market_of_many_outcomes_gets_fewer_intervals() {
     let history = of(&scene, market, "").await;
     assert_eq!(history["interval"], "15m");
     assert_eq!(candles(&history, 99), [(0, "5000000".to_owned(), 1)]);
-    let path = format!("/v1/markets/{}/history?interval=5m", market.id);
+    let hours = of(&scene, market, "?interval=5m").await;
+    assert_eq!((&hours["from"], &hours["to"]), (&json!(at(5 - 500)), &json!(at(5))));
+    let path = format!("/v1/markets/{}/history?interval=5m&from={}", market.id, at(-500));
     let answer = scene.client.get(&path).await;
     assert_eq!(answer.pointers(), ["/interval"]);
     assert!(answer.text.contains("at most 100 are given; 15m would fit"), "{answer}");
