@@ -13,8 +13,8 @@ use super::numbers;
 use super::predictions::outcome_of;
 use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
 
-/// The last instant of the year 9999, in milliseconds since the epoch.
-const LAST_MS: i64 = 253_402_300_799_999;
+/// The end of the year 9998, in milliseconds since the epoch: not every later instant can be written.
+const END_MS: i64 = 253_370_764_800_000;
 
 /// `interval`, `from`, `to`, `outcomeIndex`, all of them optional.
 #[derive(Debug)]
@@ -36,11 +36,11 @@ impl Parameters for HistoryQuery {
     }
 }
 
-/// An instant from 1970 to 9999.
+/// An instant from 1970 to 9998.
 fn instant(text: &str) -> Option<Timestamp> {
     let is_ms = text.bytes().all(|b| b.is_ascii_digit());
     let at = if is_ms { text.parse().ok().map(Timestamp::from_ms) } else { text.parse().ok() };
-    at.filter(|at| (0..=LAST_MS).contains(&at.ms()))
+    at.filter(|at| (0..END_MS).contains(&at.ms()))
 }
 
 /// A market's history from the start of the first interval (inclusive) to the end of the last one (exclusive). Prices are
@@ -180,14 +180,14 @@ mod tests {
         }
         assert_eq!(instant("0"), Some(Timestamp::from_ms(0)));
         assert_eq!(
-            instant("253402300799999").map(|at| at.to_string()).as_deref(),
-            Some("9999-12-31T23:59:59.999Z")
+            instant("253370764799999").map(|at| at.to_string()).as_deref(),
+            Some("9998-12-31T23:59:59.999Z")
         );
         for text in [
             "-1",
             "+1",
             "1.5",
-            "253402300800000",
+            "253370764800000",
             "99999999999999999999",
             "1969-12-31T23:59:59Z",
             "today",
