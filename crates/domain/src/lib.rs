@@ -1,5 +1,6 @@
 //! Foretell's values and rules. Pure: no async, no I/O, no clock reads; time and randomness come in as arguments.
 
+pub mod candle;
 pub mod code;
 pub mod forwarded;
 pub mod idempotency_key;

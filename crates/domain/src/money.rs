@@ -197,9 +197,14 @@ impl Serialize for Wad {
 pub struct Cents(pub u64);
 
 /// A WAD quantity as a number for display, never for money.
-#[expect(clippy::float_arithmetic, reason = "a display value")]
+#[expect(clippy::cast_precision_loss, clippy::float_arithmetic, reason = "a display value")]
 pub fn wad_to_f64_for_display(wad: U256) -> f64 {
-    wad.to_string().parse::<f64>().unwrap_or(f64::INFINITY) / 1e18
+    // Both ways give the number next to it; the first, which nearly every quantity takes, needs no text.
+    let number = match u128::try_from(wad) {
+        Ok(wad) => wad as f64,
+        Err(_) => wad.to_string().parse::<f64>().unwrap_or(f64::INFINITY),
+    };
+    number / 1e18
 }
 
 /// The share `part / whole` of `total`, rounded up: what a position's cost is reduced by when part of it leaves. The hub
@@ -262,6 +267,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_quantity_is_shown_as_the_number_next_to_it(wad: u128) {
+            prop_assert_eq!((wad as f64).to_bits(), wad.to_string().parse::<f64>().unwrap().to_bits());
+            let more = U256::from(wad) + U256::from(u128::MAX);
+            prop_assert!(wad_to_f64_for_display(U256::from(wad)) <= wad_to_f64_for_display(more));
+        }
+
         #[test]
         fn an_amount_keeps_every_decimal(atomic in 0u64..1_000_000_000_000_000_000) {
             let text = format!("{}.{:06}", atomic / 1_000_000, atomic % 1_000_000);

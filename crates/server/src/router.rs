@@ -42,6 +42,7 @@ static TABLE: &[Entry] = table! {
     GET "/v1/markets/{id}", Some(Scope::MarketsRead), Read, None => v1::markets::find;
     GET "/v1/markets/{id}/quote", Some(Scope::MarketsQuote), Read, None => v1::quote::quote;
     GET "/v1/markets/{id}/predictions", Some(Scope::MarketsRead), Read, Some(50) => v1::predictions::list;
+    GET "/v1/markets/{id}/history", Some(Scope::MarketsRead), Read, None => v1::history::history;
     POST "/v1/trades", Some(Scope::TradesWrite), Write, None => v1::trades_create::create;
     GET "/v1/trades", Some(Scope::TradesRead), Read, Some(20) => v1::trades_read::list;
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;

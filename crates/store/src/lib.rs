@@ -11,6 +11,7 @@
 
 pub mod batches;
 mod bind;
+pub mod candles;
 pub mod catalog;
 mod engine;
 mod error;

@@ -127,7 +127,8 @@ impl TestApp {
     /// # Panics
     /// Where the database refuses.
     pub async fn forget_what_was_read(&self) {
-        const TABLES: [&str; 5] = [
+        const TABLES: [&str; 6] = [
+            "DELETE FROM candles",
             "DELETE FROM movements",
             "DELETE FROM positions",
             "DELETE FROM sync_blocks",

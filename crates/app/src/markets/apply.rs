@@ -14,6 +14,7 @@ use store::movements::{Held, IntentFailure, Kind, Movement};
 use store::sync::SyncBlock;
 use store::{StoreError, Tx};
 
+use super::candles::Minutes;
 use super::id_of;
 use super::sync::settle_up_to;
 use crate::lease;
@@ -130,7 +131,15 @@ struct Touched {
     market: Market,
     outcomes: Vec<Outcome>,
     changed_outcomes: BTreeSet<usize>,
+    minutes: Minutes,
     changed: bool,
+}
+
+impl Touched {
+    fn new(market: Market, outcomes: Vec<Outcome>) -> Self {
+        let (changed_outcomes, minutes) = (BTreeSet::new(), Minutes::default());
+        Self { market, outcomes, changed_outcomes, minutes, changed: false }
+    }
 }
 
 impl Fold {
@@ -227,7 +236,7 @@ impl Fold {
             let found = match store::markets::find_by_chain_id(tx, self.chain_id, number).await? {
                 Some(market) => {
                     let outcomes = store::markets::outcomes(tx, market.id).await?;
-                    Some(Touched { market, outcomes, changed_outcomes: BTreeSet::new(), changed: false })
+                    Some(Touched::new(market, outcomes))
                 }
                 None => None,
             };
@@ -258,6 +267,7 @@ impl Fold {
         let Some(touched) = self.touched(tx, number).await? else { return Ok(()) };
         let movement = Movement { market_id: touched.market.id, ..movement };
         add_to_market(&mut touched.market, &mut touched.outcomes, &movement);
+        touched.minutes.add(&touched.market, &touched.outcomes, &movement);
         touched.changed = true;
         touched.changed_outcomes.insert(usize::from(movement.outcome_index));
         self.positions.add(tx, &movement).await?;
@@ -273,6 +283,7 @@ impl Fold {
             let changed = changed.filter(|(index, _)| touched.changed_outcomes.contains(index));
             let outcomes: Vec<Outcome> = changed.map(|(_, outcome)| outcome).collect();
             store::markets::put_state(tx, &touched.market, &outcomes).await?;
+            touched.minutes.append(tx, touched.market.id).await?;
         }
         self.positions.write(tx).await
     }

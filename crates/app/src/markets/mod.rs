@@ -1,14 +1,17 @@
 //! Markets: made and moved on chain by the operator, followed by the sync, quoted by the contracts.
 
 mod apply;
+mod candles;
 mod create;
 mod funding;
+mod history;
 mod life;
 mod quote;
 mod sync;
 
 pub use create::{NewMarket, check, create};
 pub use funding::{Funded, fund, funding_ceil};
+pub use history::{History, PoolState, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote};
 pub use sync::{Sync, rebuild};

@@ -1,11 +1,11 @@
-//! What a trade would move now, asked of the contracts.
+//! What a trade would move now, or would have moved at a block, asked of the contracts.
 
 use alloy_primitives::U256;
-use chain::{Block, Fill, Side as ChainSide};
-use domain::ErrorCode;
+use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::trade::Side;
+use domain::{ErrorCode, Wad};
 use store::StoreError;
 use store::markets::{Market, Outcome};
 
@@ -25,7 +25,7 @@ pub struct Action {
 pub struct Quote {
     /// The market.
     pub market: Market,
-    /// Its outcomes, as the sync last read them.
+    /// Its outcomes: as the sync last read them, or with the quantities of the block that was asked for.
     pub outcomes: Vec<Outcome>,
     /// The outcome.
     pub outcome_index: u8,
@@ -33,17 +33,47 @@ pub struct Quote {
     pub action: Action,
     /// What would move.
     pub fill: Fill,
-    /// The chain's newest block when it was asked.
+    /// The block that was asked for, or the chain's newest when it was asked.
     pub block: Block,
 }
 
-/// Quotes a trade by a call on the chain. Only an open market is quoted.
+/// Quotes a trade by a call on the chain: as it is now, or as it was right after the block of this number. Only an open market
+/// is quoted; of a block, one that was open then.
 pub async fn quote(
     ctx: &Ctx,
     market_id: &str,
     outcome_index: i64,
     action: Action,
+    block: Option<u64>,
 ) -> Result<Quote, AppError> {
+    let (market, outcomes, number) = find(ctx, market_id).await?;
+    let status = market.status_at(ctx.now());
+    if block.is_none() && status != MarketStatus::Open {
+        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
+    }
+    let outcome_index = u8::try_from(outcome_index)
+        .ok()
+        .filter(|index| usize::from(*index) < outcomes.len())
+        .ok_or_else(|| AppError::new(ErrorCode::OutcomeIndexInvalid))?;
+    let side = match action.side {
+        Side::Buy => ChainSide::BuyForUsdc,
+        Side::Sell => ChainSide::SellTokens,
+    };
+    if let Some(block) = block {
+        let past = past(ctx, block, number, outcome_index, side, action.amount).await?;
+        let Past { block, quantities, fill } = past;
+        let outcomes = outcomes.into_iter().zip(quantities);
+        let outcomes = outcomes.map(|(outcome, quantity)| Outcome { quantity: Wad(quantity), ..outcome });
+        let outcomes = outcomes.collect();
+        return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
+    }
+    let (fill, block) =
+        tokio::try_join!(ctx.chain.quote(number, outcome_index, side, action.amount), ctx.chain.head(),)?;
+    Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+}
+
+/// The market on this chain, its outcomes, and the hub's number for it.
+async fn find(ctx: &Ctx, market_id: &str) -> Result<(Market, Vec<Outcome>, u64), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = market_id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> = ctx
@@ -57,25 +87,45 @@ pub async fn quote(
         })
         .await;
     let (market, outcomes) = found?.ok_or_else(not_found)?;
-    let chain_market_id = market.chain_market_id.ok_or_else(not_found)?;
+    let number = market.chain_market_id.ok_or_else(not_found)?;
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
     }
-    let status = market.status_at(ctx.now());
-    if status != MarketStatus::Open {
-        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
-    }
-    let outcome_index = u8::try_from(outcome_index)
-        .ok()
-        .filter(|index| usize::from(*index) < outcomes.len())
-        .ok_or_else(|| AppError::new(ErrorCode::OutcomeIndexInvalid))?;
-    let side = match action.side {
-        Side::Buy => ChainSide::BuyForUsdc,
-        Side::Sell => ChainSide::SellTokens,
+    Ok((market, outcomes, number))
+}
+
+struct Past {
+    block: Block,
+    quantities: Vec<U256>,
+    fill: Fill,
+}
+
+async fn past(
+    ctx: &Ctx,
+    block: u64,
+    market: u64,
+    outcome_index: u8,
+    side: ChainSide,
+    amount: U256,
+) -> Result<Past, AppError> {
+    let found = ctx.chain.block(block).await?;
+    let block = found.ok_or_else(|| AppError::field("/block", "is the number of a block on the chain"))?;
+    // By the block's hash, so that a reorganisation between the reads cannot mix two branches.
+    let read = async {
+        tokio::try_join!(
+            ctx.chain.quantities_at(block.hash, market),
+            ctx.chain.quote_at(block.hash, market, outcome_index, side, amount),
+        )
     };
-    let (fill, block) = tokio::try_join!(
-        ctx.chain.quote(chain_market_id, outcome_index, side, action.amount),
-        ctx.chain.head(),
-    )?;
-    Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+    let (quantities, fill) = read.await.map_err(|error| match &error {
+        ChainError::Reverted(Revert::MarketUnknown) | ChainError::Decode(_) => {
+            AppError::field("/block", "is not before the block in which the market was created")
+                .caused_by(error)
+        }
+        ChainError::Rejected(_) => {
+            AppError::field("/block", "is a block whose state the chain's node still has").caused_by(error)
+        }
+        _ => AppError::from(error),
+    })?;
+    Ok(Past { block, quantities, fill })
 }

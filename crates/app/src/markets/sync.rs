@@ -1,9 +1,9 @@
 //! The sync: reads the contracts' events into the tables, once and in the chain's order, and settles trades from those that
 //! are final. It follows the chain through reorganisations: what an abandoned block said is taken back.
 //!
-//! It alone writes `movements`, `positions`, `intent_failures`, `sync_blocks` and the chain's part of `markets` and
-//! `outcomes`; it ends trades. Everything of one reading is written in one transaction with the note of how far was read,
-//! so a crash leaves the whole reading or none of it, and the next tick goes on from the note.
+//! It alone writes `movements`, `positions`, `candles`, `intent_failures`, `sync_blocks` and the chain's part of `markets`
+//! and `outcomes`; it ends trades. Everything of one reading is written in one transaction with the note of how far was
+//! read, so a crash leaves the whole reading or none of it, and the next tick goes on from the note.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +12,12 @@ use domain::Timestamp;
 use domain::market::MarketStatus;
 use store::StoreError;
 use store::leases::Lease;
-use store::markets::Market;
+use store::markets::{AsOf, Market};
 use store::sync::SyncBlock;
 use tokio::sync::Notify;
 
 use super::apply::Reading;
+use super::candles::{self, Remade};
 use super::reference_of;
 use crate::lease::{self, LeaseHolder};
 use crate::worker::{Progress, Worker};
@@ -52,6 +53,21 @@ impl Worker for Sync {
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
         close_markets(ctx, &lease).await?;
+        let more_candles = candles::catch_up(ctx, &lease).await?;
+        let progress = self.follow(ctx, &lease).await?;
+        Ok(if more_candles { Progress::More } else { progress })
+    }
+}
+
+impl Sync {
+    /// A sync that starts at `first_block` on an empty database. `owner` names this process in leases.
+    pub fn new(owner: String, first_block: u64) -> Self {
+        let lease = LeaseHolder::new("sync".to_owned(), owner);
+        Self { first_block, blocks_at_once: AtomicU64::new(64), lease }
+    }
+
+    /// Reads the next blocks, or takes back those that the chain has left.
+    async fn follow(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
         let last: Result<_, StoreError> =
             ctx.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await;
         let last = last?;
@@ -59,12 +75,12 @@ impl Worker for Sync {
         if let Some(last) = &last
             && !is_canonical(ctx, last).await?
         {
-            take_back(ctx, &lease, last).await?;
+            take_back(ctx, lease, last).await?;
             return Ok(Progress::More);
         }
         let from = last.as_ref().map_or(self.first_block, |last| last.number + 1);
         if from > head.number {
-            return self.settle_deeper(ctx, &lease, &head).await;
+            return self.settle_deeper(ctx, lease, &head).await;
         }
         let at_once = self.blocks_at_once.load(Ordering::Relaxed);
         let to = head.number.min(from + at_once - 1);
@@ -79,16 +95,8 @@ impl Worker for Sync {
         };
         self.blocks_at_once.store(next.clamp(FEWEST_BLOCKS, MOST_BLOCKS), Ordering::Relaxed);
         let final_block = (head.number + 1).checked_sub(ctx.config.confirmations).map(|block| block.min(to));
-        reading.write(ctx, &lease, final_block, KEEP_BLOCKS).await?;
+        reading.write(ctx, lease, final_block, KEEP_BLOCKS).await?;
         Ok(if to < head.number { Progress::More } else { Progress::Idle })
-    }
-}
-
-impl Sync {
-    /// A sync that starts at `first_block` on an empty database. `owner` names this process in leases.
-    pub fn new(owner: String, first_block: u64) -> Self {
-        let lease = LeaseHolder::new("sync".to_owned(), owner);
-        Self { first_block, blocks_at_once: AtomicU64::new(64), lease }
     }
 
     /// Nothing new to read: blocks read before may have become final meanwhile.
@@ -136,17 +144,19 @@ async fn is_canonical(ctx: &Ctx, block: &SyncBlock) -> Result<bool, AppError> {
 /// computes again what it had changed.
 async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), AppError> {
     let mut below = last.number;
-    let fork = loop {
-        let Some(before) = below.checked_sub(1) else { break 0 };
+    let from_the_first = AsOf { block: 0, time: Timestamp::from_ms(0) };
+    let stands = loop {
+        let Some(before) = below.checked_sub(1) else { break from_the_first };
         let candidate: Result<_, StoreError> =
             ctx.store.read(before, |tx, before| Box::pin(store::sync::find_last(tx, Some(*before)))).await;
-        let Some(candidate) = candidate? else { break 0 };
+        let Some(candidate) = candidate? else { break from_the_first };
         let on_chain = ctx.chain.block(candidate.number).await?;
         if on_chain.is_some_and(|block| block.hash.to_string() == candidate.hash) {
-            break candidate.number;
+            break AsOf { block: candidate.number, time: candidate.at };
         }
         below = candidate.number;
     };
+    let fork = stands.block;
     tracing::warn!(
         fork,
         last = last.number,
@@ -164,9 +174,10 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         lives.push((market.id, life_of(ctx, &market).await?));
     }
     ctx.store
-        .write((lease.clone(), fork, lives), |tx, (lease, fork, lives)| {
+        .write((lease.clone(), stands, lives), |tx, (lease, stands, lives)| {
             Box::pin(async move {
                 lease::check(tx, lease).await?;
+                let fork = &stands.block;
                 store::movements::delete_after(tx, *fork).await?;
                 store::sync::delete_after(tx, *fork).await?;
                 if store::sync::find_settled(tx).await?.is_some_and(|settled| settled > *fork) {
@@ -175,7 +186,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
                     store::sync::put_settled(tx, *fork).await?;
                 }
                 for (id, life) in lives {
-                    rebuild(tx, *id, Some(life.as_ref().unwrap_or(&Life::NONE)), *fork).await?;
+                    rebuild(tx, *id, Some(life.as_ref().unwrap_or(&Life::NONE)), *stands).await?;
                     if life.is_none() {
                         store::markets::clear_created(tx, *id).await?;
                     }
@@ -219,12 +230,13 @@ async fn life_of(ctx: &Ctx, market: &Market) -> Result<Option<Life>, AppError> {
     Ok(Some(Life { status, payouts: Some(payouts), refund_scale: Some(domain::Wad(resolution.scale_wad)) }))
 }
 
-/// Computes a market's state and positions again from its movements.
+/// Computes a market's state and positions again from its movements, and its candles from the block `stands` on: what they
+/// say of the time before is not touched.
 pub async fn rebuild(
     tx: &mut store::Tx,
     id: domain::ids::MarketId,
     life: Option<&Life>,
-    as_of_block: u64,
+    stands: AsOf,
 ) -> Result<(), AppError> {
     let Some(mut market) = store::markets::find(tx, id).await? else { return Ok(()) };
     let mut outcomes = store::markets::outcomes(tx, id).await?;
@@ -238,9 +250,10 @@ pub async fn rebuild(
         market.resolution_tx_hash = market.resolution_tx_hash.filter(|_| settled);
         market.frozen_at = market.frozen_at.filter(|_| life.status == MarketStatus::Frozen);
     }
-    market.as_of_block = as_of_block;
+    market.as_of_block = stands.block;
     store::movements::delete_positions(tx, id).await?;
     let mut positions = super::apply::Positions::default();
+    let mut candles = Remade::begin(tx, id, stands.time).await?;
     let mut after = String::new();
     loop {
         let movements = store::movements::list_of_market(tx, id, &after, 1_000).await?;
@@ -248,10 +261,12 @@ pub async fn rebuild(
         after.clone_from(&last.id);
         for movement in &movements {
             super::apply::add_to_market(&mut market, &mut outcomes, movement);
+            candles.add(&market, &outcomes, movement);
             positions.add(tx, movement).await?;
         }
     }
     store::markets::put_state(tx, &market, &outcomes).await?;
+    candles.write(tx, id).await?;
     positions.write(tx).await
 }
 

@@ -12,6 +12,7 @@ mod dry_run;
 mod executor;
 mod gate;
 mod gate_races;
+mod history;
 mod idempotency;
 mod keys;
 mod leases;

@@ -5,6 +5,7 @@ use chain::calls;
 use domain::market::MarketStatus;
 use domain::position::Position;
 use domain::{Timestamp, Usdc, Wad};
+use store::markets::AsOf;
 use store::movements::{Held, Kind, Movement};
 use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket, hub};
@@ -112,7 +113,7 @@ store::on_each_engine! {
         app.run_workers().await;
 
         let before = (app.market_row(market).await, app.positions().await);
-        let as_of = before.0.0.as_of_block;
+        let as_of = AsOf { block: before.0.0.as_of_block, time: Timestamp::from_ms(0) };
         let rebuilt: Result<(), app::AppError> = app
             .ctx
             .store

@@ -29,9 +29,35 @@ impl Chain {
         side: Side,
         amount: U256,
     ) -> Result<Fill, ChainError> {
+        self.quote_in(BlockId::latest(), market_id, outcome, side, amount).await
+    }
+
+    /// What a trade would have moved right after the block with this hash.
+    ///
+    /// # Errors
+    /// As [`Self::quote`]; `Rejected` where the node does not have that block's state, `Decode` where the hub was not there.
+    pub async fn quote_at(
+        &self,
+        block: B256,
+        market_id: u64,
+        outcome: u8,
+        side: Side,
+        amount: U256,
+    ) -> Result<Fill, ChainError> {
+        self.quote_in(BlockId::hash(block), market_id, outcome, side, amount).await
+    }
+
+    async fn quote_in(
+        &self,
+        block: BlockId,
+        market_id: u64,
+        outcome: u8,
+        side: Side,
+        amount: U256,
+    ) -> Result<Fill, ChainError> {
         let side = if side == Side::SellAll { Side::SellTokens } else { side };
         let call = MarketHub::quoteCall { marketId: market_id, index: outcome, side: side as u8, amount };
-        let fill = self.view(self.contracts.hub, call).await?;
+        let fill = self.view_at(self.contracts.hub, call, block).await?;
         Ok(Fill {
             usdc_atomic: u64_of(fill.usdc, "usdc")?,
             tokens_wad: fill.tokens,
@@ -41,6 +67,16 @@ impl Chain {
             quantity_before_wad: fill.quantityBefore,
             quantity_after_wad: fill.quantityAfter,
         })
+    }
+
+    /// Each outcome's quantity `q_i` right after the block with this hash.
+    ///
+    /// # Errors
+    /// As [`Self::quote_at`].
+    pub async fn quantities_at(&self, block: B256, market_id: u64) -> Result<Vec<U256>, ChainError> {
+        let call = MarketHub::outcomesCall { marketId: market_id };
+        let outcomes = self.view_at(self.contracts.hub, call, BlockId::hash(block)).await?;
+        Ok(outcomes.into_iter().map(|outcome| outcome.quantity).collect())
     }
 
     /// A market's state and its outcomes'. Two reads: a trade between them shows in one half only, so what

@@ -2,6 +2,7 @@
 
 pub mod account_pause;
 pub mod health;
+pub mod history;
 mod market_record;
 pub mod markets;
 mod numbers;

@@ -96,7 +96,7 @@ pub async fn list(
 }
 
 /// The outcome at `index` of a market that has `outcomes` of them.
-fn outcome_of(index: i64, outcomes: usize) -> Result<u8, AppError> {
+pub(super) fn outcome_of(index: i64, outcomes: usize) -> Result<u8, AppError> {
     let valid = u8::try_from(index).ok().filter(|index| usize::from(*index) < outcomes);
     valid.ok_or_else(|| {
         let detail = format!(

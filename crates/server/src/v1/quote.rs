@@ -1,4 +1,4 @@
-//! What a trade would move now.
+//! What a trade would move now, or would have moved at a block.
 
 use alloy_primitives::U256;
 use app::AppError;
@@ -21,30 +21,38 @@ const LIFETIME_MS: i64 = 10_000;
 /// As many digits as 2^256 has: what is longer is no amount of anything.
 const MAX_DIGITS: usize = 78;
 
-/// `outcomeIndex`, `action` (`buy` or `sell`) and `amount`: atomic USDC for a buy, WAD tokens for a sale.
+/// `outcomeIndex`, `action` (`buy` or `sell`) and `amount`: atomic USDC for a buy, WAD tokens for a sale. `block`
+/// (optional): the number of the block after which to quote.
 #[derive(Debug)]
 pub struct QuoteQuery {
     outcome_index: i64,
     side: Side,
     /// Decimal digits, not all of them zeros.
     amount: String,
+    block: Option<u64>,
 }
 
 impl Parameters for QuoteQuery {
-    const NAMES: &'static [&'static str] = &["outcomeIndex", "action", "amount"];
+    const NAMES: &'static [&'static str] = &["outcomeIndex", "action", "amount", "block"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
         let outcome_index =
             given.required("outcomeIndex", "is an integer, 0 for the first", |text| text.parse().ok());
         let side = given.required("action", "is buy or sell", |text| text.parse().ok());
         let amount = given.required("amount", "is an integer above zero in atomic units", digits);
-        Some(Self { outcome_index: outcome_index?, side: side?, amount: amount? })
+        let block = given.with("block", "is the number of a block", block_number);
+        Some(Self { outcome_index: outcome_index?, side: side?, amount: amount?, block })
     }
 }
 
 fn digits(text: &str) -> Option<String> {
     let digits = text.bytes().all(|b| b.is_ascii_digit()) && text.bytes().any(|b| b != b'0');
     digits.then(|| text.trim_start_matches('0').to_owned())
+}
+
+/// `u64` itself would take a plus sign.
+fn block_number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }
 
 impl QuoteQuery {
@@ -106,7 +114,8 @@ struct Units {
     token: &'static str,
 }
 
-/// `GET /v1/markets/{id}/quote`: asked of the contracts on each call. Only an open market is quoted.
+/// `GET /v1/markets/{id}/quote`: asked of the contracts on each call. Only an open market is quoted; with `block` one that
+/// was open then, whatever has become of it.
 pub async fn quote(
     State(app): State<Shared>,
     _caller: Caller<MarketsQuote>,
@@ -114,7 +123,7 @@ pub async fn quote(
     Query(query): Query<QuoteQuery>,
     meta: Meta,
 ) -> Result<impl IntoResponse, Problem> {
-    let quote = app::markets::quote(&app.ctx, &id, query.outcome_index, query.action()?).await?;
+    let quote = app::markets::quote(&app.ctx, &id, query.outcome_index, query.action()?, query.block).await?;
     let now = app.ctx.now();
     let headers = [(CACHE_CONTROL, "public, max-age=10"), (VARY, "X-API-Key")];
     Ok((headers, meta.single("quote", QuoteRecord::new(&quote, now))))
@@ -174,7 +183,7 @@ mod tests {
     use chain::{Block, Fill};
 
     fn action(side: Side, amount: &str) -> Result<U256, ErrorCode> {
-        let query = QuoteQuery { outcome_index: 0, side, amount: amount.into() };
+        let query = QuoteQuery { outcome_index: 0, side, amount: amount.into(), block: None };
         query.action().map(|action| action.amount).map_err(|error| error.code)
     }
 

@@ -10,6 +10,7 @@ mod account_pause_post;
 mod authentication;
 mod deadlines;
 mod health_get;
+mod history_get;
 mod market_get;
 mod markets_get;
 mod order_of_checks;

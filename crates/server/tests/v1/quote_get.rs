@@ -3,7 +3,7 @@
 use domain::ErrorCode;
 use domain::time::DAY_MS;
 use serde_json::Value;
-use testkit::Fault;
+use testkit::{Fault, TestMarket};
 
 use crate::scene::{Scene, atomic, text};
 
@@ -90,6 +90,10 @@ async fn a_quote_asks_for_its_three_parameters_in_their_form() {
         ("?outcomeIndex=0&action=BUY&amount=1", vec!["/action"]),
         ("?outcomeIndex=0&action=buy&amount=1&side=buy", vec!["/side"]),
         ("?outcomeIndex=0&action=buy&amount=1&amount=2", vec!["/amount"]),
+        ("?outcomeIndex=0&action=buy&amount=1&block=latest", vec!["/block"]),
+        ("?outcomeIndex=0&action=buy&amount=1&block=-1", vec!["/block"]),
+        ("?outcomeIndex=0&action=buy&amount=1&block=%2B1", vec!["/block"]),
+        ("?outcomeIndex=0&action=buy&amount=1&block=18446744073709551616", vec!["/block"]),
     ] {
         let answer = client.get(&format!("/v1/markets/{}/quote{query}", market.id)).await;
         assert_eq!(answer.pointers(), pointers, "{query}");
@@ -140,6 +144,80 @@ async fn a_quote_follows_a_trade_at_once_even_before_the_sync_has_looked() {
     let after = client.quote(market, 0, "buy", "1000000").await.ok();
     assert!(atomic(&after["quote"]["tokensOut"]) < atomic(&before["quote"]["tokensOut"]));
     assert_ne!(text(&after["quote"]["pool"]["cost"]), text(&before["quote"]["pool"]["cost"]));
+}
+
+/// A quote without what belongs to the moment in which it was asked for.
+async fn quoted(scene: &Scene, market: TestMarket, action: &str, amount: &str, block: &str) -> Value {
+    let path =
+        format!("/v1/markets/{}/quote?outcomeIndex=0&action={action}&amount={amount}{block}", market.id);
+    let mut quote = scene.client.get(&path).await.ok()["quote"].take();
+    quote["expiresAt"].take();
+    quote
+}
+
+#[tokio::test]
+async fn a_quote_at_a_block_is_the_one_that_was_given_then() {
+    let scene = Scene::new().await;
+    let market = scene.app.market(&["A", "B", "C"]).await;
+    let mut given = Vec::new();
+    for (n, usdc) in (0u8..).zip(["20", "35.5", "4", "123.456789"]) {
+        scene.settled(scene.client.buy(market, n % 3, usdc)).await;
+        for (action, amount) in [("buy", "25000000"), ("sell", "3000000000000000000")] {
+            let quote = quoted(&scene, market, action, amount, "").await;
+            given.push((action, amount, quote));
+        }
+        scene.app.advance_ms(60_000).await;
+    }
+    scene.app.resolve(market, 1).await;
+    scene.app.run_workers().await;
+    scene.client.quote(market, 0, "buy", "25000000").await.refused(ErrorCode::MarketNotTradeable);
+    for (action, amount, quote) in given {
+        let block = format!("&block={}", quote["asOf"]["block"]);
+        assert_eq!(quoted(&scene, market, action, amount, &block).await, quote);
+    }
+}
+
+#[tokio::test]
+async fn a_quote_at_a_block_says_the_blocks_number_and_time() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    app.advance_ms(60_000).await;
+    let block = app.ctx.chain.head().await.unwrap();
+    app.stranger_buys(market, 1, "40").await;
+    app.advance_ms(3_600_000).await;
+    let path = format!("/v1/markets/{}/quote?outcomeIndex=0&action=buy&amount=25000000", market.id);
+    let answer = client.get(&format!("{path}&block={}", block.number)).await;
+    let body = answer.ok();
+    assert_eq!(body["quote"]["asOf"]["block"], block.number);
+    assert_eq!(body["quote"]["pool"]["probabilities"], serde_json::json!([0.5, 0.5]));
+    insta::assert_snapshot!(answer);
+}
+
+#[tokio::test]
+async fn a_block_that_is_not_there_or_before_the_market_is_named() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let head = app.ctx.chain.head().await.unwrap().number;
+    let path = format!("/v1/markets/{}/quote?outcomeIndex=0&action=buy&amount=25000000", market.id);
+    // The contracts came with the first blocks, the market with the last.
+    for block in [0, 1, head - 1, head + 1, u64::MAX] {
+        let answer = client.get(&format!("{path}&block={block}")).await;
+        assert_eq!(answer.pointers(), ["/block"], "{block}");
+    }
+    client.get(&format!("{path}&block={head}")).await.ok();
+    let elsewhere = path.replace(&market.id.to_string(), "1");
+    client.get(&format!("{elsewhere}&block={head}")).await.refused(ErrorCode::MarketNotFound);
+}
+
+#[tokio::test]
+async fn a_market_that_was_frozen_at_a_block_is_not_quoted_there() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    app.freeze(market).await;
+    let frozen = app.ctx.chain.head().await.unwrap().number;
+    app.unfreeze(market).await;
+    app.run_workers().await;
+    let path = format!("/v1/markets/{}/quote?outcomeIndex=0&action=buy&amount=25000000", market.id);
+    client.get(&format!("{path}&block={frozen}")).await.refused(ErrorCode::MarketNotTradeable);
+    client.get(&format!("{path}&block={}", frozen + 1)).await.ok();
+    client.get(&format!("{path}&block={}", frozen - 1)).await.ok();
 }
 
 #[tokio::test]

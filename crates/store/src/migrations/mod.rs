@@ -1,5 +1,8 @@
 //! The migrations, in the order in which they are applied.
 
 /// Each migration's name and text. A text that was released is never changed: a new one is added below it.
-pub const MIGRATIONS: &[(&str, &str)] =
-    &[("0001_core", include_str!("0001_core.sql")), ("0003_gate", include_str!("0003_gate.sql"))];
+pub const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_core", include_str!("0001_core.sql")),
+    ("0003_gate", include_str!("0003_gate.sql")),
+    ("0006_candles", include_str!("0006_candles.sql")),
+];

@@ -1,0 +1,199 @@
+//! How trading has moved a market's prices.
+
+use app::markets::{History, PoolState, Span};
+use axum::extract::State;
+use domain::candle::{self, Bucket, Interval};
+use domain::ids::MarketId;
+use domain::{Timestamp, Usdc, Wad};
+use serde::Serialize;
+use store::markets::{Market, Outcome};
+
+use super::markets::get_market;
+use super::numbers;
+use super::predictions::outcome_of;
+use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
+
+/// The end of the year 9998, in milliseconds since the epoch: not every later instant can be written.
+const END_MS: i64 = 253_370_764_800_000;
+
+/// `interval`, `from`, `to`, `outcomeIndex`, all of them optional.
+#[derive(Debug)]
+pub struct HistoryQuery {
+    span: Span,
+    outcome_index: Option<i64>,
+}
+
+impl Parameters for HistoryQuery {
+    const NAMES: &'static [&'static str] = &["interval", "from", "to", "outcomeIndex"];
+
+    fn read(given: &mut Given<'_>) -> Option<Self> {
+        const INSTANT: &str = "is an ISO 8601 instant or milliseconds since the epoch";
+        let interval = given.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h and 1d");
+        let from = given.with("from", INSTANT, instant);
+        let to = given.with("to", INSTANT, instant);
+        let outcome_index = given.parsed("outcomeIndex", "is an integer, 0 for the first");
+        Some(Self { span: Span { interval, from, to }, outcome_index })
+    }
+}
+
+/// An instant from 1970 to 9998.
+fn instant(text: &str) -> Option<Timestamp> {
+    let is_ms = text.bytes().all(|b| b.is_ascii_digit());
+    let at = if is_ms { text.parse().ok().map(Timestamp::from_ms) } else { text.parse().ok() };
+    at.filter(|at| (0..END_MS).contains(&at.ms()))
+}
+
+/// A market's history from the start of the first interval (inclusive) to the end of the last one (exclusive). Prices are
+/// numbers for display; an interval without a trade has no candle.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryRecord {
+    market_id: MarketId,
+    interval: Interval,
+    from: Timestamp,
+    to: Timestamp,
+    outcomes: Vec<OutcomeRecord>,
+    /// The state at `from`, then at the end of each interval with a trade.
+    pool: Vec<PoolRecord>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OutcomeRecord {
+    outcome_index: u8,
+    label: String,
+    /// The price at `from`.
+    opening_price: f64,
+    candles: Vec<CandleRecord>,
+}
+
+/// The outcome's price after each trade of the market, and what was traded of the outcome itself.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CandleRecord {
+    start: Timestamp,
+    open: f64,
+    high: f64,
+    low: f64,
+    close: f64,
+    /// USDC moved, fees included, atomic-6.
+    volume_usdc: Usdc,
+    tokens: Wad,
+    trades: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct PoolRecord {
+    at: Timestamp,
+    /// The block of the last trade; null before the first.
+    block: Option<u64>,
+    cost: Wad,
+    quantities: Vec<Wad>,
+    probabilities: Vec<f64>,
+}
+
+/// `GET /v1/markets/{id}/history`: candles of every outcome, or of one, and the market maker's state over time.
+pub async fn history(
+    State(app): State<Shared>,
+    _caller: Caller<MarketsRead>,
+    PathId(id): PathId,
+    Query(query): Query<HistoryQuery>,
+    meta: Meta,
+) -> Result<Single<HistoryRecord>, Problem> {
+    let (market, outcomes) = get_market(&app, &id).await?;
+    let only = query.outcome_index.map(|index| outcome_of(index, outcomes.len())).transpose()?;
+    let history = app::markets::history(&app.ctx, &market, &outcomes, query.span).await?;
+    Ok(meta.single("history", HistoryRecord::new(&market, outcomes, only, &history)))
+}
+
+impl HistoryRecord {
+    fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &History) -> Self {
+        let shown = outcomes.into_iter().filter(|outcome| only.is_none_or(|only| only == outcome.index));
+        let closing = history.buckets.iter().map(PoolState::after);
+        let states = std::iter::once(history.opening.clone()).chain(closing);
+        Self {
+            market_id: market.id,
+            interval: history.interval,
+            from: history.from,
+            to: history.to,
+            outcomes: shown.map(|outcome| OutcomeRecord::new(outcome, history, market.liquidity)).collect(),
+            pool: states.map(|state| PoolRecord::new(state, market.liquidity)).collect(),
+        }
+    }
+}
+
+impl OutcomeRecord {
+    fn new(outcome: Outcome, history: &History, liquidity: Usdc) -> Self {
+        let opening = &history.opening;
+        let quantity = opening.quantities.get(usize::from(outcome.index)).copied().unwrap_or_default();
+        let candle = |bucket: &Bucket| CandleRecord::new(bucket, outcome.index, liquidity);
+        Self {
+            outcome_index: outcome.index,
+            opening_price: price(candle::distance(opening.cost, quantity), liquidity),
+            candles: history.buckets.iter().map(candle).collect(),
+            label: outcome.label,
+        }
+    }
+}
+
+impl CandleRecord {
+    fn new(bucket: &Bucket, outcome_index: u8, liquidity: Usdc) -> Self {
+        let candle = bucket.candle(outcome_index);
+        let price = |distance| price(distance, liquidity);
+        Self {
+            start: bucket.start,
+            open: price(candle.distance.open),
+            // The price is the higher, the smaller the distance.
+            high: price(candle.distance.low),
+            low: price(candle.distance.high),
+            close: price(candle.distance.close),
+            volume_usdc: candle.volume,
+            tokens: candle.tokens,
+            trades: candle.trades,
+        }
+    }
+}
+
+impl PoolRecord {
+    fn new(state: PoolState, liquidity: Usdc) -> Self {
+        let PoolState { at, block, cost, quantities } = state;
+        let price = |quantity: &Wad| price(candle::distance(cost, *quantity), liquidity);
+        let probabilities = quantities.iter().map(price).collect();
+        Self { at, block, cost, quantities, probabilities }
+    }
+}
+
+/// The price at this distance of the quantity below the cost.
+fn price(distance: Wad, liquidity: Usdc) -> f64 {
+    numbers::probability(Wad::ZERO, distance, liquidity)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_iso_8601_or_milliseconds_since_the_epoch() {
+        let at = Timestamp::from_ms(1_777_464_000_123);
+        for text in ["2026-04-29T12:00:00.123Z", "1777464000123", "2026-04-29T14:00:00.123+02:00"] {
+            assert_eq!(instant(text), Some(at), "{text}");
+        }
+        assert_eq!(instant("0"), Some(Timestamp::from_ms(0)));
+        assert_eq!(
+            instant("253370764799999").map(|at| at.to_string()).as_deref(),
+            Some("9998-12-31T23:59:59.999Z")
+        );
+        for text in [
+            "-1",
+            "+1",
+            "1.5",
+            "253370764800000",
+            "99999999999999999999",
+            "1969-12-31T23:59:59Z",
+            "today",
+            "2026-04-29",
+        ] {
+            assert_eq!(instant(text), None, "{text}");
+        }
+    }
+}
