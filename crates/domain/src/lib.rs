@@ -11,6 +11,7 @@ pub mod position;
 pub mod risk;
 pub mod time;
 pub mod trade;
+pub mod usage;
 
 pub use code::ErrorCode;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
