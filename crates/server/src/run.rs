@@ -9,6 +9,7 @@ use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
 use app::trades::Executor;
+use app::usage::Flusher;
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
@@ -35,6 +36,8 @@ const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// How long idle workers wait for their signal before they look by themselves.
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
+/// The most of its keys' use that a process can lose by dying.
+const USAGE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -247,6 +250,7 @@ impl Running {
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Flusher::default(), ctx.clone(), USAGE_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let routes = crate::router::router_with(state, beside);
@@ -270,6 +274,10 @@ impl Running {
             if let Err(error) = ended {
                 tracing::error!(%error, "a worker ended badly");
             }
+        }
+        // After the last request was answered, which the flusher did not wait for.
+        if let Err(error) = app::usage::flush(&self.ctx).await {
+            tracing::warn!(%error, cause = ?error.source, "the last seconds of keys' use were not kept");
         }
         self.ctx.store.close().await;
     }

@@ -12,4 +12,5 @@ mod settle;
 pub use bounds::Plan;
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
+pub(crate) use funds::Funds;
 pub(crate) use settle::{DUPLICATE, settle};

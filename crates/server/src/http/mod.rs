@@ -20,10 +20,11 @@ mod serve;
 mod state;
 mod surround;
 mod traceparent;
+mod usage;
 
 pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
 pub use caller::{
-    AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead, TradesWrite,
+    AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead, TradesWrite,
     WebhooksManage,
 };
 pub use client_ip::client_ip;

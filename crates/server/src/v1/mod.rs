@@ -1,12 +1,15 @@
 //! The routes of the trading API, a file for each resource.
 
 pub mod health;
+pub mod key;
 mod market_record;
 pub mod markets;
 mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
+pub mod readiness;
 mod trade_record;
 pub mod trades_create;
 pub mod trades_read;
+pub mod usage;

@@ -5,7 +5,7 @@ use domain::ids::{TradeId, UserId};
 use domain::trade::{State, TraceEvent};
 
 use super::row::{COLUMNS, Trade, from_row};
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, Tx, params, usage};
 
 /// What an idempotency key was used for before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +110,7 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, trace: &TraceEvent) -> Result<bo
         return Ok(false);
     }
     super::moves::insert_trace(tx, trade.id, 1, trace).await?;
+    usage::add_created(tx, trade.key_id, trade.created_at).await?;
     Ok(true)
 }
 

@@ -5,7 +5,7 @@ use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
 
 use super::row::{COLUMNS, Trade, from_row};
-use crate::{StoreError, Tx, Value, keys, params, users};
+use crate::{StoreError, Tx, Value, keys, params, usage, users};
 
 /// What a compare-and-set found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     if to.is_terminal() && trade.reserved > Usdc::ZERO {
         users::release(tx, trade.user_id, trade.reserved).await?;
     }
+    usage::add_ended(tx, trade.key_id, at, &transition.to).await?;
     append_trace(tx, trade.id, &transition.trace).await?;
     Ok(Moved::Moved)
 }
