@@ -69,10 +69,8 @@ impl Readiness {
 
 /// What the calling key's account has and lacks. Asks nothing of it: a user without an account is told so.
 pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Readiness, AppError> {
-    let account: Result<Option<Account>, StoreError> = ctx
-        .store
-        .read(caller.user_id(), |tx, id| Box::pin(store::users::find_account(tx, *id)))
-        .await;
+    let account: Result<Option<Account>, StoreError> =
+        ctx.store.read(caller.user_id(), |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
     let now_s = ctx.now().s();
     let Some(account) = account? else {
         return Ok(Readiness::new(None, &AccountState::default(), Usdc::ZERO, now_s));

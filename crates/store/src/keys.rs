@@ -202,7 +202,8 @@ pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, 
 /// What a key has spent in the 24 hours that end at `now`, for telling its owner: what is kept, less the trades that have
 /// left the window since. Locks nothing.
 pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
-    const SQL: &str = "SELECT CAST(s.spent_usdc_atomic - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t
+    const SQL: &str =
+        "SELECT CAST(s.spent_usdc_atomic - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t
         WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms AND t.created_at_ms <= $1
         AND t.reserved_usdc_atomic > 0), 0) AS BIGINT) FROM key_spend s WHERE s.key_id = $2";
     let spent = tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.usdc(0)).await?;

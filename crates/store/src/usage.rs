@@ -95,7 +95,9 @@ pub(crate) async fn add_ended(
         }
         State::Failed(_) => counts.failed = 1,
         State::Rejected(_) => counts.rejected = 1,
-        State::PendingConfirmation { .. } | State::Pending | State::Validating | State::Executing => return Ok(()),
+        State::PendingConfirmation { .. } | State::Pending | State::Validating | State::Executing => {
+            return Ok(());
+        }
     }
     add_trade(tx, key_id, at, &counts).await
 }

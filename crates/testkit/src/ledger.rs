@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use chain::{EventKind, MarketStatus as OnChain};
-use domain::ids::{MarketId, TradeId};
+use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::trade::{State, Status};
-use domain::{Usdc, Wad};
+use domain::usage::{TradeCounts, hour_of};
+use domain::{Timestamp, Usdc, Wad};
 use store::markets::{Market, Outcome};
 use store::movements::Held;
 use store::trades::Trade;
-use store::{StoreError, Tx};
+use store::{Row, StoreError, Tx};
 
 use crate::TestApp;
 
@@ -21,6 +22,7 @@ struct Ledger {
     positions: HashMap<(String, MarketId, u8), Held>,
     trades: Vec<Trade>,
     spends: Vec<(i64, i64)>,
+    counted: HashMap<(KeyId, Timestamp), TradeCounts>,
 }
 
 /// An event that ended an intent.
@@ -31,7 +33,8 @@ enum Ended {
 
 impl TestApp {
     /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
-    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended.
+    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended; every
+    /// trade is counted once in the hour of its creation and once in that of its end.
     ///
     /// # Panics
     /// Where any of that is not so.
@@ -42,6 +45,7 @@ impl TestApp {
         self.assert_positions(&ledger).await;
         self.assert_trades(&ledger).await;
         assert_nothing_left_aside(&ledger);
+        assert_counted_as_they_happened(&ledger);
     }
 
     async fn assert_markets(&self, ledger: &Ledger) {
@@ -169,6 +173,25 @@ fn assert_nothing_left_aside(ledger: &Ledger) {
     }
 }
 
+fn assert_counted_as_they_happened(ledger: &Ledger) {
+    let mut expected: HashMap<(KeyId, Timestamp), TradeCounts> = HashMap::new();
+    for trade in &ledger.trades {
+        expected.entry((trade.key_id, hour_of(trade.created_at))).or_default().created += 1;
+        let Some(ended_at) = trade.ended_at else { continue };
+        let hour = expected.entry((trade.key_id, hour_of(ended_at))).or_default();
+        match &trade.state {
+            State::Completed(settlement) => {
+                hour.completed += 1;
+                hour.volume_usdc = hour.volume_usdc.checked_add(settlement.usdc).unwrap();
+            }
+            State::Failed(_) => hour.failed += 1,
+            State::Rejected(_) => hour.rejected += 1,
+            state => panic!("{} has ended and is {}", trade.id, state.status()),
+        }
+    }
+    assert_eq!(ledger.counted, expected, "what is counted of keys' trades");
+}
+
 async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const ACCOUNTS: &str = "SELECT address, reserved_usdc_atomic FROM accounts";
     const MARKETS: &str = "SELECT id FROM markets";
@@ -177,6 +200,8 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const SPENDS: &str =
         "SELECT spent_usdc_atomic, (SELECT CAST(COALESCE(SUM(t.reserved_usdc_atomic), 0) AS BIGINT)
         FROM trades t WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms) FROM key_spend s";
+    const COUNTED: &str = "SELECT key_id, hour_ms, created, completed, failed, rejected, volume_usdc_atomic
+        FROM usage_trades";
     let mut markets = Vec::new();
     for id in tx.list(MARKETS, &[], |row| row.parse(0)).await? {
         let market = store::markets::find(tx, id).await?.expect("the market was just listed");
@@ -198,5 +223,17 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
         positions,
         trades,
         spends: tx.list(SPENDS, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?,
+        counted: tx.list(COUNTED, &[], counted).await?.into_iter().collect(),
     })
+}
+
+fn counted(row: &Row<'_>) -> Result<((KeyId, Timestamp), TradeCounts), StoreError> {
+    let counts = TradeCounts {
+        created: row.number(2)?,
+        completed: row.number(3)?,
+        failed: row.number(4)?,
+        rejected: row.number(5)?,
+        volume_usdc: row.usdc(6)?,
+    };
+    Ok(((row.parse(0)?, row.timestamp(1)?), counts))
 }

@@ -19,3 +19,4 @@ mod reorgs;
 mod scene;
 mod sync;
 mod trading;
+mod usage;

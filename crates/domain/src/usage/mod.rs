@@ -48,7 +48,8 @@ impl<T> Windows<T> {
     /// The values of those windows ending at `now` that hold the hour that began at `hour`.
     pub fn holding(&mut self, hour: Timestamp, now: Timestamp) -> impl Iterator<Item = &mut T> {
         let starts = window_starts(now);
-        let each = [(starts.day, &mut self.day), (starts.week, &mut self.week), (starts.month, &mut self.month)];
+        let each =
+            [(starts.day, &mut self.day), (starts.week, &mut self.week), (starts.month, &mut self.month)];
         each.into_iter().filter(move |(start, _)| hour > *start).map(|(_, value)| value)
     }
 
@@ -222,10 +223,22 @@ mod tests {
         let mut both = one;
         both.merge(&one);
         assert_eq!((both.latency.count(), both.auth_failures()), (2, 2));
-        let trade = TradeCounts { created: 3, completed: 2, failed: 1, rejected: 4, volume_usdc: Usdc::from_whole(5) };
+        let trade = TradeCounts {
+            created: 3,
+            completed: 2,
+            failed: 1,
+            rejected: 4,
+            volume_usdc: Usdc::from_whole(5),
+        };
         let mut trades = trade;
         trades.merge(&trade);
-        let twice = TradeCounts { created: 6, completed: 4, failed: 2, rejected: 8, volume_usdc: Usdc::from_whole(10) };
+        let twice = TradeCounts {
+            created: 6,
+            completed: 4,
+            failed: 2,
+            rejected: 8,
+            volume_usdc: Usdc::from_whole(10),
+        };
         assert_eq!(trades, twice);
     }
 }

@@ -114,7 +114,12 @@ fn the_table_of_routes_reads_as_documented() {
 fn only_infra_routes_go_without_a_key_and_only_they_draw_on_the_address() {
     for route in routes() {
         let infra = ["/v1/health", "/v1/ready"].contains(&route.path);
-        assert_eq!((infra, infra), (!route.asks_for_key(), route.limiter == Limiter::Infra), "{}", route.path);
+        assert_eq!(
+            (infra, infra),
+            (!route.asks_for_key(), route.limiter == Limiter::Infra),
+            "{}",
+            route.path
+        );
         assert_eq!(infra || route.path == "/v1/key", route.scope.is_none(), "{}", route.path);
         assert_eq!(route.method == Method::POST, route.limiter == Limiter::Write, "{}", route.path);
     }

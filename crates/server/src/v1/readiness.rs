@@ -102,7 +102,9 @@ impl NextStep {
             (ErrorCode::WalletDelegationNotEnabled, _) => {
                 "Enable this key in Settings: the account's owner signs the delegation, once.".to_owned()
             }
-            (ErrorCode::InsufficientBalance, Some(address)) => format!("Send USDC to your smart account {address}."),
+            (ErrorCode::InsufficientBalance, Some(address)) => {
+                format!("Send USDC to your smart account {address}.")
+            }
             (ErrorCode::InsufficientBalance, None) => {
                 "Send USDC to your smart account once it has an address.".to_owned()
             }

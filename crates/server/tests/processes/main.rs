@@ -13,3 +13,4 @@ mod dice;
 mod hangup;
 mod oracle;
 mod service;
+mod stop;

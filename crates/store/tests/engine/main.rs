@@ -8,4 +8,5 @@ mod migrations;
 mod postgres;
 mod sqlite;
 mod units;
+mod usage;
 mod values;
