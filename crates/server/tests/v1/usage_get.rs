@@ -134,7 +134,7 @@ async fn requests_write_nothing_to_the_database_until_they_are_flushed() {
 async fn a_latency_is_the_time_from_the_request_to_its_answer() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let held = app.faults.hold("eth_call");
-    let call = tokio::spawn(client.quote(market, 0, "buy", "1").send());
+    let call = tokio::spawn(client.quote(market, 0, "buy", "25000000").send());
     held.reached().await;
     app.clock.advance(300);
     held.release();
