@@ -4,9 +4,9 @@
 //! transaction, so that their numbers are those of the trades themselves.
 
 use domain::ids::KeyId;
-use domain::trade::State;
+use domain::trade::{State, Status};
 use domain::usage::{OCTAVES, RequestCounts, STEPS, TradeCounts, Windows, hour_of, window_starts};
-use domain::{ErrorCode, Timestamp};
+use domain::{ErrorCode, Timestamp, Usdc};
 
 use crate::{Row, StoreError, Tx, Value, params};
 
@@ -75,9 +75,12 @@ pub async fn add(tx: &mut Tx, hours: &[KeyHour]) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The event of [`add_trade`] that is not a status: a trade was accepted.
+const CREATED: &str = "created";
+
 /// Counts a trade that was accepted at `at`.
 pub(crate) async fn add_created(tx: &mut Tx, key_id: KeyId, at: Timestamp) -> Result<(), StoreError> {
-    add_trade(tx, key_id, at, &TradeCounts { created: 1, ..TradeCounts::default() }).await
+    add_trade(tx, key_id, at, CREATED, Usdc::ZERO).await
 }
 
 /// Counts a trade that ended at `at`; a state that is no end is not counted.
@@ -85,44 +88,27 @@ pub(crate) async fn add_ended(
     tx: &mut Tx,
     key_id: KeyId,
     at: Timestamp,
-    end: &State,
+    state: &State,
 ) -> Result<(), StoreError> {
-    let mut counts = TradeCounts::default();
-    match end {
-        State::Completed(settlement) => {
-            counts.completed = 1;
-            counts.volume_usdc = settlement.usdc;
-        }
-        State::Failed(_) => counts.failed = 1,
-        State::Rejected(_) => counts.rejected = 1,
-        State::PendingConfirmation { .. } | State::Pending | State::Validating | State::Executing => {
-            return Ok(());
-        }
+    let volume = if let State::Completed(settlement) = state { settlement.usdc } else { Usdc::ZERO };
+    if state.status().is_terminal() {
+        add_trade(tx, key_id, at, state.status().as_str(), volume).await
+    } else {
+        Ok(())
     }
-    add_trade(tx, key_id, at, &counts).await
 }
 
 async fn add_trade(
     tx: &mut Tx,
     key_id: KeyId,
     at: Timestamp,
-    counts: &TradeCounts,
+    event: &'static str,
+    volume: Usdc,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO usage_trades (key_id, hour_ms, created, completed, failed, rejected, volume_usdc_atomic)
-        VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (key_id, hour_ms) DO UPDATE SET
-        created = usage_trades.created + excluded.created, completed = usage_trades.completed + excluded.completed,
-        failed = usage_trades.failed + excluded.failed, rejected = usage_trades.rejected + excluded.rejected,
+    const SQL: &str = "INSERT INTO usage_trades (key_id, hour_ms, event, trades, volume_usdc_atomic)
+        VALUES ($1, $2, $3, 1, $4) ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET trades = usage_trades.trades + 1,
         volume_usdc_atomic = usage_trades.volume_usdc_atomic + excluded.volume_usdc_atomic";
-    let bound = params![
-        key_id,
-        hour_of(at),
-        Value::try_from(counts.created)?,
-        Value::try_from(counts.completed)?,
-        Value::try_from(counts.failed)?,
-        Value::try_from(counts.rejected)?,
-        counts.volume_usdc
-    ];
-    tx.exec(SQL, &bound).await.map(drop)
+    tx.exec(SQL, &params![key_id, hour_of(at), event, volume]).await.map(drop)
 }
 
 /// What the key was used for in the windows that end at `now`.
@@ -136,9 +122,9 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
         CAST(SUM(n8) AS BIGINT), CAST(SUM(n9) AS BIGINT), CAST(SUM(n10) AS BIGINT), CAST(SUM(n11) AS BIGINT),
         CAST(SUM(n12) AS BIGINT), CAST(SUM(n13) AS BIGINT), CAST(SUM(n14) AS BIGINT), CAST(SUM(n15) AS BIGINT)
         FROM usage_latency WHERE key_id = $1 AND hour_ms > $2 GROUP BY octave, hour_ms > $3, hour_ms > $4";
-    const TRADES: &str = "SELECT MAX(hour_ms), CAST(SUM(created) AS BIGINT), CAST(SUM(completed) AS BIGINT),
-        CAST(SUM(failed) AS BIGINT), CAST(SUM(rejected) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
-        FROM usage_trades WHERE key_id = $1 AND hour_ms > $2 GROUP BY hour_ms > $3, hour_ms > $4";
+    const TRADES: &str =
+        "SELECT MAX(hour_ms), event, CAST(SUM(trades) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
+        FROM usage_trades WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
     const LAST_USED: &str = "SELECT last_used_at_ms FROM usage_keys WHERE key_id = $1";
     let starts = window_starts(now);
     let bound = params![key_id, starts.month, starts.week, starts.day];
@@ -173,13 +159,18 @@ fn latencies_of(row: &Row<'_>) -> Result<(Timestamp, usize, [u64; STEPS]), Store
 }
 
 fn trades_of(row: &Row<'_>) -> Result<(Timestamp, TradeCounts), StoreError> {
-    let counts = TradeCounts {
-        created: row.number(1)?,
-        completed: row.number(2)?,
-        failed: row.number(3)?,
-        rejected: row.number(4)?,
-        volume_usdc: row.usdc(5)?,
-    };
+    let trades = row.number(2)?;
+    let mut counts = TradeCounts::default();
+    match row.str(1)? {
+        CREATED => counts.created = trades,
+        event => match event.parse() {
+            Ok(Status::Completed) => counts.completed = trades,
+            Ok(Status::Failed) => counts.failed = trades,
+            Ok(Status::Rejected) => counts.rejected = trades,
+            _ => return Err(row.corrupt(1, "not an event of a trade")),
+        },
+    }
+    counts.volume_usdc = row.usdc(3)?;
     Ok((row.timestamp(0)?, counts))
 }
 
@@ -190,8 +181,8 @@ pub async fn delete_before(tx: &mut Tx, before: Timestamp, limit: u32) -> Result
             SELECT key_id, hour_ms, code FROM usage_refusals WHERE hour_ms < $1 LIMIT $2)",
         "DELETE FROM usage_latency WHERE (key_id, hour_ms, octave) IN (
             SELECT key_id, hour_ms, octave FROM usage_latency WHERE hour_ms < $1 LIMIT $2)",
-        "DELETE FROM usage_trades WHERE (key_id, hour_ms) IN (
-            SELECT key_id, hour_ms FROM usage_trades WHERE hour_ms < $1 LIMIT $2)",
+        "DELETE FROM usage_trades WHERE (key_id, hour_ms, event) IN (
+            SELECT key_id, hour_ms, event FROM usage_trades WHERE hour_ms < $1 LIMIT $2)",
     ];
     let mut most = 0;
     for sql in SQL {

@@ -6,7 +6,7 @@ use chain::{EventKind, MarketStatus as OnChain};
 use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::trade::{State, Status};
-use domain::usage::{TradeCounts, hour_of};
+use domain::usage::hour_of;
 use domain::{Timestamp, Usdc, Wad};
 use store::markets::{Market, Outcome};
 use store::movements::Held;
@@ -22,7 +22,7 @@ struct Ledger {
     positions: HashMap<(String, MarketId, u8), Held>,
     trades: Vec<Trade>,
     spends: Vec<(i64, i64)>,
-    counted: HashMap<(KeyId, Timestamp), TradeCounts>,
+    counted: HashMap<(KeyId, Timestamp, String), (i64, Usdc)>,
 }
 
 /// An event that ended an intent.
@@ -174,19 +174,16 @@ fn assert_nothing_left_aside(ledger: &Ledger) {
 }
 
 fn assert_counted_as_they_happened(ledger: &Ledger) {
-    let mut expected: HashMap<(KeyId, Timestamp), TradeCounts> = HashMap::new();
+    let mut expected: HashMap<(KeyId, Timestamp, String), (i64, Usdc)> = HashMap::new();
     for trade in &ledger.trades {
-        expected.entry((trade.key_id, hour_of(trade.created_at))).or_default().created += 1;
+        let created = (trade.key_id, hour_of(trade.created_at), "created".to_owned());
+        expected.entry(created).or_default().0 += 1;
         let Some(ended_at) = trade.ended_at else { continue };
-        let hour = expected.entry((trade.key_id, hour_of(ended_at))).or_default();
-        match &trade.state {
-            State::Completed(settlement) => {
-                hour.completed += 1;
-                hour.volume_usdc = hour.volume_usdc.checked_add(settlement.usdc).unwrap();
-            }
-            State::Failed(_) => hour.failed += 1,
-            State::Rejected(_) => hour.rejected += 1,
-            state => panic!("{} has ended and is {}", trade.id, state.status()),
+        let ended = (trade.key_id, hour_of(ended_at), trade.state.status().to_string());
+        let (count, volume) = expected.entry(ended).or_default();
+        *count += 1;
+        if let State::Completed(settlement) = &trade.state {
+            *volume = volume.checked_add(settlement.usdc).unwrap();
         }
     }
     assert_eq!(ledger.counted, expected, "what is counted of keys' trades");
@@ -200,8 +197,7 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const SPENDS: &str =
         "SELECT spent_usdc_atomic, (SELECT CAST(COALESCE(SUM(t.reserved_usdc_atomic), 0) AS BIGINT)
         FROM trades t WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms) FROM key_spend s";
-    const COUNTED: &str = "SELECT key_id, hour_ms, created, completed, failed, rejected, volume_usdc_atomic
-        FROM usage_trades";
+    const COUNTED: &str = "SELECT key_id, hour_ms, event, trades, volume_usdc_atomic FROM usage_trades";
     let mut markets = Vec::new();
     for id in tx.list(MARKETS, &[], |row| row.parse(0)).await? {
         let market = store::markets::find(tx, id).await?.expect("the market was just listed");
@@ -227,13 +223,6 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     })
 }
 
-fn counted(row: &Row<'_>) -> Result<((KeyId, Timestamp), TradeCounts), StoreError> {
-    let counts = TradeCounts {
-        created: row.number(2)?,
-        completed: row.number(3)?,
-        failed: row.number(4)?,
-        rejected: row.number(5)?,
-        volume_usdc: row.usdc(6)?,
-    };
-    Ok(((row.parse(0)?, row.timestamp(1)?), counts))
+fn counted(row: &Row<'_>) -> Result<((KeyId, Timestamp, String), (i64, Usdc)), StoreError> {
+    Ok(((row.parse(0)?, row.timestamp(1)?, row.text(2)?), (row.int(3)?, row.usdc(4)?)))
 }

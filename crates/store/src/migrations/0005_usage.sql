@@ -41,27 +41,21 @@ CREATE TABLE usage_keys (
     last_used_at_ms BIGINT NOT NULL
 );
 
--- What became of trades, each counted in the hour in which it happened and in the transaction that made it happen.
+-- What became of trades, each counted in the hour in which it happened and in the transaction that made it happen. Each
+-- event has a row of its own, since each is written by another worker: none of them waits for the others' transactions.
 CREATE TABLE usage_trades (
     key_id TEXT NOT NULL,
     hour_ms BIGINT NOT NULL,
-    created BIGINT NOT NULL,
-    completed BIGINT NOT NULL,
-    failed BIGINT NOT NULL,
-    rejected BIGINT NOT NULL,
+    event TEXT NOT NULL,
+    trades BIGINT NOT NULL,
     volume_usdc_atomic BIGINT NOT NULL,
-    PRIMARY KEY (key_id, hour_ms)
+    PRIMARY KEY (key_id, hour_ms, event)
 );
 CREATE INDEX usage_trades_hour ON usage_trades (hour_ms);
 
-INSERT INTO usage_trades (key_id, hour_ms, created, completed, failed, rejected, volume_usdc_atomic)
-SELECT key_id, hour_ms, SUM(created), SUM(completed), SUM(failed), SUM(rejected), SUM(volume_usdc_atomic) FROM (
-    SELECT key_id, created_at_ms - created_at_ms % 3600000 AS hour_ms, 1 AS created, 0 AS completed, 0 AS failed,
-        0 AS rejected, 0 AS volume_usdc_atomic
-    FROM trades
-    UNION ALL
-    SELECT key_id, ended_at_ms - ended_at_ms % 3600000, 0, CASE WHEN status = 'completed' THEN 1 ELSE 0 END,
-        CASE WHEN status = 'failed' THEN 1 ELSE 0 END, CASE WHEN status = 'rejected' THEN 1 ELSE 0 END,
-        COALESCE(usdc_moved_atomic, 0)
-    FROM trades WHERE ended_at_ms IS NOT NULL
-) AS happened GROUP BY key_id, hour_ms;
+INSERT INTO usage_trades (key_id, hour_ms, event, trades, volume_usdc_atomic)
+SELECT key_id, created_at_ms - created_at_ms % 3600000, 'created', COUNT(*), 0 FROM trades GROUP BY 1, 2;
+
+INSERT INTO usage_trades (key_id, hour_ms, event, trades, volume_usdc_atomic)
+SELECT key_id, ended_at_ms - ended_at_ms % 3600000, status, COUNT(*), SUM(COALESCE(usdc_moved_atomic, 0)) FROM trades
+WHERE ended_at_ms IS NOT NULL GROUP BY 1, 2, 3;
