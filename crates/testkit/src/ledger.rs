@@ -22,8 +22,11 @@ struct Ledger {
     positions: HashMap<(String, MarketId, u8), Held>,
     trades: Vec<Trade>,
     spends: Vec<(i64, i64)>,
-    counted: HashMap<(KeyId, Timestamp, String), (i64, Usdc)>,
+    counted: HashMap<HourOfKey, (i64, Usdc)>,
 }
+
+/// A key, an hour's start, and what happened to the key's trades in it.
+type HourOfKey = (KeyId, Timestamp, String);
 
 /// An event that ended an intent.
 enum Ended {
@@ -174,7 +177,7 @@ fn assert_nothing_left_aside(ledger: &Ledger) {
 }
 
 fn assert_counted_as_they_happened(ledger: &Ledger) {
-    let mut expected: HashMap<(KeyId, Timestamp, String), (i64, Usdc)> = HashMap::new();
+    let mut expected: HashMap<HourOfKey, (i64, Usdc)> = HashMap::new();
     for trade in &ledger.trades {
         let created = (trade.key_id, hour_of(trade.created_at), "created".to_owned());
         expected.entry(created).or_default().0 += 1;
@@ -223,6 +226,6 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     })
 }
 
-fn counted(row: &Row<'_>) -> Result<((KeyId, Timestamp, String), (i64, Usdc)), StoreError> {
+fn counted(row: &Row<'_>) -> Result<(HourOfKey, (i64, Usdc)), StoreError> {
     Ok(((row.parse(0)?, row.timestamp(1)?, row.text(2)?), (row.int(3)?, row.usdc(4)?)))
 }

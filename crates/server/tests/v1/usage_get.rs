@@ -99,6 +99,19 @@ async fn a_key_that_is_refused_is_counted_by_the_reason() {
 }
 
 #[tokio::test]
+async fn what_the_rate_limit_refused_is_counted_apart_from_failures() {
+    let Scene { app, key, client, .. } = Scene::new().await;
+    for code in
+        [ErrorCode::RateLimitExceeded, ErrorCode::RateLimitExceeded, ErrorCode::RequestSignatureInvalid]
+    {
+        app.ctx.usage.record(key.caller.key.id, Some(code), 0, app.ctx.now());
+    }
+    let by_code = json!({ "RATE_LIMIT_EXCEEDED": 2, "REQUEST_SIGNATURE_INVALID": 1 });
+    let expected = json!({ "rateLimitRejections": 2, "failures": 1, "byCode": by_code });
+    assert_eq!(usage_of(&client).await["auth"]["24h"], expected);
+}
+
+#[tokio::test]
 async fn the_key_that_was_refused_is_not_told() {
     let scene = Scene::new().await;
     revoke(&scene.app.ctx, scene.key.caller.key.id).await.unwrap();
