@@ -1,6 +1,7 @@
 //! The cleaner: forgets what nobody will ask for again. Any process may do it at any time; doing it twice changes nothing.
 
 use domain::time::DAY_MS;
+use domain::usage;
 use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
@@ -40,7 +41,9 @@ impl Worker for Cleaner {
                     let keys = store::trades::delete_expired_idempotency(tx, *now, AT_ONCE).await?;
                     let batches =
                         store::batches::delete_ended(tx, now.plus_ms(-KEEP_BATCHES_MS), AT_ONCE).await?;
-                    Ok(keys.max(batches))
+                    let hours =
+                        store::usage::delete_before(tx, now.plus_ms(-usage::KEEP_MS), AT_ONCE).await?;
+                    Ok(keys.max(batches).max(hours))
                 })
             })
             .await;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
 use crate::sealed::SealingKey;
+use crate::usage::Recorder;
 
 /// The service's parts and settings.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub struct Ctx {
     pub config: Arc<Config>,
     /// Signals to the workers.
     pub wake: Arc<Wake>,
+    /// What this process has counted of its keys' requests.
+    pub usage: Arc<Recorder>,
     ids: Arc<Ids>,
 }
 
@@ -98,7 +101,8 @@ impl Ctx {
         config: Config,
     ) -> Self {
         let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
-        Self { store, chain, clock, entropy, config, wake, ids }
+        let usage = Arc::default();
+        Self { store, chain, clock, entropy, config, wake, usage, ids }
     }
 
     /// The present instant.

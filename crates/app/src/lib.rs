@@ -14,8 +14,10 @@ pub mod keys;
 pub mod lease;
 pub mod markets;
 pub mod portfolio;
+pub mod readiness;
 pub mod sealed;
 pub mod trades;
+pub mod usage;
 pub mod worker;
 
 pub use ctx::{Config, Ctx};

@@ -28,6 +28,14 @@ impl Environment {
             Self::Test => "service_test_",
         }
     }
+
+    /// The environment's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Test => "test",
+        }
+    }
 }
 
 const SECRET_LEN: usize = 32;
@@ -333,6 +341,13 @@ impl IpAllowlist {
     /// Whether any address is allowed.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The entries as addresses and ranges; a single address is written without its length.
+    pub fn entries(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|net| {
+            if net.prefix_len() == net.max_prefix_len() { net.addr().to_string() } else { net.to_string() }
+        })
     }
 
     /// Whether `ip` is allowed. An IPv4 address mapped into IPv6 counts as the IPv4 address.

@@ -14,6 +14,7 @@ pub mod position;
 pub mod risk;
 pub mod time;
 pub mod trade;
+pub mod usage;
 
 pub use code::ErrorCode;
 pub use idempotency_key::IdempotencyKey;

@@ -32,8 +32,8 @@ macro_rules! table {
     };
 }
 
-// To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
-// POST /v1/auth/api-keys/me/webhook-secret/rotate; GET /v1/account/usage.
+// To come, each at its place: GET /v1/webhooks/events and POST .../{id}/redeliver;
+// POST /v1/auth/api-keys/me/webhook-secret/rotate.
 #[rustfmt::skip]
 static TABLE: &[Entry] = table! {
     GET "/v1/health", None, Infra, None => v1::health::health;
@@ -51,6 +51,9 @@ static TABLE: &[Entry] = table! {
     GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
     GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
     POST "/v1/account/pause", Some(Scope::TradesWrite), Write, None => v1::account_pause::pause;
+    GET "/v1/account/usage", Some(Scope::AuthManage), Read, None => v1::usage::usage;
+    GET "/v1/account/readiness", Some(Scope::PortfolioRead), Read, None => v1::readiness::readiness;
+    GET "/v1/key", None, Read, None => v1::key::key;
 };
 
 /// The routes of the trading API, for documents and tests.

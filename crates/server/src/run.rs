@@ -9,6 +9,7 @@ use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
 use app::trades::{Executor, Expiry};
+use app::usage::Flusher;
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
@@ -39,6 +40,8 @@ const LISTEN_QUEUE: u32 = 4_096;
 /// How long a held trade may be past its window before it is failed; a confirm is refused at once.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
+/// The most of its keys' use that a process can lose by dying.
+const USAGE_PAUSE: Duration = Duration::from_secs(5);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -255,6 +258,7 @@ impl Running {
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Expiry::default(), ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Flusher::default(), ctx.clone(), USAGE_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let routes = crate::router::router_with(state, beside);
@@ -278,6 +282,10 @@ impl Running {
             if let Err(error) = ended {
                 tracing::error!(%error, "a worker ended badly");
             }
+        }
+        // After the last request was answered, which the flusher did not wait for.
+        if let Err(error) = app::usage::flush(&self.ctx).await {
+            tracing::warn!(%error, cause = ?error.source, "the last seconds of keys' use were not kept");
         }
         self.ctx.store.close().await;
     }

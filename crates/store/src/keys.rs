@@ -229,12 +229,13 @@ pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, 
     Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - count)
 }
 
-/// What a key has spent in the 24 hours that end at `now`, for telling its owner; locks nothing.
+/// What a key has spent in the 24 hours that end at `now`, for telling its owner: what is kept, less the trades that have
+/// left the window since. Locks nothing.
 pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
-    const SQL: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
-        WHERE key_id = $1 AND created_at_ms > $2 AND reserved_usdc_atomic > 0";
-    Ok(tx
-        .find(SQL, &params![key_id, limits::window_start(now)], |row| row.usdc(0))
-        .await?
-        .unwrap_or_default())
+    const SQL: &str =
+        "SELECT CAST(s.spent_usdc_atomic - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t
+        WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms AND t.created_at_ms <= $1
+        AND t.reserved_usdc_atomic > 0), 0) AS BIGINT) FROM key_spend s WHERE s.key_id = $2";
+    let spent = tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.usdc(0)).await?;
+    Ok(spent.unwrap_or_default())
 }

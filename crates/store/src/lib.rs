@@ -23,6 +23,7 @@ mod migrations;
 pub mod movements;
 pub mod sync;
 pub mod trades;
+pub mod usage;
 pub mod users;
 
 #[cfg(feature = "test-support")]

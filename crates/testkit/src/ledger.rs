@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use chain::{EventKind, MarketStatus as OnChain};
-use domain::ids::{MarketId, TradeId};
+use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::trade::{State, Status};
-use domain::{Usdc, Wad};
+use domain::usage::hour_of;
+use domain::{Timestamp, Usdc, Wad};
 use store::markets::{Market, Outcome};
 use store::movements::Held;
 use store::trades::{Traced, Trade};
-use store::{StoreError, Tx};
+use store::{Row, StoreError, Tx};
 
 use crate::TestApp;
 
@@ -22,7 +23,11 @@ struct Ledger {
     trades: Vec<Trade>,
     traces: Vec<Vec<Traced>>,
     spends: Vec<(i64, i64)>,
+    counted: HashMap<HourOfKey, (i64, Usdc)>,
 }
+
+/// A key, an hour's start, and what happened to the key's trades in it.
+type HourOfKey = (KeyId, Timestamp, String);
 
 /// An event that ended an intent.
 enum Ended {
@@ -32,8 +37,9 @@ enum Ended {
 
 impl TestApp {
     /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
-    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended; and
-    /// every trace is whole and tells of its trade's end once.
+    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended; every
+    /// trace is whole and tells of its trade's end once; every trade is counted once in the hour of its creation and once
+    /// in that of its end.
     ///
     /// # Panics
     /// Where any of that is not so.
@@ -45,6 +51,7 @@ impl TestApp {
         self.assert_trades(&ledger).await;
         assert_nothing_left_aside(&ledger);
         assert_traces_whole(&ledger);
+        assert_counted_as_they_happened(&ledger);
     }
 
     async fn assert_markets(&self, ledger: &Ledger) {
@@ -186,6 +193,22 @@ fn assert_traces_whole(ledger: &Ledger) {
     }
 }
 
+fn assert_counted_as_they_happened(ledger: &Ledger) {
+    let mut expected: HashMap<HourOfKey, (i64, Usdc)> = HashMap::new();
+    for trade in &ledger.trades {
+        let created = (trade.key_id, hour_of(trade.created_at), "created".to_owned());
+        expected.entry(created).or_default().0 += 1;
+        let Some(ended_at) = trade.ended_at else { continue };
+        let ended = (trade.key_id, hour_of(ended_at), trade.state.status().to_string());
+        let (count, volume) = expected.entry(ended).or_default();
+        *count += 1;
+        if let State::Completed(settlement) = &trade.state {
+            *volume = volume.checked_add(settlement.usdc).unwrap();
+        }
+    }
+    assert_eq!(ledger.counted, expected, "what is counted of keys' trades");
+}
+
 async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const ACCOUNTS: &str = "SELECT address, reserved_usdc_atomic FROM accounts";
     const MARKETS: &str = "SELECT id FROM markets";
@@ -194,6 +217,7 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const SPENDS: &str =
         "SELECT spent_usdc_atomic, (SELECT CAST(COALESCE(SUM(t.reserved_usdc_atomic), 0) AS BIGINT)
         FROM trades t WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms) FROM key_spend s";
+    const COUNTED: &str = "SELECT key_id, hour_ms, event, trades, volume_usdc_atomic FROM usage_trades";
     let mut markets = Vec::new();
     for id in tx.list(MARKETS, &[], |row| row.parse(0)).await? {
         let market = store::markets::find(tx, id).await?.expect("the market was just listed");
@@ -217,5 +241,10 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
         trades,
         traces,
         spends: tx.list(SPENDS, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?,
+        counted: tx.list(COUNTED, &[], counted).await?.into_iter().collect(),
     })
+}
+
+fn counted(row: &Row<'_>) -> Result<(HourOfKey, (i64, Usdc)), StoreError> {
+    Ok(((row.parse(0)?, row.timestamp(1)?, row.text(2)?), (row.int(3)?, row.usdc(4)?)))
 }

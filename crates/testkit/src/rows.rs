@@ -66,6 +66,19 @@ impl TestApp {
         open.unwrap().expect("a count is one row")
     }
 
+    /// The rows that tell what keys were used for, but for their trades.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn usage_rows(&self) -> i64 {
+        const SQL: &str =
+            "SELECT (SELECT COUNT(*) FROM usage_refusals) + (SELECT COUNT(*) FROM usage_latency)
+            + (SELECT COUNT(*) FROM usage_keys)";
+        let rows: Result<Option<i64>, StoreError> =
+            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.int(0)))).await;
+        rows.unwrap().expect("a select without a table gives one row")
+    }
+
     /// What open buys of the user have set aside.
     ///
     /// # Panics

@@ -38,7 +38,8 @@ impl Caller {
     }
 }
 
-/// Judges the `X-API-Key` header of a request from `ip`: syntax, look-up, revocation, expiry, allowlist, in this order.
+/// Judges the `X-API-Key` header of a request from `ip`: syntax, look-up, revocation, expiry, allowlist, in this order. A
+/// refusal of a key that was found says which it is.
 pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result<Caller, AppError> {
     let text = header.ok_or_else(|| AppError::new(ErrorCode::ApiKeyMissing))?;
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
@@ -50,13 +51,13 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
     if key.revoked_at.is_some() {
-        return Err(AppError::new(ErrorCode::ApiKeyRevoked));
+        return Err(AppError::new(ErrorCode::ApiKeyRevoked).of_key(key.id));
     }
     if key.expires_at.is_some_and(|expires_at| expires_at <= ctx.now()) {
-        return Err(AppError::new(ErrorCode::ApiKeyExpired));
+        return Err(AppError::new(ErrorCode::ApiKeyExpired).of_key(key.id));
     }
     if !key.ip_allowlist.allows(ip) {
-        return Err(AppError::new(ErrorCode::IpNotAllowed));
+        return Err(AppError::new(ErrorCode::IpNotAllowed).of_key(key.id));
     }
     Ok(Caller { key: Arc::new(key) })
 }

@@ -25,7 +25,7 @@ pub async fn delegated_account(
     if !state.provisioned {
         return Err(not_provisioned());
     }
-    if !state.policy.is_live(ctx.now().s()) || state.gate_allowance_atomic.is_zero() {
+    if !state.lets_spend(ctx.now().s()) {
         return Err(AppError::new(ErrorCode::WalletDelegationNotEnabled));
     }
     Ok((account, address, state))
@@ -41,6 +41,11 @@ pub struct Funds {
 }
 
 impl Funds {
+    /// All that the account holds.
+    pub fn balance(state: &AccountState) -> Usdc {
+        atomic(state.usdc_balance_atomic)
+    }
+
     /// What is there now. A trade that is in a block but not settled counts twice in it: it has left the balance and is
     /// still reserved. So this is never too much, and may be too little.
     pub fn newest(state: &AccountState) -> Self {

@@ -16,4 +16,5 @@ pub use confirm::{Confirmation, confirm, confirmation_of};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
 pub use expiry::Expiry;
+pub(crate) use funds::Funds;
 pub(crate) use settle::{DUPLICATE, settle};

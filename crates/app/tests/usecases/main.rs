@@ -24,3 +24,4 @@ mod scene;
 mod sync;
 mod traces;
 mod trading;
+mod usage;

@@ -112,7 +112,7 @@ impl Policy {
 }
 
 /// What a key needs in order to trade for an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountState {
     /// Whether the account's contract is there.
     pub provisioned: bool,
@@ -122,6 +122,13 @@ pub struct AccountState {
     pub gate_allowance_atomic: U256,
     /// The key's policy.
     pub policy: Policy,
+}
+
+impl AccountState {
+    /// Whether the account lets the key spend at that time (Unix seconds), caps and balance aside.
+    pub fn lets_spend(&self, now_s: u64) -> bool {
+        self.policy.is_live(now_s) && !self.gate_allowance_atomic.is_zero()
+    }
 }
 
 /// What an account holds of one outcome.

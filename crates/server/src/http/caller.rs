@@ -13,8 +13,8 @@ use super::{Problem, RouteInfo};
 
 /// A scope as a type, so that it stands in a handler's signature.
 pub trait ScopeMarker: Send + Sync + 'static {
-    /// The scope.
-    const SCOPE: Scope;
+    /// The scope; `None` where any key will do.
+    const SCOPE: Option<Scope>;
 }
 
 macro_rules! markers {
@@ -24,11 +24,19 @@ macro_rules! markers {
         pub struct $name;
 
         impl ScopeMarker for $name {
-            const SCOPE: Scope = Scope::$name;
+            const SCOPE: Option<Scope> = Some(Scope::$name);
         }
     )*};
 }
 markers!(MarketsRead, MarketsQuote, PortfolioRead, TradesRead, TradesWrite, WebhooksManage, AuthManage);
+
+/// No scope: any key will do.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyKey;
+
+impl ScopeMarker for AnyKey {
+    const SCOPE: Option<Scope> = None;
+}
 
 /// An authenticated caller from an allowed address whose key has the scope `S`.
 ///
@@ -61,16 +69,18 @@ impl<M: ScopeMarker, T: Sync> FromRequestParts<T> for Caller<M> {
         let route = parts.extensions.get::<&'static RouteInfo>();
         debug_assert_eq!(
             route.and_then(|route| route.scope),
-            Some(M::SCOPE),
+            M::SCOPE,
             "table and handler agree on the scope"
         );
         let caller = parts.extensions.get::<app::keys::Caller>().cloned();
         // A route that the table declares open has no caller: refused whatever the handler says.
         let caller = caller.ok_or_else(|| {
             AppError::new(ErrorCode::InternalError)
-                .caused_by("a handler asks for a caller on a route without a scope")
+                .caused_by("a handler asks for a caller on a route without a key")
         })?;
-        caller.require(M::SCOPE)?;
+        if let Some(scope) = M::SCOPE {
+            caller.require(scope)?;
+        }
         Ok(Self { caller, scope: PhantomData })
     }
 }

@@ -15,6 +15,7 @@ use domain::ErrorCode;
 use futures::FutureExt;
 
 use super::problem::Problem;
+use super::usage::Meter;
 use super::{Limiter, RouteInfo, Shared, client_ip};
 
 /// How long a request may take, from its headers to its answer.
@@ -27,8 +28,9 @@ pub async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let meter = Meter::start(&app.ctx);
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request).await {
+        match admit(&app, route, &mut request, &meter).await {
             Ok(()) => next.run(request).await,
             // Nothing behind the guard has run.
             Err(error) if route.limiter == Limiter::Write => {
@@ -46,32 +48,41 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
-    if route.scope.is_some() {
+    if route.asks_for_key() {
         let private = HeaderValue::from_static("private, no-cache");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
     }
+    meter.record(&app.ctx, &response);
     response
 }
 
 /// The checks, in the documented order. What is added later stands here as its place in that order.
-async fn admit(app: &Shared, route: &'static RouteInfo, request: &mut Request) -> Result<(), AppError> {
+async fn admit(
+    app: &Shared,
+    route: &'static RouteInfo,
+    request: &mut Request,
+    meter: &Meter,
+) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version that X-Service-Api-Version asks for.
-    let Some(scope) = route.scope else {
+    if !route.asks_for_key() {
         // 2. The limiter by address.
         return Ok(());
-    };
+    }
     // 3. The address's lockout, between the key's syntax and its look-up.
     // 4. Syntax, look-up, revocation, expiry, allowlist.
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     // Without a socket the address is none that an allowlist names.
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
     let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
-    let caller = app::keys::authenticate(&app.ctx, api_key(request.headers())?, ip).await?;
+    let caller = app::keys::authenticate(&app.ctx, api_key(request.headers())?, ip).await;
+    let caller = meter.identify(caller)?;
     // 5. The body's signature, over the raw bytes of `read_body`.
     // 6. The user's limiter.
     // 7. Scope.
-    caller.require(scope)?;
+    if let Some(scope) = route.scope {
+        caller.require(scope)?;
+    }
     // 8. The kill switches.
     request.extensions_mut().insert(caller);
     Ok(())

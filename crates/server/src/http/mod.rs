@@ -21,11 +21,12 @@ mod serve;
 mod state;
 mod surround;
 mod traceparent;
+mod usage;
 
 pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
 pub use caller::{
-    AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead, TradesWrite,
-    WebhooksManage,
+    AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
+    TradesWrite, WebhooksManage,
 };
 pub use client_ip::client_ip;
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};

@@ -21,10 +21,18 @@ pub struct RouteInfo {
     pub method: Method,
     /// The path's template.
     pub path: &'static str,
-    /// The scope that the key must have; `None` where no key is asked for.
+    /// The scope that the key must have; `None` where any key will do, and where none is asked for.
     pub scope: Option<Scope>,
     /// Which limiter applies.
     pub limiter: Limiter,
     /// The page size where none is asked for; `None` where the route does not page.
     pub page_default: Option<u32>,
+}
+
+impl RouteInfo {
+    /// Whether the route asks for a key. Its limiter says so: a user's limiters need a user. So a route that is declared
+    /// without a scope by mistake still asks for a key.
+    pub fn asks_for_key(&self) -> bool {
+        self.limiter != Limiter::Infra
+    }
 }

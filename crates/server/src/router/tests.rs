@@ -113,7 +113,7 @@ fn path_of(route: &RouteInfo) -> String {
 fn the_table_of_routes_reads_as_documented() {
     let line = |route: &RouteInfo| {
         let (method, limiter) = (route.method.as_str(), format!("{:?}", route.limiter));
-        let scope = route.scope.map_or("none", Scope::as_str);
+        let scope = route.scope.map_or(if route.asks_for_key() { "any key" } else { "none" }, Scope::as_str);
         let page = route.page_default.map_or("-".to_owned(), |page| page.to_string());
         format!("{method:<4} {:<30} {scope:<15} {limiter:<5} {page}", route.path)
     };
@@ -123,7 +123,14 @@ fn the_table_of_routes_reads_as_documented() {
 #[test]
 fn only_infra_routes_go_without_a_key_and_only_they_draw_on_the_address() {
     for route in routes() {
-        assert_eq!(route.scope.is_none(), route.limiter == Limiter::Infra, "{}", route.path);
+        let infra = ["/v1/health", "/v1/ready"].contains(&route.path);
+        assert_eq!(
+            (infra, infra),
+            (!route.asks_for_key(), route.limiter == Limiter::Infra),
+            "{}",
+            route.path
+        );
+        assert_eq!(infra || route.path == "/v1/key", route.scope.is_none(), "{}", route.path);
         assert_eq!(route.method == Method::POST, route.limiter == Limiter::Write, "{}", route.path);
     }
 }

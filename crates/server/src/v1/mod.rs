@@ -3,14 +3,17 @@
 pub mod account_pause;
 pub mod health;
 pub mod history;
+pub mod key;
 mod market_record;
 pub mod markets;
 mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
+pub mod readiness;
 pub mod traces;
 mod trade_record;
 pub mod trades_confirm;
 pub mod trades_create;
 pub mod trades_read;
+pub mod usage;

@@ -2,6 +2,7 @@
 
 use app::portfolio::{Portfolio, ValuedPosition};
 use axum::extract::State;
+use chain::Policy;
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
@@ -45,9 +46,10 @@ struct DelegationRecord {
     caps: CapsRecord,
 }
 
+/// What a key's policy on chain lets it spend.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CapsRecord {
+pub(super) struct CapsRecord {
     per_trade_usdc: Usdc,
     daily_usdc: Usdc,
 }
@@ -113,6 +115,15 @@ pub async fn positions(
     Ok(meta.plain(positions.into_iter().map(|position| PositionRecord::new(position, now)).collect()))
 }
 
+impl CapsRecord {
+    pub(super) const fn of(policy: &Policy) -> Self {
+        Self {
+            per_trade_usdc: Usdc::from_atomic(policy.per_trade_usdc_atomic),
+            daily_usdc: Usdc::from_atomic(policy.daily_usdc_atomic),
+        }
+    }
+}
+
 impl PortfolioRecord {
     fn new(portfolio: &Portfolio, chain_id: u64, now: Timestamp) -> Self {
         let Portfolio { account, state, positions, as_of: (block, at) } = portfolio;
@@ -124,12 +135,9 @@ impl PortfolioRecord {
             Usdc::from_atomic(u64::try_from(state.usdc_balance_atomic).unwrap_or(i64::MAX as u64));
         let policy = &state.policy;
         let delegation = DelegationRecord {
-            enabled: policy.is_live(now.s()) && !state.gate_allowance_atomic.is_zero(),
+            enabled: state.lets_spend(now.s()),
             expires_at: (policy.expiry_s != 0).then(|| Timestamp::from_s(policy.expiry_s)),
-            caps: CapsRecord {
-                per_trade_usdc: Usdc::from_atomic(policy.per_trade_usdc_atomic),
-                daily_usdc: Usdc::from_atomic(policy.daily_usdc_atomic),
-            },
+            caps: CapsRecord::of(policy),
         };
         Self {
             address: account.address.clone(),
@@ -188,7 +196,7 @@ mod tests {
     use super::super::market_record::testing;
     use super::*;
     use alloy_primitives::U256;
-    use chain::{AccountState, Policy};
+    use chain::AccountState;
     use domain::ids::UserId;
     use domain::position::Position;
     use store::movements::Held;

@@ -14,3 +14,4 @@ mod hangup;
 mod oracle;
 mod service;
 mod slow;
+mod stop;

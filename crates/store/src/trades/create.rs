@@ -6,7 +6,7 @@ use domain::{Timestamp, Usdc};
 
 use super::row::{COLUMNS, Trade, from_row};
 use super::trace;
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, Tx, params, usage};
 
 /// What an idempotency key was used for before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +123,7 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
     let reserved = (trade.reserved > Usdc::ZERO)
         .then(|| TraceEvent::funds_reserved(trade.reserved, status, trade.created_at));
     trace::begin(tx, trade.id, std::iter::once(created).chain(&reserved)).await?;
+    usage::add_created(tx, trade.key_id, trade.created_at).await?;
     Ok(Inserted::Added)
 }
 

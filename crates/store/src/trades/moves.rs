@@ -6,7 +6,7 @@ use domain::{Timestamp, Usdc};
 
 use super::row::{COLUMNS, Trade, from_row};
 use super::trace;
-use crate::{StoreError, Tx, Value, keys, params, users};
+use crate::{StoreError, Tx, Value, keys, params, usage, users};
 
 /// What a compare-and-set found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         (given_back > Usdc::ZERO).then(|| TraceEvent::funds_released(given_back, to, transition.trace.at));
     let events = std::iter::once(&transition.trace).chain(&released);
     trace::append(tx, events.map(|event| (trade.id, event))).await?;
+    usage::add_ended(tx, trade.key_id, at, &transition.to).await?;
     Ok(Moved::Moved)
 }
 

@@ -9,4 +9,5 @@ mod migrations;
 mod postgres;
 mod sqlite;
 mod units;
+mod usage;
 mod values;

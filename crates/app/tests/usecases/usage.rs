@@ -1,0 +1,220 @@
+//! What keys are used for: counted in memory, added up in the database over processes and lives, told in windows.
+
+use std::sync::Arc;
+
+use app::cleanup::Cleaner;
+use app::usage::{self, Flusher, Usage};
+use app::worker::{Progress, Worker};
+use app::{AppError, Ctx};
+use domain::ErrorCode;
+use domain::Usdc;
+use domain::ids::KeyId;
+use domain::key::Tier;
+use domain::time::DAY_MS;
+use domain::usage::{HOUR_MS, KEEP_MS, TradeCounts};
+use store::Store;
+use testkit::{START, TestApp, TestKey};
+
+use crate::scene::Scene;
+
+/// Another process on the same database and chain: it has counted nothing.
+fn another_process(ctx: &Ctx) -> Ctx {
+    let mut other = ctx.clone();
+    other.usage = Arc::default();
+    other
+}
+
+fn record(ctx: &Ctx, key: &TestKey, latency_ms: u64) {
+    ctx.usage.record(key.caller.key.id, None, latency_ms, ctx.now());
+}
+
+async fn told(ctx: &Ctx, key: &TestKey) -> Usage {
+    usage::of_key(ctx, &key.caller).await.unwrap()
+}
+
+/// The requests of the last 24 hours, 7 days and 30 days.
+async fn requests(ctx: &Ctx, key: &TestKey) -> [u64; 3] {
+    let told = told(ctx, key).await.requests;
+    [told.day, told.week, told.month].map(|requests| requests.latency.count())
+}
+
+async fn key(app: &TestApp) -> TestKey {
+    let ada = app.user("ada").await;
+    app.disabled_key(&ada, Tier::Mm).await
+}
+
+store::on_each_engine! {
+    async fn two_processes_add_up_and_each_tells_its_own_before_it_is_added(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let key = key(&app).await;
+        let (one, two) = (app.ctx.clone(), another_process(&app.ctx));
+        for (ctx, latency_ms) in [(&one, 10), (&one, 20), (&two, 500)] {
+            record(ctx, &key, latency_ms);
+            ctx.usage.record(key.caller.key.id, Some(ErrorCode::IpNotAllowed), 0, ctx.now());
+        }
+        assert_eq!((requests(&one, &key).await, requests(&two, &key).await), ([2; 3], [1; 3]));
+        usage::flush(&one).await.unwrap();
+        assert_eq!((requests(&one, &key).await, requests(&two, &key).await), ([2; 3], [3; 3]));
+        usage::flush(&two).await.unwrap();
+        for ctx in [&one, &two] {
+            let told = told(ctx, &key).await;
+            let latency = told.requests.day.latency;
+            let percentiles = [33, 66, 99].map(|percent| latency.percentile_ms(percent));
+            assert_eq!(percentiles, [10, 20, 504].map(Some));
+            assert_eq!(told.requests.month.refusals().collect::<Vec<_>>(), [(ErrorCode::IpNotAllowed, 3)]);
+        }
+    }
+
+    async fn processes_that_add_at_once_lose_nothing(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let ada = app.user("ada").await;
+        let mut keys = Vec::new();
+        for _ in 0..3 {
+            keys.push(app.disabled_key(&ada, Tier::Mm).await);
+        }
+        let processes = (0..4).map(|_| {
+            let (ctx, keys) = (another_process(&app.ctx), keys.clone());
+            tokio::spawn(async move {
+                for round in 0..20 {
+                    keys.iter().for_each(|key| record(&ctx, key, round));
+                    usage::flush(&ctx).await.unwrap();
+                }
+            })
+        });
+        for process in futures::future::join_all(processes).await {
+            process.unwrap();
+        }
+        for key in &keys {
+            assert_eq!(requests(&app.ctx, key).await, [80; 3]);
+        }
+    }
+
+    async fn what_was_added_outlives_the_process_and_the_rest_does_not(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let key = key(&app).await;
+        record(&app.ctx, &key, 3);
+        usage::flush(&app.ctx).await.unwrap();
+        app.clock.advance(1_000);
+        record(&app.ctx, &key, 4);
+        assert_eq!(told(&app.ctx, &key).await.last_used_at, Some(app.ctx.now()));
+        let next_life = another_process(&app.ctx);
+        assert_eq!(requests(&next_life, &key).await, [1; 3]);
+        assert_eq!(told(&next_life, &key).await.last_used_at, Some(START));
+    }
+
+    async fn a_window_holds_the_hours_that_began_within_it_in_memory_as_in_the_database(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (first, last) = (key(&app).await, key(&app).await);
+        assert_eq!(START.ms() % HOUR_MS, 0, "tests begin with an hour");
+        record(&app.ctx, &first, 1);
+        app.clock.advance(HOUR_MS - 1);
+        record(&app.ctx, &last, 1);
+        let flushed = another_process(&app.ctx);
+        record(&flushed, &last, 1);
+        usage::flush(&flushed).await.unwrap();
+        // An hour leaves a window when its first millisecond does.
+        let mut at = HOUR_MS - 1;
+        for (days, inside, outside) in
+            [(1, [1, 1, 1], [0, 1, 1]), (7, [0, 1, 1], [0, 0, 1]), (30, [0, 0, 1], [0, 0, 0])]
+        {
+            app.clock.advance(days * DAY_MS - 1 - at);
+            assert_eq!(requests(&app.ctx, &first).await, inside, "{days}");
+            assert_eq!(requests(&app.ctx, &last).await, inside.map(|count| 2 * count), "{days}");
+            app.clock.advance(1);
+            assert_eq!(requests(&app.ctx, &first).await, outside, "{days}");
+            assert_eq!(requests(&app.ctx, &last).await, outside.map(|count| 2 * count), "{days}");
+            at = days * DAY_MS;
+        }
+    }
+
+    async fn trades_are_counted_when_they_happen_and_for_their_own_key(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        let other = app.key(&ada, Tier::Mm).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        let open = key.buy(&market, 0, "5").await;
+        app.freeze(market).await;
+        app.advance_ms(DAY_MS).await;
+        app.run_workers().await;
+        assert!(app.status(open.id).await.is_terminal());
+        let trades = told(&app.ctx, &key).await.trades;
+        assert_eq!((trades.day.created, trades.week.created), (0, 2));
+        assert_eq!((trades.day.completed, trades.week.completed), (0, 1));
+        let ended = trades.day.failed + trades.day.rejected;
+        assert_eq!((ended, trades.week.failed + trades.week.rejected), (1, 1));
+        assert_eq!((trades.day.volume_usdc, trades.week.volume_usdc), (Usdc::ZERO, Usdc::from_whole(10)));
+        assert_eq!(trades.week, trades.month);
+        assert_eq!(told(&app.ctx, &other).await.trades.month, TradeCounts::default());
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn what_is_spent_is_told_as_the_cap_counts_it(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let spend = async || {
+            let spend = usage::spend(&app.ctx, &key.caller).await.unwrap();
+            assert_eq!(spend.last_24h.checked_add(spend.remaining), Some(key.caller.limits().daily));
+            spend.last_24h
+        };
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.advance_ms(HOUR_MS).await;
+        key.buy(&market, 0, "5").await;
+        app.run_workers().await;
+        key.sell(&market, 0, "3").await;
+        app.run_workers().await;
+        assert_eq!(spend().await, Usdc::from_whole(15));
+        app.advance_ms(DAY_MS - HOUR_MS - 1).await;
+        assert_eq!(spend().await, Usdc::from_whole(15));
+        app.advance_ms(1).await;
+        assert_eq!(spend().await, Usdc::from_whole(5));
+        app.advance_ms(HOUR_MS).await;
+        assert_eq!(spend().await, Usdc::ZERO);
+    }
+
+    async fn the_cleaner_forgets_hours_that_no_window_holds(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let key = key(&app).await;
+        record(&app.ctx, &key, 1);
+        app.ctx.usage.record(key.caller.key.id, Some(ErrorCode::ApiKeyExpired), 1, app.ctx.now());
+        usage::flush(&app.ctx).await.unwrap();
+        assert_eq!(app.usage_rows().await, 3);
+        let cleaner = Cleaner::default();
+        app.clock.advance(KEEP_MS);
+        cleaner.tick(&app.ctx).await.unwrap();
+        assert_eq!(app.usage_rows().await, 3);
+        app.clock.advance(1);
+        cleaner.tick(&app.ctx).await.unwrap();
+        assert_eq!(app.usage_rows().await, 1, "when the key was last used is kept");
+        assert_eq!(told(&app.ctx, &key).await.last_used_at, Some(START));
+    }
+}
+
+#[tokio::test]
+async fn the_database_sees_requests_when_the_flusher_ticks_and_not_before() {
+    let app = TestApp::new().await;
+    let key = key(&app).await;
+    for latency_ms in 0..1_000 {
+        record(&app.ctx, &key, latency_ms % 7);
+    }
+    assert_eq!(app.usage_rows().await, 0);
+    assert_eq!(Flusher::default().tick(&app.ctx).await.unwrap(), Progress::Idle);
+    // One doubling's row, and when the key was last used.
+    assert_eq!(app.usage_rows().await, 2);
+    assert_eq!(requests(&app.ctx, &key).await, [1_000; 3]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_added_stays_counted() {
+    let app = TestApp::new().await;
+    // More than one transaction takes.
+    let ids: Vec<KeyId> = (0..500).map(|_| KeyId(app.ctx.uuid())).collect();
+    for id in &ids {
+        app.ctx.usage.record(*id, None, 1, app.ctx.now());
+    }
+    app.ctx.store.close().await;
+    let refused: AppError = usage::flush(&app.ctx).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::DependencyUnavailable);
+    for id in &ids {
+        assert_eq!(app.ctx.usage.of_key(*id)[0].counts.latency.count(), 1);
+    }
+}

@@ -1,0 +1,95 @@
+//! The calling key as its owner may see it.
+
+use app::usage::Spend;
+use axum::extract::State;
+use domain::ids::KeyId;
+use domain::key::{Environment, KeyLimits, Scopes, Tier};
+use domain::{Timestamp, Usdc};
+use serde::Serialize;
+use store::keys::Key;
+
+use crate::http::{AnyKey, Caller, Meta, NoParameters, Problem, Query, Shared, Single};
+
+/// A key. Neither the key itself nor what is stored of it can be had again.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyRecord {
+    id: KeyId,
+    name: String,
+    /// `live` or `test`.
+    environment: &'static str,
+    tier: Tier,
+    scopes: Scopes,
+    /// Addresses and ranges; empty where the key may be used from anywhere.
+    ip_allowlist: Vec<String>,
+    webhook_url: Option<String>,
+    expires_at: Option<Timestamp>,
+    created_at: Timestamp,
+    limits: LimitsRecord,
+    spend: SpendRecord,
+}
+
+/// The limits that apply to a key: its own where it has some, its tier's otherwise. Amounts are atomic-6 decimal strings.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct LimitsRecord {
+    requests_per_minute: u32,
+    daily_spend_usdc: Usdc,
+    per_trade_usdc: Usdc,
+    /// Null where no trade is held for confirmation.
+    high_value_threshold_usdc: Option<Usdc>,
+}
+
+/// What a key has spent of its daily cap.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SpendRecord {
+    last24h_usdc: Usdc,
+    remaining_usdc: Usdc,
+}
+
+/// `GET /v1/key`: the calling key. Any key may ask, whatever its scopes.
+pub async fn key(
+    State(app): State<Shared>,
+    caller: Caller<AnyKey>,
+    _: Query<NoParameters>,
+    meta: Meta,
+) -> Result<Single<KeyRecord>, Problem> {
+    let spend = app::usage::spend(&app.ctx, &caller).await?;
+    Ok(meta.single("key", KeyRecord::new(&caller.key, app.ctx.config.environment, spend)))
+}
+
+impl KeyRecord {
+    fn new(key: &Key, environment: Environment, spend: Spend) -> Self {
+        Self {
+            id: key.id,
+            name: key.name.clone(),
+            environment: environment.as_str(),
+            tier: key.tier,
+            scopes: key.scopes,
+            ip_allowlist: key.ip_allowlist.entries().collect(),
+            webhook_url: key.webhook_url.clone(),
+            expires_at: key.expires_at,
+            created_at: key.created_at,
+            limits: key.limits().into(),
+            spend: spend.into(),
+        }
+    }
+}
+
+impl From<KeyLimits> for LimitsRecord {
+    fn from(limits: KeyLimits) -> Self {
+        Self {
+            requests_per_minute: limits.requests_per_minute,
+            daily_spend_usdc: limits.daily,
+            per_trade_usdc: limits.per_trade,
+            high_value_threshold_usdc: limits.high_value,
+        }
+    }
+}
+
+impl From<Spend> for SpendRecord {
+    fn from(spend: Spend) -> Self {
+        Self { last24h_usdc: spend.last_24h, remaining_usdc: spend.remaining }
+    }
+}
