@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
 
 /// The service's parts and settings.
@@ -55,6 +56,8 @@ pub struct Config {
     pub replace_after_ms: i64,
     /// How long an idempotency key is kept.
     pub idempotency_ms: i64,
+    /// Who claims what settled positions are paid.
+    pub redemptions: Redemptions,
 }
 
 impl Config {
@@ -72,6 +75,7 @@ impl Config {
             resend_after_ms: 5_000,
             replace_after_ms: 30_000,
             idempotency_ms: domain::time::DAY_MS,
+            redemptions: Redemptions::default(),
         }
     }
 }

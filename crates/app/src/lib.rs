@@ -13,6 +13,7 @@ pub mod keys;
 pub mod lease;
 pub mod markets;
 pub mod portfolio;
+pub mod redemptions;
 pub mod sealed;
 pub mod trades;
 pub mod worker;
