@@ -1,6 +1,7 @@
 //! One process's workers, stepped by hand.
 
 use app::markets::Sync;
+use app::redemptions::Payer;
 use app::trades::Executor;
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
@@ -9,12 +10,14 @@ use chain::Signer;
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The executors of all lanes and the sync, as one process has them.
+/// The executors of all lanes, the sync and the payer, as one process has them.
 pub struct Workers {
     /// One a lane.
     pub executors: Vec<Executor>,
     /// The sync.
     pub sync: Sync,
+    /// Does nothing unless winnings are paid automatically.
+    pub payer: Payer,
 }
 
 impl Workers {
@@ -22,7 +25,11 @@ impl Workers {
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
-        Self { executors: executors.collect(), sync: Sync::new(owner.to_owned(), 0) }
+        Self {
+            executors: executors.collect(),
+            sync: Sync::new(owner.to_owned(), 0),
+            payer: Payer::new(owner.to_owned()),
+        }
     }
 
     /// Steps everything until nothing is left to do.
@@ -41,6 +48,7 @@ impl Workers {
     /// # Panics
     /// Where work never ends.
     pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
+        until_idle(&self.payer, ctx).await?;
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }
@@ -74,6 +82,7 @@ impl Workers {
             executor.release(ctx).await.unwrap();
         }
         self.sync.release(ctx).await.unwrap();
+        self.payer.release(ctx).await.unwrap();
     }
 }
 

@@ -14,6 +14,8 @@ mod idempotency;
 mod keys;
 mod leases;
 mod portfolio;
+mod redemption_crashes;
+mod redemptions;
 mod refusals;
 mod reorgs;
 mod scene;
