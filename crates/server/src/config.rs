@@ -26,6 +26,35 @@ impl From<Environment> for domain::key::Environment {
     }
 }
 
+/// Who claims what settled positions are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redemptions {
+    /// The owners, through the API.
+    SelfService,
+    /// The service, by itself.
+    Automatic,
+}
+
+impl Redemptions {
+    /// The word of the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SelfService => "self-service",
+            Self::Automatic => "automatic",
+        }
+    }
+}
+
+impl From<Redemptions> for app::redemptions::Redemptions {
+    fn from(redemptions: Redemptions) -> Self {
+        match redemptions {
+            Redemptions::SelfService => Self::SelfService,
+            Redemptions::Automatic => Self::Automatic,
+        }
+    }
+}
+
 /// Where the service keeps its things and what it talks to.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -67,6 +96,9 @@ pub struct Options {
     /// First block whose events are read, on an empty database [default: 0]
     #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
     pub first_block: Option<u64>,
+    /// Whether owners claim their winnings through the API or the service pays them by itself [default: self-service]
+    #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
+    pub redemptions: Option<Redemptions>,
 }
 
 /// A configuration that cannot be used.
@@ -118,6 +150,8 @@ pub struct Config {
     pub confirmations: Option<u64>,
     /// First block that is read.
     pub first_block: u64,
+    /// Who claims winnings.
+    pub redemptions: Redemptions,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
@@ -144,6 +178,7 @@ impl Options {
             trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
             confirmations: self.confirmations.or(of_file.confirmations),
             first_block: self.first_block.or(of_file.first_block),
+            redemptions: self.redemptions.or(of_file.redemptions),
         })
     }
 
@@ -178,6 +213,7 @@ impl Options {
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
             confirmations: self.confirmations,
             first_block: self.first_block.unwrap_or(0),
+            redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
         })
     }
 }
@@ -212,6 +248,16 @@ mod tests {
     #[test]
     fn an_unknown_setting_is_refused() {
         assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
+    }
+
+    #[test]
+    fn owners_claim_their_winnings_unless_the_file_says_otherwise() {
+        assert_eq!(Options::default().decide().unwrap().redemptions, Redemptions::SelfService);
+        for word in [Redemptions::SelfService, Redemptions::Automatic] {
+            let options: Options = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();
+            assert_eq!(options.decide().unwrap().redemptions, word);
+        }
+        assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
     }
 
     #[test]

@@ -33,7 +33,7 @@ macro_rules! table {
 }
 
 // To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/trades/{id}/confirm;
-// GET /v1/traces/{correlationId}; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
+// GET /v1/traces/{correlationId}; GET /v1/webhooks/events and POST .../{id}/redeliver;
 // POST /v1/auth/api-keys/me/webhook-secret/rotate; GET /v1/account/usage.
 #[rustfmt::skip]
 static TABLE: &[Entry] = table! {
@@ -46,6 +46,9 @@ static TABLE: &[Entry] = table! {
     POST "/v1/trades", Some(Scope::TradesWrite), Write, None => v1::trades_create::create;
     GET "/v1/trades", Some(Scope::TradesRead), Read, Some(20) => v1::trades_read::list;
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
+    POST "/v1/redemptions", Some(Scope::TradesWrite), Write, None => v1::redemptions::create;
+    GET "/v1/redemptions", Some(Scope::TradesRead), Read, Some(20) => v1::redemptions::list;
+    GET "/v1/redemptions/{id}", Some(Scope::TradesRead), Read, None => v1::redemptions::find;
     GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
     GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
 };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
+use app::redemptions::{Payer, Redemptions};
 use app::trades::Executor;
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
@@ -34,6 +35,8 @@ const BLOCK_GAS_LIMIT: u64 = 60_000_000;
 const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// How long idle workers wait for their signal before they look by themselves.
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
+/// How long the payer waits at the most; nobody waits for it.
+const PAYER_PAUSE: Duration = Duration::from_secs(2);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 
 /// Why the service does not start.
@@ -147,6 +150,7 @@ impl Parts {
             (None, Some(_)) => 1,
             (None, None) => default_confirmations(chain.chain_id()),
         };
+        settings.redemptions = config.redemptions.into();
         let ctx = Ctx::new(store, chain, clock, entropy, settings);
         Ok(Self { ctx, node, secrets, _lock: lock })
     }
@@ -243,6 +247,10 @@ impl Running {
         for (lane, signer) in (0u16..).zip(parts.secrets.executors()?) {
             let executor = Executor::new(lane, signer, owner.clone());
             workers.spawn(worker::run(executor, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        }
+        if ctx.config.redemptions == Redemptions::Automatic {
+            let payer = Payer::new(owner.clone());
+            workers.spawn(worker::run(payer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
         }
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));

@@ -16,6 +16,7 @@ pub async fn run(config: &Config) -> Result<(), StartError> {
         "confirmations  {}",
         config.confirmations.map_or("by chain".to_owned(), |depth| depth.to_string())
     );
+    println!("redemptions    {}", config.redemptions.as_str());
     let mut wrong = 0;
     wrong += report("secrets", check_secrets(config));
     wrong += report("database", check_database(config).await);

@@ -7,6 +7,7 @@ mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
+pub mod redemptions;
 mod trade_record;
 pub mod trades_create;
 pub mod trades_read;

@@ -19,6 +19,7 @@ mod predictions_get;
 mod problems;
 mod quote_get;
 mod ready_get;
+mod redemptions;
 mod scene;
 mod stories;
 mod trade_get;

@@ -35,6 +35,8 @@ async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
         ("/v1/markets/x/predictions", "GET,HEAD"),
         ("/v1/trades", "GET,HEAD,POST"),
         ("/v1/trades/x", "GET,HEAD"),
+        ("/v1/redemptions", "GET,HEAD,POST"),
+        ("/v1/redemptions/x", "GET,HEAD"),
         ("/v1/portfolio", "GET,HEAD"),
         ("/v1/portfolio/positions", "GET,HEAD"),
     ] {
