@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
 use crate::usage::Recorder;
 
@@ -60,6 +61,8 @@ pub struct Config {
     pub replace_after_ms: i64,
     /// How long an idempotency key is kept.
     pub idempotency_ms: i64,
+    /// Who claims what settled positions are paid.
+    pub redemptions: Redemptions,
 }
 
 impl Config {
@@ -78,6 +81,7 @@ impl Config {
             resend_after_ms: 5_000,
             replace_after_ms: 30_000,
             idempotency_ms: domain::time::DAY_MS,
+            redemptions: Redemptions::default(),
         }
     }
 }

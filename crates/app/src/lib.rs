@@ -15,6 +15,7 @@ pub mod lease;
 pub mod markets;
 pub mod portfolio;
 pub mod readiness;
+pub mod redemptions;
 pub mod sealed;
 pub mod trades;
 pub mod usage;

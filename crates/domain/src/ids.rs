@@ -59,8 +59,10 @@ uuid_id! {
     OrganizationId,
     /// A partner of an organization.
     PartnerId,
-    /// One signed batch of intents.
+    /// One signed batch of intents or redemptions.
     BatchId,
+    /// A redemption: the claim of a settled position.
+    RedemptionId,
 }
 
 /// The id that links a trade to its trace: 32 lower-case hex digits, which makes it a W3C trace id too.

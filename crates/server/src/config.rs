@@ -26,6 +26,35 @@ impl From<Environment> for domain::key::Environment {
     }
 }
 
+/// Who claims what settled positions are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redemptions {
+    /// The owners, through the API.
+    SelfService,
+    /// The service, by itself.
+    Automatic,
+}
+
+impl Redemptions {
+    /// The word of the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SelfService => "self-service",
+            Self::Automatic => "automatic",
+        }
+    }
+}
+
+impl From<Redemptions> for app::redemptions::Redemptions {
+    fn from(redemptions: Redemptions) -> Self {
+        match redemptions {
+            Redemptions::SelfService => Self::SelfService,
+            Redemptions::Automatic => Self::Automatic,
+        }
+    }
+}
+
 /// Where the service keeps its things and what it talks to.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -70,6 +99,9 @@ pub struct Options {
     /// Seconds for which a trade of high value waits for its confirmation, at most a day [default: 300]
     #[arg(long, env = "FORETELL_CONFIRMATION_WINDOW_S", global = true)]
     pub confirmation_window_s: Option<u32>,
+    /// Whether owners claim their winnings through the API or the service pays them by itself [default: self-service]
+    #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
+    pub redemptions: Option<Redemptions>,
 }
 
 /// A configuration that cannot be used.
@@ -123,6 +155,8 @@ pub struct Config {
     pub first_block: u64,
     /// How long a trade of high value is held; five minutes where absent.
     pub confirmation_window_s: Option<u32>,
+    /// Who claims winnings.
+    pub redemptions: Redemptions,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
@@ -153,6 +187,7 @@ impl Options {
             confirmations: self.confirmations.or(of_file.confirmations),
             first_block: self.first_block.or(of_file.first_block),
             confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
+            redemptions: self.redemptions.or(of_file.redemptions),
         })
     }
 
@@ -191,6 +226,7 @@ impl Options {
             confirmations: self.confirmations,
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
+            redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
         })
     }
 }
@@ -235,6 +271,16 @@ mod tests {
     #[test]
     fn an_unknown_setting_is_refused() {
         assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
+    }
+
+    #[test]
+    fn owners_claim_their_winnings_unless_the_file_says_otherwise() {
+        assert_eq!(Options::default().decide().unwrap().redemptions, Redemptions::SelfService);
+        for word in [Redemptions::SelfService, Redemptions::Automatic] {
+            let options: Options = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();
+            assert_eq!(options.decide().unwrap().redemptions, word);
+        }
+        assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
     }
 
     #[test]

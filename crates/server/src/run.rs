@@ -8,6 +8,7 @@ use std::time::Duration;
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::markets::Sync;
+use app::redemptions::{Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
 use app::{Ctx, worker};
@@ -39,6 +40,8 @@ const WORKER_PAUSE: Duration = Duration::from_millis(250);
 const LISTEN_QUEUE: u32 = 4_096;
 /// How long a held trade may be past its window before it is failed; a confirm is refused at once.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
+/// How long the payer waits at the most; nobody waits for it.
+const PAYER_PAUSE: Duration = Duration::from_secs(2);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 /// The most of its keys' use that a process can lose by dying.
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
@@ -157,6 +160,7 @@ impl Parts {
             (None, Some(_)) => 1,
             (None, None) => default_confirmations(chain.chain_id()),
         };
+        settings.redemptions = config.redemptions.into();
         let ctx = Ctx::new(store, chain, clock, entropy, settings);
         Ok(Self { ctx, node, secrets, _lock: lock })
     }
@@ -253,6 +257,10 @@ impl Running {
         for (lane, signer) in (0u16..).zip(parts.secrets.executors()?) {
             let executor = Executor::new(lane, signer, owner.clone());
             workers.spawn(worker::run(executor, ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        }
+        if ctx.config.redemptions == Redemptions::Automatic {
+            let payer = Payer::new(owner.clone());
+            workers.spawn(worker::run(payer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
         }
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));

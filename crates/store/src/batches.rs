@@ -1,4 +1,7 @@
-//! Signed batches of intents: written before they are sent, every signed form kept until the batch has ended.
+//! Signed batches of intents or redemptions: written before they are sent, every signed form kept until the batch has
+//! ended.
+
+use std::str::FromStr;
 
 use domain::Timestamp;
 use domain::ids::BatchId;
@@ -27,6 +30,38 @@ impl Ending {
     }
 }
 
+/// What a batch carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Intents, for the Gate.
+    Trades,
+    /// Redemptions, for the hub.
+    Redemptions,
+}
+
+impl Kind {
+    /// The word of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Trades => "trades",
+            Self::Redemptions => "redemptions",
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Trades, Self::Redemptions].into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownKind)
+    }
+}
+
+/// The text is no kind of batch.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("not a kind of batch")]
+pub struct UnknownKind;
+
 /// A batch that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
@@ -34,11 +69,13 @@ pub struct Batch {
     pub id: BatchId,
     /// The lane it belongs to.
     pub lane: u16,
+    /// What it carries.
+    pub kind: Kind,
     /// The executor's address, lower-case hex.
     pub executor: String,
     /// The executor's nonce that it takes.
     pub chain_nonce: u64,
-    /// What it asks of the Gate.
+    /// What it asks of the contract that its kind is for.
     pub calldata: Vec<u8>,
     /// The gas it may use.
     pub gas_limit: u64,
@@ -63,12 +100,13 @@ pub struct SignedForm {
     pub created_at: Timestamp,
 }
 
-const COLUMNS: &str = "id, lane, executor, chain_nonce, calldata, gas_limit, created_at_ms, sent_at_ms";
+const COLUMNS: &str = "id, lane, executor, chain_nonce, calldata, gas_limit, created_at_ms, sent_at_ms, kind";
 
 fn from_row(row: &Row<'_>) -> Result<Batch, StoreError> {
     Ok(Batch {
         id: row.parse(0)?,
         lane: row.number(1)?,
+        kind: row.parse(8)?,
         executor: row.text(2)?,
         chain_nonce: row.number(3)?,
         calldata: row.bytes(4)?,
@@ -82,7 +120,7 @@ fn from_row(row: &Row<'_>) -> Result<Batch, StoreError> {
 pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
-        sent_at_ms) VALUES ($1, $2, $3, $4, $5, $6, 'signed', $7, $8)";
+        sent_at_ms, kind) VALUES ($1, $2, $3, $4, $5, $6, 'signed', $7, $8, $9)";
     let bound = params![
         batch.id,
         batch.lane,
@@ -91,7 +129,8 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
         batch.calldata.as_slice(),
         Value::try_from(batch.gas_limit)?,
         batch.created_at,
-        batch.sent_at
+        batch.sent_at,
+        batch.kind.as_str()
     ];
     tx.exec(SQL, &bound).await?;
     insert_form(tx, batch.id, form).await

@@ -1,7 +1,8 @@
 //! How the domain's values are bound: ids and big numbers as text, USDC as an integer.
 
 use domain::ids::{
-    BatchId, CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, ThreadId, TradeId, UserId,
+    BatchId, CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId,
+    UserId,
 };
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
@@ -25,6 +26,7 @@ bind_as_text!(
     OrganizationId,
     PartnerId,
     BatchId,
+    RedemptionId,
     CorrelationId,
     Wad
 );

@@ -21,6 +21,7 @@ pub mod markets;
 mod migrate;
 mod migrations;
 pub mod movements;
+pub mod redemptions;
 pub mod sync;
 pub mod trades;
 pub mod usage;

@@ -1,17 +1,19 @@
-//! Calls of the hub that the service never makes: what anybody may do past it.
+//! Calls that the service never makes: what anybody may do past it with the hub, and what USDC's issuer may do.
 
 use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, Bytes, U256};
 use chain::{calls, token_id};
 use domain::Usdc;
 
-use crate::{TestApp, TestMarket};
+use crate::{TestApp, TestMarket, TestUser};
 
 mod open {
     alloy::sol! {
         function buy(uint64 marketId, uint8 outcome, uint256 usdc, uint256 minTokens) external;
         function sell(uint64 marketId, uint8 outcome, uint256 tokens, uint256 minUsdc) external;
         function transfer(address receiver, uint256 id, uint256 amount) external returns (bool);
+        function blacklist(address account) external;
+        function unBlacklist(address account) external;
     }
 }
 
@@ -47,5 +49,19 @@ impl TestApp {
         self.mint(stranger.address(), usdc).await;
         self.send(&stranger, contracts.usdc, calls::approve(contracts.hub, U256::MAX)).await;
         self.send(&stranger, contracts.hub, buy(market, outcome, usdc)).await;
+    }
+
+    /// USDC's issuer blocks the user's account, or lets it go again.
+    ///
+    /// # Panics
+    /// Where the contracts refuse.
+    pub async fn block(&self, user: &TestUser, blocked: bool) {
+        let account = user.account;
+        let data = if blocked {
+            open::blacklistCall { account }.abi_encode()
+        } else {
+            open::unBlacklistCall { account }.abi_encode()
+        };
+        self.send(&self.roles.deployer, self.ctx.chain.contracts().usdc, data.into()).await;
     }
 }

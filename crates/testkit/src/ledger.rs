@@ -1,15 +1,17 @@
 //! The database held against the chain. The chain is the oracle: what it says happened, happened.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chain::{EventKind, MarketStatus as OnChain};
 use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
+use domain::redemption::Status as Claimed;
 use domain::trade::{State, Status};
 use domain::usage::hour_of;
 use domain::{Timestamp, Usdc, Wad};
 use store::markets::{Market, Outcome};
 use store::movements::Held;
+use store::redemptions::Redemption;
 use store::trades::{Traced, Trade};
 use store::{Row, StoreError, Tx};
 
@@ -22,6 +24,7 @@ struct Ledger {
     positions: HashMap<(String, MarketId, u8), Held>,
     trades: Vec<Trade>,
     traces: Vec<Vec<Traced>>,
+    claims: Vec<Redemption>,
     spends: Vec<(i64, i64)>,
     counted: HashMap<HourOfKey, (i64, Usdc)>,
 }
@@ -37,9 +40,9 @@ enum Ended {
 
 impl TestApp {
     /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
-    /// that has ended did so exactly once, as the chain's events say; nothing is set aside for trades that have ended; every
-    /// trace is whole and tells of its trade's end once; every trade is counted once in the hour of its creation and once
-    /// in that of its end.
+    /// that has ended did so exactly once, as the chain's events say; every claim that is completed has the payments of the
+    /// chain's events, and no other claim has any; nothing is set aside for trades that have ended; every trace is whole and
+    /// tells of its trade's end once; every trade is counted once in the hour of its creation and once in that of its end.
     ///
     /// # Panics
     /// Where any of that is not so.
@@ -49,6 +52,7 @@ impl TestApp {
         self.assert_markets(&ledger).await;
         self.assert_positions(&ledger).await;
         self.assert_trades(&ledger).await;
+        self.assert_claims(&ledger).await;
         assert_nothing_left_aside(&ledger);
         assert_traces_whole(&ledger);
         assert_counted_as_they_happened(&ledger);
@@ -158,6 +162,34 @@ impl TestApp {
         let unknown = ended.values().flatten().filter(|ended| matches!(ended, Ended::Traded { .. })).count();
         assert_eq!(unknown, 0, "trades on chain that no row knows");
     }
+
+    async fn assert_claims(&self, ledger: &Ledger) {
+        let numbers: HashMap<_, _> =
+            ledger.markets.iter().map(|(market, _)| (market.id, market.chain_market_id)).collect();
+        let head = self.ctx.chain.head().await.unwrap().number;
+        let mut paid: HashMap<(String, u64, u8), Vec<(String, u64)>> = HashMap::new();
+        for event in self.ctx.chain.events(0, head).await.unwrap() {
+            if let EventKind::Redeemed { account, market_id, outcome, usdc_atomic, .. } = event.kind {
+                let place = (account.to_string().to_lowercase(), market_id, outcome);
+                paid.entry(place).or_default().push((event.tx_hash.to_string(), usdc_atomic));
+            }
+        }
+        let mut places = HashSet::new();
+        for claim in &ledger.claims {
+            let number = numbers[&claim.market_id].expect("a claimed market is on chain");
+            let place = (claim.account.clone(), number, claim.outcome_index);
+            assert!(places.insert(place.clone()), "two claims of {place:?}");
+            let payments = paid.remove(&place).unwrap_or_default();
+            let total = payments.iter().map(|(_, usdc)| usdc).sum();
+            match claim.status {
+                Claimed::Completed => {
+                    assert_eq!(claim.paid, Usdc::from_atomic(total), "what {} was paid", claim.id);
+                    assert_eq!(claim.tx_hash.as_ref(), payments.last().map(|(hash, _)| hash), "{}", claim.id);
+                }
+                status => assert!(total == 0, "{} is {status} and was paid {total}", claim.id),
+            }
+        }
+    }
 }
 
 fn assert_nothing_left_aside(ledger: &Ledger) {
@@ -214,6 +246,7 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
     const MARKETS: &str = "SELECT id FROM markets";
     const HOLDERS: &str = "SELECT DISTINCT account FROM positions";
     const TRADES: &str = "SELECT id FROM trades";
+    const CLAIMS: &str = "SELECT user_id, id FROM redemptions";
     const SPENDS: &str =
         "SELECT spent_usdc_atomic, (SELECT CAST(COALESCE(SUM(t.reserved_usdc_atomic), 0) AS BIGINT)
         FROM trades t WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms) FROM key_spend s";
@@ -234,12 +267,17 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
         trades.push(store::trades::find_any(tx, id).await?.expect("the trade was just listed"));
         traces.push(store::trades::list_trace(tx, id).await?);
     }
+    let mut claims = Vec::new();
+    for (user_id, id) in tx.list(CLAIMS, &[], |row| Ok((row.parse(0)?, row.parse(1)?))).await? {
+        claims.push(store::redemptions::find(tx, user_id, id).await?.expect("the claim was just listed"));
+    }
     Ok(Ledger {
         accounts: tx.list(ACCOUNTS, &[], |row| Ok((row.text(0)?, row.int(1)?))).await?,
         markets,
         positions,
         trades,
         traces,
+        claims,
         spends: tx.list(SPENDS, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?,
         counted: tx.list(COUNTED, &[], counted).await?.into_iter().collect(),
     })

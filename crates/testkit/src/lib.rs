@@ -14,6 +14,7 @@ pub mod http;
 pub mod hub;
 mod ledger;
 mod market;
+mod redemptions;
 mod request;
 mod rows;
 mod setup;

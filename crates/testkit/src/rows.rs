@@ -15,6 +15,8 @@ pub struct Rows {
     pub idempotency: i64,
     /// Events of traces.
     pub trace_events: i64,
+    /// Claims of settled positions.
+    pub redemptions: i64,
     /// Signed batches.
     pub batches: i64,
     /// Events that moved positions.
@@ -34,7 +36,8 @@ impl TestApp {
         const SQL: &str = "SELECT (SELECT COUNT(*) FROM trades), (SELECT COUNT(*) FROM idempotency),
             (SELECT COUNT(*) FROM trace_events), (SELECT COUNT(*) FROM batches), (SELECT COUNT(*) FROM movements),
             (SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts),
-            (SELECT CAST(COALESCE(SUM(spent_usdc_atomic), 0) AS BIGINT) FROM key_spend)";
+            (SELECT CAST(COALESCE(SUM(spent_usdc_atomic), 0) AS BIGINT) FROM key_spend),
+            (SELECT COUNT(*) FROM redemptions)";
         let rows: Result<Option<Rows>, StoreError> = self
             .ctx
             .store
@@ -48,6 +51,7 @@ impl TestApp {
                         movements: row.int(4)?,
                         reserved: row.int(5)?,
                         spent: row.int(6)?,
+                        redemptions: row.int(7)?,
                     })
                 }))
             })

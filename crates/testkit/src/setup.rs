@@ -7,6 +7,7 @@ use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::U256;
 use app::entropy::SeededEntropy;
+use app::redemptions::Redemptions;
 use app::sealed::SealingKey;
 use app::{Config, Ctx};
 use chain::embedded::InProcess;
@@ -84,6 +85,8 @@ pub struct Setup {
     provider: Option<DynProvider>,
     lanes: Option<u16>,
     confirmations: Option<u64>,
+    redemptions: Redemptions,
+    veto_window_s: u32,
     forkable: bool,
 }
 
@@ -114,6 +117,20 @@ impl Setup {
     #[must_use]
     pub const fn confirmations(mut self, confirmations: u64) -> Self {
         self.confirmations = Some(confirmations);
+        self
+    }
+
+    /// With winnings that the service pays by itself.
+    #[must_use]
+    pub const fn automatic_redemptions(mut self) -> Self {
+        self.redemptions = Redemptions::Automatic;
+        self
+    }
+
+    /// With results that can be vetoed for this long before they are final.
+    #[must_use]
+    pub const fn veto_window_s(mut self, seconds: u32) -> Self {
+        self.veto_window_s = seconds;
         self
     }
 
@@ -159,11 +176,12 @@ impl Setup {
                 provider
             }
         };
-        let chain = contracts(provider, &roles).await;
+        let chain = contracts(provider, &roles, self.veto_window_s).await;
         let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32] };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
+        config.redemptions = self.redemptions;
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches }
@@ -193,7 +211,7 @@ where
     ProviderBuilder::new().disable_recommended_fillers().connect_client(client).erased()
 }
 
-async fn contracts(provider: DynProvider, roles: &Roles) -> Chain {
+async fn contracts(provider: DynProvider, roles: &Roles, veto_window_s: u32) -> Chain {
     let settings = DeploySettings {
         usdc: None,
         resolver: roles.resolver.address(),
@@ -202,7 +220,7 @@ async fn contracts(provider: DynProvider, roles: &Roles) -> Chain {
         executors: roles.executors.iter().map(Signer::address).collect(),
         hourly_volume_cap_usdc_atomic: HOURLY_VOLUME,
         listing_delay_s: 0,
-        veto_window_s: 0,
+        veto_window_s,
     };
     let contracts = deploy::deploy(provider.clone(), CHAIN_ID, &roles.deployer, settings).await.unwrap();
     let chain =

@@ -1,6 +1,7 @@
 //! One process's workers, stepped by hand.
 
 use app::markets::Sync;
+use app::redemptions::Payer;
 use app::trades::{Executor, Expiry};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
@@ -9,7 +10,7 @@ use chain::Signer;
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The expiry, the executors of all lanes and the sync, as one process has them.
+/// The expiry, the executors of all lanes, the sync and the payer, as one process has them.
 pub struct Workers {
     /// The expiry of held trades.
     pub expiry: Expiry,
@@ -17,6 +18,8 @@ pub struct Workers {
     pub executors: Vec<Executor>,
     /// The sync.
     pub sync: Sync,
+    /// Does nothing unless winnings are paid automatically.
+    pub payer: Payer,
 }
 
 impl Workers {
@@ -24,8 +27,12 @@ impl Workers {
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
-        let sync = Sync::new(owner.to_owned(), 0);
-        Self { expiry: Expiry::default(), executors: executors.collect(), sync }
+        Self {
+            expiry: Expiry::default(),
+            executors: executors.collect(),
+            sync: Sync::new(owner.to_owned(), 0),
+            payer: Payer::new(owner.to_owned()),
+        }
     }
 
     /// Steps everything until nothing is left to do.
@@ -45,6 +52,7 @@ impl Workers {
     /// Where work never ends.
     pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
         until_idle(&self.expiry, ctx).await?;
+        until_idle(&self.payer, ctx).await?;
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }
@@ -86,6 +94,7 @@ impl Workers {
             executor.release(ctx).await.unwrap();
         }
         self.sync.release(ctx).await.unwrap();
+        self.payer.release(ctx).await.unwrap();
     }
 }
 

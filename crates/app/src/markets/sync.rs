@@ -121,7 +121,7 @@ impl Sync {
     }
 }
 
-/// Settles the trades of the final blocks that were not settled before.
+/// Settles the trades and redemptions of the final blocks that were not settled before.
 pub(super) async fn settle_up_to(
     tx: &mut store::Tx,
     final_block: u64,
@@ -132,6 +132,7 @@ pub(super) async fn settle_up_to(
         return Ok(());
     }
     crate::trades::settle(tx, from, final_block, now).await?;
+    crate::redemptions::settle(tx, from, final_block, now).await?;
     Ok(store::sync::put_settled(tx, final_block).await?)
 }
 

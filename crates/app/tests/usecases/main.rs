@@ -18,6 +18,8 @@ mod keys;
 mod leases;
 mod pause;
 mod portfolio;
+mod redemption_crashes;
+mod redemptions;
 mod refusals;
 mod reorgs;
 mod scene;

@@ -11,6 +11,7 @@ use super::chain::{Chain, Contracts};
 use super::error::ChainError;
 use super::intent::Side;
 use super::owner::Owner;
+use super::revert::Revert;
 use super::state::{
     AccountState, Fill, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position, Resolution, token_id,
     u64_of,
@@ -144,6 +145,26 @@ impl Chain {
         Ok(Resolution { payouts_wad: resolution.payouts, scale_wad: resolution.scale })
     }
 
+    /// How the market had ended after the block of this height; `None` where it had not.
+    ///
+    /// # Errors
+    /// What a read gives; `Rejected` where the node no longer has that block's state.
+    pub async fn resolution_at(&self, market_id: u64, block: u64) -> Result<Option<Resolution>, ChainError> {
+        let (hub, block) = (self.contracts.hub, BlockId::number(block));
+        let read = tokio::try_join!(
+            self.view_at(hub, MarketHub::marketCall { marketId: market_id }, block),
+            self.view_at(hub, MarketHub::resolutionCall { marketId: market_id }, block),
+        );
+        let (state, resolution) = match read {
+            Err(ChainError::Reverted(Revert::MarketUnknown)) => return Ok(None),
+            read => read?,
+        };
+        let status = MarketStatus::from_wire(state.status)?;
+        let ended = matches!(status, MarketStatus::Resolved | MarketStatus::Cancelled);
+        let resolution = Resolution { payouts_wad: resolution.payouts, scale_wad: resolution.scale };
+        Ok(ended.then_some(resolution))
+    }
+
     /// What a key needs in order to trade for an account; four reads side by side.
     ///
     /// # Errors
@@ -224,6 +245,41 @@ impl Chain {
     pub async fn redeemable(&self, account: Address, market_id: u64, outcome: u8) -> Result<u64, ChainError> {
         let call = MarketHub::redeemableCall { account, marketId: market_id, index: outcome };
         u64_of(self.view(self.contracts.hub, call).await?, "redeemable")
+    }
+
+    /// The same after the block of this height.
+    ///
+    /// # Errors
+    /// What a read gives; `Rejected` where the node no longer has that block's state.
+    pub async fn redeemable_at(
+        &self,
+        account: Address,
+        market_id: u64,
+        outcome: u8,
+        block: u64,
+    ) -> Result<u64, ChainError> {
+        let call = MarketHub::redeemableCall { account, marketId: market_id, index: outcome };
+        u64_of(self.view_at(self.contracts.hub, call, BlockId::number(block)).await?, "redeemable")
+    }
+
+    /// USDC atomic that a batch of redemptions would really pay now, position by position: zero where nothing is due, and
+    /// where the payment itself would be refused.
+    ///
+    /// # Errors
+    /// What a read gives.
+    pub async fn simulate_redemptions(
+        &self,
+        positions: &[(Address, u64, u8)],
+    ) -> Result<Vec<u64>, ChainError> {
+        let call = MarketHub::redeemBatchCall {
+            accounts: positions.iter().map(|(account, ..)| *account).collect(),
+            tokenIds: positions
+                .iter()
+                .map(|(_, market_id, outcome)| token_id(*market_id, *outcome))
+                .collect(),
+        };
+        let paid = self.view(self.contracts.hub, call).await?;
+        paid.into_iter().map(|usdc| u64_of(usdc, "payment")).collect()
     }
 
     /// The address that the owner's account has or will have.

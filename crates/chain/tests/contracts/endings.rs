@@ -126,6 +126,19 @@ async fn batch_of_redemptions_passes_over_what_pays_nothing(node: Node) {
     world.execute(&[intent(one, market, 1), intent(two, market, 1)]).await;
     world.hub(&world.resolver, calls::propose(market, winner(2, 0))).await.unwrap();
     let positions = [(one, market, 0), (one, market, 1), (one, market, 0), (two, market, 0)];
+    let worths = [
+        world.chain.redeemable(one, market, 0).await.unwrap(),
+        world.chain.redeemable(two, market, 0).await.unwrap(),
+    ];
+    let simulated = world.chain.simulate_redemptions(&positions).await.unwrap();
+    assert_eq!(simulated, [worths[0], 0, 0, worths[1]]);
+    let head = world.chain.head().await.unwrap().number;
+    let resolution = world.chain.resolution_at(market, head).await.unwrap();
+    assert_eq!(resolution.map(|ended| ended.payouts_wad), Some(winner(2, 0)));
+    assert_eq!(world.chain.resolution_at(market, head - 1).await, Ok(None));
+    assert_eq!(world.chain.resolution_at(market + 1, head).await, Ok(None));
+    assert_eq!(world.chain.redeemable_at(one, market, 0, head - 1).await, Ok(0));
+    assert_eq!(world.chain.redeemable_at(one, market, 0, head).await, Ok(worths[0]));
     let events = world.hub(&world.relayer, calls::redeem_batch(&positions)).await.unwrap();
     let paid: Vec<_> = events
         .iter()

@@ -11,6 +11,7 @@ pub mod portfolio;
 pub mod predictions;
 pub mod quote;
 pub mod readiness;
+pub mod redemptions;
 pub mod traces;
 mod trade_record;
 pub mod trades_confirm;

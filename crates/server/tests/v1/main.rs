@@ -23,6 +23,7 @@ mod problems;
 mod quote_get;
 mod readiness_get;
 mod ready_get;
+mod redemptions;
 mod scene;
 mod stories;
 mod submissions;

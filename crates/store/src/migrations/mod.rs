@@ -4,6 +4,7 @@
 pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_core", include_str!("0001_core.sql")),
     ("0003_gate", include_str!("0003_gate.sql")),
+    ("0004_redemptions", include_str!("0004_redemptions.sql")),
     ("0005_usage", include_str!("0005_usage.sql")),
     ("0006_candles", include_str!("0006_candles.sql")),
 ];

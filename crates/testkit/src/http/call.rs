@@ -107,6 +107,12 @@ impl Client<Keyed> {
         self.trade(all)
     }
 
+    /// A claim of a settled position.
+    pub fn redeem(&self, market: TestMarket, outcome: u8) -> Call {
+        let body = json!({ "marketId": market.id, "outcomeIndex": outcome });
+        Call { body: Sent::Json(body), ..self.call("POST", "/v1/redemptions") }
+    }
+
     /// A quote: `action` is `buy` or `sell`, `amount` is in the action's atomic units.
     pub fn quote(&self, market: TestMarket, outcome: u8, action: &str, amount: &str) -> Call {
         let id = market.id;

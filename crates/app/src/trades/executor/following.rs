@@ -83,7 +83,7 @@ impl Executor {
 
     async fn end(&self, ctx: &Ctx, lease: &Lease, id: BatchId, ending: Ending) -> Result<(), AppError> {
         if ending != Ending::Mined {
-            tracing::warn!(batch.id = %id, ending = ending.as_str(), "a batch ended without carrying its trades");
+            tracing::warn!(batch.id = %id, ending = ending.as_str(), "a batch ended without carrying what is in it");
         }
         let input = (lease.clone(), id, ending, ctx.now());
         ctx.store
@@ -123,9 +123,7 @@ impl Executor {
             newest.clone()
         } else {
             match replacement_fees(newest, ctx.chain.fees().await?) {
-                Some(fees) => {
-                    sign(ctx, &self.signer, batch.chain_nonce, batch.gas_limit, &batch.calldata, fees)?
-                }
+                Some(fees) => sign(ctx, &self.signer, batch, fees)?,
                 None => newest.clone(),
             }
         };

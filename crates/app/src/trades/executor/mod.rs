@@ -1,20 +1,25 @@
-//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block.
+//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block. That of
+//! the first lane carries redemptions too, in batches of their own.
 //!
 //! It writes `batches`, `batch_transactions`, and trades from `pending` to `executing`, `rejected` or `failed`. It does
-//! not complete trades: the sync does, from the chain's events, whoever sent them.
+//! not complete trades: the sync does, from the chain's events, whoever sent them. The same holds for redemptions, but that
+//! one which can pay nothing for good is ended here.
 //!
 //! What a crash leaves at each step, and what the next tick makes of it:
 //! - trades claimed (`validating`), not signed: judged again;
 //! - batch signed and stored, not sent or sent without an answer: no receipt, so the same bytes are sent again;
 //! - batch mined, not noted: its receipt is found by any of its hashes;
 //! - batch reverted as a whole, or its nonce taken by another transaction: its trades are signed again **as the same
-//!   intents**, which the Gate executes at most once;
+//!   intents**, which the Gate executes at most once; its redemptions are judged again like new ones, since the hub pays no
+//!   position twice;
 //! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
 
 mod following;
+mod redeeming;
 mod signing;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use chain::{ChainError, Signer, execute_calldata};
 use domain::ErrorCode;
@@ -44,6 +49,8 @@ pub struct Executor {
     /// The batches that the node has taken from this executor, or may have. What is not in it is sent at once: a batch that
     /// an earlier life left behind, or one that the node refused.
     taken: Mutex<HashSet<BatchId>>,
+    /// Redemptions had their turn: trades that wait come next, so that neither holds the other up.
+    redeemed_last: AtomicBool,
 }
 
 impl Worker for Executor {
@@ -76,10 +83,18 @@ impl Worker for Executor {
         // A batch behind one that the node does not have would only wait, or be refused.
         let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        if full || !all_taken || !self.has_work(ctx).await? {
+        if full || !all_taken {
             return Ok(Progress::Idle);
         }
-        self.send_next(ctx, &lease, &open).await
+        let trades_wait = self.has_work(ctx).await?;
+        let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
+        if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
+            self.redeemed_last.store(true, Ordering::Relaxed);
+            if self.redeem_next(ctx, &lease, &open).await? {
+                return Ok(Progress::More);
+            }
+        }
+        if trades_wait { self.send_next(ctx, &lease, &open).await } else { Ok(Progress::Idle) }
     }
 }
 
@@ -87,7 +102,7 @@ impl Executor {
     /// The executor of `lane`, which signs with `signer`. `owner` names this process in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
         let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
-        Self { lane, signer, lease, taken: Mutex::default() }
+        Self { lane, signer, lease, taken: Mutex::default(), redeemed_last: AtomicBool::new(false) }
     }
 
     async fn has_work(&self, ctx: &Ctx) -> Result<bool, AppError> {
@@ -141,13 +156,19 @@ impl Executor {
         }
         let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
         let (batch, raw) = stored;
-        self.send(ctx, batch.id, &raw).await;
+        self.send_stored(ctx, lease, &batch, &raw).await?;
+        Ok(Progress::More)
+    }
+
+    /// Sends a batch for the first time.
+    async fn send_stored(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, raw: &[u8]) -> Result<(), AppError> {
+        self.send(ctx, batch.id, raw).await;
         ctx.wake.sync.notify_waiters();
         // A chain that mines at once has the receipt already: the batch need not wait for the next tick.
         let head = ctx.chain.head().await?.number;
         let mined_nonce = ctx.chain.transaction_count(self.signer.address()).await?;
-        self.advance(ctx, lease, &batch, head, mined_nonce).await?;
-        Ok(Progress::More)
+        self.advance(ctx, lease, batch, head, mined_nonce).await?;
+        Ok(())
     }
 
     /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones.

@@ -2,10 +2,10 @@
 
 use alloy_primitives::{Bytes, U256};
 use chain::{Fees, Signer, Transaction, execute_calldata};
-use domain::ErrorCode;
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{Status, TraceEvent, Transition};
-use store::batches::{Batch, SignedForm};
+use domain::{ErrorCode, Timestamp};
+use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
 
 use super::{Executor, internal};
@@ -27,10 +27,7 @@ impl Executor {
         fresh: Vec<Candidate>,
         again: Vec<Candidate>,
     ) -> Result<(Batch, Vec<u8>), AppError> {
-        let chain_nonce = match open.last() {
-            Some(last) => last.chain_nonce + 1,
-            None => ctx.chain.transaction_count(self.signer.address()).await?,
-        };
+        let chain_nonce = self.next_nonce(ctx, open).await?;
         let fees = ctx.chain.fees().await?;
         let now = ctx.now();
         let signing = Signing {
@@ -46,6 +43,40 @@ impl Executor {
             ctx: ctx.clone(),
         };
         ctx.store.write(signing, |tx, signing| Box::pin(store_batch(tx, signing))).await
+    }
+
+    /// The nonce behind those of the open batches.
+    pub(super) async fn next_nonce(&self, ctx: &Ctx, open: &[Batch]) -> Result<u64, AppError> {
+        match open.last() {
+            Some(last) => Ok(last.chain_nonce + 1),
+            None => Ok(ctx.chain.transaction_count(self.signer.address()).await?),
+        }
+    }
+}
+
+/// What a batch is made of, whatever it carries.
+pub(super) struct NewBatch {
+    pub id: BatchId,
+    pub kind: Kind,
+    pub chain_nonce: u64,
+    pub calldata: Vec<u8>,
+    pub gas_limit: u64,
+}
+
+impl NewBatch {
+    /// The batch of the lane that `signer` signs for.
+    pub(super) fn of(self, lane: u16, signer: &Signer, now: Timestamp) -> Batch {
+        Batch {
+            id: self.id,
+            lane,
+            kind: self.kind,
+            executor: signer.address().to_string().to_lowercase(),
+            chain_nonce: self.chain_nonce,
+            calldata: self.calldata,
+            gas_limit: self.gas_limit,
+            created_at: now,
+            sent_at: now,
+        }
     }
 }
 
@@ -82,22 +113,17 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         assigned.push((trade.id, nonce));
     }
-    let calldata = execute_calldata(&intents);
-    let gas_limit = BATCH_GAS + INTENT_GAS * intents.len() as u64;
-    let form = sign(&signing.ctx, &signing.signer, signing.chain_nonce, gas_limit, &calldata, signing.fees)?;
-    let now = signing.execute.trace.at;
-    let batch = Batch {
+    let batch = NewBatch {
         id: signing.batch_id,
-        lane: signing.lane,
-        executor: signing.signer.address().to_string().to_lowercase(),
+        kind: Kind::Trades,
         chain_nonce: signing.chain_nonce,
-        calldata: calldata.to_vec(),
-        gas_limit,
-        created_at: now,
-        sent_at: now,
+        calldata: execute_calldata(&intents).to_vec(),
+        gas_limit: BATCH_GAS + INTENT_GAS * intents.len() as u64,
     };
+    let batch = batch.of(signing.lane, &signing.signer, signing.execute.trace.at);
+    let form = sign(&signing.ctx, &signing.signer, &batch, signing.fees)?;
     store::batches::insert(tx, &batch, &form).await?;
-    let signed = TraceEvent::batch_signed(batch.id, &form.hash, now);
+    let signed = TraceEvent::batch_signed(batch.id, &form.hash, signing.execute.trace.at);
     if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
         return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
     }
@@ -107,20 +133,18 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
 }
 
 /// One signed form of a batch.
-pub(super) fn sign(
-    ctx: &Ctx,
-    signer: &Signer,
-    chain_nonce: u64,
-    gas_limit: u64,
-    calldata: &[u8],
-    fees: Fees,
-) -> Result<SignedForm, AppError> {
+pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
+    let contracts = ctx.chain.contracts();
+    let to = match batch.kind {
+        Kind::Trades => contracts.gate,
+        Kind::Redemptions => contracts.hub,
+    };
     let transaction = Transaction {
-        to: Some(ctx.chain.contracts().gate),
-        data: Bytes::copy_from_slice(calldata),
+        to: Some(to),
+        data: Bytes::copy_from_slice(&batch.calldata),
         value: U256::ZERO,
-        nonce: chain_nonce,
-        gas_limit,
+        nonce: batch.chain_nonce,
+        gas_limit: batch.gas_limit,
         fees,
     };
     let signed = ctx.chain.sign(signer, &transaction)?;

@@ -1,0 +1,205 @@
+//! Claiming a settled position. There is one claim for each position: a repetition finds it, whatever has become of it. A
+//! claim that failed is judged again and made again in its row, and so is one whose refund was topped up since.
+
+use domain::ids::{CorrelationId, MarketId, RedemptionId};
+use domain::market::MarketStatus;
+use domain::redemption::{self, Status};
+use domain::{ErrorCode, Usdc, Wad};
+use store::StoreError;
+use store::markets::Market;
+use store::redemptions::{Again, Redemption};
+
+use super::{FinalResult, redeemable, settled_block};
+use crate::accounts::{account_of, address_of};
+use crate::keys::Caller;
+use crate::{AppError, Ctx, Submission};
+
+/// A request to claim, not yet judged.
+#[derive(Debug, Clone)]
+pub struct NewClaim {
+    /// The market, as it was sent.
+    pub market_id: String,
+    /// The outcome, as it was sent.
+    pub outcome_index: i64,
+    /// The trace that the caller's own trace names.
+    pub correlation_id: Option<CorrelationId>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Claimed {
+    /// A new claim.
+    Created(Redemption),
+    /// The position's claim as it is now.
+    Existing(Redemption),
+}
+
+/// Why no claim was made.
+enum Refused {
+    Because(AppError),
+    /// Another request was faster.
+    Raced,
+    /// The answer of the database was lost: the claim may be there.
+    Lost(StoreError),
+}
+
+impl From<AppError> for Refused {
+    fn from(error: AppError) -> Self {
+        Self::Because(error)
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(_) => Self::Lost(error),
+            _ => Self::Because(error.into()),
+        }
+    }
+}
+
+/// Judges a request and makes its claim, unless there is one.
+pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed, AppError> {
+    let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
+    let (market, number, outcome_index) = position_of(ctx, &new).await.map_err(not_submitted)?;
+    let existing = find(ctx, caller, market.id, outcome_index).await.map_err(not_submitted)?;
+    if let Some(existing) = &existing
+        && !may_be_made_again(ctx, existing, &market, number).await
+    {
+        return Ok(Claimed::Existing(existing.clone()));
+    }
+    let is_new = existing.is_none();
+    let made = match make(ctx, caller, &new, (&market, number, outcome_index), existing).await {
+        Ok(()) | Err(Refused::Raced) => find(ctx, caller, market.id, outcome_index).await,
+        Err(Refused::Because(error)) => return Err(not_submitted(error)),
+        Err(Refused::Lost(error)) => Err(error.into()),
+    };
+    // It may be stored from here on.
+    let made = made.map_err(|error| error.submission(Submission::Unknown))?;
+    let made = made.ok_or_else(|| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown))?;
+    ctx.wake.executor.notify_waiters();
+    Ok(if is_new { Claimed::Created(made) } else { Claimed::Existing(made) })
+}
+
+/// The market, the hub's number of it, and the outcome.
+async fn position_of(ctx: &Ctx, new: &NewClaim) -> Result<(Market, u64, u8), AppError> {
+    let not_found = || AppError::new(ErrorCode::MarketNotFound);
+    let id: MarketId = new.market_id.parse().map_err(|_| not_found())?;
+    let read: Result<_, StoreError> = ctx
+        .store
+        .read(id, |tx, id| {
+            Box::pin(async move {
+                let market = store::markets::find(tx, *id).await?;
+                Ok((market, store::markets::count_outcomes(tx, *id).await?))
+            })
+        })
+        .await;
+    let (market, outcomes) = read?;
+    let market = market.ok_or_else(not_found)?;
+    let number = market.chain_market_id.ok_or_else(not_found)?;
+    if market.chain_id != ctx.chain.chain_id() {
+        return Err(AppError::new(ErrorCode::ChainNotSupported));
+    }
+    match u8::try_from(new.outcome_index) {
+        Ok(index) if usize::from(index) < outcomes => Ok((market, number, index)),
+        _ => {
+            let detail = format!(
+                "The market has {outcomes} outcomes; the index goes from 0 to {}.",
+                outcomes.saturating_sub(1)
+            );
+            Err(AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail))
+        }
+    }
+}
+
+async fn find(
+    ctx: &Ctx,
+    caller: &Caller,
+    market_id: MarketId,
+    outcome_index: u8,
+) -> Result<Option<Redemption>, AppError> {
+    let found: Result<_, StoreError> = ctx
+        .store
+        .read((caller.user_id(), market_id, outcome_index), |tx, (user_id, market_id, index)| {
+            Box::pin(store::redemptions::find_of_position(tx, *user_id, *market_id, *index))
+        })
+        .await;
+    Ok(found?)
+}
+
+/// Whether a claim has ended and there is something to be judged again. A repetition must find its claim also while the
+/// chain does not answer: then a completed claim stays as it is.
+async fn may_be_made_again(ctx: &Ctx, claim: &Redemption, market: &Market, number: u64) -> bool {
+    match claim.status {
+        Status::Pending | Status::Executing => false,
+        Status::Failed => true,
+        Status::Completed => {
+            let may_be_topped_up = market.status == MarketStatus::Cancelled
+                && market.refund_scale.is_some_and(|scale| scale > Wad::ZERO);
+            let Ok(account) = claim.account.parse() else { return false };
+            may_be_topped_up
+                && redeemable(ctx, account, number, claim.outcome_index)
+                    .await
+                    .is_ok_and(|rest| rest > Usdc::ZERO)
+        }
+    }
+}
+
+/// Makes every check, and the claim.
+async fn make(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewClaim,
+    (market, number, outcome_index): (&Market, u64, u8),
+    ended: Option<Redemption>,
+) -> Result<(), Refused> {
+    let account = account_of(ctx, caller.user_id()).await?;
+    let address = address_of(&account)?;
+    let state = ctx.chain.account_state(address, caller.key.key_index).await.map_err(AppError::from)?;
+    if !state.provisioned {
+        return Err(AppError::new(ErrorCode::SmartAccountNotProvisioned).into());
+    }
+    let result = FinalResult::of(ctx, number, settled_block(ctx).await?).await?;
+    let payout = result.map(|result| result.payout(outcome_index));
+    let worth = redeemable(ctx, address, number, outcome_index).await?;
+    let expected = redemption::judge(payout, worth).map_err(|reason| {
+        AppError::new(ErrorCode::PositionNotClaimable)
+            .detail(reason.detail())
+            .with("reason", reason.as_str())
+            .with("marketStatus", market.status_at(ctx.now()).as_str())
+    })?;
+    let held = ctx.chain.position(address, number, outcome_index).await.map_err(AppError::from)?;
+    let (tokens, now) = (Wad(held.tokens_wad), ctx.now());
+    let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {
+        Some((id, ended_at)) => {
+            let again = Again { id, ended_at, expected, tokens };
+            ctx.store
+                .write((again, now), |tx, (again, now)| Box::pin(store::redemptions::reopen(tx, again, *now)))
+                .await?
+        }
+        None => {
+            let id = RedemptionId(ctx.uuid());
+            let claim = Redemption {
+                id,
+                user_id: caller.user_id(),
+                key_id: Some(caller.key.id),
+                account: account.address,
+                market_id: market.id,
+                outcome_index,
+                correlation_id: new.correlation_id.unwrap_or(CorrelationId(id.0.as_u128())),
+                status: Status::Pending,
+                tokens,
+                expected,
+                paid: Usdc::ZERO,
+                tx_hash: None,
+                failure: None,
+                batch_id: None,
+                created_at: now,
+                updated_at: now,
+                ended_at: None,
+            };
+            ctx.store.write(claim, |tx, claim| Box::pin(store::redemptions::insert(tx, claim))).await?
+        }
+    };
+    if written { Ok(()) } else { Err(Refused::Raced) }
+}

@@ -1,0 +1,99 @@
+//! The redemptions that travel beside the trades: one lane carries them all, in batches of their own that are stored, sent
+//! and followed exactly like those of trades.
+
+use chain::calls;
+use domain::ids::{BatchId, RedemptionId};
+use store::StoreError;
+use store::batches::{Batch, Kind, SignedForm};
+use store::leases::Lease;
+
+use super::Executor;
+use super::signing::{NewBatch, sign};
+use crate::redemptions::{self, Judged, Sendable};
+use crate::{AppError, Ctx, lease};
+
+/// The most redemptions of one transaction.
+const MAX_REDEMPTIONS: u32 = 100;
+/// The lane that carries redemptions: there always is a first one.
+pub(super) const REDEMPTION_LANE: u16 = 0;
+
+impl Executor {
+    /// Sends the next batch of redemptions; whether there was one.
+    pub(super) async fn redeem_next(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        open: &[Batch],
+    ) -> Result<bool, AppError> {
+        let (chain_id, now) = (ctx.chain.chain_id(), ctx.now());
+        let claims: Result<Vec<_>, StoreError> = ctx
+            .store
+            .read((chain_id, now), |tx, (chain_id, now)| {
+                Box::pin(store::redemptions::list_unsent(tx, *chain_id, *now, MAX_REDEMPTIONS))
+            })
+            .await;
+        let claims = claims?;
+        if claims.is_empty() {
+            return Ok(false);
+        }
+        let Judged { send, later, spent } = redemptions::judge(ctx, claims).await?;
+        if !later.is_empty() || !spent.is_empty() {
+            let input = (lease.clone(), later, spent, now);
+            let noted: Result<(), AppError> = ctx
+                .store
+                .write(input, |tx, (lease, later, spent, now)| {
+                    Box::pin(async move {
+                        lease::check(tx, lease).await?;
+                        store::redemptions::defer(tx, later).await?;
+                        redemptions::conclude(tx, spent, *now).await
+                    })
+                })
+                .await;
+            noted?;
+        }
+        if send.is_empty() {
+            return Ok(false);
+        }
+        let (batch, form) = self.signed_redemptions(ctx, open, &send).await?;
+        let raw = form.raw.clone();
+        let ids: Vec<RedemptionId> = send.into_iter().map(|(id, _)| id).collect();
+        let stored: Result<(), AppError> = ctx
+            .store
+            .write((lease.clone(), batch.clone(), form, ids), |tx, (lease, batch, form, ids)| {
+                Box::pin(async move {
+                    lease::check(tx, lease).await?;
+                    store::batches::insert(tx, batch, form).await?;
+                    // One that was paid past this service meanwhile has ended, and is carried for nothing.
+                    store::redemptions::set_batch(tx, ids, batch.id, batch.created_at).await?;
+                    Ok(())
+                })
+            })
+            .await;
+        stored?;
+        self.send_stored(ctx, lease, &batch, &raw).await?;
+        Ok(true)
+    }
+
+    async fn signed_redemptions(
+        &self,
+        ctx: &Ctx,
+        open: &[Batch],
+        send: &[Sendable],
+    ) -> Result<(Batch, SignedForm), AppError> {
+        let positions: Vec<_> = send.iter().map(|(_, position)| *position).collect();
+        let calldata = calls::redeem_batch(&positions);
+        let hub = ctx.chain.contracts().hub;
+        let gas = ctx.chain.estimate_gas(self.signer.address(), Some(hub), calldata.clone()).await?;
+        let batch = NewBatch {
+            id: BatchId(ctx.uuid()),
+            kind: Kind::Redemptions,
+            chain_nonce: self.next_nonce(ctx, open).await?,
+            calldata: calldata.to_vec(),
+            // A payment that runs out of gas is passed over by the hub: half of the estimate on top.
+            gas_limit: gas.saturating_add(gas / 2),
+        };
+        let batch = batch.of(self.lane, &self.signer, ctx.now());
+        let form = sign(ctx, &self.signer, &batch, ctx.chain.fees().await?)?;
+        Ok((batch, form))
+    }
+}

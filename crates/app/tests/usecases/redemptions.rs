@@ -1,0 +1,359 @@
+//! Claims of settled positions: who gets one, what it pays, and that it is one.
+
+use app::AppError;
+use app::portfolio::positions;
+use app::redemptions::Claimed;
+use chain::calls;
+use domain::key::Tier;
+use domain::redemption::Status;
+use domain::{ErrorCode, Usdc, UsdcDelta, Wad};
+use store::Store;
+use testkit::{TestApp, TestKey, TestMarket, TestUser};
+
+use crate::scene::Scene;
+
+/// Ada holds both outcomes.
+async fn both_sides(scene: &Scene) {
+    scene.key.buy(&scene.market, 0, "100").await;
+    scene.key.buy(&scene.market, 1, "40").await;
+    scene.app.run_workers().await;
+}
+
+async fn refused(key: &TestKey, market: &TestMarket, outcome: u8) -> AppError {
+    let refusal = key.redeem(market, outcome).await.unwrap_err();
+    assert_eq!(refusal.extensions["submission"], "not_submitted");
+    refusal
+}
+
+async fn assert_not_claimable(scene: &Scene, outcome: u8, reason: &str) {
+    let before = scene.app.rows().await;
+    let refusal = refused(&scene.key, &scene.market, outcome).await;
+    assert_eq!(refusal.code, ErrorCode::PositionNotClaimable, "{refusal} {:?}", refusal.source);
+    assert_eq!(refusal.extensions["reason"], reason);
+    assert_eq!(scene.app.rows().await, before);
+}
+
+async fn claimable(scene: &Scene, outcome: usize) -> Usdc {
+    let held = positions(&scene.app.ctx, &scene.key.caller, Some(scene.market.id)).await.unwrap();
+    held[outcome].claimable
+}
+
+store::on_each_engine! {
+    async fn a_winner_is_paid_once_and_the_gain_is_realised(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        let (worth, before, tokens) =
+            (claimable(&scene, 0).await, app.balance(ada).await, app.tokens(ada, *market, 0).await);
+        let claim = key.redeemed(market, 0).await;
+        assert_eq!((claim.status, claim.expected, claim.tokens), (Status::Pending, worth, tokens));
+
+        app.run_workers().await;
+        let paid = app.claim(ada, claim.id).await;
+        assert_eq!((paid.status, paid.paid), (Status::Completed, worth));
+        assert!(paid.tx_hash.is_some() && paid.ended_at.is_some() && paid.failure.is_none());
+        assert_eq!(app.balance(ada).await.saturating_sub(before), worth);
+        assert_eq!(claimable(&scene, 0).await, Usdc::ZERO);
+        let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+        assert_eq!(held[0].position().realized_pnl, UsdcDelta::between(worth, Usdc::from_whole(100)));
+        assert_eq!(held[0].position().cost_basis, Usdc::ZERO);
+
+        let again = key.redeemed_before(market, 0).await;
+        assert_eq!(again, paid);
+        app.run_workers().await;
+        assert_eq!(app.balance(ada).await.saturating_sub(before), worth);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn what_cannot_be_claimed_says_why(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, key, market, .. } = &scene;
+        key.buy(market, 1, "40").await;
+        app.run_workers().await;
+        assert_not_claimable(&scene, 1, "market_open").await;
+        app.freeze(*market).await;
+        app.run_workers().await;
+        assert_not_claimable(&scene, 1, "market_open").await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        assert_not_claimable(&scene, 1, "losing_outcome").await;
+        assert_not_claimable(&scene, 0, "no_tokens").await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn of_several_outcomes_that_a_result_pays_each_is_claimed_by_itself(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        app.resolve_in_parts(*market, &[70, 30]).await;
+        app.run_workers().await;
+        let before = app.balance(ada).await;
+        let worths = [claimable(&scene, 0).await, claimable(&scene, 1).await];
+        let claims = [key.redeemed(market, 0).await, key.redeemed(market, 1).await];
+        app.run_workers().await;
+        for (claim, worth) in claims.iter().zip(worths) {
+            let claim = app.claim(ada, claim.id).await;
+            assert_eq!((claim.status, claim.paid), (Status::Completed, worth));
+        }
+        let paid = worths[0].checked_add(worths[1]).unwrap();
+        assert_eq!(app.balance(ada).await.saturating_sub(before), paid);
+        let [one, other] = app.claims(ada).await.try_into().unwrap();
+        assert_eq!(one.tx_hash, other.tx_hash, "they travel together");
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_cancelled_market_refunds_what_is_left_of_the_cost_after_a_partial_sale(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        key.sell(market, 0, "30").await;
+        app.run_workers().await;
+        app.cancel(*market).await;
+        app.run_workers().await;
+        let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+        let (cost, gain) = (held[0].position().cost_basis, held[0].position().realized_pnl);
+        assert!(cost > Usdc::ZERO && cost < Usdc::from_whole(100), "{cost}");
+        for outcome in [0, 1] {
+            key.redeemed(market, outcome).await;
+        }
+        app.run_workers().await;
+        let [second, first] = app.claims(ada).await.try_into().unwrap();
+        assert_eq!((first.paid, second.paid), (cost, Usdc::from_whole(40)));
+        let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+        assert_eq!(held[0].position().realized_pnl, gain, "a refund is no gain");
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn twenty_equal_claims_at_once_are_one(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        let claims = (0..20).map(|_| {
+            let (key, market) = (key.clone(), *market);
+            tokio::spawn(async move { key.redeem(&market, 0).await })
+        });
+        let mut ids = Vec::new();
+        for claim in claims.collect::<Vec<_>>() {
+            let (Claimed::Created(claim) | Claimed::Existing(claim)) = claim.await.unwrap().unwrap();
+            ids.push(claim.id);
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), 1);
+        assert_eq!(app.claims(ada).await.len(), 1);
+        app.run_workers().await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_payment_that_somebody_else_called_for_completes_the_claim(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        let (worth, claim) = (claimable(&scene, 0).await, key.redeemed(market, 0).await);
+        let receipt = app.stranger_redeems(ada, *market, 0).await;
+        let batches = app.rows().await.batches;
+        app.run_workers().await;
+        let paid = app.claim(ada, claim.id).await;
+        assert_eq!((paid.status, paid.paid), (Status::Completed, worth));
+        assert_eq!(paid.tx_hash, Some(receipt.tx_hash.to_string()));
+        assert_eq!(app.rows().await.batches, batches, "nothing is sent that would pay nothing");
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn the_service_pays_every_winning_position_once_by_itself(store: Store) {
+        let app = TestApp::with().on(store).automatic_redemptions().start().await;
+        let labels = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
+        let market = app.market(&labels).await;
+        let mut users = Vec::new();
+        for n in 0..15 {
+            let user = app.user(&format!("user {n}")).funded("1000").await;
+            let key = app.key(&user, Tier::Mm).await;
+            for outcome in 0..10 {
+                key.buy(&market, outcome, "5").await;
+            }
+            users.push((user, key));
+        }
+        app.run_workers().await;
+        let mut before = Vec::new();
+        for (user, _) in &users {
+            before.push(app.balance(user).await);
+        }
+        app.resolve_in_parts(market, &[10; 10]).await;
+        let batches = app.rows().await.batches;
+        app.run_workers().await;
+        app.run_workers().await;
+        app.run_workers().await;
+
+        assert_eq!(app.rows().await.redemptions, 150);
+        assert_eq!(app.rows().await.batches, batches + 2);
+        for ((user, _), before) in users.iter().zip(before) {
+            let claims = app.claims(user).await;
+            assert!(claims.iter().all(|claim| claim.status == Status::Completed && claim.key_id.is_none()));
+            let paid = claims.iter().fold(Usdc::ZERO, |sum, claim| sum.checked_add(claim.paid).unwrap());
+            assert_eq!(app.balance(user).await.saturating_sub(before), paid);
+        }
+        app.assert_ledger_equals_chain().await;
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_can_still_be_vetoed_is_not_claimed() {
+    let scene = Scene::of(TestApp::with().veto_window_s(600).start().await).await;
+    let Scene { app, key, market, .. } = &scene;
+    both_sides(&scene).await;
+    app.resolve(*market, 0).await;
+    app.run_workers().await;
+    assert_not_claimable(&scene, 0, "market_open").await;
+    app.advance_ms(601_000).await;
+    app::markets::finalize(&app.ctx, &app.roles.relayer, market.id).await.unwrap();
+    app.run_workers().await;
+    key.redeemed(market, 0).await;
+    app.run_workers().await;
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_result_is_claimed_once_its_block_is_final() {
+    let scene = Scene::of(TestApp::with().confirmations(3).start().await).await;
+    let Scene { app, ada, key, market } = &scene;
+    both_sides(&scene).await;
+    app.mine(2).await;
+    app.run_workers().await;
+    app.resolve(*market, 0).await;
+    app.run_workers().await;
+    assert_not_claimable(&scene, 0, "market_open").await;
+    app.mine(2).await;
+    app.run_workers().await;
+    let claim = key.redeemed(market, 0).await;
+    app.run_workers().await;
+    assert_eq!(app.claim_status(ada, claim.id).await, Status::Executing);
+    app.mine(1).await;
+    app.run_workers().await;
+    assert_eq!(app.claim_status(ada, claim.id).await, Status::Executing);
+    app.mine(1).await;
+    app.run_workers().await;
+    assert_eq!(app.claim_status(ada, claim.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn market_outcome_and_account_are_checked_in_this_order() {
+    let scene = Scene::new().await;
+    let Scene { app, key, market, .. } = &scene;
+    let poor = app.disabled_key(&app.user("poor").await, Tier::Mm).await;
+    let unknown = TestMarket { id: domain::ids::MarketId(app.ctx.uuid()), ..*market };
+    assert_eq!(refused(&poor, &unknown, 9).await.code, ErrorCode::MarketNotFound);
+    assert_eq!(refused(&poor, market, 2).await.code, ErrorCode::OutcomeIndexInvalid);
+    assert_eq!(refused(&poor, market, 0).await.code, ErrorCode::SmartAccountNotProvisioned);
+    assert_eq!(refused(key, market, 0).await.code, ErrorCode::PositionNotClaimable);
+}
+
+#[tokio::test]
+async fn a_payment_that_the_token_refuses_does_not_hold_up_the_others_and_is_made_later() {
+    let scene = Scene::new().await;
+    let Scene { app, ada, key, market } = &scene;
+    let bob = app.user("bob").funded("1000").await;
+    let bobs = app.key(&bob, Tier::Mm).await;
+    key.buy(market, 0, "100").await;
+    bobs.buy(market, 0, "100").await;
+    app.run_workers().await;
+    app.resolve(*market, 0).await;
+    app.run_workers().await;
+    let (hers, his) = (key.redeemed(market, 0).await, bobs.redeemed(market, 0).await);
+    app.block(ada, true).await;
+    app.run_workers().await;
+    assert_eq!(app.claim_status(ada, hers.id).await, Status::Pending);
+    assert_eq!(app.claim_status(&bob, his.id).await, Status::Completed);
+    app.block(ada, false).await;
+    app.advance_ms(5 * 60_000).await;
+    app.run_workers().await;
+    assert_eq!(app.claim_status(ada, hers.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn trades_and_redemptions_of_one_lane_go_side_by_side() {
+    let scene = Scene::new().await;
+    let Scene { app, ada, key, market } = &scene;
+    both_sides(&scene).await;
+    let other = app.market(&["Yes", "No"]).await;
+    app.resolve(*market, 0).await;
+    app.run_workers().await;
+    let (trade, claim) = (key.buy(&other, 0, "10").await, key.redeemed(market, 0).await);
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, domain::trade::Status::Completed);
+    assert_eq!(app.claim_status(ada, claim.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+/// Bob pays nearly the full price on both sides, and the market is called off: what is left in the pool covers one of them
+/// only.
+async fn scaled_refund(scene: &Scene) -> (TestUser, TestKey) {
+    let Scene { app, key, market, .. } = scene;
+    let bob = app.user("bob").funded("4000").await;
+    let bobs = app.key(&bob, Tier::Mm).await;
+    for (side, price) in [(0, "3000"), (1, "5000")] {
+        key.buy(market, side, price).await;
+        app.run_workers().await;
+        bobs.buy(market, side, "2000").await;
+        app.run_workers().await;
+        key.sell_all(market, side).await;
+        app.run_workers().await;
+    }
+    app.cancel(*market).await;
+    app.run_workers().await;
+    (bob, bobs)
+}
+
+async fn top_up(scene: &Scene) {
+    let hub = scene.app.ctx.chain.contracts().hub;
+    let data = calls::top_up(scene.market.number, 10_000_000_000);
+    scene.app.send(&scene.app.roles.resolver, hub, data).await;
+    scene.app.run_workers().await;
+}
+
+#[tokio::test]
+async fn the_rest_of_a_topped_up_refund_is_claimed_in_the_same_row() {
+    let scene = Scene::new().await;
+    let (bob, bobs) = scaled_refund(&scene).await;
+    let Scene { app, market, .. } = &scene;
+    let claim = bobs.redeemed(market, 0).await;
+    app.run_workers().await;
+    let first = bobs.redeemed_before(market, 0).await;
+    assert_eq!((first.status, first.tokens), (Status::Completed, claim.tokens));
+    assert!(first.paid < Usdc::from_whole(2_000) && first.tokens > Wad::ZERO);
+
+    top_up(&scene).await;
+    let again = bobs.redeemed_before(market, 0).await;
+    assert_eq!((again.id, again.status, again.tokens), (claim.id, Status::Pending, claim.tokens));
+    app.run_workers().await;
+    let second = app.claim(&bob, claim.id).await;
+    assert_eq!(second.paid, first.paid.checked_add(again.expected).unwrap());
+    assert_eq!(app.balance(&bob).await, second.paid);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn the_rest_of_a_topped_up_refund_is_paid_automatically() {
+    let scene = Scene::of(TestApp::with().automatic_redemptions().start().await).await;
+    let (bob, _) = scaled_refund(&scene).await;
+    let app = &scene.app;
+    app.run_workers().await;
+    let first = app.claims(&bob).await;
+    assert_eq!(first.len(), 2);
+    assert!(first.iter().all(|claim| claim.status == Status::Completed));
+    top_up(&scene).await;
+    app.run_workers().await;
+    app.run_workers().await;
+    for (claim, first) in app.claims(&bob).await.iter().zip(first) {
+        assert_eq!((claim.id, claim.status), (first.id, Status::Completed));
+        assert_eq!(claim.paid, Usdc::from_whole(2_000), "after {}", first.paid);
+    }
+    assert_eq!(app.balance(&bob).await, Usdc::from_whole(4_000));
+    app.assert_ledger_equals_chain().await;
+}

@@ -1,0 +1,201 @@
+//! Claiming what settled positions pay, and reading one's claims.
+
+use app::redemptions::{Claimed, NewClaim, Redemptions};
+use app::{AppError, Submission};
+use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use domain::ids::{CorrelationId, MarketId, RedemptionId};
+use domain::page::Position;
+use domain::redemption::Status;
+use domain::trade::FieldError;
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use serde::{Deserialize, Serialize};
+use store::StoreError;
+use store::redemptions::{ListFilter, Redemption};
+
+use crate::http::{
+    Body, Caller, Given, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
+    Single, Text, Traceparent, TradesRead, TradesWrite,
+};
+
+/// A claim.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClaimBody {
+    market_id: Option<Text>,
+    outcome_index: Option<i64>,
+}
+
+impl ClaimBody {
+    fn into_claim(self, correlation_id: Option<CorrelationId>) -> Result<NewClaim, AppError> {
+        match (self.market_id, self.outcome_index) {
+            (Some(Text(market_id)), Some(outcome_index)) => {
+                Ok(NewClaim { market_id, outcome_index, correlation_id })
+            }
+            (market_id, outcome_index) => {
+                let missing =
+                    [("/marketId", market_id.is_none()), ("/outcomeIndex", outcome_index.is_none())];
+                let missing = missing.into_iter().filter(|(_, is_missing)| *is_missing);
+                let errors: Vec<_> =
+                    missing.map(|(pointer, _)| FieldError::new(pointer, "is required")).collect();
+                Err(AppError::validation(&errors))
+            }
+        }
+    }
+}
+
+/// A claim as it is now. What is known only after a later move is null until then.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RedemptionRecord {
+    id: RedemptionId,
+    market_id: MarketId,
+    outcome_index: u8,
+    status: Status,
+    /// What is expected; once completed, what was paid. Atomic-6.
+    amount: Usdc,
+    /// The tokens given for it, WAD.
+    tokens: Wad,
+    tx_hash: Option<String>,
+    correlation_id: CorrelationId,
+    error_code: Option<&'static str>,
+    error_message: Option<String>,
+    created_at: Timestamp,
+    completed_at: Option<Timestamp>,
+}
+
+impl From<Redemption> for RedemptionRecord {
+    fn from(claim: Redemption) -> Self {
+        let is_completed = claim.status == Status::Completed;
+        let expected = claim.paid.checked_add(claim.expected).unwrap_or(claim.expected);
+        let (error_code, error_message) =
+            claim.failure.map(|(code, message)| (code.as_str(), message)).unzip();
+        Self {
+            id: claim.id,
+            market_id: claim.market_id,
+            outcome_index: claim.outcome_index,
+            status: claim.status,
+            amount: if is_completed { claim.paid } else { expected },
+            tokens: claim.tokens,
+            tx_hash: claim.tx_hash,
+            correlation_id: claim.correlation_id,
+            error_code,
+            error_message,
+            created_at: claim.created_at,
+            completed_at: claim.ended_at.filter(|_| is_completed),
+        }
+    }
+}
+
+/// Proof that claims are made through the API here. Where winnings are paid automatically the route is not there, whatever
+/// is sent to it.
+#[derive(Debug)]
+pub struct SelfService;
+
+impl FromRequestParts<Shared> for SelfService {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
+        match app.ctx.config.redemptions {
+            Redemptions::SelfService => Ok(Self),
+            Redemptions::Automatic => Err(Problem::new(ErrorCode::RedemptionsNotEnabled)),
+        }
+    }
+}
+
+/// `POST /v1/redemptions`: claims a winning outcome, or the refund of a cancelled market. The payment follows.
+///
+/// - 201 and `redemption`: a new claim, `pending`.
+/// - 200 and `redemption`: the position's claim as it is now. One that had failed, or whose refund was topped up since it
+///   was paid, is made again and `pending` once more.
+pub async fn create(
+    State(app): State<Shared>,
+    caller: Caller<TradesWrite>,
+    _: SelfService,
+    _: Query<NoParameters>,
+    Traceparent(correlation_id): Traceparent,
+    meta: Meta,
+    body: Body<ClaimBody>,
+) -> Result<Response, Problem> {
+    let new = body.value.into_claim(correlation_id)?;
+    let caller = caller.into_inner();
+    // Spawned: a client that hangs up must not leave half of it done.
+    let state = Shared::clone(&app);
+    let claimed = app.mutations.spawn(async move { app::redemptions::claim(&state.ctx, &caller, new).await });
+    let (status, claim) = match claimed.await.map_err(lost)?? {
+        Claimed::Created(claim) => (StatusCode::CREATED, claim),
+        Claimed::Existing(claim) => (StatusCode::OK, claim),
+    };
+    Ok((status, meta.single("redemption", RedemptionRecord::from(claim))).into_response())
+}
+
+/// `status` (comma list), `marketId`, `limit` (default 20), `cursor`.
+#[derive(Debug)]
+pub struct RedemptionsQuery {
+    filter: ListFilter,
+    paging: Paging,
+}
+
+impl Parameters for RedemptionsQuery {
+    const NAMES: &'static [&'static str] = &["status", "marketId", "limit", "cursor"];
+
+    fn read(given: &mut Given<'_>) -> Option<Self> {
+        let filter = ListFilter {
+            statuses: given
+                .list("status", "is a comma-separated list of redemption statuses", |word| word.parse().ok()),
+            market_id: given.parsed("marketId", "is a UUID"),
+        };
+        Some(Self { filter, paging: given.paging()? })
+    }
+}
+
+/// `GET /v1/redemptions`: the claims of the key's user, newest first, whoever made them.
+pub async fn list(
+    State(app): State<Shared>,
+    caller: Caller<TradesRead>,
+    Query(query): Query<RedemptionsQuery>,
+    meta: Meta,
+) -> Result<List<RedemptionRecord>, Problem> {
+    let RedemptionsQuery { filter, paging } = query;
+    let input = (caller.user_id(), filter, paging.page.clone());
+    let listed: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(input, |tx, (user_id, filter, page)| {
+            Box::pin(store::redemptions::list(tx, *user_id, filter, page))
+        })
+        .await;
+    let (rows, pagination) = paging.cut(&app.cursor, listed?, position);
+    Ok(meta.list(rows.into_iter().map(RedemptionRecord::from).collect(), pagination))
+}
+
+/// `GET /v1/redemptions/{id}`: one claim. Another user's claim is not there.
+pub async fn find(
+    State(app): State<Shared>,
+    caller: Caller<TradesRead>,
+    PathId(id): PathId,
+    _: Query<NoParameters>,
+    meta: Meta,
+) -> Result<Single<RedemptionRecord>, Problem> {
+    let not_found = || Problem::new(ErrorCode::ResourceNotFound);
+    let id: RedemptionId = id.parse().map_err(|_| not_found())?;
+    let found: Result<Option<Redemption>, StoreError> = app
+        .ctx
+        .store
+        .read((caller.user_id(), id), |tx, (user_id, id)| {
+            Box::pin(store::redemptions::find(tx, *user_id, *id))
+        })
+        .await;
+    Ok(meta.single("redemption", found?.ok_or_else(not_found)?.into()))
+}
+
+fn position(claim: &Redemption) -> Position {
+    Position { created_at: claim.created_at, id: claim.id.to_string() }
+}
+
+/// The task panicked: whether it had stored the claim by then is not known.
+fn lost(error: tokio::task::JoinError) -> AppError {
+    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
+}

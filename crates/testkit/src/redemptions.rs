@@ -1,0 +1,108 @@
+//! Claims of settled positions, and the results that they follow from.
+
+use alloy_primitives::U256;
+use app::AppError;
+use app::markets;
+use app::redemptions::{Claimed, NewClaim, claim};
+use chain::{Receipt, calls};
+use domain::ids::RedemptionId;
+use domain::page::Page;
+use domain::redemption::Status;
+use store::StoreError;
+use store::redemptions::{ListFilter, Redemption};
+
+use crate::{TestApp, TestKey, TestMarket, TestUser};
+
+impl TestKey {
+    /// Claims a position.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub async fn redeem(&self, market: &TestMarket, outcome: u8) -> Result<Claimed, AppError> {
+        let new = NewClaim {
+            market_id: market.id.to_string(),
+            outcome_index: outcome.into(),
+            correlation_id: None,
+        };
+        claim(&self.ctx, &self.caller, new).await
+    }
+
+    /// The new claim of a position.
+    ///
+    /// # Panics
+    /// Where it is refused, or repeats another.
+    pub async fn redeemed(&self, market: &TestMarket, outcome: u8) -> Redemption {
+        match self.redeem(market, outcome).await.unwrap() {
+            Claimed::Created(claim) => claim,
+            Claimed::Existing(claim) => panic!("the claim is not new: {claim:?}"),
+        }
+    }
+
+    /// The claim that a repetition finds.
+    ///
+    /// # Panics
+    /// Where it is refused, or makes a new one.
+    pub async fn redeemed_before(&self, market: &TestMarket, outcome: u8) -> Redemption {
+        match self.redeem(market, outcome).await.unwrap() {
+            Claimed::Existing(claim) => claim,
+            Claimed::Created(claim) => panic!("the claim is new: {claim:?}"),
+        }
+    }
+}
+
+impl TestApp {
+    /// The resolver decides what each outcome pays, in hundredths of a USDC a token.
+    ///
+    /// # Panics
+    /// Where the contracts refuse.
+    pub async fn resolve_in_parts(&self, market: TestMarket, percents: &[u64]) {
+        let percent = U256::from(10_000_000_000_000_000u64);
+        let payouts = percents.iter().map(|part| U256::from(*part) * percent).collect();
+        markets::resolve(&self.ctx, &self.roles.resolver, market.id, payouts, None).await.unwrap();
+    }
+
+    /// Somebody who is no user here has the hub pay a position.
+    ///
+    /// # Panics
+    /// Where the contracts refuse.
+    pub async fn stranger_redeems(&self, user: &TestUser, market: TestMarket, outcome: u8) -> Receipt {
+        let hub = self.ctx.chain.contracts().hub;
+        let data = calls::redeem(user.account, market.number, outcome);
+        self.send(&self.roles.stranger, hub, data).await
+    }
+
+    /// The user's claims, newest first, at most 100.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn claims(&self, user: &TestUser) -> Vec<Redemption> {
+        let page = Page { limit: 100, after: None };
+        let listed: Result<Vec<_>, StoreError> = self
+            .ctx
+            .store
+            .read((user.id, page), |tx, (user_id, page)| {
+                Box::pin(
+                    async move { store::redemptions::list(tx, *user_id, &ListFilter::default(), page).await },
+                )
+            })
+            .await;
+        listed.unwrap()
+    }
+
+    /// The user's claim.
+    ///
+    /// # Panics
+    /// Where the user has none with this id.
+    pub async fn claim(&self, user: &TestUser, id: RedemptionId) -> Redemption {
+        let claims = self.claims(user).await;
+        claims.into_iter().find(|claim| claim.id == id).expect("the claim is stored")
+    }
+
+    /// Where the user's claim stands.
+    ///
+    /// # Panics
+    /// As [`Self::claim`].
+    pub async fn claim_status(&self, user: &TestUser, id: RedemptionId) -> Status {
+        self.claim(user, id).await.status
+    }
+}
