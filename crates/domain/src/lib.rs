@@ -9,8 +9,10 @@ pub mod money;
 pub mod page;
 pub mod position;
 pub mod risk;
+pub mod signature;
 pub mod time;
 pub mod trade;
+pub mod version;
 
 pub use code::ErrorCode;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
