@@ -10,6 +10,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::keys::KeyCache;
+use crate::keys::audit::AuditBuffer;
+use crate::kill_switches::Switches;
 use crate::sealed::SealingKey;
 
 /// The service's parts and settings.
@@ -27,6 +30,12 @@ pub struct Ctx {
     pub config: Arc<Config>,
     /// Signals to the workers.
     pub wake: Arc<Wake>,
+    /// What the operator has switched off.
+    pub switches: Arc<Switches>,
+    /// Key rows that were read a moment ago.
+    pub key_cache: Arc<KeyCache>,
+    /// Failed authentications that are not written yet.
+    pub key_audit: Arc<AuditBuffer>,
     ids: Arc<Ids>,
 }
 
@@ -95,7 +104,8 @@ impl Ctx {
         config: Config,
     ) -> Self {
         let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
-        Self { store, chain, clock, entropy, config, wake, ids }
+        let (switches, key_cache, key_audit) = (Arc::default(), Arc::default(), Arc::default());
+        Self { store, chain, clock, entropy, config, wake, switches, key_cache, key_audit, ids }
     }
 
     /// The present instant.

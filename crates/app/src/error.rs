@@ -2,7 +2,7 @@
 
 use chain::ChainError;
 use domain::ErrorCode;
-use domain::ids::TradeId;
+use domain::ids::{KeyId, TradeId};
 use domain::limits::SpendRefusal;
 use domain::trade::{FieldError, RequestRefusal};
 use serde_json::{Map, Value};
@@ -41,6 +41,8 @@ pub struct AppError {
     pub extensions: Map<String, Value>,
     /// Seconds after which another try makes sense.
     pub retry_after_s: Option<u32>,
+    /// The key whose audit log it belongs into. Not told.
+    pub key_id: Option<KeyId>,
     /// The cause, for the log alone.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -53,6 +55,7 @@ impl AppError {
             detail: code.default_detail().to_owned(),
             extensions: Map::new(),
             retry_after_s: None,
+            key_id: None,
             source: None,
         }
     }
@@ -87,6 +90,13 @@ impl AppError {
     #[must_use]
     pub const fn retry_after_s(mut self, seconds: u32) -> Self {
         self.retry_after_s = Some(seconds);
+        self
+    }
+
+    /// As a failed authentication of a key that is known.
+    #[must_use]
+    pub const fn of_key(mut self, id: KeyId) -> Self {
+        self.key_id = Some(id);
         self
     }
 

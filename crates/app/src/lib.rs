@@ -10,6 +10,7 @@ pub mod entropy;
 pub mod error;
 pub mod health;
 pub mod keys;
+pub mod kill_switches;
 pub mod lease;
 pub mod markets;
 pub mod portfolio;

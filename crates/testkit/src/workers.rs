@@ -1,5 +1,7 @@
 //! One process's workers, stepped by hand.
 
+use app::keys::audit::AuditWriter;
+use app::kill_switches::SwitchReader;
 use app::markets::Sync;
 use app::trades::Executor;
 use app::worker::{Progress, Worker};
@@ -9,12 +11,16 @@ use chain::Signer;
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The executors of all lanes and the sync, as one process has them.
+/// The executors of all lanes, the sync and those that the HTTP surface needs, as one process has them.
 pub struct Workers {
     /// One a lane.
     pub executors: Vec<Executor>,
     /// The sync.
     pub sync: Sync,
+    /// What reads the operator's switches.
+    pub switches: SwitchReader,
+    /// What writes the audit log.
+    pub audit: AuditWriter,
 }
 
 impl Workers {
@@ -22,7 +28,12 @@ impl Workers {
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
-        Self { executors: executors.collect(), sync: Sync::new(owner.to_owned(), 0) }
+        Self {
+            executors: executors.collect(),
+            sync: Sync::new(owner.to_owned(), 0),
+            switches: SwitchReader::default(),
+            audit: AuditWriter::default(),
+        }
     }
 
     /// Steps everything until nothing is left to do.
@@ -41,6 +52,8 @@ impl Workers {
     /// # Panics
     /// Where work never ends.
     pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
+        until_idle(&self.switches, ctx).await?;
+        until_idle(&self.audit, ctx).await?;
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }

@@ -1,7 +1,10 @@
 //! API keys: issued once in plaintext, found again by their digest.
 
+pub mod audit;
 mod authenticate;
+mod cache;
 mod issue;
 
 pub use authenticate::{Caller, authenticate};
+pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue, revoke};

@@ -48,6 +48,7 @@ async fn state() -> Shared {
         cursor: CursorCodec::new([3; 32]),
         docs_url: "https://docs.test".into(),
         trusted_proxies: Vec::new(),
+        versions: domain::version::VERSIONS,
         started_at: START,
         mutations: Default::default(),
     })
@@ -68,6 +69,7 @@ async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
         ip_allowlist: ip_allowlist.parse::<IpAllowlist>().unwrap(),
         webhook_url: None,
         overrides: LimitOverrides::default(),
+        api_version: None,
     };
     app::keys::issue(&state.ctx, wanted).await.unwrap().plaintext.expose().to_owned()
 }
