@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
+use app::keys::audit::{self, AuditWriter};
+use app::kill_switches::{self, SwitchReader};
 use app::markets::Sync;
 use app::trades::Executor;
 use app::{Ctx, worker};
@@ -35,6 +37,9 @@ const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// How long idle workers wait for their signal before they look by themselves.
 const WORKER_PAUSE: Duration = Duration::from_millis(250);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
+/// Less than half a second, so that a switch is effective within one even where reading it takes a while.
+const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
+const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +153,8 @@ impl Parts {
             (None, None) => default_confirmations(chain.chain_id()),
         };
         let ctx = Ctx::new(store, chain, clock, entropy, settings);
+        // What is off stays off through a restart, from the first request on.
+        kill_switches::refresh(&ctx).await?;
         Ok(Self { ctx, node, secrets, _lock: lock })
     }
 
@@ -158,6 +165,7 @@ impl Parts {
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
             docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
             trusted_proxies: config.trusted_proxies.clone(),
+            versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             mutations: TaskTracker::new(),
         }))
@@ -247,6 +255,8 @@ impl Running {
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(SwitchReader::default(), ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(AuditWriter::default(), ctx.clone(), AUDIT_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let routes = crate::router::router_with(state, beside);
@@ -270,6 +280,10 @@ impl Running {
             if let Err(error) = ended {
                 tracing::error!(%error, "a worker ended badly");
             }
+        }
+        // The last requests may have failed after the audit's worker had stopped.
+        if let Err(error) = audit::flush(&self.ctx).await {
+            tracing::warn!(%error, "the last failed authentications were not written");
         }
         self.ctx.store.close().await;
     }

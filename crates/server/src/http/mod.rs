@@ -4,12 +4,15 @@
 //! [`guard`] (deadline, authentication, scope) and then the extractors of its handler. A refusal anywhere is a
 //! [`Problem`], which becomes a body in one place on the way out.
 
+mod audit;
 mod body;
 mod caller;
 mod client_ip;
 mod envelope;
+mod etag;
 mod guard;
 mod idempotency_key;
+mod kill_switch;
 mod page;
 mod path;
 mod problem;
@@ -17,9 +20,11 @@ mod query;
 mod request_id;
 mod route;
 mod serve;
+mod signature;
 mod state;
 mod surround;
 mod traceparent;
+mod version;
 
 pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
 pub use caller::{
@@ -28,6 +33,7 @@ pub use caller::{
 };
 pub use client_ip::client_ip;
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
+pub use etag::StablePart;
 pub use guard::guard;
 pub use idempotency_key::IdempotencyKey;
 pub use page::Paging;
@@ -35,8 +41,9 @@ pub use path::PathId;
 pub use problem::Problem;
 pub use query::{Given, NoParameters, Parameters, Query};
 pub use request_id::RequestId;
-pub use route::{Limiter, RouteInfo};
+pub use route::{Deprecation, Limiter, RouteInfo};
 pub use serve::{ServeLimits, serve, serve_with};
 pub use state::{AppState, Shared};
-pub use surround::{API_VERSION, surround};
+pub use surround::surround;
 pub use traceparent::Traceparent;
+pub use version::API_VERSION;
