@@ -34,7 +34,7 @@ async fn a_read_that_takes_ten_seconds_is_given_up() {
     held.reached().await;
     let answer = answered_after(10, call).await;
     answer.refused(ErrorCode::RequestTimeout);
-    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
 }
 
 #[tokio::test]

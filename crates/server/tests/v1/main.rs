@@ -7,8 +7,10 @@
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
 
 mod authentication;
+mod conditional_requests;
 mod deadlines;
 mod health_get;
+mod kill_switches;
 mod market_get;
 mod markets_get;
 mod order_of_checks;
@@ -20,7 +22,9 @@ mod problems;
 mod quote_get;
 mod ready_get;
 mod scene;
+mod signatures;
 mod stories;
 mod trade_get;
 mod trades_get;
 mod trades_post;
+mod versions;
