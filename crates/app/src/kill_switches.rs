@@ -53,8 +53,11 @@ impl Switches {
     }
 
     fn replace(&self, switches: Vec<KillSwitch>) {
-        let mut names: BTreeSet<String> =
-            switches.into_iter().filter(|switch| switch.thrown_at.is_some()).map(|switch| switch.name).collect();
+        let mut names: BTreeSet<String> = switches
+            .into_iter()
+            .filter(|switch| switch.thrown_at.is_some())
+            .map(|switch| switch.name)
+            .collect();
         let trading = names.remove(TRADING);
         *self.0.write() = Off { trading, routes: names };
     }

@@ -38,13 +38,17 @@ pub fn header(at: Timestamp, signatures: &[[u8; 32]]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureRefusal {
     /// Not one `t` and one to eight `v1`.
-    #[error("The X-Service-Signature header has not the form t=<unix-ms>,v1=<64 hex digits>, with at most 8 v1.")]
+    #[error(
+        "The X-Service-Signature header has not the form t=<unix-ms>,v1=<64 hex digits>, with at most 8 v1."
+    )]
     Malformed,
     /// Too far from the present.
     #[error("The time in the X-Service-Signature header is more than 5 minutes off.")]
     Stale,
     /// Of other bytes, or under another secret.
-    #[error("None of the signatures in the X-Service-Signature header is that of this request under this key.")]
+    #[error(
+        "None of the signatures in the X-Service-Signature header is that of this request under this key."
+    )]
     Mismatch,
 }
 
@@ -89,7 +93,11 @@ impl<'a> SignatureHeader<'a> {
         let header = Self::parse(text).ok_or(SignatureRefusal::Malformed)?;
         // Neither end is cut off.
         let age_ms = now.since_ms(header.made_at);
-        if (-TOLERANCE_MS..=TOLERANCE_MS).contains(&age_ms) { Ok(header) } else { Err(SignatureRefusal::Stale) }
+        if (-TOLERANCE_MS..=TOLERANCE_MS).contains(&age_ms) {
+            Ok(header)
+        } else {
+            Err(SignatureRefusal::Stale)
+        }
     }
 
     fn parse(text: &'a str) -> Option<Self> {
@@ -149,7 +157,10 @@ mod tests {
             },
             "e4b9e05d642c511f4676658258bd2317cb48948df32cb9f768c177927a804c05",
         ),
-        (SignedRequest { method: "GET", path: "/v1/markets", body: b"" }, "8aa9171153aace669220ffb2aac0b6061fcd17c61e70d3cd4321047c81889520"),
+        (
+            SignedRequest { method: "GET", path: "/v1/markets", body: b"" },
+            "8aa9171153aace669220ffb2aac0b6061fcd17c61e70d3cd4321047c81889520",
+        ),
     ];
 
     fn verified(header: &str, request: SignedRequest<'_>, now: Timestamp) -> Result<(), SignatureRefusal> {

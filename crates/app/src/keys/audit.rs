@@ -67,8 +67,7 @@ impl AuditBuffer {
         let minute = now.plus_ms(-now.ms().rem_euclid(MINUTE_MS));
         let Failure { key_id, code, ip, route, request_id } = failure;
         let (first_at, last_at, failures) = (now, now, 1);
-        let entry =
-            AuditEntry { key_id, minute, code, ip, route, request_id, first_at, last_at, failures };
+        let entry = AuditEntry { key_id, minute, code, ip, route, request_id, first_at, last_at, failures };
         self.0.lock().add(entry);
     }
 

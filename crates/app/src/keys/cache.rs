@@ -102,10 +102,8 @@ pub(super) async fn find(ctx: &Ctx, digest: String) -> Result<Option<Arc<Key>>, 
         return Ok(row);
     }
     let forgotten = ctx.key_cache.forgotten();
-    let read = ctx
-        .store
-        .read(digest.clone(), |tx, digest| Box::pin(store::keys::find_by_digest(tx, digest)))
-        .await;
+    let read =
+        ctx.store.read(digest.clone(), |tx, digest| Box::pin(store::keys::find_by_digest(tx, digest))).await;
     let read: Result<Option<Key>, StoreError> = read;
     let row = read?.map(Arc::new);
     ctx.key_cache.put(digest, asked_at, row.as_ref(), forgotten);

@@ -46,6 +46,7 @@ store::on_each_engine! {
         let pending = key.buy(&market, 0, "7").await.id;
         set(&app.ctx, TRADING, Setting::Off, "ada", None).await.unwrap();
         app.run_workers().await;
+        app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
         assert_eq!(app.status(signed).await, Status::Completed);
         assert_eq!(app.status(pending).await, Status::Pending);

@@ -55,8 +55,7 @@ pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
 /// The same for a body that was taken from a request with these headers.
 pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, AppError> {
     let too_large = || AppError::new(ErrorCode::PayloadTooLarge);
-    let announced =
-        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
         return Err(too_large());
     }

@@ -4,6 +4,8 @@
 //! The tag is made of the path, the query, the key's id and the body without `_meta`, which differs from answer to answer.
 //! Writers of bodies leave the stable part as a [`StablePart`] on the response, so that nothing is parsed again.
 
+use std::convert::Infallible;
+
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
@@ -53,7 +55,8 @@ impl Condition {
         }
         if is_current {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
-            *response.body_mut() = Body::empty();
+            // Of no known length: a Content-Length would have to be that of the 200, which is not told here.
+            *response.body_mut() = Body::from_stream(futures::stream::empty::<Result<Bytes, Infallible>>());
             response.headers_mut().remove(CONTENT_TYPE);
             response.headers_mut().remove(CONTENT_LENGTH);
         }
@@ -167,8 +170,7 @@ mod tests {
     #[test]
     fn a_tag_is_of_path_query_key_and_stable_part_and_of_nothing_else() {
         let tag = |uri: &str, key: Option<u128>, stable: &str| {
-            let condition =
-                Condition { reads: true, uri: uri.parse().unwrap(), if_none_match: Vec::new() };
+            let condition = Condition { reads: true, uri: uri.parse().unwrap(), if_none_match: Vec::new() };
             condition.tag(key.map(|key| Owner(KeyId(Uuid::from_u128(key)))), stable.as_bytes())
         };
         let base = tag("/a?b=1", Some(1), "x");
@@ -191,7 +193,8 @@ mod tests {
         let answered = |method: Method, status: StatusCode| {
             let mut request = Request::new(Body::empty());
             *request.method_mut() = method;
-            let mut response = (status, axum::Extension(StablePart(Bytes::from_static(b"x"))), "x").into_response();
+            let mut response =
+                (status, axum::Extension(StablePart(Bytes::from_static(b"x"))), "x").into_response();
             Condition::of(&request).answer(&mut response);
             response.headers().contains_key(ETAG)
         };

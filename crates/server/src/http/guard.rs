@@ -15,9 +15,7 @@ use domain::ErrorCode;
 use futures::FutureExt;
 
 use super::problem::Problem;
-use super::{
-    Limiter, RouteInfo, Shared, audit, client_ip, etag, kill_switch, signature, version,
-};
+use super::{Limiter, RouteInfo, Shared, audit, client_ip, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);

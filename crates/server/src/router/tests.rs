@@ -172,7 +172,8 @@ async fn a_route_that_will_go_says_when_and_where_to_and_stays_until_it_is_taken
         (response.status().as_u16(), [header("deprecation"), header("sunset"), header("link")])
     };
     let leaving =
-        ["true", "Wed, 29 Apr 2026 12:00:01 GMT", "<https://docs.test/moving>; rel=\"deprecation\""].map(str::to_owned);
+        ["true", "Wed, 29 Apr 2026 12:00:01 GMT", "<https://docs.test/moving>; rel=\"deprecation\""]
+            .map(str::to_owned);
     assert_eq!(told("GET /v1/old", &key).await, (200, leaving.clone()));
     assert_eq!(told("GET /v1/old", "x").await, (401, leaving));
     assert_eq!(told("GET /v1/new", &key).await, (200, Default::default()));

@@ -11,5 +11,6 @@ mod cluster;
 mod crash;
 mod dice;
 mod hangup;
+mod operator;
 mod oracle;
 mod service;

@@ -143,7 +143,10 @@ async fn failures_that_a_key_can_be_named_for_are_in_its_audit_log() {
     assert_eq!(log(&far).await[0].request_id, refused.header("x-request-id").unwrap());
     assert_eq!(lines(&expired).await, ["API_KEY_EXPIRED 203.0.113.7 GET /v1/trades/{id} x1"]);
     assert_eq!(lines(&revoked).await, ["API_KEY_REVOKED 203.0.113.7 POST /v1/trades x1"]);
-    let both = ["INSUFFICIENT_SCOPE 203.0.113.7 GET /v1/trades x1", "REQUEST_SIGNATURE_INVALID 203.0.113.7 GET /v1/markets x1"];
+    let both = [
+        "INSUFFICIENT_SCOPE 203.0.113.7 GET /v1/trades x1",
+        "REQUEST_SIGNATURE_INVALID 203.0.113.7 GET /v1/markets x1",
+    ];
     assert_eq!(lines(&reader).await, both);
 }
 

@@ -97,7 +97,10 @@ async fn a_head_request_has_the_gets_tag_and_its_304() {
     let Scene { client, .. } = Scene::new().await;
     let tag = tag(&client.get("/v1/markets").await);
     let head = client.call("HEAD", "/v1/markets").await;
-    assert_eq!((head.status.as_u16(), head.text.as_str(), head.header("etag")), (200, "", Some(tag.as_str())));
+    assert_eq!(
+        (head.status.as_u16(), head.text.as_str(), head.header("etag")),
+        (200, "", Some(tag.as_str()))
+    );
     assert!(head.header("content-length").is_some_and(|length| length != "0"), "{head}");
     let head = client.call("HEAD", "/v1/markets").header("if-none-match", &tag).await;
     assert_eq!(head.status.as_u16(), 304);
@@ -115,6 +118,10 @@ async fn errors_writes_and_what_changes_with_each_call_have_no_tag() {
     for path in ["/v1/health", "/v1/ready"] {
         let answer = http.anonymous().get(path).header("if-none-match", "*").await;
         answer.ok();
-        assert_eq!((answer.header("etag"), answer.header("cache-control")), (None, Some("no-store")), "{path}");
+        assert_eq!(
+            (answer.header("etag"), answer.header("cache-control")),
+            (None, Some("no-store")),
+            "{path}"
+        );
     }
 }

@@ -16,7 +16,10 @@ async fn a_disabled_route_is_closed_and_all_others_are_open() {
     let path = format!("/v1/markets/{}", market.id);
     let answer = client.get(&path).await;
     answer.refused(ErrorCode::RouteDisabled);
-    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (Some("30"), Some("no-store")));
+    assert_eq!(
+        (answer.header("retry-after"), answer.header("cache-control")),
+        (Some("30"), Some("no-store"))
+    );
     client.call("HEAD", &path).await;
     client.get("/v1/markets").await.ok();
     client.get(&format!("{path}/predictions")).await.ok();

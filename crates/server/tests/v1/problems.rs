@@ -81,7 +81,10 @@ async fn every_answer_of_the_framework_itself_is_a_problem_document() {
         let headers = ["x-request-id", "x-service-api-version", "cache-control", "content-type"];
         let found = headers.map(|name| answer.header(name).unwrap_or_else(|| panic!("{name} in\n{answer}")));
         let body = answer.json();
-        assert_eq!((body["requestId"].as_str(), body["code"].as_str()), (Some(found[0]), Some(code.as_str())));
+        assert_eq!(
+            (body["requestId"].as_str(), body["code"].as_str()),
+            (Some(found[0]), Some(code.as_str()))
+        );
         assert_eq!(found[1..], ["2026-04-29", "no-store", "application/problem+json"], "{method} {path}");
         assert_eq!(answer.header("allow").is_some(), code == ErrorCode::MethodNotAllowed, "{method} {path}");
     }

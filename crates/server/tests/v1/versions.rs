@@ -9,10 +9,7 @@ use testkit::{TestApp, TestKey, key_of};
 
 const VERSIONS: Versions = Versions {
     current: "2027-01-01",
-    earlier: &[
-        Earlier { date: "2026-04-29", retired: false },
-        Earlier { date: "2025-01-01", retired: true },
-    ],
+    earlier: &[Earlier { date: "2026-04-29", retired: false }, Earlier { date: "2025-01-01", retired: true }],
 };
 const NAME: &str = "x-service-api-version";
 
