@@ -37,7 +37,7 @@ impl Caller {
 }
 
 async fn obeys(service: &mut Service) {
-    let user = service.demonstration().await["users"][1]["id"].as_str().unwrap().to_owned();
+    let user = service.demonstration().await["users"][1]["userId"].as_str().unwrap().to_owned();
     service.start().await;
     let issue =
         ["key", "issue", "--user", &user, "--tier", "mm", "--name", "desk", "--api-version", "2026-04-29"];
