@@ -11,6 +11,8 @@ use crate::{AppError, Ctx};
 const AT_ONCE: u32 = 500;
 /// For how long ended batches are kept, for looking into what happened.
 const KEEP_BATCHES_MS: i64 = 7 * DAY_MS;
+/// For how long failed authentications are kept.
+const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
 /// The cleaner's worker.
 #[derive(Debug, Default)]
@@ -43,7 +45,8 @@ impl Worker for Cleaner {
                         store::batches::delete_ended(tx, now.plus_ms(-KEEP_BATCHES_MS), AT_ONCE).await?;
                     let hours =
                         store::usage::delete_before(tx, now.plus_ms(-usage::KEEP_MS), AT_ONCE).await?;
-                    Ok(keys.max(batches).max(hours))
+                    let audit = store::audit::delete_before(tx, now.plus_ms(-KEEP_AUDIT_MS), AT_ONCE).await?;
+                    Ok(keys.max(batches).max(hours).max(audit))
                 })
             })
             .await;

@@ -10,6 +10,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::keys::KeyCache;
+use crate::keys::audit::AuditBuffer;
+use crate::kill_switches::Switches;
 use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
 use crate::usage::Recorder;
@@ -31,6 +34,12 @@ pub struct Ctx {
     pub wake: Arc<Wake>,
     /// What this process has counted of its keys' requests.
     pub usage: Arc<Recorder>,
+    /// What the operator has switched off.
+    pub switches: Arc<Switches>,
+    /// Key rows that were read a moment ago.
+    pub key_cache: Arc<KeyCache>,
+    /// Failed authentications that are not written yet.
+    pub key_audit: Arc<AuditBuffer>,
     ids: Arc<Ids>,
 }
 
@@ -106,7 +115,8 @@ impl Ctx {
     ) -> Self {
         let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
         let usage = Arc::default();
-        Self { store, chain, clock, entropy, config, wake, usage, ids }
+        let (switches, key_cache, key_audit) = (Arc::default(), Arc::default(), Arc::default());
+        Self { store, chain, clock, entropy, config, wake, usage, switches, key_cache, key_audit, ids }
     }
 
     /// The present instant.

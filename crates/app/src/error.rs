@@ -41,7 +41,7 @@ pub struct AppError {
     pub extensions: Map<String, Value>,
     /// Seconds after which another try makes sense.
     pub retry_after_s: Option<u32>,
-    /// The key that it is about, where it is known. Private: it is counted, never told.
+    /// The key that it is about, where it is known. Private: it is counted and audited, never told.
     pub key_id: Option<KeyId>,
     /// The cause, for the log alone.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -93,10 +93,10 @@ impl AppError {
         self
     }
 
-    /// With the key that it is about.
+    /// As a failed authentication of a key that is known.
     #[must_use]
-    pub const fn of_key(mut self, key_id: KeyId) -> Self {
-        self.key_id = Some(key_id);
+    pub const fn of_key(mut self, id: KeyId) -> Self {
+        self.key_id = Some(id);
         self
     }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod fresh;
 pub mod health;
 pub mod keys;
+pub mod kill_switches;
 pub mod lease;
 pub mod markets;
 pub mod portfolio;

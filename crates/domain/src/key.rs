@@ -4,12 +4,11 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use hmac::{Hmac, KeyInit, Mac};
 use ipnet::IpNet;
 use serde::Serialize;
-use sha2::Sha256;
 
 use crate::money::Usdc;
+use crate::signature::hmac_sha256;
 
 /// Where a key belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +87,7 @@ impl PlaintextKey {
 
     /// HMAC-SHA256 of the whole key under the server's pepper: all that is stored of it.
     pub fn digest(&self, pepper: &[u8]) -> [u8; 32] {
-        #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
-        let mut mac = Hmac::<Sha256>::new_from_slice(pepper).expect("HMAC takes a key of any length");
-        mac.update(self.0.as_bytes());
-        mac.finalize().into_bytes().into()
+        hmac_sha256(pepper, &[self.0.as_bytes()])
     }
 
     /// The key itself, for showing it once at issue and for checking body signatures.

@@ -13,9 +13,11 @@ pub mod page;
 pub mod position;
 pub mod redemption;
 pub mod risk;
+pub mod signature;
 pub mod time;
 pub mod trade;
 pub mod usage;
+pub mod version;
 
 pub use code::ErrorCode;
 pub use idempotency_key::IdempotencyKey;

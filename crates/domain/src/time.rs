@@ -41,6 +41,14 @@ impl Timestamp {
         Self(self.0.saturating_add(ms))
     }
 
+    /// The instant as HTTP's headers write it, such as `Wed, 29 Apr 2026 12:00:00 GMT`, rounded down to the second.
+    pub fn http_date(self) -> String {
+        use jiff::fmt::rfc2822::DateTimePrinter;
+        let at = jiff::Timestamp::from_second(self.0.div_euclid(1_000)).unwrap_or_default();
+        // Only years of more than four digits cannot be written.
+        DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap_or_default()
+    }
+
     /// Milliseconds from `earlier` to this instant; negative where `earlier` is later.
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
@@ -151,6 +159,12 @@ mod tests {
         let at = Timestamp::from_ms(1_777_464_000_123);
         assert_eq!(at.to_string(), "2026-04-29T12:00:00.123Z");
         assert_eq!(at.to_string().parse(), Ok(at));
+    }
+
+    #[test]
+    fn an_http_date_has_the_fixed_form() {
+        assert_eq!(Timestamp::from_ms(1_777_464_000_999).http_date(), "Wed, 29 Apr 2026 12:00:00 GMT");
+        assert_eq!(Timestamp::from_ms(1_775_001_600_000).http_date(), "Wed, 01 Apr 2026 00:00:00 GMT");
     }
 
     #[test]

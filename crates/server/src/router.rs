@@ -16,9 +16,11 @@ struct Entry {
     handler: fn() -> MethodRouter<Shared>,
 }
 
-/// `METHOD path, scope, limiter, page size => handler;` for each route.
+/// `METHOD path, scope, limiter, page size => handler;` for each route; `, until <Deprecation>` behind the handler of one
+/// that will go.
 macro_rules! table {
-    ($($method:ident $path:literal, $scope:expr, $limiter:ident, $page:expr => $handler:path;)*) => {
+    ($($method:ident $path:literal, $scope:expr, $limiter:ident, $page:expr
+        => $handler:path $(, until $deprecation:expr)?;)*) => {
         &[$(Entry {
             info: RouteInfo {
                 method: Method::$method,
@@ -26,6 +28,7 @@ macro_rules! table {
                 scope: $scope,
                 limiter: Limiter::$limiter,
                 page_default: $page,
+                deprecation: [$(Some($deprecation),)? None][0],
             },
             handler: || on(MethodFilter::$method, $handler),
         },)*]
@@ -72,7 +75,11 @@ pub fn router(state: Shared) -> Router {
 /// The same with further routes beside the trading API's. They get request ids, the headers of every answer and problem
 /// bodies, but no guard: no deadline, no key, no limiter.
 pub fn router_with(state: Shared, beside: Router<Shared>) -> Router {
-    let routes = TABLE.iter().fold(Router::new(), |router, entry| {
+    router_of(TABLE, state, beside)
+}
+
+fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> Router {
+    let routes = table.iter().fold(Router::new(), |router, entry| {
         let guarded = from_fn_with_state((Shared::clone(&state), &entry.info), guard);
         router.route(entry.info.path, (entry.handler)().route_layer(guarded))
     });

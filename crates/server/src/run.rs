@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
+use app::keys::audit::{self, AuditWriter};
+use app::kill_switches::{self, SwitchReader};
 use app::markets::Sync;
 use app::redemptions::{Payer, Redemptions};
 use app::trades::{Executor, Expiry};
@@ -45,6 +47,9 @@ const PAYER_PAUSE: Duration = Duration::from_secs(2);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 /// The most of its keys' use that a process can lose by dying.
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
+/// Less than half a second, so that a switch is effective within one even where reading it takes a while.
+const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
+const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -162,6 +167,8 @@ impl Parts {
         };
         settings.redemptions = config.redemptions.into();
         let ctx = Ctx::new(store, chain, clock, entropy, settings);
+        // What is off stays off through a restart, from the first request on.
+        kill_switches::refresh(&ctx).await?;
         Ok(Self { ctx, node, secrets, _lock: lock })
     }
 
@@ -172,6 +179,7 @@ impl Parts {
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
             docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
             trusted_proxies: config.trusted_proxies.clone(),
+            versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             mutations: TaskTracker::new(),
         }))
@@ -267,6 +275,8 @@ impl Running {
         workers.spawn(worker::run(Expiry::default(), ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Flusher::default(), ctx.clone(), USAGE_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(SwitchReader::default(), ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(AuditWriter::default(), ctx.clone(), AUDIT_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let routes = crate::router::router_with(state, beside);
@@ -294,6 +304,10 @@ impl Running {
         // After the last request was answered, which the flusher did not wait for.
         if let Err(error) = app::usage::flush(&self.ctx).await {
             tracing::warn!(%error, cause = ?error.source, "the last seconds of keys' use were not kept");
+        }
+        // The last requests may have failed after the audit's worker had stopped.
+        if let Err(error) = audit::flush(&self.ctx).await {
+            tracing::warn!(%error, "the last failed authentications were not written");
         }
         self.ctx.store.close().await;
     }

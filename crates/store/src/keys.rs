@@ -38,6 +38,8 @@ pub struct Key {
     pub created_at: Timestamp,
     /// Since when its trading is paused.
     pub paused_at: Option<Timestamp>,
+    /// The version of the API that it speaks where a request names none; the current one where absent.
+    pub api_version: Option<String>,
 }
 
 impl Key {
@@ -49,7 +51,7 @@ impl Key {
 
 const COLUMNS: &str = "id, user_id, name, tier, scopes, key_index, ip_allowlist, webhook_url, requests_per_minute,
     daily_limit_usdc_atomic, per_trade_limit_usdc_atomic, high_value_usdc_atomic, expires_at_ms, revoked_at_ms,
-    created_at_ms, paused_at_ms";
+    created_at_ms, paused_at_ms, api_version";
 
 fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
     Ok(Key {
@@ -71,6 +73,7 @@ fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
         revoked_at: row.opt_timestamp(13)?,
         created_at: row.timestamp(14)?,
         paused_at: row.opt_timestamp(15)?,
+        api_version: row.opt_text(16)?,
     })
 }
 
@@ -84,8 +87,8 @@ pub async fn insert(
     const KEY: &str =
         "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
         webhook_secret_sealed, requests_per_minute, daily_limit_usdc_atomic, per_trade_limit_usdc_atomic,
-        high_value_usdc_atomic, expires_at_ms, created_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        high_value_usdc_atomic, expires_at_ms, created_at_ms, api_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
     const SPEND: &str =
         "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
     tx.exec(
@@ -106,7 +109,8 @@ pub async fn insert(
             key.overrides.per_trade,
             key.overrides.high_value,
             key.expires_at,
-            key.created_at
+            key.created_at,
+            key.api_version.as_deref()
         ],
     )
     .await?;

@@ -9,6 +9,7 @@
 //! - a parameter that is itself asked for NULL names its type: `CAST($1 AS TEXT) IS NULL OR status = $1`;
 //! - unique rules are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has one name on both engines.
 
+pub mod audit;
 pub mod batches;
 mod bind;
 pub mod candles;
@@ -16,6 +17,7 @@ pub mod catalog;
 mod engine;
 mod error;
 pub mod keys;
+pub mod kill_switches;
 pub mod leases;
 pub mod markets;
 mod migrate;

@@ -91,6 +91,12 @@ impl TestApp {
         Workers::new(&self.roles.executors, owner)
     }
 
+    /// The context of another process over the same database and chain, under the same clock.
+    pub fn ctx_of_another_process(&self) -> Ctx {
+        let Ctx { store, chain, clock, entropy, config, .. } = self.ctx.clone();
+        Ctx::new(store, chain, clock, entropy, config.as_ref().clone())
+    }
+
     /// The two branches of an application that was set up as forkable.
     ///
     /// # Panics

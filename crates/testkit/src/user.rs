@@ -155,6 +155,7 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
         ip_allowlist: IpAllowlist::default(),
         webhook_url: None,
         overrides: LimitOverrides::default(),
+        api_version: None,
     }
 }
 

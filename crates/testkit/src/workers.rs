@@ -1,5 +1,7 @@
 //! One process's workers, stepped by hand.
 
+use app::keys::audit::AuditWriter;
+use app::kill_switches::SwitchReader;
 use app::markets::Sync;
 use app::redemptions::Payer;
 use app::trades::{Executor, Expiry};
@@ -10,7 +12,8 @@ use chain::Signer;
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The expiry, the executors of all lanes, the sync and the payer, as one process has them.
+/// The expiry, the executors of all lanes, the sync, the payer, and those that the HTTP surface needs, as one process has
+/// them.
 pub struct Workers {
     /// The expiry of held trades.
     pub expiry: Expiry,
@@ -20,6 +23,10 @@ pub struct Workers {
     pub sync: Sync,
     /// Does nothing unless winnings are paid automatically.
     pub payer: Payer,
+    /// What reads the operator's switches.
+    pub switches: SwitchReader,
+    /// What writes the audit log.
+    pub audit: AuditWriter,
 }
 
 impl Workers {
@@ -32,6 +39,8 @@ impl Workers {
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
             payer: Payer::new(owner.to_owned()),
+            switches: SwitchReader::default(),
+            audit: AuditWriter::default(),
         }
     }
 
@@ -53,6 +62,8 @@ impl Workers {
     pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
         until_idle(&self.expiry, ctx).await?;
         until_idle(&self.payer, ctx).await?;
+        until_idle(&self.switches, ctx).await?;
+        until_idle(&self.audit, ctx).await?;
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }

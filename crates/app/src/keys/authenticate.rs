@@ -8,6 +8,7 @@ use domain::ids::UserId;
 use domain::key::{KeyLimits, PlaintextKey, Scope};
 use store::keys::Key;
 
+use super::cache;
 use crate::{AppError, Ctx};
 
 /// An authenticated caller.
@@ -34,7 +35,8 @@ impl Caller {
             return Ok(());
         }
         let detail = format!("This key lacks the scope {}, which this route asks for.", scope.as_str());
-        Err(AppError::new(ErrorCode::InsufficientScope).detail(detail).with("requiredScope", scope.as_str()))
+        let refusal = AppError::new(ErrorCode::InsufficientScope).of_key(self.key.id).detail(detail);
+        Err(refusal.with("requiredScope", scope.as_str()))
     }
 }
 
@@ -44,20 +46,19 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     let text = header.ok_or_else(|| AppError::new(ErrorCode::ApiKeyMissing))?;
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
     let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
-    let found = ctx.store.read(digest, |tx, digest| Box::pin(store::keys::find_by_digest(tx, digest))).await;
-    let found: Result<Option<Key>, store::StoreError> = found;
-    let key = match found? {
+    let key = match cache::find(ctx, digest).await? {
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
+    let refusal = |code| Err(AppError::new(code).of_key(key.id));
     if key.revoked_at.is_some() {
-        return Err(AppError::new(ErrorCode::ApiKeyRevoked).of_key(key.id));
+        return refusal(ErrorCode::ApiKeyRevoked);
     }
     if key.expires_at.is_some_and(|expires_at| expires_at <= ctx.now()) {
-        return Err(AppError::new(ErrorCode::ApiKeyExpired).of_key(key.id));
+        return refusal(ErrorCode::ApiKeyExpired);
     }
     if !key.ip_allowlist.allows(ip) {
-        return Err(AppError::new(ErrorCode::IpNotAllowed).of_key(key.id));
+        return refusal(ErrorCode::IpNotAllowed);
     }
-    Ok(Caller { key: Arc::new(key) })
+    Ok(Caller { key })
 }

@@ -28,6 +28,8 @@ pub struct IssueKey {
     pub webhook_url: Option<String>,
     /// Limits of its own; `enterprise` and `mm` alone.
     pub overrides: LimitOverrides,
+    /// The version of the API that it speaks where a request names none; the current one where absent.
+    pub api_version: Option<String>,
 }
 
 /// A new key. The plaintext and the webhook secret exist only here; neither can be had again.
@@ -74,6 +76,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         revoked_at: None,
         created_at: now,
         paused_at: None,
+        api_version: wanted.api_version,
     };
     let key = ctx
         .store
@@ -98,11 +101,12 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     Ok(IssuedKey { key, plaintext, webhook_secret })
 }
 
-/// Revokes a key, in the database at once. Revoking it again changes nothing. The caller revokes the delegation on
-/// chain as well.
+/// Revokes a key: in this process at once, in all others within a second. Revoking it again changes nothing. The caller
+/// revokes the delegation on chain as well.
 pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
     let now = ctx.now();
-    ctx.store
+    let revoked = ctx
+        .store
         .write((id, now), |tx, (id, now)| {
             Box::pin(async move {
                 store::keys::mark_revoked(tx, *id, *now).await?;
@@ -112,5 +116,7 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
                 })
             })
         })
-        .await
+        .await;
+    ctx.key_cache.forget(id);
+    revoked
 }

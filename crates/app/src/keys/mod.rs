@@ -1,9 +1,12 @@
 //! API keys: issued once in plaintext, found again by their digest.
 
+pub mod audit;
 mod authenticate;
+mod cache;
 mod issue;
 mod pause;
 
 pub use authenticate::{Caller, authenticate};
+pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue, revoke};
 pub use pause::{pause, paused, resume};

@@ -252,6 +252,7 @@ async fn make_traders(
                 ip_allowlist: IpAllowlist::default(),
                 webhook_url: None,
                 overrides: LimitOverrides::default(),
+                api_version: None,
             };
             let issued = issue(ctx, wanted).await?;
             trader.keys.push(DevKey {

@@ -48,13 +48,18 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
 
 /// Reads the whole of a body that is not too large and arrives in time.
 pub async fn read_body(request: Request) -> Result<Bytes, AppError> {
+    let (parts, body) = request.into_parts();
+    collect(&parts.headers, body).await
+}
+
+/// The same for a body that was taken from a request with these headers.
+pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, AppError> {
     let too_large = || AppError::new(ErrorCode::PayloadTooLarge);
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > MAX_BODY_BYTES as u64) {
         return Err(too_large());
     }
-    let body = Limited::new(request.into_body(), MAX_BODY_BYTES).collect();
+    let body = Limited::new(body, MAX_BODY_BYTES).collect();
     match tokio::time::timeout(BODY_DEADLINE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),

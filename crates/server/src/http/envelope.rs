@@ -1,15 +1,16 @@
 //! The envelopes of answers.
 
+use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Timestamp};
-use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::{Problem, RequestId, Shared};
+use super::{Problem, RequestId, Shared, StablePart};
 
 /// `_meta` of an answer.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -61,16 +62,6 @@ pub struct Single<T> {
     meta: Meta,
 }
 
-impl<T: Serialize> Serialize for Single<T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry(self.name, &self.resource)?;
-        map.serialize_entry("data", &self.resource)?;
-        map.serialize_entry("_meta", &self.meta)?;
-        map.end()
-    }
-}
-
 /// Where a page of a list ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,29 +75,114 @@ pub struct Pagination {
 }
 
 /// One page of a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct List<T> {
     data: Vec<T>,
     pagination: Pagination,
-    #[serde(rename = "_meta")]
     meta: Meta,
 }
 
 /// `data` and `_meta`.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Plain<T> {
     data: T,
-    #[serde(rename = "_meta")]
     meta: Meta,
 }
 
-/// `value` as a JSON answer.
+/// What an envelope holds beside `_meta`, which is always its last member: all before it is the same as long as the
+/// resource is the same.
+trait Members {
+    /// Writes `{"name":value` and so on, without the closing brace.
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()>;
+
+    /// `_meta`.
+    fn meta(&self) -> &Meta;
+}
+
+/// Writes `,"name":value`, or with a brace where it is the first member. Names need no escaping.
+fn write_member(out: &mut Vec<u8>, name: &str, value: &impl Serialize) -> serde_json::Result<()> {
+    write_name(out, name);
+    serde_json::to_writer(out, value)
+}
+
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    out.push(if out.is_empty() { b'{' } else { b',' });
+    out.push(b'"');
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+impl<T: Serialize> Members for Single<T> {
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        write_name(out, self.name);
+        let start = out.len();
+        serde_json::to_writer(&mut *out, &self.resource)?;
+        let end = out.len();
+        write_name(out, "data");
+        // The same content twice, serialised once.
+        out.extend_from_within(start..end);
+        Ok(())
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl<T: Serialize> Members for List<T> {
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        write_member(out, "data", &self.data)?;
+        write_member(out, "pagination", &self.pagination)
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl<T: Serialize> Members for Plain<T> {
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        write_member(out, "data", &self.data)
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+/// The envelope's body, and how long its stable part is.
+fn bytes(envelope: &impl Members) -> serde_json::Result<(Vec<u8>, usize)> {
+    let mut out = Vec::with_capacity(1_024);
+    envelope.write(&mut out)?;
+    let stable = out.len();
+    write_member(&mut out, "_meta", envelope.meta())?;
+    out.push(b'}');
+    Ok((out, stable))
+}
+
+fn answer(envelope: &impl Members) -> Response {
+    match bytes(envelope) {
+        Ok((body, stable)) => {
+            let body = Bytes::from(body);
+            (Extension(StablePart(body.slice(..stable))), json_body(body)).into_response()
+        }
+        Err(error) => unwritable(error),
+    }
+}
+
+fn json_body(body: impl Into<Bytes>) -> impl IntoResponse {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into())
+}
+
+fn unwritable(error: serde_json::Error) -> Response {
+    Problem::from(app::AppError::new(ErrorCode::InternalError).caused_by(error)).into_response()
+}
+
+/// `value` as a JSON answer without an envelope, of which nothing is said to be stable.
 pub fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(body) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response(),
-        Err(error) => {
-            Problem::from(app::AppError::new(ErrorCode::InternalError).caused_by(error)).into_response()
-        }
+        Ok(body) => json_body(body).into_response(),
+        Err(error) => unwritable(error),
     }
 }
 
@@ -114,7 +190,7 @@ macro_rules! answers {
     ($($envelope:ident),*) => {$(
         impl<T: Serialize> IntoResponse for $envelope<T> {
             fn into_response(self) -> Response {
-                json(&self)
+                answer(&self)
             }
         }
     )*};
@@ -133,7 +209,9 @@ mod tests {
 
     #[test]
     fn a_single_resource_stands_under_its_name_and_under_data() {
-        let text = serde_json::to_string(&meta().idempotent(true).single("trade", "x")).unwrap();
+        let (body, stable) = bytes(&meta().idempotent(true).single("trade", "x")).unwrap();
+        let text = String::from_utf8(body).unwrap();
+        assert_eq!(&text[..stable], r#"{"trade":"x","data":"x""#);
         let meta = r#"{"requestId":"req_00000000000000000000000000000001","timestamp":"2026-04-29T12:00:00.123Z","idempotent":true}"#;
         assert_eq!(text, format!(r#"{{"trade":"x","data":"x","_meta":{meta}}}"#));
     }
@@ -141,9 +219,18 @@ mod tests {
     #[test]
     fn a_list_says_where_it_ends() {
         let pagination = Pagination { cursor: None, has_more: false, limit: 20 };
-        let value = serde_json::to_value(meta().list(vec![1], pagination)).unwrap();
+        let (body, stable) = bytes(&meta().list(vec![1], pagination)).unwrap();
+        assert!(body[..stable].starts_with(br#"{"data":[1],"pagination":{"#));
+        let value: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let expected = serde_json::json!({ "cursor": null, "hasMore": false, "limit": 20 });
         assert_eq!(value["pagination"], expected);
         assert!(value["_meta"].get("idempotent").is_none());
+    }
+
+    #[test]
+    fn a_plain_answer_is_its_data() {
+        let (body, stable) = bytes(&meta().plain([1, 2])).unwrap();
+        assert_eq!(&body[..stable], br#"{"data":[1,2]"#);
+        assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok());
     }
 }

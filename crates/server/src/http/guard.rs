@@ -16,7 +16,7 @@ use futures::FutureExt;
 
 use super::problem::Problem;
 use super::usage::Meter;
-use super::{Limiter, RouteInfo, Shared, client_ip};
+use super::{Limiter, RouteInfo, Shared, audit, client_ip, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -29,18 +29,24 @@ pub async fn guard(
     next: Next,
 ) -> Response {
     let meter = Meter::start(&app.ctx);
+    let mut version = app.versions.current;
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request, &meter).await {
-            Ok(()) => next.run(request).await,
-            // Nothing behind the guard has run.
-            Err(error) if route.limiter == Limiter::Write => {
-                Problem::from(error).or_submission(Submission::NotSubmitted).into_response()
+        match admit(&app, route, &mut request, &meter, &mut version).await {
+            Ok(()) => {
+                let key = request.extensions().get::<app::keys::Caller>().map(|caller| caller.key.id);
+                let mut response = next.run(request).await;
+                etag::set_owner(&mut response, key);
+                response
             }
-            Err(error) => Problem::from(error).into_response(),
+            Err(error) => {
+                audit::note(&app, route, &request, &error);
+                refused(route, error)
+            }
         }
     };
     let caught = AssertUnwindSafe(admitted_and_handled).catch_unwind();
-    let mut response = match tokio::time::timeout(DEADLINE, caught).await {
+    let answered = tokio::time::timeout(DEADLINE, caught).await;
+    let mut response = match answered {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::from(panicked(panic.as_ref())).into_response(),
         Err(_) => Problem::from(timed_out(route)).into_response(),
@@ -48,7 +54,9 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
-    if route.asks_for_key() {
+    version::tell(&mut response, version);
+    route.tell_deprecation(&mut response);
+    if route.asks_for_key() && response.extensions().get::<Problem>().is_none() {
         let private = HeaderValue::from_static("private, no-cache");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
     }
@@ -62,30 +70,52 @@ async fn admit(
     route: &'static RouteInfo,
     request: &mut Request,
     meter: &Meter,
+    version: &mut &'static str,
 ) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version that X-Service-Api-Version asks for.
+    let asked_for = version::asked_for(&app.versions, request.headers())?;
+    *version = asked_for.unwrap_or(version);
     if !route.asks_for_key() {
         // 2. The limiter by address.
         return Ok(());
     }
     // 3. The address's lockout, between the key's syntax and its look-up.
     // 4. Syntax, look-up, revocation, expiry, allowlist.
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    // Without a socket the address is none that an allowlist names.
-    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
-    let caller = app::keys::authenticate(&app.ctx, api_key(request.headers())?, ip).await;
+    let ip = ip_of(app, request);
+    let secret = api_key(request.headers())?.map(str::to_owned);
+    let caller = app::keys::authenticate(&app.ctx, secret.as_deref(), ip).await;
     let caller = meter.identify(caller)?;
-    // 5. The body's signature, over the raw bytes of `read_body`.
+    if asked_for.is_none() {
+        *version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(version);
+    }
+    // 5. The body's signature.
+    signature::check(request, &secret.unwrap_or_default(), &caller.key, app.ctx.now()).await?;
     // 6. The user's limiter.
     // 7. Scope.
     if let Some(scope) = route.scope {
         caller.require(scope)?;
     }
     // 8. The kill switches.
+    kill_switch::check(&app.ctx, route)?;
     request.extensions_mut().insert(caller);
     Ok(())
+}
+
+/// Where the request comes from.
+pub(super) fn ip_of(app: &Shared, request: &Request) -> IpAddr {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    // Without a socket the address is none that an allowlist names.
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    client_ip(peer, request.headers(), &app.trusted_proxies)
+}
+
+/// The answer to a request that was not admitted: nothing behind the guard has run.
+fn refused(route: &RouteInfo, error: AppError) -> Response {
+    let problem = Problem::from(error);
+    let is_write = route.limiter == Limiter::Write;
+    let problem = if is_write { problem.or_submission(Submission::NotSubmitted) } else { problem };
+    problem.into_response()
 }
 
 /// The one `X-API-Key` header.

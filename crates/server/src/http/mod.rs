@@ -4,12 +4,15 @@
 //! [`guard`] (deadline, authentication, scope) and then the extractors of its handler. A refusal anywhere is a
 //! [`Problem`], which becomes a body in one place on the way out.
 
+mod audit;
 mod body;
 mod caller;
 mod client_ip;
 mod envelope;
+mod etag;
 mod guard;
 mod idempotency_key;
+mod kill_switch;
 mod no_body;
 mod page;
 mod path;
@@ -18,10 +21,12 @@ mod query;
 mod request_id;
 mod route;
 mod serve;
+mod signature;
 mod state;
 mod surround;
 mod traceparent;
 mod usage;
+mod version;
 
 pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
 pub use caller::{
@@ -30,6 +35,7 @@ pub use caller::{
 };
 pub use client_ip::client_ip;
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
+pub use etag::StablePart;
 pub use guard::guard;
 pub use idempotency_key::IdempotencyKey;
 pub use no_body::NoBody;
@@ -38,8 +44,9 @@ pub use path::PathId;
 pub use problem::Problem;
 pub use query::{Given, NoParameters, Parameters, Query};
 pub use request_id::RequestId;
-pub use route::{Limiter, RouteInfo};
+pub use route::{Deprecation, Limiter, RouteInfo};
 pub use serve::{ServeLimits, serve, serve_with};
 pub use state::{AppState, Shared};
-pub use surround::{API_VERSION, surround};
+pub use surround::surround;
 pub use traceparent::Traceparent;
+pub use version::API_VERSION;

@@ -139,9 +139,11 @@ fn log(problem: &Problem, instance: &str, id: RequestId) {
     let error = &problem.error;
     let causes = error.source.as_deref().map(|source| with_causes(source)).unwrap_or_default();
     let (code, status) = (error.code.as_str(), error.code.status());
-    if status >= 500 && error.source.is_none() {
+    // What the operator has switched off fails on purpose, and as often as it is asked for.
+    let on_purpose = matches!(error.code, ErrorCode::RouteDisabled | ErrorCode::ApiTradeProcessingHalted);
+    if status >= 500 && error.source.is_none() && !on_purpose {
         tracing::warn!(request.id = %id, http.path = instance, error.code = code, "{}", error.detail);
-    } else if status >= 500 {
+    } else if status >= 500 && !on_purpose {
         tracing::error!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
     } else if error.source.is_some() {
         tracing::info!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);

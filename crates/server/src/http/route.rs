@@ -1,6 +1,9 @@
 //! What the table of routes says about a route.
 
-use axum::http::Method;
+use axum::http::header::LINK;
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::response::Response;
+use domain::Timestamp;
 use domain::key::Scope;
 
 /// Which limiter a request draws on.
@@ -27,6 +30,48 @@ pub struct RouteInfo {
     pub limiter: Limiter,
     /// The page size where none is asked for; `None` where the route does not page.
     pub page_default: Option<u32>,
+    /// When the route will go; `None` where it stays.
+    pub deprecation: Option<Deprecation>,
+}
+
+/// A route that is scheduled for removal. Nothing changes by itself when the day has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deprecation {
+    /// From when on the route may be gone.
+    pub sunset: Timestamp,
+    /// The page that says what takes its place.
+    pub link: &'static str,
+}
+
+const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
+const SUNSET: HeaderName = HeaderName::from_static("sunset");
+
+impl RouteInfo {
+    /// `METHOD path`, as the operator names it.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    /// Whether the route begins or releases trades, so that a halt of trading closes it. Claiming what a settled market
+    /// owes is no trade.
+    pub fn trades(&self) -> bool {
+        let behind = (self.method == Method::POST).then(|| self.path.strip_prefix("/v1/trades"));
+        behind.flatten().is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+    }
+
+    /// Says that the route will go, where it will.
+    pub(super) fn tell_deprecation(&self, response: &mut Response) {
+        let Some(Deprecation { sunset, link }) = self.deprecation else { return };
+        let headers = response.headers_mut();
+        headers.insert(DEPRECATION, HeaderValue::from_static("true"));
+        let texts = [(SUNSET, sunset.http_date()), (LINK, format!("<{link}>; rel=\"deprecation\""))];
+        for (name, text) in texts {
+            // A date and an address of the table have no character that a header cannot carry.
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                headers.append(name, value);
+            }
+        }
+    }
 }
 
 impl RouteInfo {

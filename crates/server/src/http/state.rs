@@ -5,6 +5,7 @@ use std::sync::Arc;
 use app::Ctx;
 use domain::Timestamp;
 use domain::page::CursorCodec;
+use domain::version::Versions;
 use ipnet::IpNet;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +19,8 @@ pub struct AppState {
     pub docs_url: String,
     /// Peers whose word about the client's address is taken.
     pub trusted_proxies: Vec<IpNet>,
+    /// The versions of the API.
+    pub versions: Versions,
     /// When the service started.
     pub started_at: Timestamp,
     /// Writes on their way. They run to their end when the client hangs up, so a shutdown waits for them here.

@@ -6,33 +6,32 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::etag::Condition;
 use super::problem::{self, Problem};
-use super::{RequestId, Shared};
-
-/// The version of the API that is spoken here, as `X-Service-Api-Version` says it.
-pub const API_VERSION: &str = "2026-04-29";
+use super::{RequestId, Shared, version};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const X_SERVICE_API_VERSION: HeaderName = HeaderName::from_static("x-service-api-version");
 
 /// The layer's function.
 pub async fn surround(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     let began = app.ctx.now();
     let id = RequestId::new(&app.ctx);
     request.extensions_mut().insert(id);
+    let condition = Condition::of(&request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
 
     let mut response = next.run(request).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem::render(&mut response, &problem, &app.docs_url, &path, id);
     }
-    // Here: ETag and 304 over a finished 200 to a GET, and the rate limit's headers.
+    condition.answer(&mut response);
+    // Here: the rate limit's headers.
+    version::tell(&mut response, app.versions.current);
     let status = response.status().as_u16();
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(X_REQUEST_ID, id);
     }
-    headers.insert(X_SERVICE_API_VERSION, HeaderValue::from_static(API_VERSION));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let latency_ms = app.ctx.now().since_ms(began);
     tracing::debug!(request.id = %id, http.method = %method, http.path = path, http.status = status, latency_ms, "answered");

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
-use crate::http::AppState;
+use crate::http::{AppState, Deprecation};
 
 const START: Timestamp = Timestamp::from_ms(1_777_464_000_000);
 
@@ -48,6 +48,7 @@ async fn state() -> Shared {
         cursor: CursorCodec::new([3; 32]),
         docs_url: "https://docs.test".into(),
         trusted_proxies: Vec::new(),
+        versions: domain::version::VERSIONS,
         started_at: START,
         mutations: Default::default(),
     })
@@ -68,6 +69,7 @@ async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
         ip_allowlist: ip_allowlist.parse::<IpAllowlist>().unwrap(),
         webhook_url: None,
         overrides: LimitOverrides::default(),
+        api_version: None,
     };
     app::keys::issue(&state.ctx, wanted).await.unwrap().plaintext.expose().to_owned()
 }
@@ -143,7 +145,7 @@ async fn every_route_with_a_scope_refuses_a_request_without_a_key_and_a_key_with
         let line = format!("{} {}", route.method, path_of(route));
         let (response, body) = refused(&state, request(&line, &[], "")).await;
         assert_eq!(body["code"], "API_KEY_MISSING", "{line}");
-        assert_eq!(response.headers()["cache-control"], "private, no-cache");
+        assert_eq!(response.headers()["cache-control"], "no-store");
 
         let others = Scope::ALL.iter().filter(|other| **other != scope).map(|other| other.as_str());
         let others = key(&state, &others.collect::<Vec<_>>().join(","), "").await;
@@ -165,6 +167,47 @@ async fn the_tables_scope_is_the_one_in_the_handlers_signature() {
         let (_, body) = sent(&state, request(&line, &[("x-api-key", &fit)], "")).await;
         assert_ne!(body["code"], "INTERNAL_ERROR", "{line}");
     }
+}
+
+static LEAVING: &[Entry] = table! {
+    GET "/v1/old", Some(Scope::MarketsRead), Read, None => v1::health::health,
+        until Deprecation { sunset: START.plus_ms(1_000), link: "https://docs.test/moving" };
+    GET "/v1/new", Some(Scope::MarketsRead), Read, None => v1::health::health;
+};
+
+#[tokio::test]
+async fn a_route_that_will_go_says_when_and_where_to_and_stays_until_it_is_taken_away() {
+    let state = state().await;
+    let key = key(&state, "all", "").await;
+    let router = router_of(LEAVING, state, Router::new());
+    let told = async |path: &str, key: &str| {
+        let request = request(path, &[("x-api-key", key)], "");
+        let response = router.clone().oneshot(request).await.unwrap();
+        let header = |name: &str| {
+            response.headers().get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+        };
+        (response.status().as_u16(), [header("deprecation"), header("sunset"), header("link")])
+    };
+    let leaving =
+        ["true", "Wed, 29 Apr 2026 12:00:01 GMT", "<https://docs.test/moving>; rel=\"deprecation\""]
+            .map(str::to_owned);
+    assert_eq!(told("GET /v1/old", &key).await, (200, leaving.clone()));
+    assert_eq!(told("GET /v1/old", "x").await, (401, leaving));
+    assert_eq!(told("GET /v1/new", &key).await, (200, Default::default()));
+    assert!(routes().all(|route| route.deprecation.is_none()));
+}
+
+#[test]
+fn a_halt_closes_the_routes_that_trade_and_no_others() {
+    let trades = |method: Method, path| {
+        let (scope, limiter, page_default, deprecation) = (None, Limiter::Write, None, None);
+        RouteInfo { method, path, scope, limiter, page_default, deprecation }.trades()
+    };
+    assert!(trades(Method::POST, "/v1/trades"));
+    assert!(trades(Method::POST, "/v1/trades/{id}/confirm"));
+    assert!(!trades(Method::GET, "/v1/trades"));
+    assert!(!trades(Method::POST, "/v1/redemptions"));
+    assert!(!trades(Method::POST, "/v1/tradesmen"));
 }
 
 #[tokio::test]

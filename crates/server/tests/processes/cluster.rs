@@ -139,6 +139,7 @@ async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader>
             ip_allowlist: IpAllowlist::default(),
             webhook_url: None,
             overrides: LimitOverrides::default(),
+            api_version: None,
         };
         let issued = issue(ctx, wanted).await.unwrap();
         app::accounts::enable_keys(ctx, &relayer, &owner, user.id, &[issued.key]).await.unwrap();

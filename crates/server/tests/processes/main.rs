@@ -11,6 +11,7 @@ mod cluster;
 mod crash;
 mod dice;
 mod hangup;
+mod operator;
 mod oracle;
 mod service;
 mod slow;

@@ -117,6 +117,18 @@ impl Service {
         }
     }
 
+    /// What `foretell admin` prints beside the service, as JSON.
+    pub async fn admin(&self, args: &[&str]) -> Value {
+        let mut command = foretell(self.folder.path());
+        command.args(["admin", "--json"]).args(args).stdout(Stdio::piped());
+        if let Some(database) = &self.database {
+            command.env("FORETELL_DATABASE_URL", &database.url);
+        }
+        let output = command.output().await.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?} of {args:?}"))
+    }
+
     /// The service's database, read from beside it.
     pub async fn store(&self) -> store::Store {
         let url = match &self.database {

@@ -36,6 +36,7 @@ async fn what_was_counted_until_the_stop_is_kept() {
         expires_at: None,
         ip_allowlist: IpAllowlist::default(),
         webhook_url: None,
+        api_version: None,
         overrides: LimitOverrides::default(),
     };
     let issued = issue(&parts.ctx, wanted).await.unwrap();

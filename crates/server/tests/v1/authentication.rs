@@ -95,6 +95,62 @@ async fn a_revoked_key_is_told_so() {
 }
 
 #[tokio::test]
+async fn a_key_that_one_process_revokes_is_refused_by_another_within_a_second() {
+    let app = TestApp::new().await;
+    let key = key_with(&app, |_| ()).await;
+    let other = app.http_with(|state| state.ctx = app.ctx_of_another_process()).with(&key);
+    other.get("/v1/markets").await.ok();
+    revoke(&app.ctx, key.caller.key.id).await.unwrap();
+    other.get("/v1/markets").await.ok();
+    app.clock.advance(500);
+    refused(&other, ErrorCode::ApiKeyRevoked).await;
+}
+
+#[tokio::test]
+async fn failures_that_a_key_can_be_named_for_are_in_its_audit_log() {
+    let app = TestApp::new().await;
+    let (allowed, soon) = ("198.51.100.7".parse().unwrap(), Some(app.ctx.now().plus_ms(1)));
+    let far = key_with(&app, |key| key.ip_allowlist = allowed).await;
+    let expired = key_with(&app, |key| key.expires_at = soon).await;
+    let revoked = key_with(&app, |_| ()).await;
+    let reader = key_with(&app, |key| key.scopes = Some(Scopes::of(&[Scope::MarketsRead]))).await;
+    app.clock.advance(1);
+    revoke(&app.ctx, revoked.caller.key.id).await.unwrap();
+    let http = app.http();
+    let refused = http.with(&far).get("/v1/markets").await;
+    http.with(&far).get("/v1/trades").await.refused(ErrorCode::IpNotAllowed);
+    http.with(&expired).get("/v1/trades/7?x=secret").await.refused(ErrorCode::ApiKeyExpired);
+    http.with(&revoked).trade(serde_json::json!({})).await.refused(ErrorCode::ApiKeyRevoked);
+    http.with(&reader).get("/v1/markets").header("x-service-signature", "x").await;
+    http.with(&reader).get("/v1/trades").await.refused(ErrorCode::InsufficientScope);
+    // Neither what a key did well, nor refusals that are none of its authentication, nor what no key is known for.
+    http.with(&reader).get("/v1/markets?limit=x").await.refused(ErrorCode::ValidationFailed);
+    http.with_text(&format!("service_test_{}", "a".repeat(32))).get("/v1/markets").await;
+    app.run_workers().await;
+    let log = async |key: &TestKey| {
+        let id = key.caller.key.id;
+        let listed: Result<Vec<_>, store::StoreError> =
+            app.ctx.store.read(id, |tx, id| Box::pin(store::audit::list(tx, *id, 100))).await;
+        listed.unwrap()
+    };
+    let lines = async |key: &TestKey| {
+        let line = |entry: &store::audit::AuditEntry| {
+            format!("{} {} {} x{}", entry.code, entry.ip, entry.route, entry.failures)
+        };
+        log(key).await.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&far).await, ["IP_NOT_ALLOWED 203.0.113.7 GET /v1/markets x2"]);
+    assert_eq!(log(&far).await[0].request_id, refused.header("x-request-id").unwrap());
+    assert_eq!(lines(&expired).await, ["API_KEY_EXPIRED 203.0.113.7 GET /v1/trades/{id} x1"]);
+    assert_eq!(lines(&revoked).await, ["API_KEY_REVOKED 203.0.113.7 POST /v1/trades x1"]);
+    let both = [
+        "INSUFFICIENT_SCOPE 203.0.113.7 GET /v1/trades x1",
+        "REQUEST_SIGNATURE_INVALID 203.0.113.7 GET /v1/markets x1",
+    ];
+    assert_eq!(lines(&reader).await, both);
+}
+
+#[tokio::test]
 async fn a_key_works_until_the_millisecond_of_its_expiry() {
     let app = TestApp::new().await;
     let expires_at = Some(app.ctx.now().plus_ms(HOUR_MS));

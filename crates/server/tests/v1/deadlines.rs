@@ -34,7 +34,7 @@ async fn a_read_that_takes_ten_seconds_is_given_up() {
     held.reached().await;
     let answer = answered_after(10, call).await;
     answer.refused(ErrorCode::RequestTimeout);
-    assert_eq!(answer.header("cache-control"), Some("private, no-cache"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
     let usage = client.get("/v1/account/usage").await.ok();
     assert_eq!(usage["usage"]["latency"]["24h"]["count"], 1, "it is counted all the same");
 }

@@ -8,10 +8,12 @@
 
 mod account_pause_post;
 mod authentication;
+mod conditional_requests;
 mod deadlines;
 mod health_get;
 mod history_get;
 mod key_get;
+mod kill_switches;
 mod market_get;
 mod markets_get;
 mod order_of_checks;
@@ -25,6 +27,7 @@ mod readiness_get;
 mod ready_get;
 mod redemptions;
 mod scene;
+mod signatures;
 mod stories;
 mod submissions;
 mod traces_get;
@@ -33,3 +36,4 @@ mod trade_get;
 mod trades_get;
 mod trades_post;
 mod usage_get;
+mod versions;

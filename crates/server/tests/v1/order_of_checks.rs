@@ -45,6 +45,52 @@ async fn a_keys_life_comes_before_its_address_and_the_address_before_its_scope()
     assert_refused(&app, post(&near), ErrorCode::InsufficientScope).await;
 }
 
+/// Each row sets right what the row before it was refused for, and leaves everything after it wrong.
+#[tokio::test]
+async fn the_eight_refusals_of_a_caller_come_in_their_documented_order() {
+    let app = TestApp::new().await;
+    let http = app.http();
+    let expires_at = Some(app.ctx.now().plus_ms(1));
+    let revoked = key_with(&app, |key| key.expires_at = expires_at).await;
+    let expired = key_with(&app, |key| key.expires_at = expires_at).await;
+    let far = key_with(&app, |_| ()).await;
+    let near = key_with(&app, |key| key.ip_allowlist = Default::default()).await;
+    app.clock.advance(1);
+    revoke(&app.ctx, revoked.caller.key.id).await.unwrap();
+    let mut elsewhere = app.ctx_of_another_process();
+    elsewhere.config = std::sync::Arc::new(app::Config {
+        environment: domain::key::Environment::Live,
+        ..app.ctx.config.as_ref().clone()
+    });
+    let live = app::keys::issue(&elsewhere, key_of(&app.user("live").await, Tier::Mm)).await.unwrap();
+    let unknown = format!("service_test_{}", "a".repeat(32));
+    let signature = |key: &TestKey| {
+        let request = domain::signature::SignedRequest { method: "POST", path: "/v1/trades", body: b"{" };
+        request.sign(&key.plaintext, app.ctx.now())
+    };
+    let wrong = "t=1,v1=x".to_owned();
+    for (key, signature, code) in [
+        (None, wrong.clone(), ErrorCode::ApiKeyMissing),
+        (Some("service_test_x"), wrong.clone(), ErrorCode::ApiKeyMalformed),
+        (Some(unknown.as_str()), wrong.clone(), ErrorCode::ApiKeyInvalid),
+        (Some(live.plaintext.expose()), wrong.clone(), ErrorCode::ApiKeyInvalid),
+        (Some(revoked.plaintext.as_str()), wrong.clone(), ErrorCode::ApiKeyRevoked),
+        (Some(expired.plaintext.as_str()), wrong.clone(), ErrorCode::ApiKeyExpired),
+        (Some(far.plaintext.as_str()), wrong.clone(), ErrorCode::IpNotAllowed),
+        (Some(near.plaintext.as_str()), wrong, ErrorCode::RequestSignatureInvalid),
+        // Here: the rate limit.
+        (Some(near.plaintext.as_str()), signature(&near), ErrorCode::InsufficientScope),
+    ] {
+        let call = http.anonymous().call("POST", "/v1/trades").raw_json("{");
+        let call = call.header("x-service-signature", signature);
+        let call = match key {
+            Some(key) => call.header("x-api-key", key),
+            None => call,
+        };
+        assert_refused(&app, call, code).await;
+    }
+}
+
 #[tokio::test]
 async fn the_scope_comes_before_the_body() {
     let app = TestApp::new().await;

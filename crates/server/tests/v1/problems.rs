@@ -53,6 +53,53 @@ async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
     }
 }
 
+/// What the framework itself would answer in its own way.
+#[tokio::test]
+async fn every_answer_of_the_framework_itself_is_a_problem_document() {
+    let Scene { client, .. } = Scene::new().await;
+    for (method, path, code) in [
+        ("GET", "/nothing", ErrorCode::ResourceNotFound),
+        ("GET", "//v1/trades", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/trades/", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/%74rades", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/%", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/%zz", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/%ff", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/trades/%ff", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/trades/%", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/trades/%00", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/trades/..%2f..%2fmarkets", ErrorCode::ResourceNotFound),
+        ("GET", "/v1/markets/%ff/quote?outcomeIndex=0&action=buy&amount=1", ErrorCode::MarketNotFound),
+        ("GET", "/v1/markets?q=%ff", ErrorCode::ValidationFailed),
+        ("GET", "/v1/markets?%ff=1", ErrorCode::ValidationFailed),
+        ("GET", "/v1/markets?q=%00", ErrorCode::ValidationFailed),
+        ("GET", "http://elsewhere.test/v1/nothing", ErrorCode::ResourceNotFound),
+        ("OPTIONS", "*", ErrorCode::ResourceNotFound),
+        ("OPTIONS", "/v1/markets", ErrorCode::MethodNotAllowed),
+        ("OPTIONS", "/v1/nothing", ErrorCode::ResourceNotFound),
+        ("BREW", "/v1/markets", ErrorCode::MethodNotAllowed),
+        ("CONNECT", "/v1/markets", ErrorCode::MethodNotAllowed),
+        ("POST", "/v1/trades", ErrorCode::UnsupportedMediaType),
+    ] {
+        let answer = client.call(method, path).await;
+        assert_eq!(answer.header("x-service-error-code"), Some(code.as_str()), "{method} {path}\n{answer}");
+        let headers = ["x-request-id", "x-service-api-version", "cache-control", "content-type"];
+        let found = headers.map(|name| answer.header(name).unwrap_or_else(|| panic!("{name} in\n{answer}")));
+        let body = answer.json();
+        assert_eq!(
+            (body["requestId"].as_str(), body["code"].as_str()),
+            (Some(found[0]), Some(code.as_str()))
+        );
+        assert_eq!(found[1..], ["2026-04-29", "no-store", "application/problem+json"], "{method} {path}");
+        assert_eq!(answer.header("allow").is_some(), code == ErrorCode::MethodNotAllowed, "{method} {path}");
+    }
+    for (path, status) in [("/v1/nothing", 404), ("/v1/trades/7", 404)] {
+        let head = client.call("HEAD", path).await;
+        assert_eq!((head.status.as_u16(), head.text.as_str()), (status, ""), "{path}");
+        assert!(head.header("x-service-error-code").is_some() && head.header("x-request-id").is_some());
+    }
+}
+
 #[tokio::test]
 async fn every_request_has_an_id_of_its_own_that_it_cannot_choose() {
     let http = TestApp::new().await.http();

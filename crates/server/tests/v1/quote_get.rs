@@ -226,8 +226,5 @@ async fn a_chain_that_does_not_answer_is_a_dependency() {
     app.faults.always("eth_call", Fault::LostRequest);
     let answer = client.quote(market, 0, "buy", "1").await;
     answer.refused(ErrorCode::DependencyUnavailable);
-    assert_eq!(
-        (answer.header("retry-after"), answer.header("cache-control")),
-        (Some("1"), Some("private, no-cache"))
-    );
+    assert_eq!((answer.header("retry-after"), answer.header("cache-control")), (Some("1"), Some("no-store")));
 }

@@ -3,6 +3,7 @@
 /// Each migration's name and text. A text that was released is never changed: a new one is added below it.
 pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_core", include_str!("0001_core.sql")),
+    ("0002_protocol", include_str!("0002_protocol.sql")),
     ("0003_gate", include_str!("0003_gate.sql")),
     ("0004_redemptions", include_str!("0004_redemptions.sql")),
     ("0005_usage", include_str!("0005_usage.sql")),

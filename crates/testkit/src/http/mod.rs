@@ -41,14 +41,23 @@ impl TestApp {
     /// # Panics
     /// Where one is no network.
     pub fn http_behind(&self, proxies: &[&str]) -> Http {
-        let state = Shared::new(AppState {
+        let networks = proxies.iter().map(|proxy| proxy.parse().expect("a network")).collect();
+        self.http_with(|state| state.trusted_proxies = networks)
+    }
+
+    /// The same, where the state was changed before anything was served.
+    pub fn http_with(&self, change: impl FnOnce(&mut AppState)) -> Http {
+        let mut state = AppState {
             ctx: self.ctx.clone(),
             cursor: CursorCodec::new([5; 32]),
             docs_url: DOCS_URL.to_owned(),
-            trusted_proxies: proxies.iter().map(|proxy| proxy.parse().expect("a network")).collect(),
+            trusted_proxies: Vec::new(),
+            versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             mutations: Default::default(),
-        });
+        };
+        change(&mut state);
+        let state = Shared::new(state);
         Http { router: server::router::router(Shared::clone(&state)), state }
     }
 }

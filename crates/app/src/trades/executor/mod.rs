@@ -171,16 +171,18 @@ impl Executor {
         Ok(())
     }
 
-    /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones.
+    /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones. While
+    /// trading is halted only the first: what was signed goes on, and the others wait.
     async fn gather(&self, ctx: &Ctx, lease: &Lease) -> Result<Gathered, AppError> {
         let validate = Transition::validate(Status::Pending, ctx.now()).map_err(internal)?;
-        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id());
+        let halted = ctx.switches.is_trading_halted();
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted);
         ctx.store
-            .write(input, |tx, (lease, lane, validate, chain_id)| {
+            .write(input, |tx, (lease, lane, validate, chain_id, halted)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     let again = store::trades::list_unbatched(tx, *lane, MAX_BATCH).await?;
-                    let room = MAX_BATCH.saturating_sub(again.len() as u32);
+                    let room = if *halted { 0 } else { MAX_BATCH.saturating_sub(again.len() as u32) };
                     let mut fresh = store::trades::list_validating(tx, *lane, room).await?;
                     let room = room.saturating_sub(fresh.len() as u32);
                     if room > 0 {

@@ -6,13 +6,14 @@ use domain::ErrorCode;
 use domain::Usdc;
 use domain::ids::{KeyId, UserId};
 use domain::key::{Environment, IpAllowlist, LimitOverrides, Scope, Scopes, Tier};
+use domain::version::VERSIONS;
 use store::StoreError;
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
 use super::delegation::{authorise, revoke_on_chain};
 use super::output::{Answer, Record};
-use super::values::{When, usdc_text};
+use super::values::{BadValue, When, usdc_text};
 use super::{explain, missing, refuse, user};
 use crate::run::StartError;
 
@@ -27,7 +28,16 @@ pub enum Verb {
         #[arg(long, value_name = "ID")]
         user: UserId,
     },
-    /// Revoke a key: refused from now on, and its delegation ended on chain
+    /// A key's failed authentications of the last 90 days, newest first
+    Audit {
+        /// The key
+        #[arg(value_name = "ID")]
+        key: KeyId,
+        /// The most rows
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
+    /// Revoke a key: refused within a second, and its delegation ended on chain
     Revoke {
         /// The key
         #[arg(long, value_name = "ID")]
@@ -77,12 +87,22 @@ pub struct IssueArgs {
     /// Requests a minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_minute: Option<u32>,
+    /// The version of the API that it speaks where a request names none [default: the current one]
+    #[arg(long, value_name = "DATE", value_parser = api_version)]
+    api_version: Option<String>,
+}
+
+/// A version that is served.
+fn api_version(name: &str) -> Result<String, BadValue> {
+    let served = || VERSIONS.served().collect::<Vec<_>>().join(", ");
+    VERSIONS.find(name).map(str::to_owned).map_err(|_| BadValue::new(format!("served are {}", served())))
 }
 
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
         Verb::List { user } => list(user, admin).await,
+        Verb::Audit { key, limit } => audit(key, limit, admin).await,
         Verb::Revoke { key } => revoke(key, admin).await.map(Answer::One),
         Verb::Resume { key } => Ok(Answer::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?))),
     }
@@ -115,6 +135,7 @@ async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartErr
             per_trade: args.per_trade_limit,
             high_value: args.high_value_threshold,
         },
+        api_version: args.api_version,
     };
     let issued = issue(&ctx, wanted).await?;
     // From here on the key exists, and is printed whatever becomes of its delegation.
@@ -152,6 +173,24 @@ async fn list(user: UserId, admin: &AdminCtx) -> Result<Answer, StartError> {
         admin.store.read(user, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     let records = keys?.iter().map(key_record).collect();
     Ok(Answer::Many(records, &["id", "name", "tier", "scopes", "expiresAt", "revokedAt"]))
+}
+
+async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<Answer, StartError> {
+    find(admin, key).await?;
+    let entries: Result<Vec<_>, StoreError> =
+        admin.store.read((key, limit), |tx, (id, limit)| Box::pin(store::audit::list(tx, *id, *limit))).await;
+    let record = |entry: &store::audit::AuditEntry| {
+        Record::new()
+            .with("lastAt", entry.last_at)
+            .with("firstAt", entry.first_at)
+            .with("failures", entry.failures)
+            .with("code", entry.code.as_str())
+            .with("ip", entry.ip)
+            .with("route", &entry.route)
+            .with("requestId", &entry.request_id)
+    };
+    let columns = &["lastAt", "failures", "code", "ip", "route", "requestId"];
+    Ok(Answer::Many(entries?.iter().map(record).collect(), columns))
 }
 
 async fn revoke(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
@@ -193,6 +232,7 @@ pub fn key_record(key: &Key) -> Record {
         .with("dailySpendLimitUsdc", usdc_text(limits.daily))
         .with("perTradeLimitUsdc", usdc_text(limits.per_trade))
         .with("highValueThresholdUsdc", limits.high_value.map(usdc_text))
+        .with("apiVersion", &key.api_version)
         .with("expiresAt", key.expires_at)
         .with("revokedAt", key.revoked_at)
         .with("pausedAt", key.paused_at)
@@ -215,6 +255,12 @@ fn check_webhook_url(url: Option<&str>, environment: Environment) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_pinned_to_a_version_that_is_served() {
+        assert_eq!(api_version("2026-04-29"), Ok("2026-04-29".to_owned()));
+        assert!(api_version("2026-04-30").is_err());
+    }
 
     #[test]
     fn a_webhook_goes_to_https_and_in_development_to_http_too() {

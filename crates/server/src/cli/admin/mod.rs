@@ -14,6 +14,7 @@ mod organization;
 mod output;
 mod owners;
 mod partner;
+mod switch;
 mod thread;
 mod user;
 mod values;
@@ -67,6 +68,9 @@ enum Noun {
     /// Chapters of threads
     #[command(subcommand)]
     Chapter(chapter::Verb),
+    /// Routes and trading, switched off and on again
+    #[command(subcommand)]
+    Switch(switch::Verb),
 }
 
 /// Does what the arguments say and prints the outcome: JSON where it is asked for or standard output is no terminal.
@@ -88,6 +92,7 @@ async fn dispatch(noun: Noun, admin: &AdminCtx) -> Result<Answer, StartError> {
         Noun::Partner(verb) => partner::run(verb, admin).await,
         Noun::Thread(verb) => thread::run(*verb, admin).await,
         Noun::Chapter(verb) => chapter::run(verb, admin).await,
+        Noun::Switch(verb) => switch::run(verb, admin).await,
     }
 }
 

@@ -1,0 +1,133 @@
+//! Switches with which the operator turns a route off, or trading as a whole, in all processes.
+//!
+//! The command line writes them; every process reads them twice a second and judges by what it read last, so that no
+//! request asks the database, and one that cannot be reached switches nothing on or off.
+
+use std::collections::BTreeSet;
+
+use domain::ErrorCode;
+use parking_lot::RwLock;
+use store::StoreError;
+use store::kill_switches::KillSwitch;
+use tokio::sync::Notify;
+
+use crate::worker::{Progress, Worker};
+use crate::{AppError, Ctx};
+
+/// The switch that halts trading. All others are named after their route: `METHOD /path/{template}`.
+pub const TRADING: &str = "trading";
+/// When those who were refused may look again.
+const RETRY_AFTER_S: u32 = 30;
+
+/// What is switched off, as this process knows it.
+#[derive(Debug, Default)]
+pub struct Switches(RwLock<Off>);
+
+#[derive(Debug, Default)]
+struct Off {
+    trading: bool,
+    routes: BTreeSet<String>,
+}
+
+impl Switches {
+    /// Whether no new trades are taken or taken up.
+    pub fn is_trading_halted(&self) -> bool {
+        self.0.read().trading
+    }
+
+    /// Refuses where the route is off, or `trades` while trading is halted.
+    ///
+    /// # Errors
+    /// `ROUTE_DISABLED`, `API_TRADE_PROCESSING_HALTED`.
+    pub fn check(&self, method: &str, path: &str, trades: bool) -> Result<(), AppError> {
+        let off = self.0.read();
+        let is_named = |name: &String| name.split_once(' ') == Some((method, path));
+        let code = if off.routes.iter().any(is_named) {
+            ErrorCode::RouteDisabled
+        } else if trades && off.trading {
+            ErrorCode::ApiTradeProcessingHalted
+        } else {
+            return Ok(());
+        };
+        Err(AppError::new(code).retry_after_s(RETRY_AFTER_S))
+    }
+
+    fn replace(&self, switches: Vec<KillSwitch>) {
+        let mut names: BTreeSet<String> = switches
+            .into_iter()
+            .filter(|switch| switch.thrown_at.is_some())
+            .map(|switch| switch.name)
+            .collect();
+        let trading = names.remove(TRADING);
+        *self.0.write() = Off { trading, routes: names };
+    }
+}
+
+/// Reads the switches. Where that fails, the last known ones stay as they are.
+pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
+    let read: Result<_, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
+    ctx.switches.replace(read?);
+    Ok(())
+}
+
+/// Which way a switch is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setting {
+    /// What it names goes on.
+    On,
+    /// What it names stops.
+    Off,
+}
+
+/// Sets a switch, for `by` and with a reason. This process goes by it at once, the others within a second.
+pub async fn set(
+    ctx: &Ctx,
+    name: &str,
+    setting: Setting,
+    by: &str,
+    reason: Option<String>,
+) -> Result<KillSwitch, AppError> {
+    let texts = [Some(name), Some(by), reason.as_deref()];
+    if texts.into_iter().flatten().any(|text| text.contains('\0') || text.len() > 1_000) {
+        return Err(AppError::field("/reason", "is at most 1000 bytes without NUL characters"));
+    }
+    let now = ctx.now();
+    let switch = KillSwitch {
+        name: name.to_owned(),
+        thrown_at: (setting == Setting::Off).then_some(now),
+        changed_at: now,
+        changed_by: by.to_owned(),
+        reason,
+    };
+    let set: Result<KillSwitch, StoreError> =
+        ctx.store.write(switch, |tx, switch| Box::pin(store::kill_switches::set(tx, switch))).await;
+    let set = set?;
+    refresh(ctx).await?;
+    Ok(set)
+}
+
+/// The worker that reads the switches.
+#[derive(Debug, Default)]
+pub struct SwitchReader {
+    never: Notify,
+}
+
+impl Worker for SwitchReader {
+    fn name(&self) -> &'static str {
+        "switches"
+    }
+
+    /// They change in another process: the timer alone wakes it.
+    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
+        &self.never
+    }
+
+    async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        refresh(ctx).await.map(|()| Progress::Idle)
+    }
+
+    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
+        Ok(())
+    }
+}

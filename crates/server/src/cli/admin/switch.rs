@@ -1,0 +1,116 @@
+//! `foretell admin switch`: routes and trading, switched off in all processes within a second.
+
+use app::kill_switches::{Setting, TRADING, set};
+use clap::{Args, Subcommand};
+use domain::ErrorCode;
+use store::StoreError;
+use store::kill_switches::KillSwitch;
+
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record};
+use super::refuse;
+use crate::http::RouteInfo;
+use crate::router::routes;
+use crate::run::StartError;
+
+/// What can be done with switches.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Every switch that was ever set, who set it last and why
+    List,
+    /// Answer a route with 503 ROUTE_DISABLED
+    Disable(RouteArgs),
+    /// Answer a route again
+    Enable(RouteArgs),
+    /// Take no new trades and take up none that wait; reads, redemptions and what is signed go on
+    Halt(WhyArgs),
+    /// Take trades again
+    Resume(WhyArgs),
+}
+
+/// A route.
+#[derive(Debug, Args)]
+pub struct RouteArgs {
+    /// Method and path as the table of routes has them: POST /v1/trades
+    #[arg(value_name = "ROUTE", num_args = 1..=2, required = true)]
+    route: Vec<String>,
+    #[command(flatten)]
+    why: WhyArgs,
+}
+
+/// What is noted beside the time.
+#[derive(Debug, Args)]
+pub struct WhyArgs {
+    /// Why, for those who look later
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Who
+    #[arg(long, value_name = "NAME", env = "USER", default_value = "operator")]
+    by: String,
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::List => list(admin).await,
+        Verb::Disable(args) => set_route(args, Setting::Off, admin).await,
+        Verb::Enable(args) => set_route(args, Setting::On, admin).await,
+        Verb::Halt(why) => set_switch(TRADING, why, Setting::Off, admin).await,
+        Verb::Resume(why) => set_switch(TRADING, why, Setting::On, admin).await,
+    }
+}
+
+async fn list(admin: &AdminCtx) -> Result<Answer, StartError> {
+    let switches: Result<Vec<KillSwitch>, StoreError> =
+        admin.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
+    let columns = &["switch", "state", "since", "by", "reason"];
+    Ok(Answer::Many(switches?.iter().map(record).collect(), columns))
+}
+
+async fn set_route(args: RouteArgs, setting: Setting, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let name = known(&args.route.join(" "))?;
+    set_switch(&name, args.why, setting, admin).await
+}
+
+async fn set_switch(
+    name: &str,
+    why: WhyArgs,
+    setting: Setting,
+    admin: &AdminCtx,
+) -> Result<Answer, StartError> {
+    let switch = set(&admin.ctx()?, name, setting, &why.by, why.reason).await?;
+    Ok(Answer::One(record(&switch)))
+}
+
+/// The route of this name. Those without a key have no switch: they are how one sees that the service lives.
+fn known(name: &str) -> Result<String, StartError> {
+    let switchable = || routes().filter(|route| route.scope.is_some()).map(RouteInfo::name);
+    switchable().find(|route| route == name).ok_or_else(|| {
+        let routes = switchable().collect::<Vec<_>>().join(", ");
+        refuse(ErrorCode::ValidationFailed, format!("There is no switch for {name:?}. Routes are: {routes}."))
+    })
+}
+
+fn record(switch: &KillSwitch) -> Record {
+    let since = switch.thrown_at.unwrap_or(switch.changed_at);
+    Record::new()
+        .with("switch", &switch.name)
+        .with("state", if switch.thrown_at.is_some() { "off" } else { "on" })
+        .with("since", since)
+        .with("by", &switch.changed_by)
+        .with("reason", &switch.reason)
+        .with("changedAt", switch.changed_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_without_a_switch_is_refused_with_those_that_have_one() {
+        assert_eq!(known("POST /v1/trades").ok().as_deref(), Some("POST /v1/trades"));
+        for name in ["", "trading", "post /v1/trades", "/v1/trades", "GET /v1/health", "GET /v1/trades/7"] {
+            let told = known(name).unwrap_err().to_string();
+            assert!(told.contains("GET /v1/markets/{id}/quote, "), "{told}");
+        }
+    }
+}

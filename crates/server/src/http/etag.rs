@@ -1,0 +1,207 @@
+//! Conditional requests: every 200 to a GET whose body says what is stable in it carries a weak `ETag`, and is answered
+//! 304 where the client holds that state already.
+//!
+//! The tag is made of the path, the query, the key's id and the body without `_meta`, which differs from answer to answer.
+//! Writers of bodies leave the stable part as a [`StablePart`] on the response, so that nothing is parsed again.
+
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::response::Response;
+use domain::ids::KeyId;
+use xxhash_rust::xxh3::Xxh3;
+
+/// What of a body is the same as long as what it tells is the same. A handler whose whole body is stable answers
+/// `(Extension(StablePart(body.clone())), body)`.
+#[derive(Debug, Clone)]
+pub struct StablePart(pub Bytes);
+
+/// Whose answer it is: answers to different keys never share a tag.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner(pub KeyId);
+
+/// What of a request decides about tags.
+#[derive(Debug)]
+pub(super) struct Condition {
+    reads: bool,
+    uri: Uri,
+    if_none_match: Vec<HeaderValue>,
+}
+
+impl Condition {
+    /// That of `request`.
+    pub fn of(request: &Request) -> Self {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        let if_none_match = request.headers().get_all(IF_NONE_MATCH).iter().cloned().collect();
+        Self { reads, uri: request.uri().clone(), if_none_match }
+    }
+
+    /// Gives a finished 200 its tag, and turns it into a 304 where the request names it.
+    pub fn answer(&self, response: &mut Response) {
+        let stable = response.extensions_mut().remove::<StablePart>();
+        let owner = response.extensions_mut().remove::<Owner>();
+        let Some(StablePart(stable)) = stable.filter(|_| self.reads && response.status() == StatusCode::OK)
+        else {
+            return;
+        };
+        let tag = self.tag(owner, &stable);
+        let is_current = names(&self.if_none_match, &tag);
+        // Hex digits in quotes are a header's value.
+        if let Ok(value) = HeaderValue::from_str(&format!("W/\"{tag}\"")) {
+            response.headers_mut().insert(ETAG, value);
+        }
+        if is_current {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            // Of no known length: a Content-Length would have to be that of the 200, which is not told here.
+            *response.body_mut() = Body::from_stream(futures::stream::empty::<Result<Bytes, Infallible>>());
+            response.headers_mut().remove(CONTENT_TYPE);
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+    }
+
+    fn tag(&self, owner: Option<Owner>, stable: &[u8]) -> String {
+        let mut hash = Xxh3::new();
+        // Each part's length stands before it, so that no two lists of parts run into the same bytes.
+        let owner = owner.map(|Owner(key)| *key.0.as_bytes()).unwrap_or_default();
+        for part in [self.uri.path().as_bytes(), self.uri.query().unwrap_or_default().as_bytes(), &owner] {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.update(stable);
+        format!("{:032x}", hash.digest128())
+    }
+}
+
+/// Whether `If-None-Match` names `tag`, or anything at all by `*`. Compared weakly. A header that is not of the documented
+/// form is no condition.
+fn names(lines: &[HeaderValue], tag: &str) -> bool {
+    let mut found = false;
+    for line in lines {
+        let Ok(line) = line.to_str() else { return false };
+        if line.trim_matches(BLANK) == "*" {
+            // Beside anything else it is malformed.
+            return lines.len() == 1;
+        }
+        let Some(tags) = entity_tags(line) else { return false };
+        found |= tags.contains(&tag);
+    }
+    found
+}
+
+const BLANK: [char; 2] = [' ', '\t'];
+
+/// The tags of one line, without their quotes and `W/`. A comma may stand within quotes.
+fn entity_tags(line: &str) -> Option<Vec<&str>> {
+    let mut tags = Vec::new();
+    let mut rest = line.trim_start_matches([' ', '\t', ',']);
+    while !rest.is_empty() {
+        let quoted = rest.strip_prefix("W/").unwrap_or(rest).strip_prefix('"')?;
+        let (tag, behind) = quoted.split_once('"')?;
+        if tag.contains(char::is_whitespace) {
+            return None;
+        }
+        tags.push(tag);
+        let behind = behind.trim_start_matches(BLANK);
+        if !behind.is_empty() && !behind.starts_with(',') {
+            return None;
+        }
+        rest = behind.trim_start_matches([' ', '\t', ',']);
+    }
+    Some(tags)
+}
+
+/// Marks an answer as one to `key`.
+pub(super) fn set_owner(response: &mut Response, key: Option<KeyId>) {
+    if let Some(key) = key {
+        response.extensions_mut().insert(Owner(key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::response::IntoResponse;
+    use uuid::Uuid;
+
+    fn named(lines: &[&'static str]) -> bool {
+        let lines: Vec<_> = lines.iter().map(|line| HeaderValue::from_static(line)).collect();
+        names(&lines, "abc")
+    }
+
+    #[test]
+    fn a_condition_is_a_list_of_tags_or_an_asterisk_and_is_compared_weakly() {
+        for lines in [
+            &["W/\"abc\""][..],
+            &["\"abc\""],
+            &["*"],
+            &[" * "],
+            &["W/\"x\", W/\"abc\""],
+            &["\"a,b\",\"abc\""],
+            &["W/\"x\"", "W/\"abc\""],
+            &[", \"abc\" ,,"],
+        ] {
+            assert!(named(lines), "{lines:?}");
+        }
+        for lines in [&[][..], &[""], &["W/\"ABC\""], &["\"abcd\""], &["\"\""], &["\"W/abc\""]] {
+            assert!(!named(lines), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_condition_of_another_form_is_ignored_as_a_whole() {
+        for lines in [
+            &["abc"][..],
+            &["w/\"abc\""],
+            &["W/abc"],
+            &["\"abc"],
+            &["\"abc\" \"x\""],
+            &["\"abc\", x"],
+            &["\"abc\", *"],
+            &["\"abc\"", "*"],
+            &["\"abc\"", "x"],
+        ] {
+            assert!(!named(lines), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_tag_is_of_path_query_key_and_stable_part_and_of_nothing_else() {
+        let tag = |uri: &str, key: Option<u128>, stable: &str| {
+            let condition = Condition { reads: true, uri: uri.parse().unwrap(), if_none_match: Vec::new() };
+            condition.tag(key.map(|key| Owner(KeyId(Uuid::from_u128(key)))), stable.as_bytes())
+        };
+        let base = tag("/a?b=1", Some(1), "x");
+        assert_eq!(base, tag("/a?b=1", Some(1), "x"));
+        assert_eq!(base.len(), 32);
+        for other in [
+            tag("/a?b=2", Some(1), "x"),
+            tag("/a", Some(1), "x"),
+            tag("/ab?=1", Some(1), "x"),
+            tag("/a?b=1", Some(2), "x"),
+            tag("/a?b=1", None, "x"),
+            tag("/a?b=1", Some(1), "y"),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn only_a_200_to_a_read_has_a_tag() {
+        let answered = |method: Method, status: StatusCode| {
+            let mut request = Request::new(Body::empty());
+            *request.method_mut() = method;
+            let mut response =
+                (status, axum::Extension(StablePart(Bytes::from_static(b"x"))), "x").into_response();
+            Condition::of(&request).answer(&mut response);
+            response.headers().contains_key(ETAG)
+        };
+        assert!(answered(Method::GET, StatusCode::OK));
+        assert!(answered(Method::HEAD, StatusCode::OK));
+        assert!(!answered(Method::POST, StatusCode::OK));
+        assert!(!answered(Method::GET, StatusCode::NOT_FOUND));
+        assert!(!answered(Method::GET, StatusCode::CREATED));
+    }
+}

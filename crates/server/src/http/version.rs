@@ -1,0 +1,53 @@
+//! Which version of the API a request speaks: the one that its header names, else the one that its key is pinned to, else
+//! the current one.
+
+use app::AppError;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::Response;
+use domain::ErrorCode;
+use domain::version::{VERSIONS, VersionRefusal, Versions};
+use store::keys::Key;
+
+/// The version of the API that is spoken where no other is asked for.
+pub const API_VERSION: &str = VERSIONS.current;
+/// The header that asks for a version, and tells which one was spoken.
+pub(super) const X_SERVICE_API_VERSION: HeaderName = HeaderName::from_static("x-service-api-version");
+const POINTER: &str = "/header/X-Service-Api-Version";
+
+/// The version that the header asks for.
+pub(super) fn asked_for(versions: &Versions, headers: &HeaderMap) -> Result<Option<&'static str>, AppError> {
+    let mut values = headers.get_all(X_SERVICE_API_VERSION).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(AppError::field(POINTER, "is sent once"));
+    }
+    let name = value.to_str().unwrap_or_default();
+    match versions.find(name) {
+        Ok(version) => Ok(Some(version)),
+        Err(VersionRefusal::Retired) => Err(retired(versions, name)),
+        Err(VersionRefusal::Unknown) => {
+            Err(AppError::field(POINTER, &format!("is one of the versions {}", served(versions))))
+        }
+    }
+}
+
+/// The version that the key is pinned to. One that is not known any more is treated like a retired one.
+pub(super) fn pinned_by(versions: &Versions, key: &Key) -> Result<Option<&'static str>, AppError> {
+    let Some(name) = key.api_version.as_deref() else { return Ok(None) };
+    versions.find(name).map(Some).map_err(|_| retired(versions, name))
+}
+
+fn retired(versions: &Versions, name: &str) -> AppError {
+    let detail = format!("Version {name} of the API was retired. Served are {}.", served(versions));
+    AppError::new(ErrorCode::ApiVersionUnsupported).detail(detail)
+}
+
+fn served(versions: &Versions) -> String {
+    versions.served().collect::<Vec<_>>().join(", ")
+}
+
+/// Says which version was spoken.
+pub(super) fn tell(response: &mut Response, version: &'static str) {
+    let headers = response.headers_mut();
+    headers.entry(X_SERVICE_API_VERSION).or_insert(HeaderValue::from_static(version));
+}

@@ -1,0 +1,107 @@
+//! What the operator does beside a running service, and how soon the service goes by it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::service::Service;
+
+/// Within which a revocation and a switch are effective in every process.
+const SOON: Duration = Duration::from_secs(1);
+
+struct Caller {
+    http: reqwest::Client,
+    base_url: String,
+    key: String,
+}
+
+impl Caller {
+    async fn code(&self, method: reqwest::Method, path: &str) -> (u16, String) {
+        let request = self.http.request(method, format!("{}{path}", self.base_url));
+        let answer = request.header("X-API-Key", &self.key).json(&json!({})).send().await.unwrap();
+        let code = answer.headers().get("x-service-error-code").map(|code| code.to_str().unwrap().to_owned());
+        (answer.status().as_u16(), code.unwrap_or_default())
+    }
+
+    /// Asks until the answer has this code, which it must have soon.
+    async fn becomes(&self, method: reqwest::Method, path: &str, code: &str) {
+        let began = Instant::now();
+        loop {
+            let (status, now) = self.code(method.clone(), path).await;
+            if now == code {
+                return;
+            }
+            assert!(began.elapsed() < SOON, "{method} {path} is still answered {status} {now}, not {code}");
+        }
+    }
+}
+
+async fn obeys(service: &mut Service) {
+    let user = service.demonstration().await["users"][1]["userId"].as_str().unwrap().to_owned();
+    service.start().await;
+    let issue =
+        ["key", "issue", "--user", &user, "--tier", "mm", "--name", "desk", "--api-version", "2026-04-29"];
+    let key: Value = service.admin(&issue).await;
+    assert_eq!(
+        (&key["delegation"]["enabled"], &key["apiVersion"]),
+        (&true.into(), &"2026-04-29".into()),
+        "{key}"
+    );
+    let (id, key) = (key["id"].as_str().unwrap(), key["key"].as_str().unwrap().to_owned());
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+    let caller = Caller { http, base_url: service.base_url().to_owned(), key };
+    let (get, post) = (reqwest::Method::GET, reqwest::Method::POST);
+    caller.becomes(get.clone(), "/v1/markets", "").await;
+    caller.becomes(post.clone(), "/v1/trades", "VALIDATION_FAILED").await;
+
+    let halted = service.admin(&["switch", "halt", "--reason", "drill", "--by", "ada"]).await;
+    assert_eq!(
+        (&halted["switch"], &halted["state"], &halted["by"]),
+        (&"trading".into(), &"off".into(), &"ada".into())
+    );
+    caller.becomes(post.clone(), "/v1/trades", "API_TRADE_PROCESSING_HALTED").await;
+    service.admin(&["switch", "disable", "GET", "/v1/markets"]).await;
+    caller.becomes(get.clone(), "/v1/markets", "ROUTE_DISABLED").await;
+    // What is off stays off through a restart.
+    service.kill().await;
+    service.start().await;
+    let caller = Caller { base_url: service.base_url().to_owned(), ..caller };
+    assert_eq!(caller.code(get.clone(), "/v1/markets").await.1, "ROUTE_DISABLED");
+    service.admin(&["switch", "enable", "GET /v1/markets"]).await;
+    service.admin(&["switch", "resume"]).await;
+    caller.becomes(get.clone(), "/v1/markets", "").await;
+    caller.becomes(post, "/v1/trades", "VALIDATION_FAILED").await;
+    assert_eq!(
+        service.admin(&["switch", "disable", "GET /v1/nothing"]).await["error"]["code"],
+        "VALIDATION_FAILED"
+    );
+
+    let revoked = service.admin(&["key", "revoke", "--key", id]).await;
+    assert_eq!(revoked["delegation"]["revokedNow"], true, "the key's delegation is over on chain: {revoked}");
+    caller.becomes(get, "/v1/markets", "API_KEY_REVOKED").await;
+    let mut looks = tokio::time::interval(Duration::from_millis(100));
+    let entry = loop {
+        looks.tick().await;
+        let log = service.admin(&["key", "audit", id]).await;
+        if let Some(entry) = log.as_array().and_then(|log| log.first()) {
+            break entry.clone();
+        }
+    };
+    assert_eq!(
+        (&entry["code"], &entry["route"]),
+        (&"API_KEY_REVOKED".into(), &"GET /v1/markets".into()),
+        "{entry}"
+    );
+    service.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_service_goes_by_the_operators_commands_within_a_second_on_sqlite() {
+    obeys(&mut Service::on_sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_service_goes_by_the_operators_commands_within_a_second_on_postgres() {
+    let Some(mut service) = Service::on_postgres().await else { return };
+    obeys(&mut service).await;
+}
