@@ -8,6 +8,7 @@ pub mod market;
 pub mod money;
 pub mod page;
 pub mod position;
+pub mod rate;
 pub mod risk;
 pub mod time;
 pub mod trade;
