@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::limits::Limits;
 use crate::sealed::SealingKey;
 
 /// The service's parts and settings.
@@ -27,6 +28,8 @@ pub struct Ctx {
     pub config: Arc<Config>,
     /// Signals to the workers.
     pub wake: Arc<Wake>,
+    /// The limiters: in this process's memory, unless another place is put here.
+    pub limits: Arc<Limits>,
     ids: Arc<Ids>,
 }
 
@@ -94,8 +97,9 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
-        let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
-        Self { store, chain, clock, entropy, config, wake, ids }
+        let (config, wake, limits, ids) =
+            (Arc::new(config), Arc::default(), Arc::default(), Arc::default());
+        Self { store, chain, clock, entropy, config, wake, limits, ids }
     }
 
     /// The present instant.

@@ -11,6 +11,7 @@ pub mod error;
 pub mod health;
 pub mod keys;
 pub mod lease;
+pub mod limits;
 pub mod markets;
 pub mod portfolio;
 pub mod sealed;

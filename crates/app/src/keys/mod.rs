@@ -3,5 +3,5 @@
 mod authenticate;
 mod issue;
 
-pub use authenticate::{Caller, authenticate};
+pub use authenticate::{Caller, authenticate, is_failed_authentication};
 pub use issue::{IssueKey, IssuedKey, issue, revoke};

@@ -1,12 +1,11 @@
 //! What stands before every handler: the deadline, and the checks of the caller in their documented order.
 
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use app::{AppError, Submission};
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
@@ -15,7 +14,8 @@ use domain::ErrorCode;
 use futures::FutureExt;
 
 use super::problem::Problem;
-use super::{Limiter, RouteInfo, Shared, client_ip};
+use super::rate::{self, Standing};
+use super::{Limiter, RouteInfo, Shared};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -27,8 +27,9 @@ pub async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let mut standing = None;
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request).await {
+        match admit(&app, route, &mut request, &mut standing).await {
             Ok(()) => next.run(request).await,
             // Nothing behind the guard has run.
             Err(error) if route.limiter == Limiter::Write => {
@@ -46,6 +47,7 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
+    standing.map(|standing| response.extensions_mut().insert(standing));
     if route.scope.is_some() {
         let private = HeaderValue::from_static("private, no-cache");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
@@ -54,22 +56,28 @@ pub async fn guard(
 }
 
 /// The checks, in the documented order. What is added later stands here as its place in that order.
-async fn admit(app: &Shared, route: &'static RouteInfo, request: &mut Request) -> Result<(), AppError> {
+///
+/// `standing` is where the limiter that was asked stands then. A request that comes to none of them, or is refused before,
+/// counts for its address on the way out; so do refusals that are failed authentications, which do not count for the user.
+async fn admit(
+    app: &Shared,
+    route: &'static RouteInfo,
+    request: &mut Request,
+    standing: &mut Option<Standing>,
+) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version that X-Service-Api-Version asks for.
     let Some(scope) = route.scope else {
         // 2. The limiter by address.
-        return Ok(());
+        return rate::by_address(app, request, standing);
     };
     // 3. The address's lockout, between the key's syntax and its look-up.
     // 4. Syntax, look-up, revocation, expiry, allowlist.
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    // Without a socket the address is none that an allowlist names.
-    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
+    let ip = rate::address_of(request);
     let caller = app::keys::authenticate(&app.ctx, api_key(request.headers())?, ip).await?;
     // 5. The body's signature, over the raw bytes of `read_body`.
-    // 6. The user's limiter.
+    // 6. The user's limiter: before the scope, and whatever the answer will be, a 304 included.
+    rate::by_user(app, route, &caller, standing).await?;
     // 7. Scope.
     caller.require(scope)?;
     // 8. The kill switches.

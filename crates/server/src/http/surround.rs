@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::problem::{self, Problem};
-use super::{RequestId, Shared};
+use super::{RequestId, Shared, rate};
 
 /// The version of the API that is spoken here, as `X-Service-Api-Version` says it.
 pub const API_VERSION: &str = "2026-04-29";
@@ -20,18 +20,21 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     let began = app.ctx.now();
     let id = RequestId::new(&app.ctx);
     request.extensions_mut().insert(id);
+    let ip = rate::mark_address(&app, &mut request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
 
     let mut response = next.run(request).await;
+    let standing = rate::settle(&app, ip, &mut response).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem::render(&mut response, &problem, &app.docs_url, &path, id);
     }
-    // Here: ETag and 304 over a finished 200 to a GET, and the rate limit's headers.
+    // Here: ETag and 304 over a finished 200 to a GET.
     let status = response.status().as_u16();
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(X_REQUEST_ID, id);
     }
+    standing.write(headers, app.ctx.now());
     headers.insert(X_SERVICE_API_VERSION, HeaderValue::from_static(API_VERSION));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let latency_ms = app.ctx.now().since_ms(began);
