@@ -7,6 +7,7 @@ use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::U256;
 use app::entropy::SeededEntropy;
+use app::limits::Limits;
 use app::sealed::SealingKey;
 use app::{Config, Ctx};
 use chain::embedded::InProcess;
@@ -85,6 +86,7 @@ pub struct Setup {
     lanes: Option<u16>,
     confirmations: Option<u64>,
     forkable: bool,
+    limits: Option<Limits>,
 }
 
 impl Setup {
@@ -121,6 +123,13 @@ impl Setup {
     #[must_use]
     pub const fn forkable(mut self) -> Self {
         self.forkable = true;
+        self
+    }
+
+    /// With its limiters there instead of in memory.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
         self
     }
 
@@ -164,7 +173,8 @@ impl Setup {
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
-        let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
+        let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
+        ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches }
     }

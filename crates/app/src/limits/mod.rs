@@ -120,7 +120,7 @@ impl Limits {
     /// Where the limits stand, for people.
     pub const fn place(&self) -> &'static str {
         match self.shared {
-            Shared::Memory(_) => "this process",
+            Shared::Memory(_) => "the process's memory",
             Shared::Redis(_) => "Redis",
         }
     }

@@ -47,7 +47,9 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
-    standing.map(|standing| response.extensions_mut().insert(standing));
+    if let Some(standing) = standing {
+        response.extensions_mut().insert(standing);
+    }
     if route.scope.is_some() {
         let private = HeaderValue::from_static("private, no-cache");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);

@@ -18,6 +18,7 @@ mod positions_get;
 mod predictions_get;
 mod problems;
 mod quote_get;
+mod rate_limits;
 mod ready_get;
 mod scene;
 mod stories;
