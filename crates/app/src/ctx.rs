@@ -97,8 +97,7 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
-        let (config, wake, limits, ids) =
-            (Arc::new(config), Arc::default(), Arc::default(), Arc::default());
+        let (config, wake, limits, ids) = (Arc::new(config), Arc::default(), Arc::default(), Arc::default());
         Self { store, chain, clock, entropy, config, wake, limits, ids }
     }
 

@@ -193,7 +193,9 @@ pub fn exceeded(limiter: &str, verdict: Verdict) -> AppError {
 /// The refusal of an address that is shut out.
 pub fn shut_out(until: Timestamp, now: Timestamp) -> AppError {
     AppError::new(ErrorCode::RateLimitExceeded)
-        .detail("Too many requests from your address failed to authenticate. Wait as long as Retry-After says.")
+        .detail(
+            "Too many requests from your address failed to authenticate. Wait as long as Retry-After says.",
+        )
         .with("limiter", "lockout")
         .retry_after_s(retry_after_s(until.since_ms(now)))
 }

@@ -86,7 +86,8 @@ fn the_bucket_allows_what_a_bucket_that_is_filled_every_millisecond_allows() {
             if allowed {
                 level -= 60_000;
             }
-            let wait = |from: i128, to: i128| (to - from + i128::from(limit) - 1).div_euclid(limit.into()) as i64;
+            let wait =
+                |from: i128, to: i128| (to - from + i128::from(limit) - 1).div_euclid(limit.into()) as i64;
             let expected = Verdict {
                 allowed,
                 limit,

@@ -51,10 +51,7 @@ pub fn mark_address(app: &Shared, request: &mut Request) -> IpAddr {
 
 /// The client's address.
 pub fn address_of(request: &Request) -> IpAddr {
-    request
-        .extensions()
-        .get::<ClientAddress>()
-        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0)
+    request.extensions().get::<ClientAddress>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0)
 }
 
 /// Draws on the address's limiter.

@@ -52,7 +52,8 @@ async fn every_answer_says_where_its_limiter_stands() {
     let mut tell = |what: &str, answer: Answer| {
         let names = ["ratelimit", "ratelimit-policy", "x-ratelimit-limit", "x-ratelimit-remaining"];
         let names = names.into_iter().chain(["x-ratelimit-reset", "retry-after"]);
-        let headers = names.filter_map(|name| answer.header(name).map(|value| format!("  {name}: {value}\n")));
+        let headers =
+            names.filter_map(|name| answer.header(name).map(|value| format!("  {name}: {value}\n")));
         lines.push(format!("{what}: {}\n{}", answer.status, headers.collect::<String>()));
     };
     tell("a read", client.get("/v1/markets").await);
