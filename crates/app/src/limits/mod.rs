@@ -92,7 +92,7 @@ enum Shared {
     /// Here: the service is this process.
     Memory(Memory),
     /// In Redis.
-    Redis(Redis),
+    Redis(Box<Redis>),
 }
 
 impl Default for Limits {
@@ -110,7 +110,7 @@ impl Limits {
     /// In the Redis or Valkey at this URL (`redis://[user:password@]host[:port][/database]`), under keys that begin with
     /// `prefix`. Nothing is connected yet, so that a service can start before its Redis.
     pub fn redis(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
-        Ok(Self::over(Shared::Redis(Redis::new(url, prefix)?)))
+        Ok(Self::over(Shared::Redis(Box::new(Redis::new(url, prefix)?))))
     }
 
     fn over(shared: Shared) -> Self {

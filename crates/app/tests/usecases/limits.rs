@@ -134,11 +134,9 @@ mod steps {
             limits.fail(format!("192.0.2.{host}").parse().unwrap(), START).await.unwrap();
         }
         let until = START.plus_ms(900_000);
-        for (ip, shut_out) in [
-            ("2001:db8:1:2:ffff::1", Some(until)),
-            ("2001:db8:1:3::1", None),
-            ("192.0.2.1", None),
-        ] {
+        for (ip, shut_out) in
+            [("2001:db8:1:2:ffff::1", Some(until)), ("2001:db8:1:3::1", None), ("192.0.2.1", None)]
+        {
             assert_eq!(limits.shut_out(ip.parse().unwrap(), START).await.unwrap(), shut_out, "{ip}");
         }
     }
