@@ -13,6 +13,7 @@ use crate::entropy::{Entropy, Ids};
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
 use crate::kill_switches::Switches;
+use crate::limits::Limits;
 use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
 use crate::usage::Recorder;
@@ -40,6 +41,8 @@ pub struct Ctx {
     pub key_cache: Arc<KeyCache>,
     /// Failed authentications that are not written yet.
     pub key_audit: Arc<AuditBuffer>,
+    /// The limiters: in this process's memory, unless another place is put here.
+    pub limits: Arc<Limits>,
     ids: Arc<Ids>,
 }
 
@@ -115,8 +118,22 @@ impl Ctx {
     ) -> Self {
         let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
         let usage = Arc::default();
+        let limits = Arc::default();
         let (switches, key_cache, key_audit) = (Arc::default(), Arc::default(), Arc::default());
-        Self { store, chain, clock, entropy, config, wake, usage, switches, key_cache, key_audit, ids }
+        Self {
+            store,
+            chain,
+            clock,
+            entropy,
+            config,
+            wake,
+            usage,
+            limits,
+            switches,
+            key_cache,
+            key_audit,
+            ids,
+        }
     }
 
     /// The present instant.

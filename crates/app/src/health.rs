@@ -23,15 +23,18 @@ pub struct Readiness {
     pub database: Check,
     /// The chain.
     pub chain: Check,
+    /// Where the limits stand.
+    pub rate_limiter: Check,
 }
 
 /// Asks every part at once.
 pub async fn readiness(ctx: &Ctx) -> Readiness {
-    let (database, chain) = tokio::join!(
+    let (database, chain, rate_limiter) = tokio::join!(
         check(ctx, async { ctx.store.ping().await.is_ok() }),
         check(ctx, async { ctx.chain.head().await.is_ok() }),
+        check(ctx, async { ctx.limits.ping().await.is_ok() }),
     );
-    Readiness { database, chain }
+    Readiness { database, chain, rate_limiter }
 }
 
 async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {

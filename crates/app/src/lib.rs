@@ -13,6 +13,7 @@ pub mod health;
 pub mod keys;
 pub mod kill_switches;
 pub mod lease;
+pub mod limits;
 pub mod markets;
 pub mod portfolio;
 pub mod readiness;

@@ -11,6 +11,7 @@ pub mod market;
 pub mod money;
 pub mod page;
 pub mod position;
+pub mod rate;
 pub mod redemption;
 pub mod risk;
 pub mod signature;

@@ -69,6 +69,12 @@ pub struct Options {
     /// A file that holds the database's URL, for URLs with a password
     #[arg(long, env = "FORETELL_DATABASE_URL_FILE", global = true)]
     pub database_url_file: Option<PathBuf>,
+    /// Redis or Valkey that the limits stand in, for services of several processes: redis://… [default: the process's memory]
+    #[arg(long, env = "FORETELL_REDIS_URL", hide_env_values = true, global = true)]
+    pub redis_url: Option<String>,
+    /// A file that holds Redis's URL, for URLs with a password
+    #[arg(long, env = "FORETELL_REDIS_URL_FILE", global = true)]
+    pub redis_url_file: Option<PathBuf>,
     /// JSON-RPC address of a chain's node [default: the chain embedded in the service]
     #[arg(long, env = "FORETELL_RPC_URL", hide_env_values = true, global = true)]
     pub rpc_url: Option<String>,
@@ -135,6 +141,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The database's URL.
     pub database_url: String,
+    /// Redis's URL; the limits stand in the process's memory where absent.
+    pub redis_url: Option<String>,
     /// The node's address; the embedded chain where absent.
     pub rpc_url: Option<String>,
     /// The contracts' addresses.
@@ -177,6 +185,8 @@ impl Options {
             data_dir: self.data_dir.or(of_file.data_dir),
             database_url: self.database_url.or(of_file.database_url),
             database_url_file: self.database_url_file.or(of_file.database_url_file),
+            redis_url: self.redis_url.or(of_file.redis_url),
+            redis_url_file: self.redis_url_file.or(of_file.redis_url_file),
             rpc_url: self.rpc_url.or(of_file.rpc_url),
             contracts: self.contracts.or(of_file.contracts),
             secrets_file: self.secrets_file.or(of_file.secrets_file),
@@ -194,17 +204,9 @@ impl Options {
     /// Decides every setting.
     pub fn decide(self) -> Result<Config, ConfigError> {
         let data_dir = self.data_dir.unwrap_or_else(|| PathBuf::from(".foretell"));
-        let database_url = match (self.database_url, self.database_url_file) {
-            (Some(_), Some(_)) => {
-                return Err(ConfigError::Value("set database-url or database-url-file, not both".to_owned()));
-            }
-            (Some(url), None) => url,
-            (None, Some(path)) => std::fs::read_to_string(&path)
-                .map_err(|source| ConfigError::File { path: path.display().to_string(), source })?
-                .trim()
-                .to_owned(),
-            (None, None) => format!("sqlite:{}", data_dir.join("foretell.db").display()),
-        };
+        let database_url = one_url("database-url", self.database_url, self.database_url_file)?
+            .unwrap_or_else(|| format!("sqlite:{}", data_dir.join("foretell.db").display()));
+        let redis_url = one_url("redis-url", self.redis_url, self.redis_url_file)?;
         if self.confirmations == Some(0) {
             return Err(ConfigError::Value(
                 "confirmations is at least 1: the trade's own block counts".to_owned(),
@@ -218,6 +220,7 @@ impl Options {
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
             data_dir,
             database_url,
+            redis_url,
             rpc_url: self.rpc_url,
             listen: self.listen.unwrap_or(DEFAULT_LISTEN),
             environment: self.environment.unwrap_or(Environment::Test),
@@ -228,6 +231,18 @@ impl Options {
             confirmation_window_s: self.confirmation_window_s,
             redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
         })
+    }
+}
+
+/// The URL that stands in a setting or in the file that another names.
+fn one_url(name: &str, url: Option<String>, file: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
+    match (url, file) {
+        (Some(_), Some(_)) => Err(ConfigError::Value(format!("set {name} or {name}-file, not both"))),
+        (url, None) => Ok(url),
+        (None, Some(path)) => match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text.trim().to_owned())),
+            Err(source) => Err(ConfigError::File { path: path.display().to_string(), source }),
+        },
     }
 }
 
@@ -291,5 +306,19 @@ mod tests {
             ..Options::default()
         };
         assert!(matches!(both.decide(), Err(ConfigError::Value(_))));
+    }
+
+    #[test]
+    fn rediss_url_comes_from_a_flag_or_from_a_file() {
+        let path = std::env::temp_dir().join(format!("foretell-redis-url-{}", std::process::id()));
+        std::fs::write(&path, "redis://:secret@redis.internal\n").unwrap();
+        let from_file = Options { redis_url_file: Some(path.clone()), ..Options::default() };
+        let both = Options { redis_url: Some("redis://a".into()), ..from_file.clone() };
+        let config = from_file.decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.redis_url.as_deref(), Some("redis://:secret@redis.internal"));
+        let refused = both.decide().unwrap_err().to_string();
+        assert_eq!(refused, "set redis-url or redis-url-file, not both");
+        assert_eq!(Options::default().decide().unwrap().redis_url, None);
     }
 }

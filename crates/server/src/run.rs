@@ -9,6 +9,7 @@ use app::cleanup::Cleaner;
 use app::entropy::Entropy;
 use app::keys::audit::{self, AuditWriter};
 use app::kill_switches::{self, SwitchReader};
+use app::limits::Limits;
 use app::markets::Sync;
 use app::redemptions::{Payer, Redemptions};
 use app::trades::{Executor, Expiry};
@@ -24,7 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, default_confirmations};
+use crate::config::{Config, Environment, default_confirmations};
 use crate::http::{AppState, Shared};
 use crate::secrets::Secrets;
 
@@ -166,7 +167,11 @@ impl Parts {
             (None, None) => default_confirmations(chain.chain_id()),
         };
         settings.redemptions = config.redemptions.into();
-        let ctx = Ctx::new(store, chain, clock, entropy, settings);
+        let mut ctx = Ctx::new(store, chain, clock, entropy, settings);
+        ctx.limits = Arc::new(limits(config)?);
+        if let Err(error) = ctx.limits.ping().await {
+            tracing::error!(%error, "the rate limiter does not answer: not ready until it does");
+        }
         // What is off stays off through a restart, from the first request on.
         kill_switches::refresh(&ctx).await?;
         Ok(Self { ctx, node, secrets, _lock: lock })
@@ -184,6 +189,16 @@ impl Parts {
             mutations: TaskTracker::new(),
         }))
     }
+}
+
+/// The limiters where the configuration puts them. The names of the keys in Redis tell the two environments apart.
+pub fn limits(config: &Config) -> Result<Limits, StartError> {
+    let Some(url) = &config.redis_url else { return Ok(Limits::memory()) };
+    let prefix = match config.environment {
+        Environment::Live => "foretell:live",
+        Environment::Test => "foretell:test",
+    };
+    Limits::redis(url, prefix).map_err(|error| StartError::Other(error.to_string()))
 }
 
 async fn open_embedded(

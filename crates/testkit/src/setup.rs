@@ -7,6 +7,7 @@ use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::U256;
 use app::entropy::SeededEntropy;
+use app::limits::Limits;
 use app::redemptions::Redemptions;
 use app::sealed::SealingKey;
 use app::{Config, Ctx};
@@ -88,6 +89,7 @@ pub struct Setup {
     redemptions: Redemptions,
     veto_window_s: u32,
     forkable: bool,
+    limits: Option<Limits>,
 }
 
 impl Setup {
@@ -141,6 +143,13 @@ impl Setup {
         self
     }
 
+    /// With its limiters there instead of in memory.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
     /// Builds it: contracts deployed, the resolver with the funds of many markets.
     ///
     /// # Panics
@@ -182,7 +191,8 @@ impl Setup {
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
         config.redemptions = self.redemptions;
-        let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
+        let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
+        ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches }
     }

@@ -1,7 +1,7 @@
 //! The use cases and the workers, told as stories: a whole service without HTTP, over the embedded chain.
 //!
 //! What depends on SQL or on concurrency runs on SQLite and, where `FORETELL_TEST_POSTGRES_URL` names a cluster, on
-//! PostgreSQL; what only anvil can do runs where `FORETELL_ANVIL` names its binary.
+//! PostgreSQL; limits run in memory and, where `FORETELL_TEST_REDIS_URL` names one, on Redis; what only anvil can do runs where `FORETELL_ANVIL` names its binary.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod anvil;
@@ -18,6 +18,7 @@ mod key_audit;
 mod keys;
 mod kill_switches;
 mod leases;
+mod limits;
 mod pause;
 mod portfolio;
 mod redemption_crashes;

@@ -4,7 +4,7 @@ use chain::Chain;
 use store::Store;
 
 use crate::config::Config;
-use crate::run::{StartError, read_contracts};
+use crate::run::{StartError, limits, read_contracts};
 use crate::secrets::Secrets;
 
 pub async fn run(config: &Config) -> Result<(), StartError> {
@@ -25,9 +25,10 @@ pub async fn run(config: &Config) -> Result<(), StartError> {
     wrong += report("secrets", check_secrets(config));
     wrong += report("database", check_database(config).await);
     wrong += report("chain", check_chain(config).await);
+    wrong += report("rate limiter", check_limits(config).await);
     match wrong {
         0 => Ok(()),
-        _ => Err(StartError::Other(format!("{wrong} of 3 checks failed"))),
+        _ => Err(StartError::Other(format!("{wrong} of 4 checks failed"))),
     }
 }
 
@@ -73,4 +74,10 @@ async fn check_chain(config: &Config) -> Result<String, StartError> {
     chain::deploy::verify(&chain).await?;
     let head = chain.head().await?;
     Ok(format!("chain {} at block {}", chain.chain_id(), head.number))
+}
+
+async fn check_limits(config: &Config) -> Result<String, StartError> {
+    let limits = limits(config)?;
+    limits.ping().await.map_err(|error| StartError::Other(error.to_string()))?;
+    Ok(format!("in {}", limits.place()))
 }

@@ -4,7 +4,7 @@ use app::AppError;
 use app::keys::audit::Failure;
 use axum::extract::Request;
 
-use super::guard::ip_of;
+use super::rate;
 use super::{RequestId, RouteInfo, Shared};
 
 /// Notes a refusal in the audit log of the key that it is attributed to.
@@ -14,7 +14,7 @@ pub(super) fn note(app: &Shared, route: &RouteInfo, request: &Request, error: &A
     let failure = Failure {
         key_id,
         code: error.code,
-        ip: ip_of(app, request),
+        ip: rate::address_of(request),
         route: route.name(),
         request_id: id.map(ToString::to_string).unwrap_or_default(),
     };

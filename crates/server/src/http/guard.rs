@@ -1,12 +1,11 @@
 //! What stands before every handler: the deadline, and the checks of the caller in their documented order.
 
 use std::any::Any;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use app::{AppError, Submission};
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
@@ -15,12 +14,21 @@ use domain::ErrorCode;
 use futures::FutureExt;
 
 use super::problem::Problem;
+use super::rate::{self, Standing};
 use super::usage::Meter;
-use super::{Limiter, RouteInfo, Shared, audit, client_ip, etag, kill_switch, signature, version};
+use super::{Limiter, RouteInfo, Shared, audit, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 const X_API_KEY: &str = "x-api-key";
+
+/// What the checks have found out and every answer tells, a refusal too.
+struct Spoken {
+    /// The version of the API.
+    version: &'static str,
+    /// Where the limiter that was asked stands.
+    standing: Option<Standing>,
+}
 
 /// The layer's function, one for each route.
 pub async fn guard(
@@ -29,9 +37,9 @@ pub async fn guard(
     next: Next,
 ) -> Response {
     let meter = Meter::start(&app.ctx);
-    let mut version = app.versions.current;
+    let mut spoken = Spoken { version: app.versions.current, standing: None };
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request, &meter, &mut version).await {
+        match admit(&app, route, &mut request, &meter, &mut spoken).await {
             Ok(()) => {
                 let key = request.extensions().get::<app::keys::Caller>().map(|caller| caller.key.id);
                 let mut response = next.run(request).await;
@@ -54,7 +62,10 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
-    version::tell(&mut response, version);
+    version::tell(&mut response, spoken.version);
+    if let Some(standing) = spoken.standing {
+        response.extensions_mut().insert(standing);
+    }
     route.tell_deprecation(&mut response);
     if route.asks_for_key() && response.extensions().get::<Problem>().is_none() {
         let private = HeaderValue::from_static("private, no-cache");
@@ -64,34 +75,38 @@ pub async fn guard(
     response
 }
 
-/// The checks, in the documented order. What is added later stands here as its place in that order.
+/// The checks, in the documented order.
+///
+/// A request that comes to no limiter, or is refused before, counts for its address on the way out; so do refusals that are
+/// failed authentications, which do not count for the user.
 async fn admit(
     app: &Shared,
     route: &'static RouteInfo,
     request: &mut Request,
     meter: &Meter,
-    version: &mut &'static str,
+    spoken: &mut Spoken,
 ) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version that X-Service-Api-Version asks for.
     let asked_for = version::asked_for(&app.versions, request.headers())?;
-    *version = asked_for.unwrap_or(version);
+    spoken.version = asked_for.unwrap_or(spoken.version);
     if !route.asks_for_key() {
         // 2. The limiter by address.
-        return Ok(());
+        return rate::by_address(app, request, &mut spoken.standing);
     }
     // 3. The address's lockout, between the key's syntax and its look-up.
     // 4. Syntax, look-up, revocation, expiry, allowlist.
-    let ip = ip_of(app, request);
+    let ip = rate::address_of(request);
     let secret = api_key(request.headers())?.map(str::to_owned);
     let caller = app::keys::authenticate(&app.ctx, secret.as_deref(), ip).await;
     let caller = meter.identify(caller)?;
     if asked_for.is_none() {
-        *version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(version);
+        spoken.version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(spoken.version);
     }
     // 5. The body's signature.
     signature::check(request, &secret.unwrap_or_default(), &caller.key, app.ctx.now()).await?;
-    // 6. The user's limiter.
+    // 6. The user's limiter: before the scope, and whatever the answer will be, a 304 included.
+    rate::by_user(app, route, &caller, &mut spoken.standing).await?;
     // 7. Scope.
     if let Some(scope) = route.scope {
         caller.require(scope)?;
@@ -100,14 +115,6 @@ async fn admit(
     kill_switch::check(&app.ctx, route)?;
     request.extensions_mut().insert(caller);
     Ok(())
-}
-
-/// Where the request comes from.
-pub(super) fn ip_of(app: &Shared, request: &Request) -> IpAddr {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    // Without a socket the address is none that an allowlist names.
-    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    client_ip(peer, request.headers(), &app.trusted_proxies)
 }
 
 /// The answer to a request that was not admitted: nothing behind the guard has run.

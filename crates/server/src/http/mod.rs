@@ -18,6 +18,7 @@ mod page;
 mod path;
 mod problem;
 mod query;
+mod rate;
 mod request_id;
 mod route;
 mod serve;

@@ -48,6 +48,17 @@ impl Problem {
         Self { submission: self.submission.or(Some(submission)), ..self }
     }
 
+    /// Another refusal in its place, that says the same of the submission.
+    #[must_use]
+    pub fn replaced_by(&self, error: AppError) -> Self {
+        Self { submission: self.submission, ..error.into() }
+    }
+
+    /// Its header `Retry-After`, in seconds.
+    pub fn retry_after_s(&self) -> Option<u32> {
+        self.error.retry_after_s
+    }
+
     /// The members of `extensions`.
     fn extensions(&self) -> Map<String, Value> {
         let mut extensions = self.error.extensions.clone();

@@ -1,5 +1,6 @@
 //! What the table of routes says about a route.
 
+use app::limits::Kind;
 use axum::http::header::LINK;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
@@ -13,8 +14,22 @@ pub enum Limiter {
     Read,
     /// The user's token bucket. A refusal of such a route says what became of the submission.
     Write,
+    /// The user's token bucket for redeliveries.
+    Redelivery,
     /// The address's limiter: routes without a key.
     Infra,
+}
+
+impl Limiter {
+    /// Which of the user's limiters; `None` where it is the address's.
+    pub const fn of_user(self) -> Option<Kind> {
+        match self {
+            Self::Read => Some(Kind::Read),
+            Self::Write => Some(Kind::Write),
+            Self::Redelivery => Some(Kind::Redelivery),
+            Self::Infra => None,
+        }
+    }
 }
 
 /// One route, but for its handler.

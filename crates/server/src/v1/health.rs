@@ -26,9 +26,11 @@ struct Ready {
 }
 
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Checks {
     database: CheckRecord,
     chain: CheckRecord,
+    rate_limiter: CheckRecord,
 }
 
 #[derive(Debug, Serialize)]
@@ -57,15 +59,19 @@ pub async fn health(State(app): State<Shared>) -> Response {
     })
 }
 
-/// `GET /v1/ready`: 200 where database and chain answer within two seconds, otherwise 503, with each one's answer.
+/// `GET /v1/ready`: 200 where database, chain and rate limiter answer within two seconds, otherwise 503, with each one's answer.
 pub async fn ready(State(app): State<Shared>) -> Response {
     let readiness = app::health::readiness(&app.ctx).await;
     let status = if is_ready(&readiness) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let word = if is_ready(&readiness) { "ready" } else { "unavailable" };
-    let checks = Checks { database: readiness.database.into(), chain: readiness.chain.into() };
+    let checks = Checks {
+        database: readiness.database.into(),
+        chain: readiness.chain.into(),
+        rate_limiter: readiness.rate_limiter.into(),
+    };
     (status, json(&Ready { status: word, checks })).into_response()
 }
 
 const fn is_ready(readiness: &Readiness) -> bool {
-    readiness.database.ok && readiness.chain.ok
+    readiness.database.ok && readiness.chain.ok && readiness.rate_limiter.ok
 }

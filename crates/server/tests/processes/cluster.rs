@@ -138,8 +138,8 @@ async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader>
             expires_at: None,
             ip_allowlist: IpAllowlist::default(),
             webhook_url: None,
-            overrides: LimitOverrides::default(),
             api_version: None,
+            overrides: LimitOverrides { requests_per_minute: Some(1_000_000), ..Default::default() },
         };
         let issued = issue(ctx, wanted).await.unwrap();
         app::accounts::enable_keys(ctx, &relayer, &owner, user.id, &[issued.key]).await.unwrap();

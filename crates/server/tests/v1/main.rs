@@ -23,6 +23,7 @@ mod positions_get;
 mod predictions_get;
 mod problems;
 mod quote_get;
+mod rate_limits;
 mod readiness_get;
 mod ready_get;
 mod redemptions;

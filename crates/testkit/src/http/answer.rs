@@ -125,6 +125,28 @@ impl Answer {
         assert_eq!(self.header("x-service-api-version"), Some("2026-04-29"), "\n{self}");
         assert!(self.header("x-request-id").is_some_and(|id| id.starts_with("req_")), "\n{self}");
         assert!(self.header("cache-control").is_some(), "\n{self}");
+        self.assert_limiter_headers();
+    }
+}
+
+impl Answer {
+    /// Every answer says where its limiter stands, twice and alike; a refusal by a limiter says which, and for how long.
+    fn assert_limiter_headers(&self) {
+        let number = |name: &str| self.header(name).and_then(|value| value.parse::<u64>().ok());
+        let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
+        assert!(limit.is_some() && remaining <= limit, "\n{self}");
+        assert!(number("x-ratelimit-reset").is_some(), "\n{self}");
+        let policy = self.header("ratelimit-policy").unwrap_or_default();
+        let name = policy.split(';').next().unwrap_or_default();
+        assert_eq!(policy, format!("{name};q={};w=60", limit.unwrap_or_default()), "\n{self}");
+        let standing = format!("{name};r={};t=", remaining.unwrap_or_default());
+        let found = self.header("ratelimit").unwrap_or_default();
+        let until_reset = found.strip_prefix(&standing).and_then(|seconds| seconds.parse::<u64>().ok());
+        assert!(until_reset.is_some(), "\n{self}");
+        if self.header("x-service-error-code") == Some(ErrorCode::RateLimitExceeded.as_str()) {
+            assert!(number("retry-after").is_some_and(|seconds| seconds >= 1), "\n{self}");
+            assert!(self.json()["extensions"]["limiter"].is_string(), "\n{self}");
+        }
     }
 }
 

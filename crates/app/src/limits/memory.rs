@@ -1,0 +1,46 @@
+//! The shared limits of a service that is one process.
+
+use std::net::IpAddr;
+
+use domain::Timestamp;
+use domain::ids::UserId;
+use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
+
+use super::table::Table;
+use super::{Kind, MAX_ADDRESSES};
+
+/// Users are as many as the service has; addresses can be made up, so they are bounded.
+#[derive(Debug)]
+pub struct Memory {
+    reads: Table<UserId, SlidingWindow>,
+    writes: Table<UserId, TokenBucket>,
+    redeliveries: Table<UserId, TokenBucket>,
+    lockouts: Table<IpAddr, Lockout>,
+}
+
+impl Memory {
+    pub fn new() -> Self {
+        Self {
+            reads: Table::unbounded(),
+            writes: Table::unbounded(),
+            redeliveries: Table::unbounded(),
+            lockouts: Table::bounded(MAX_ADDRESSES),
+        }
+    }
+
+    pub fn take(&self, kind: Kind, user: UserId, limit: u32, now: Timestamp) -> Verdict {
+        match kind {
+            Kind::Read => self.reads.with(user, now, |window| window.take(limit, now)),
+            Kind::Write => self.writes.with(user, now, |bucket| bucket.take(limit, now)),
+            Kind::Redelivery => self.redeliveries.with(user, now, |bucket| bucket.take(limit, now)),
+        }
+    }
+
+    pub fn shut_out(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts.find(&network, |lockout| lockout.until(now)).flatten()
+    }
+
+    pub fn fail(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts.with(network, now, |lockout| lockout.fail(now))
+    }
+}

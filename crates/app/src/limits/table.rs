@@ -1,0 +1,133 @@
+//! States by key in memory, in shards that are locked one at a time; what is idle is dropped.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+
+use domain::Timestamp;
+use domain::rate::{Lockout, SlidingWindow, TokenBucket};
+use parking_lot::Mutex;
+
+const SHARDS: usize = 64;
+/// How often a shard looks for what is idle.
+const SWEEP_EVERY_MS: i64 = 60_000;
+
+/// A state that is, from some instant on, as good as none.
+pub trait Idle: Default {
+    /// That instant.
+    fn idle_at(&self) -> Timestamp;
+}
+
+impl Idle for SlidingWindow {
+    fn idle_at(&self) -> Timestamp {
+        self.idle_at()
+    }
+}
+
+impl Idle for TokenBucket {
+    fn idle_at(&self) -> Timestamp {
+        self.idle_at()
+    }
+}
+
+impl Idle for Lockout {
+    fn idle_at(&self) -> Timestamp {
+        self.idle_at()
+    }
+}
+
+/// The states.
+#[derive(Debug)]
+pub struct Table<K, V> {
+    shards: Box<[Mutex<Shard<K, V>>]>,
+    hasher: RandomState,
+    max_per_shard: usize,
+}
+
+#[derive(Debug)]
+struct Shard<K, V> {
+    states: HashMap<K, V>,
+    sweep_at: Timestamp,
+}
+
+impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
+    /// As many as there are: for keys that nobody can make up.
+    pub fn unbounded() -> Self {
+        Self::bounded(usize::MAX)
+    }
+
+    /// At most about `max`. When there is no room for another, the one that would be idle soonest makes room.
+    pub fn bounded(max: usize) -> Self {
+        let shard = || Mutex::new(Shard { states: HashMap::new(), sweep_at: Timestamp::from_ms(0) });
+        let max_per_shard = (max / SHARDS).max(1);
+        Self { shards: (0..SHARDS).map(|_| shard()).collect(), hasher: RandomState::new(), max_per_shard }
+    }
+
+    /// Changes the key's state, which is the default where there is none.
+    pub fn with<T>(&self, key: K, now: Timestamp, change: impl FnOnce(&mut V) -> T) -> T {
+        let mut shard = self.shard(&key).lock();
+        if shard.sweep_at <= now {
+            shard.sweep_at = now.plus_ms(SWEEP_EVERY_MS);
+            shard.states.retain(|_, state| state.idle_at() > now);
+        }
+        if shard.states.len() >= self.max_per_shard && !shard.states.contains_key(&key) {
+            shard.make_room();
+        }
+        change(shard.states.entry(key).or_default())
+    }
+
+    /// Looks at the key's state, where there is one.
+    pub fn find<T>(&self, key: &K, look: impl FnOnce(&mut V) -> T) -> Option<T> {
+        self.shard(key).lock().states.get_mut(key).map(look)
+    }
+
+    fn shard(&self, key: &K) -> &Mutex<Shard<K, V>> {
+        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    }
+}
+
+impl<K: Hash + Eq + Copy, V: Idle> Shard<K, V> {
+    fn make_room(&mut self) {
+        let soonest = self.states.iter().min_by_key(|(_, state)| state.idle_at()).map(|(key, _)| *key);
+        if let Some(key) = soonest {
+            self.states.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_ms(1_800_000_000_000 + ms)
+    }
+
+    fn len(table: &Table<u32, SlidingWindow>) -> usize {
+        table.shards.iter().map(|shard| shard.lock().states.len()).sum()
+    }
+
+    #[test]
+    fn what_is_idle_is_dropped() {
+        let table = Table::unbounded();
+        for key in 0..10_000 {
+            table.with(key, at(0), |window: &mut SlidingWindow| window.take(1, at(0)));
+        }
+        assert_eq!(len(&table), 10_000);
+        // A minute later each shard drops its own at the first request that comes to it.
+        for key in 10_000..12_000 {
+            table.with(key, at(60_000), |window| window.take(1, at(60_000)));
+        }
+        assert_eq!(len(&table), 2_000);
+    }
+
+    #[test]
+    fn a_full_table_forgets_what_would_be_idle_soonest() {
+        let table = Table::bounded(SHARDS * 8);
+        table.with(0, at(0), |window: &mut SlidingWindow| window.take(1, at(50_000)));
+        for key in 1..100_000 {
+            table.with(key, at(0), |window| window.take(1, at(0)));
+        }
+        assert!(len(&table) <= SHARDS * 8);
+        assert_eq!(table.find(&0, |window| window.peek(1, at(50_000)).allowed), Some(false));
+    }
+}

@@ -1,0 +1,285 @@
+//! The limiters, in memory and on Redis alike: they follow the pure rules step by step, hold exactly when many ask at once,
+//! and let nobody through when they cannot be asked.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use app::AppError;
+use app::limits::{ADDRESS_LIMIT, Kind, Limits};
+use domain::ids::UserId;
+use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
+use domain::{ErrorCode, Timestamp};
+use futures::future::join_all;
+use testkit::{START, TestRedis};
+use uuid::Uuid;
+
+const ADA: UserId = UserId(Uuid::from_u128(1));
+const BOB: UserId = UserId(Uuid::from_u128(2));
+
+/// Runs the test on each place that limits can stand in; `$limits` are those of one process.
+macro_rules! on_both {
+    ($($name:ident;)*) => {$(
+        mod $name {
+            #[tokio::test]
+            async fn in_memory() {
+                super::steps::$name(&app::limits::Limits::memory()).await;
+            }
+
+            #[tokio::test]
+            async fn on_redis() {
+                let Some(redis) = testkit::TestRedis::start().await else { return };
+                super::steps::$name(&redis.limits()).await;
+            }
+        }
+    )*};
+}
+
+on_both! {
+    reads_follow_the_window_step_by_step;
+    writes_and_redeliveries_follow_the_bucket_step_by_step;
+    failed_authentications_follow_the_lockout_step_by_step;
+    users_and_kinds_have_limiters_of_their_own;
+    an_address_is_shut_out_with_its_whole_network;
+}
+
+/// Repeatable numbers.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    /// Mostly no time or little, sometimes a long pause, sometimes back.
+    fn pause_ms(&mut self) -> i64 {
+        match self.below(30) {
+            0 => self.below(100_000).cast_signed(),
+            1..=9 => self.below(3_000).cast_signed(),
+            10..=16 => self.below(3).cast_signed(),
+            17 => -self.below(20_000).cast_signed(),
+            _ => 0,
+        }
+    }
+}
+
+mod steps {
+    use super::*;
+
+    pub async fn reads_follow_the_window_step_by_step(limits: &Limits) {
+        for (number, numbers) in [[60, 60], [7, 7], [5, 40]].into_iter().enumerate() {
+            let user = UserId(Uuid::from_u128(100 + number as u128));
+            let (mut dice, mut window, mut now) = (Dice(0x5eed_0001), SlidingWindow::default(), START);
+            for step in 0..1_500 {
+                let limit = numbers[usize::from(dice.below(9) == 0)];
+                let expected = window.take(limit, now);
+                let found = limits.take(Kind::Read, user, limit, now).await.unwrap();
+                assert_eq!(found, expected, "user {number} step {step}");
+                now = now.plus_ms(dice.pause_ms());
+            }
+        }
+    }
+
+    pub async fn writes_and_redeliveries_follow_the_bucket_step_by_step(limits: &Limits) {
+        // The largest limit that a key can have is exact too.
+        for (number, numbers) in [[60, 60], [7, 7], [5, 40], [u32::MAX, 1]].into_iter().enumerate() {
+            let user = UserId(Uuid::from_u128(200 + number as u128));
+            let mut buckets = [TokenBucket::default(), TokenBucket::default()];
+            let (mut dice, mut now) = (Dice(0x5eed_0002), START);
+            for step in 0..1_500 {
+                let limit = numbers[usize::from(dice.below(9) == 0)];
+                let which = usize::from(dice.below(4) == 0);
+                let kind = [Kind::Write, Kind::Redelivery][which];
+                let expected = buckets[which].take(limit, now);
+                let found = limits.take(kind, user, limit, now).await.unwrap();
+                assert_eq!(found, expected, "user {number} step {step}");
+                now = now.plus_ms(dice.pause_ms());
+            }
+        }
+    }
+
+    pub async fn failed_authentications_follow_the_lockout_step_by_step(limits: &Limits) {
+        let (mut dice, mut lockout, mut now) = (Dice(0x5eed_0003), Lockout::default(), START);
+        let ip = "192.0.2.1".parse().unwrap();
+        let mut longest_ms = 0;
+        for step in 0..1_500 {
+            assert_eq!(limits.shut_out(ip, now).await.unwrap(), lockout.until(now), "step {step}");
+            let expected = lockout.fail(now);
+            assert_eq!(limits.fail(ip, now).await.unwrap(), expected, "step {step}");
+            longest_ms = expected.map_or(longest_ms, |until| longest_ms.max(until.since_ms(now)));
+            // Mostly within a lockout's reach; sometimes to about its end, or past the day that forgets it.
+            now = now.plus_ms(match dice.below(100) {
+                0 => dice.below(30 * 3_600_000).cast_signed(),
+                1..=4 => expected.map_or(0, |until| until.since_ms(now)) - dice.below(2).cast_signed(),
+                _ => dice.pause_ms().min(10_000),
+            });
+        }
+        assert!(longest_ms > 30 * 60_000, "the walk hardly doubled: {longest_ms}");
+    }
+
+    pub async fn users_and_kinds_have_limiters_of_their_own(limits: &Limits) {
+        for user in [ADA, BOB] {
+            for kind in Kind::ALL {
+                assert!(limits.take(kind, user, 1, START).await.unwrap().allowed, "{user:?} {kind:?}");
+                assert!(!limits.take(kind, user, 1, START).await.unwrap().allowed, "{user:?} {kind:?}");
+            }
+        }
+    }
+
+    pub async fn an_address_is_shut_out_with_its_whole_network(limits: &Limits) {
+        for host in 0..20 {
+            limits.fail(format!("2001:db8:1:2::{host}").parse().unwrap(), START).await.unwrap();
+            limits.fail(format!("192.0.2.{host}").parse().unwrap(), START).await.unwrap();
+        }
+        let until = START.plus_ms(900_000);
+        for (ip, shut_out) in
+            [("2001:db8:1:2:ffff::1", Some(until)), ("2001:db8:1:3::1", None), ("192.0.2.1", None)]
+        {
+            assert_eq!(limits.shut_out(ip.parse().unwrap(), START).await.unwrap(), shut_out, "{ip}");
+        }
+    }
+}
+
+/// Asks 200 times at once of all `processes`; how often it was allowed.
+async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
+    let asks = (0..200).map(|number| {
+        let limits = Arc::clone(&processes[number % processes.len()]);
+        tokio::spawn(async move { limits.take(kind, ADA, limit, START).await.unwrap() })
+    });
+    let verdicts: Vec<Verdict> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
+    let mut left: Vec<_> = verdicts.iter().filter(|it| it.allowed).map(|it| it.remaining).collect();
+    left.sort_unstable();
+    // Each of them was told another number.
+    assert_eq!(left, (0..limit).collect::<Vec<_>>());
+    left.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_200_parallel_requests_exactly_the_limit_is_allowed_in_one_process() {
+    let process = [Arc::new(Limits::memory())];
+    for kind in Kind::ALL {
+        assert_eq!(at_once(&process, kind, 137).await, 137);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_200_parallel_requests_exactly_the_limit_is_allowed_over_two_processes() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let processes = [Arc::new(redis.limits()), Arc::new(redis.limits())];
+    for kind in Kind::ALL {
+        assert_eq!(at_once(&processes, kind, 137).await, 137);
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_fails_at_one_process_is_shut_out_of_the_other() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let (one, other) = (redis.limits(), redis.limits());
+    let ip = "192.0.2.1".parse().unwrap();
+    for _ in 0..20 {
+        one.fail(ip, START).await.unwrap();
+    }
+    assert_eq!(other.shut_out(ip, START).await.unwrap(), Some(START.plus_ms(900_000)));
+}
+
+#[tokio::test]
+async fn a_process_whose_clock_is_behind_wins_nothing_by_it() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let (right, behind) = (redis.limits(), redis.limits());
+    for kind in Kind::ALL {
+        assert!(right.take(kind, ADA, 1, START).await.unwrap().allowed);
+        let refused = behind.take(kind, ADA, 1, START.plus_ms(-3_600_000)).await.unwrap();
+        assert_eq!((refused.allowed, refused.retry_after_ms), (false, 60_000), "{kind:?}");
+    }
+}
+
+/// Every question is refused as it should be, and none takes much longer than the quarter of a second that it may.
+async fn assert_unavailable(limits: &Limits) {
+    let ip = "192.0.2.1".parse().unwrap();
+    let began = Instant::now();
+    let errors = [
+        limits.take(Kind::Read, ADA, 60, START).await.map(drop),
+        limits.take(Kind::Write, ADA, 60, START).await.map(drop),
+        limits.shut_out(ip, START).await.map(drop),
+        limits.fail(ip, START).await.map(drop),
+        limits.ping().await,
+    ]
+    .map(|asked| AppError::from(asked.unwrap_err()));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    for error in errors {
+        assert_eq!((error.code, error.retry_after_s), (ErrorCode::RateLimitUnavailable, Some(1)));
+    }
+}
+
+/// Asks until Redis answers, which it does soon, though not always at the first time.
+async fn recovered(limits: &Limits, now: Timestamp) -> Verdict {
+    for _ in 0..100 {
+        if let Ok(verdict) = limits.take(Kind::Read, ADA, 60, now).await {
+            return verdict;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("no answer after a hundred tries");
+}
+
+#[tokio::test]
+async fn a_redis_that_stops_lets_nobody_through_and_comes_back_by_itself() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let limits = redis.limits();
+    assert_eq!(limits.take(Kind::Read, ADA, 60, START).await.unwrap().remaining, 59);
+    for _ in 0..2 {
+        redis.cut();
+        assert_unavailable(&limits).await;
+        redis.heal();
+        recovered(&limits, START).await;
+        limits.ping().await.unwrap();
+    }
+    // What was counted before still counts.
+    assert!(recovered(&limits, START).await.remaining < 57);
+}
+
+#[tokio::test]
+async fn a_redis_that_hangs_holds_nobody_up() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let limits = redis.limits();
+    limits.ping().await.unwrap();
+    redis.silence();
+    assert_unavailable(&limits).await;
+    redis.heal();
+    recovered(&limits, START).await;
+}
+
+#[tokio::test]
+async fn a_service_may_start_before_its_redis() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let limits = redis.limits();
+    redis.cut();
+    assert_unavailable(&limits).await;
+    redis.heal();
+    assert_eq!(recovered(&limits, START).await.remaining, 59);
+}
+
+#[test]
+fn a_url_that_is_none_is_refused_without_being_shown() {
+    for url in ["", "http://:hunter2@localhost", "redis://:hunter2@[", "hunter2"] {
+        let error = Limits::redis(url, "p").unwrap_err().to_string();
+        assert!(error.contains("Redis URL") && !error.contains("hunter2"), "{error}");
+    }
+}
+
+#[test]
+fn an_address_has_300_requests_a_minute_in_every_process() {
+    let limits = Limits::memory();
+    let ip = "2001:db8::1".parse().unwrap();
+    for left in (0..ADDRESS_LIMIT).rev() {
+        let verdict = limits.take_address(ip, START);
+        assert_eq!((verdict.allowed, verdict.remaining), (true, left));
+    }
+    assert_eq!(limits.peek_address(ip, START).remaining, 0);
+    let refused = limits.take_address("2001:db8::2".parse().unwrap(), START.plus_ms(1_000));
+    assert_eq!((refused.allowed, refused.retry_after_ms), (false, 59_000));
+    assert!(limits.take_address("2001:db8:0:1::1".parse().unwrap(), START).allowed);
+    assert!(limits.take_address(ip, START.plus_ms(60_000)).allowed);
+}
