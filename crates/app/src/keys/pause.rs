@@ -24,6 +24,7 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
         .write((caller.key.id, ctx.now()), |tx, (id, now)| Box::pin(store::keys::mark_paused(tx, *id, *now)))
         .await;
     let since = since?.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    ctx.key_cache.forget(caller.key.id);
     // What waits to be signed is rejected at once.
     ctx.wake.executor.notify_waiters();
     Ok(since)
@@ -31,7 +32,8 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
 
 /// Lets a paused key trade again. Doing it again changes nothing.
 pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
-    ctx.store
+    let resumed = ctx
+        .store
         .write(id, |tx, id| {
             Box::pin(async move {
                 store::keys::mark_resumed(tx, *id).await?;
@@ -41,5 +43,7 @@ pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
                 })
             })
         })
-        .await
+        .await;
+    ctx.key_cache.forget(id);
+    resumed
 }

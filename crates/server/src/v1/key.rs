@@ -23,6 +23,10 @@ pub struct KeyRecord {
     /// Addresses and ranges; empty where the key may be used from anywhere.
     ip_allowlist: Vec<String>,
     webhook_url: Option<String>,
+    /// The version that it speaks where a request names none; null for the current one.
+    api_version: Option<String>,
+    /// Whether its trading is paused.
+    paused: bool,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     limits: LimitsRecord,
@@ -69,6 +73,8 @@ impl KeyRecord {
             scopes: key.scopes,
             ip_allowlist: key.ip_allowlist.entries().collect(),
             webhook_url: key.webhook_url.clone(),
+            api_version: key.api_version.clone(),
+            paused: key.paused_at.is_some(),
             expires_at: key.expires_at,
             created_at: key.created_at,
             limits: key.limits().into(),
