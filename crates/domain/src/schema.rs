@@ -105,7 +105,10 @@ mod tests {
     #[test]
     fn the_closed_words_are_the_ones_that_are_serialised() {
         for (schema, words) in [
-            (Side::schema(), [Side::Buy, Side::Sell].map(|side| serde_json::to_value(side).unwrap()).to_vec()),
+            (
+                Side::schema(),
+                [Side::Buy, Side::Sell].map(|side| serde_json::to_value(side).unwrap()).to_vec(),
+            ),
             (
                 AmountType::schema(),
                 [AmountType::Usdc, AmountType::Tokens, AmountType::All]

@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Limiter, Problem, RouteInfo, Shared, guard, surround};
-use crate::v1;
+use crate::{docs_pages, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -32,13 +32,16 @@ macro_rules! table {
     };
 }
 
-// To come, each at its place: GET /v1/openapi.json and /v1/docs; POST /v1/trades/{id}/confirm;
+// To come, each at its place: POST /v1/trades/{id}/confirm;
 // GET /v1/traces/{correlationId}; POST /v1/redemptions; GET /v1/webhooks/events and POST .../{id}/redeliver;
 // POST /v1/auth/api-keys/me/webhook-secret/rotate; GET /v1/account/usage.
 #[rustfmt::skip]
 static TABLE: &[Entry] = table! {
     GET "/v1/health", None, Infra, None => v1::health::health;
     GET "/v1/ready", None, Infra, None => v1::health::ready;
+    GET "/v1/openapi.json", None, Infra, None => v1::docs::openapi;
+    GET "/v1/docs", None, Infra, None => v1::docs::page;
+    GET "/v1/docs/{*asset}", None, Infra, None => v1::docs::file;
     GET "/v1/markets", Some(Scope::MarketsRead), Read, Some(20) => v1::markets::list;
     GET "/v1/markets/{id}", Some(Scope::MarketsRead), Read, None => v1::markets::find;
     GET "/v1/markets/{id}/quote", Some(Scope::MarketsQuote), Read, None => v1::quote::quote;
@@ -48,6 +51,8 @@ static TABLE: &[Entry] = table! {
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
     GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
     GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
+    GET "/docs/api-errors", None, Infra, None => docs_pages::index;
+    GET "/docs/api-errors/{code}", None, Infra, None => docs_pages::code;
 };
 
 /// The routes of the trading API, for documents and tests.

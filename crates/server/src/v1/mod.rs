@@ -1,5 +1,6 @@
 //! The routes of the trading API, a file for each resource.
 
+pub mod docs;
 pub mod health;
 mod market_record;
 pub mod markets;
