@@ -29,23 +29,25 @@ const EVERY_ANSWER: &[&str] = &[
 
 /// Completes `document`.
 pub fn complete(document: &mut Value) {
+    let mut sent: BTreeMap<&str, ErrorCode> = BTreeMap::new();
     for route in routes() {
         let method = route.method.as_str().to_ascii_lowercase();
         if let Some(operation) = document["paths"].get_mut(route.path).and_then(|path| path.get_mut(&method))
         {
-            complete_operation(operation, route);
+            sent.extend(complete_operation(operation, route));
         }
     }
     let components = &mut document["components"];
     components["securitySchemes"] = parts::security_schemes();
     components["headers"] = parts::headers();
     components["parameters"] = parts::parameters();
-    components["examples"] = ErrorCode::ALL.iter().map(|code| (code.to_string(), example(*code))).collect();
+    components["examples"] = sent.values().map(|code| (code.to_string(), example(*code))).collect();
     components["schemas"]["Problem"] = parts::problem();
     schemas::complete(&mut components["schemas"]);
 }
 
-fn complete_operation(operation: &mut Value, route: &RouteInfo) {
+/// Completes one operation, and says which codes it can answer with.
+fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'static str, ErrorCode> {
     let changes_each_time = take(operation, "x-volatile").is_some();
     let own_codes = take(operation, "x-error-codes").unwrap_or_default();
     let has_body = operation.get("requestBody").is_some();
@@ -59,13 +61,14 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) {
     let conditional = route.method == Method::GET && !changes_each_time;
     complete_parameters(operation, route, conditional);
     complete_answers(operation, conditional);
-    let mut all: BTreeMap<&str, ErrorCode> =
+    let mut all: BTreeMap<&'static str, ErrorCode> =
         codes::of_kind(route, has_body).map(|code| (code.as_str(), code)).collect();
     let own = own_codes.as_array().into_iter().flatten().filter_map(Value::as_str);
     all.extend(own.filter_map(|code| code.parse().ok()).map(|code: ErrorCode| (code.as_str(), code)));
     operation["x-error-codes"] = all.keys().copied().collect();
-    add_refusals(operation, route, all.into_values());
+    add_refusals(operation, route, all.values().copied());
     add_examples(operation);
+    all
 }
 
 fn complete_parameters(operation: &mut Value, route: &RouteInfo, conditional: bool) {

@@ -141,7 +141,7 @@ struct Units {
     ),
     responses((status = 200, description = "The quote.", body = QuoteAnswer)),
     extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED",
-        "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "LIQUIDITY_INSUFFICIENT"]))),
+        "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "LIQUIDITY_INSUFFICIENT", "INSUFFICIENT_BALANCE"]))),
 )]
 pub async fn quote(
     State(app): State<Shared>,

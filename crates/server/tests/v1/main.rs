@@ -8,6 +8,7 @@
 
 mod authentication;
 mod deadlines;
+mod documents;
 mod health_get;
 mod market_get;
 mod markets_get;
