@@ -79,7 +79,7 @@ impl Cli {
     async fn dispatch(self) -> Result<(), StartError> {
         // The document follows from the program alone.
         if matches!(self.command, Command::OpenApi) {
-            println!("{}", String::from_utf8_lossy(crate::openapi::document()));
+            println!("{:#}", crate::openapi::parsed());
             return Ok(());
         }
         let config: Config = self.options.or_from_file(self.config.as_deref())?.decide()?;

@@ -1,6 +1,6 @@
 //! What holds for every operation, added from the table of routes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
 use domain::ErrorCode;
@@ -37,6 +37,7 @@ pub fn complete(document: &mut Value) {
             sent.extend(complete_operation(operation, route));
         }
     }
+    document["tags"] = parts::tags(&used_tags(document));
     let components = &mut document["components"];
     components["securitySchemes"] = parts::security_schemes();
     components["headers"] = parts::headers();
@@ -44,6 +45,14 @@ pub fn complete(document: &mut Value) {
     components["examples"] = sent.values().map(|code| (code.to_string(), example(*code))).collect();
     components["schemas"]["Problem"] = parts::problem();
     schemas::complete(&mut components["schemas"]);
+}
+
+/// The tags of all operations.
+fn used_tags(document: &Value) -> BTreeSet<String> {
+    let items = document["paths"].as_object().into_iter().flat_map(Map::values);
+    let operations = items.filter_map(Value::as_object).flat_map(Map::values);
+    let tags = operations.filter_map(|operation| operation["tags"].as_array()).flatten();
+    tags.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// Completes one operation, and says which codes it can answer with.

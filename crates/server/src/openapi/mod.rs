@@ -62,10 +62,9 @@ static DOCUMENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut document = serde_json::to_value(Described::openapi()).unwrap_or_default();
     document["info"] = parts::info(API_VERSION);
     document["servers"] = parts::servers();
-    document["tags"] = parts::tags();
     complete::complete(&mut document);
     document.sort_all_objects();
-    serde_json::to_vec_pretty(&document).unwrap_or_default()
+    serde_json::to_vec(&document).unwrap_or_default()
 });
 
 /// The document as it is sent.

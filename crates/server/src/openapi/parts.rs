@@ -1,5 +1,7 @@
 //! The parts of the document that are data: who and where, tags, headers, parameters, the problem's schema.
 
+use std::collections::BTreeSet;
+
 use domain::ErrorCode;
 use serde_json::{Map, Value, json};
 
@@ -23,8 +25,8 @@ pub fn servers() -> Value {
     json!([{ "url": "/", "description": "The service that this document was read from." }])
 }
 
-/// `tags`, in reading order.
-pub fn tags() -> Value {
+/// `tags`: those that are `used`, in reading order.
+pub fn tags(used: &BTreeSet<String>) -> Value {
     let tags = [
         ("Markets", "Markets, quotes, and the trades made against a market."),
         ("Trades", "Creating trades and following them."),
@@ -34,7 +36,8 @@ pub fn tags() -> Value {
         ("Account", "The calling key: its use and its pause."),
         ("Service", "Health, readiness and this contract. No key is asked for."),
     ];
-    tags.into_iter().map(|(name, description)| json!({ "name": name, "description": description })).collect()
+    let tags = tags.into_iter().filter(|(name, _)| used.contains(*name));
+    tags.map(|(name, description)| json!({ "name": name, "description": description })).collect()
 }
 
 /// `components.securitySchemes`.

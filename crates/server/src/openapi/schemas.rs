@@ -34,12 +34,8 @@ pub fn without_null(schema: &mut Value) {
             schema["type"] = only.clone();
         }
     }
-    if let Some(rest) = nullable_reference(schema) {
-        let description = schema.get("description").cloned();
-        *schema = json!({ "$ref": rest });
-        if let Some(description) = description {
-            schema["description"] = description;
-        }
+    if let Some(reference) = nullable_reference(schema) {
+        *schema = reference.clone();
     }
 }
 
@@ -62,18 +58,12 @@ fn is_nullable(schema: &Value) -> bool {
     types.is_some_and(|types| types.iter().any(|kind| kind == "null")) || nullable_reference(schema).is_some()
 }
 
-/// The reference of a choice between null and one named schema.
-fn nullable_reference(schema: &Value) -> Option<String> {
+/// The reference, with what is said about it, of a choice between null and one named schema.
+fn nullable_reference(schema: &Value) -> Option<&Value> {
     let [one, other] = schema.get("oneOf")?.as_array()?.as_slice() else { return None };
     let null = json!({ "type": "null" });
-    let reference = if *one == null {
-        other
-    } else if *other == null {
-        one
-    } else {
-        return None;
-    };
-    reference.get("$ref").and_then(Value::as_str).map(str::to_owned)
+    let reference = if *one == null { other } else { one };
+    (reference.get("$ref").is_some() && (*one == null || *other == null)).then_some(reference)
 }
 
 /// Replaces a choice between null and a named text or number by that text or number of two types.
@@ -81,13 +71,13 @@ fn inline_nullable(schema: &mut Value, known: &Value) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for property in properties.values_mut() {
         let Some(reference) = nullable_reference(property) else { continue };
-        let named = reference.strip_prefix(COMPONENT).and_then(|name| known.get(name));
+        let named = reference["$ref"].as_str().and_then(|path| known.get(path.strip_prefix(COMPONENT)?));
         let Some(scalar) = named.and_then(Value::as_object).filter(|named| is_open_scalar(named)) else {
             continue;
         };
         let mut inlined = scalar.clone();
         inlined.insert("type".to_owned(), json!([scalar["type"], "null"]));
-        if let Some(description) = property.get("description") {
+        if let Some(description) = reference.get("description") {
             inlined.insert("description".to_owned(), description.clone());
         }
         *property = Value::Object(inlined);

@@ -1,5 +1,9 @@
 //! The API's contract and its interactive reference, both from the binary alone.
 
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::body::Bytes;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
@@ -7,6 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
+use utoipa_swagger_ui::Config;
 
 use crate::http::{PathId, Problem};
 use crate::openapi;
@@ -39,30 +44,36 @@ pub async fn openapi() -> Response {
     responses((status = 200, description = "The page.", body = String, content_type = "text/html")),
 )]
 pub async fn page() -> Response {
-    asset("text/html; charset=utf-8", PAGE.as_bytes())
+    asset("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))
 }
 
 /// `GET /v1/docs/{*asset}`: the files of the page.
 pub async fn file(PathId(name): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(ErrorCode::ResourceNotFound);
     let kind = match name.as_str() {
-        "start.js" => return Ok(asset("text/javascript; charset=utf-8", START.as_bytes())),
+        "start.js" => {
+            return Ok(asset("text/javascript; charset=utf-8", Bytes::from_static(START.as_bytes())));
+        }
         "swagger-ui.css" => "text/css; charset=utf-8",
         "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",
         "favicon-32x32.png" => "image/png",
         _ => return Err(not_found()),
     };
-    let none = std::sync::Arc::new(utoipa_swagger_ui::Config::from("/v1/openapi.json"));
-    let file = utoipa_swagger_ui::serve(&name, none).ok().flatten().ok_or_else(not_found)?;
-    Ok(asset(kind, &file.bytes))
+    // The settings of the library's own page, which is not served.
+    let unused = Arc::new(Config::from("/v1/openapi.json"));
+    let file = utoipa_swagger_ui::serve(&name, unused).ok().flatten().ok_or_else(not_found)?;
+    Ok(match file.bytes {
+        Cow::Borrowed(bytes) => asset(kind, Bytes::from_static(bytes)),
+        Cow::Owned(bytes) => asset(kind, Bytes::from(bytes)),
+    })
 }
 
-fn asset(kind: &'static str, bytes: &[u8]) -> Response {
+fn asset(kind: &'static str, bytes: Bytes) -> Response {
     let headers = [
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (StatusCode::OK, SHARED, headers, bytes.to_vec()).into_response()
+    (StatusCode::OK, SHARED, headers, bytes).into_response()
 }

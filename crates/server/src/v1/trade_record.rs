@@ -11,7 +11,7 @@ use store::trades::Trade;
 use utoipa::ToSchema;
 
 use super::numbers;
-use crate::openapi::formats::{ClientRequestId, DecimalAmount, TxHash};
+use crate::openapi::formats::{ClientRequestId, DecimalAmount, Metadata, TxHash};
 
 /// A trade. What is known only after a later move is null until then.
 #[derive(Debug, Serialize, ToSchema)]
@@ -32,6 +32,7 @@ pub struct TradeRecord {
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    #[schema(value_type = Metadata)]
     metadata: BTreeMap<String, String>,
     #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<String>,

@@ -23,7 +23,7 @@ use crate::http::{
     TradesWrite,
 };
 use crate::openapi::answers::answers;
-use crate::openapi::formats::{ClientRequestId, DecimalAmount};
+use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
@@ -54,7 +54,7 @@ pub struct CreateBody {
     side: Option<Text>,
     /// Up to 50 texts of your own, shown with the trade: keys of 1 to 64 characters from A-Z a-z 0-9 _ - and the full
     /// stop, values of at most 500 characters.
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    #[schema(value_type = Option<formats::Metadata>)]
     metadata: Option<Metadata>,
     /// Your own id of the trade. The same id and content again return the same trade, without an end.
     #[schema(value_type = Option<ClientRequestId>)]
@@ -105,10 +105,13 @@ pub struct DryRunRecord {
     dry_run: bool,
     market_id: MarketId,
     outcome_index: i64,
+    #[schema(value_type = Option<DecimalAmount>)]
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    #[schema(value_type = formats::Metadata)]
     metadata: BTreeMap<String, String>,
+    #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<String>,
     quote: DryRunQuote,
 }
