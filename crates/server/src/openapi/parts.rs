@@ -101,6 +101,10 @@ pub fn limit(default: u32) -> Value {
 /// The schema of a problem document.
 pub fn problem() -> Value {
     let codes: Vec<_> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    let entry = |code: &ErrorCode| {
+        (code.to_string(), json!({ "status": code.status(), "retry": code.guide().retry.as_str() }))
+    };
+    let catalogue: Map<String, Value> = ErrorCode::ALL.iter().map(entry).collect();
     let text = |description: &str| json!({ "type": "string", "description": description });
     json!({
         "type": "object",
@@ -110,7 +114,13 @@ pub fn problem() -> Value {
             "type": { "type": "string", "format": "uri", "description": "The page about the code." },
             "title": text("A short summary, the same for each code."),
             "status": { "type": "integer", "format": "int32", "minimum": 400, "maximum": 599, "description": "The HTTP status." },
-            "code": { "type": "string", "description": "The stable code. Others may be added.", "x-extensible-enum": codes },
+            "code": {
+                "type": "string",
+                "description": "The stable code. Others may be added. x-catalogue says of each its status and whether the \
+                    same request may be sent again.",
+                "x-extensible-enum": codes,
+                "x-catalogue": catalogue,
+            },
             "detail": text("What happened and what to do, for people."),
             "instance": text("The path of the request."),
             "requestId": { "type": "string", "pattern": "^req_[0-9a-f]{32}$", "description": "The handle of the request." },

@@ -100,3 +100,41 @@ fn close(value: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    fn is_valid(schema: &'static str, value: &Value) -> bool {
+        let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
+        catch_unwind(|| assert_valid(schema, &reference, value)).is_ok()
+    }
+
+    #[test]
+    fn what_no_schema_names_or_allows_is_noticed() {
+        let good = json!({ "cursor": null, "hasMore": false, "limit": 20 });
+        assert!(is_valid("Pagination", &good));
+        for (member, value) in
+            [("total", json!(5)), ("limit", json!("20")), ("limit", json!(null)), ("hasMore", json!(null))]
+        {
+            let mut bad = good.clone();
+            bad[member] = value;
+            assert!(!is_valid("Pagination", &bad), "{bad}");
+        }
+        assert!(!is_valid("Pagination", &json!({ "hasMore": false, "limit": 20 })));
+        assert!(!is_valid("Timestamp", &json!("yesterday")) && !is_valid("UsdcAtomic", &json!("1.5")));
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_operation_of_its_path() {
+        let of = |path: &str| operation(&Method::GET, path).map(|(template, _)| template);
+        assert_eq!(of("/v1/portfolio/positions"), Some("/v1/portfolio/positions"));
+        assert_eq!(of("/v1/markets/7/quote"), Some("/v1/markets/{id}/quote"));
+        assert_eq!(of("/v1/trades/x"), Some("/v1/trades/{id}"));
+        for path in ["/v1/trades/", "/v1//trades", "/v1/nothing", "/docs/api-errors"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}
