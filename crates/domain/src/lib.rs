@@ -3,6 +3,7 @@
 pub mod candle;
 pub mod code;
 pub mod forwarded;
+pub mod guide;
 pub mod idempotency_key;
 pub mod ids;
 pub mod key;
@@ -14,6 +15,7 @@ pub mod position;
 pub mod rate;
 pub mod redemption;
 pub mod risk;
+mod schema;
 pub mod signature;
 pub mod time;
 pub mod trade;
@@ -21,6 +23,7 @@ pub mod usage;
 pub mod version;
 
 pub use code::ErrorCode;
+pub use guide::Guide;
 pub use idempotency_key::IdempotencyKey;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
 pub use time::{Clock, Timestamp};

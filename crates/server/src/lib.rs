@@ -3,8 +3,10 @@
 pub mod cli;
 pub mod config;
 pub mod dev;
+pub mod docs_pages;
 pub mod entropy;
 pub mod http;
+pub mod openapi;
 pub mod router;
 pub mod run;
 pub mod secrets;

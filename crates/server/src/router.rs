@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Limiter, Problem, RouteInfo, Shared, guard, surround};
-use crate::v1;
+use crate::{docs_pages, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -41,6 +41,9 @@ macro_rules! table {
 static TABLE: &[Entry] = table! {
     GET "/v1/health", None, Infra, None => v1::health::health;
     GET "/v1/ready", None, Infra, None => v1::health::ready;
+    GET "/v1/openapi.json", None, Infra, None => v1::docs::openapi;
+    GET "/v1/docs", None, Infra, None => v1::docs::page;
+    GET "/v1/docs/{*asset}", None, Infra, None => v1::docs::file;
     GET "/v1/markets", Some(Scope::MarketsRead), Read, Some(20) => v1::markets::list;
     GET "/v1/markets/{id}", Some(Scope::MarketsRead), Read, None => v1::markets::find;
     GET "/v1/markets/{id}/quote", Some(Scope::MarketsQuote), Read, None => v1::quote::quote;
@@ -60,6 +63,8 @@ static TABLE: &[Entry] = table! {
     GET "/v1/account/usage", Some(Scope::AuthManage), Read, None => v1::usage::usage;
     GET "/v1/account/readiness", Some(Scope::PortfolioRead), Read, None => v1::readiness::readiness;
     GET "/v1/key", None, Read, None => v1::key::key;
+    GET "/docs/api-errors", None, Infra, None => docs_pages::index;
+    GET "/docs/api-errors/{code}", None, Infra, None => docs_pages::code;
 };
 
 /// The routes of the trading API, for documents and tests.

@@ -41,6 +41,9 @@ enum Command {
     Migrate,
     /// Put the contracts onto the chain of --rpc-url
     Deploy(DeployArgs),
+    /// Print the trading API's OpenAPI document
+    #[command(name = "openapi")]
+    OpenApi,
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -74,12 +77,18 @@ impl Cli {
     }
 
     async fn dispatch(self) -> Result<(), StartError> {
+        // The document follows from the program alone.
+        if matches!(self.command, Command::OpenApi) {
+            println!("{:#}", crate::openapi::parsed());
+            return Ok(());
+        }
         let config: Config = self.options.or_from_file(self.config.as_deref())?.decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config).await,
             Command::Migrate => migrate::run(&config).await,
             Command::Deploy(args) => deploy::run(args, &config).await,
+            Command::OpenApi => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&config).await,
             Command::Admin(args) => admin::run(*args, config).await,
         }

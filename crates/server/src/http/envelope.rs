@@ -9,15 +9,21 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Timestamp};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{Problem, RequestId, Shared, StablePart};
 
 /// `_meta` of an answer.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(description = "About the answer itself.")]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
+    /// The handle of this request, as in X-Request-Id.
+    #[schema(value_type = String, pattern = "^req_[0-9a-f]{32}$")]
     request_id: RequestId,
     timestamp: Timestamp,
+    /// On a trade's creation: whether the answer repeats an earlier one.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotent: Option<bool>,
 }
@@ -63,7 +69,7 @@ pub struct Single<T> {
 }
 
 /// Where a page of a list ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
     /// What leads to the next page; null on the last.

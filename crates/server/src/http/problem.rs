@@ -59,6 +59,28 @@ impl Problem {
         self.error.retry_after_s
     }
 
+    /// A refusal with this code and what its `extensions` are like, as documents show it.
+    pub fn sample(code: ErrorCode) -> Self {
+        let mut error = AppError::new(code);
+        error.extensions = serde_json::from_str(code.guide().extensions).unwrap_or_default();
+        error.into()
+    }
+
+    /// The body that answers the request `id` for the path `instance`. What goes to clients and what documents show is
+    /// made here alone.
+    pub fn body<'a>(&'a self, docs_url: &str, instance: &'a str, id: RequestId) -> impl Serialize + use<'a> {
+        ProblemBody {
+            r#type: format!("{docs_url}/api-errors/{}", self.error.code),
+            title: self.error.code.title(),
+            status: self.error.code.status(),
+            code: self.error.code.as_str(),
+            detail: &self.error.detail,
+            instance,
+            request_id: id,
+            extensions: self.extensions(),
+        }
+    }
+
     /// The members of `extensions`.
     fn extensions(&self) -> Map<String, Value> {
         let mut extensions = self.error.extensions.clone();
@@ -120,18 +142,8 @@ pub(super) fn render(
 ) {
     let error = &problem.error;
     log(problem, instance, id);
-    let body = ProblemBody {
-        r#type: format!("{docs_url}/api-errors/{}", error.code),
-        title: error.code.title(),
-        status: error.code.status(),
-        code: error.code.as_str(),
-        detail: &error.detail,
-        instance,
-        request_id: id,
-        extensions: problem.extensions(),
-    };
     // Texts and JSON values alone: serialising them does not fail.
-    let body = serde_json::to_vec(&body).unwrap_or_default();
+    let body = serde_json::to_vec(&problem.body(docs_url, instance, id)).unwrap_or_default();
     *response.status_mut() = problem.status();
     *response.body_mut() = Body::from(body);
     let headers = response.headers_mut();

@@ -6,26 +6,33 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::{API_VERSION, Shared, json};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Health {
+    /// Always `ok`.
     status: &'static str,
+    /// The program's version.
     version: &'static str,
+    /// The API's version.
     api_version: &'static str,
     uptime_seconds: i64,
     time: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Readiness)]
 struct Ready {
+    /// `ready` or `unavailable`.
     status: &'static str,
     checks: Checks,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReadinessChecks)]
 #[serde(rename_all = "camelCase")]
 struct Checks {
     database: CheckRecord,
@@ -33,9 +40,11 @@ struct Checks {
     rate_limiter: CheckRecord,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReadinessCheck)]
 #[serde(rename_all = "camelCase")]
 struct CheckRecord {
+    /// `ok` or `failing`.
     status: &'static str,
     latency_ms: i64,
 }
@@ -47,6 +56,13 @@ impl From<Check> for CheckRecord {
 }
 
 /// `GET /v1/health`: 200 while the process answers. Touches no dependency.
+#[utoipa::path(
+    get, path = "/v1/health", operation_id = "getHealth", tag = "Service", summary = "Whether the process lives",
+    description = "200 while the process answers. No database and no chain is asked: use it for restarts, and \
+        /v1/ready for routing.",
+    responses((status = 200, description = "The process lives.", body = Health)),
+    extensions(("x-volatile" = json!(true))),
+)]
 pub async fn health(State(app): State<Shared>) -> Response {
     let time = app.ctx.now();
     let uptime_seconds = time.since_ms(app.started_at).max(0) / 1_000;
@@ -60,6 +76,15 @@ pub async fn health(State(app): State<Shared>) -> Response {
 }
 
 /// `GET /v1/ready`: 200 where database, chain and rate limiter answer within two seconds, otherwise 503, with each one's answer.
+#[utoipa::path(
+    get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Whether it can do its work",
+    description = "Asks everything that the service depends on, and shows each one's answer. 503 has the same body.",
+    responses(
+        (status = 200, description = "Ready.", body = Ready),
+        (status = 503, description = "A dependency does not answer; the body says which.", body = Ready),
+    ),
+    extensions(("x-volatile" = json!(true))),
+)]
 pub async fn ready(State(app): State<Shared>) -> Response {
     let readiness = app::health::readiness(&app.ctx).await;
     let status = if is_ready(&readiness) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -5,11 +5,14 @@ use domain::market::MarketStatus;
 use domain::{Cents, Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::markets::{Market, Outcome};
+use utoipa::ToSchema;
 
 use super::numbers;
+use crate::openapi::formats::{Address, TxHash};
 
 /// A market. Times are ISO 8601 instants.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Market)]
 #[serde(rename_all = "camelCase")]
 pub struct MarketRecord {
     id: MarketId,
@@ -23,14 +26,18 @@ pub struct MarketRecord {
     organization_id: Option<OrganizationId>,
     partner_id: Option<PartnerId>,
     chapter_id: Option<String>,
-    /// Whole cents.
+    /// USDC traded so far.
     total_volume: Cents,
     trade_count: u64,
+    /// The market maker's `b`: the larger, the less a trade moves the price.
     liquidity: Usdc,
+    /// The fee in hundredths of a percent.
     fee_bps: u16,
     chain_id: u64,
+    #[schema(value_type = Address)]
     contract_address: String,
     created_at: Timestamp,
+    /// Trading ends by itself at this time.
     end_time: Timestamp,
     frozen_at: Option<Timestamp>,
     resolved_at: Option<Timestamp>,
@@ -38,30 +45,39 @@ pub struct MarketRecord {
     as_of: AsOf,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outcome)]
 #[serde(rename_all = "camelCase")]
 struct OutcomeRecord {
+    /// Counted from 0.
     index: u8,
     label: String,
+    /// From 0 to 1, rounded for display.
+    #[schema(minimum = 0, maximum = 1)]
     probability: f64,
     /// USDC for one token: the probability, or what a settled market pays.
     price: f64,
+    /// The outcome token's id in the contract.
     token_id: Option<String>,
+    /// Tokens in circulation.
     supply: Wad,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Resolution)]
 #[serde(rename_all = "camelCase")]
 struct ResolutionRecord {
     /// The one outcome that pays the whole; null where the payout is shared.
     outcome_index: Option<usize>,
+    /// What a token of each outcome pays, in USDC.
     payouts: Vec<Wad>,
     source: Option<String>,
+    #[schema(value_type = Option<TxHash>)]
     tx_hash: Option<String>,
 }
 
 /// The block that an answer speaks of.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct AsOf {
     /// Its number.
     pub block: u64,

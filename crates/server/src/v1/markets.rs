@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::ErrorCode;
-use domain::ids::MarketId;
+use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::page::Position;
 use store::StoreError;
@@ -13,6 +13,14 @@ use crate::http::{
     Caller, Given, List, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
     Single,
 };
+use crate::openapi::answers::answers;
+
+answers! {
+    /// One market.
+    MarketAnswer = single("market", MarketRecord);
+    /// A page of markets.
+    MarketList = list(MarketRecord);
+}
 
 /// `status` (comma list), `category`, `threadId`, `organizationId`, `partnerId`, `q` (part of the question, in any
 /// case), `limit` (default 20), `cursor`.
@@ -44,6 +52,22 @@ impl Parameters for MarketsQuery {
 
 /// `GET /v1/markets`: the markets on chain, newest first. A filter on `status` goes by the status that the store has
 /// noted; a market that ended a moment ago can still be found as OPEN and reads FROZEN.
+#[utoipa::path(
+    get, path = "/v1/markets", operation_id = "listMarkets", tag = "Markets", summary = "List markets",
+    description = "The markets on chain, newest first. A market that ended a moment ago may still be found as OPEN and \
+        reads FROZEN.",
+    params(
+        ("status" = Option<Vec<String>>, Query, style = Form, explode = false, example = json!(["OPEN", "FROZEN"]),
+            description = "Markets of these statuses: OPEN, FROZEN, RESOLVED, CANCELLED, or the public API's words \
+                active, paused, resolved, cancelled, refunded, all."),
+        ("category" = Option<String>, Query, description = "Markets of this category.", example = "weather"),
+        ("threadId" = Option<ThreadId>, Query, description = "Markets of this thread."),
+        ("organizationId" = Option<OrganizationId>, Query, description = "Markets of this organization."),
+        ("partnerId" = Option<PartnerId>, Query, description = "Markets of this partner."),
+        ("q" = Option<String>, Query, description = "A part of the question, in any case.", example = "rain"),
+    ),
+    responses((status = 200, description = "A page of markets.", body = MarketList)),
+)]
 pub async fn list(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
@@ -64,6 +88,13 @@ pub async fn list(
 }
 
 /// `GET /v1/markets/{id}`: one market. `MARKET_NOT_FOUND` for an unknown or malformed id.
+#[utoipa::path(
+    get, path = "/v1/markets/{id}", operation_id = "getMarket", tag = "Markets", summary = "Read one market",
+    description = "The market with its outcomes, their probabilities and, once it is settled, what they pay.",
+    params(("id" = MarketId, Path, description = "The market's id.")),
+    responses((status = 200, description = "The market.", body = MarketAnswer)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND"]))),
+)]
 pub async fn find(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,

@@ -1,6 +1,7 @@
 //! The routes of the trading API, a file for each resource.
 
 pub mod account_pause;
+pub mod docs;
 pub mod health;
 pub mod history;
 pub mod key;

@@ -7,38 +7,57 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::market_record::AsOf;
 use super::numbers;
 use crate::http::{
     Caller, Given, Meta, NoParameters, Parameters, Plain, PortfolioRead, Problem, Query, Shared, Single,
 };
+use crate::openapi::answers::answers;
+use crate::openapi::formats::Address;
+
+answers! {
+    /// The account and the sum of its positions.
+    PortfolioAnswer = single("portfolio", PortfolioRecord);
+    /// The account's positions, all of them.
+    PositionsAnswer = plain(PositionRecord);
+}
 
 /// The account and all of its positions taken together. Amounts are atomic-6 decimal strings.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Portfolio)]
 #[serde(rename_all = "camelCase")]
 pub struct PortfolioRecord {
+    /// The smart account.
+    #[schema(value_type = Address)]
     address: String,
     chain_id: u64,
+    /// What the account holds on chain.
     usdc_balance: Usdc,
     /// Set aside for buys that are on their way.
     reserved_usdc: Usdc,
+    /// The balance without what is set aside.
     available_usdc: Usdc,
+    /// What the tokens are worth at the current prices.
     positions_value: Usdc,
     /// Balance and positions together.
     total_value: Usdc,
+    /// What the tokens still held have cost.
     cost_basis: Usdc,
     unrealized_pnl: UsdcDelta,
     realized_pnl: UsdcDelta,
     fees_paid: Usdc,
     open_positions: usize,
+    /// What settled positions pay when they are claimed.
     claimable_usdc: Usdc,
     delegation: DelegationRecord,
     as_of: AsOf,
 }
 
 /// What the calling key may do on chain.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Delegation)]
 #[serde(rename_all = "camelCase")]
 struct DelegationRecord {
     enabled: bool,
@@ -47,7 +66,8 @@ struct DelegationRecord {
 }
 
 /// What a key's policy on chain lets it spend.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DelegationCaps)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CapsRecord {
     per_trade_usdc: Usdc,
@@ -55,7 +75,8 @@ pub(super) struct CapsRecord {
 }
 
 /// A position by the average-cost method.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Position)]
 #[serde(rename_all = "camelCase")]
 pub struct PositionRecord {
     market_id: MarketId,
@@ -64,6 +85,7 @@ pub struct PositionRecord {
     outcome_index: u8,
     outcome_label: String,
     tokens: Wad,
+    /// USDC for each token held, on average.
     avg_price: Option<f64>,
     cost_basis: Usdc,
     current_price: f64,
@@ -92,6 +114,13 @@ impl Parameters for PositionsQuery {
 
 /// `GET /v1/portfolio`: the smart account, its balance on chain and the sum of its positions.
 /// `SMART_ACCOUNT_NOT_PROVISIONED` where the user has none.
+#[utoipa::path(
+    get, path = "/v1/portfolio", operation_id = "getPortfolio", tag = "Portfolio",
+    summary = "Read balance and totals",
+    description = "The smart account, its balance on chain, what the calling key may do there, and the sum of its positions.",
+    responses((status = 200, description = "The portfolio.", body = PortfolioAnswer)),
+    extensions(("x-error-codes" = json!(["SMART_ACCOUNT_NOT_PROVISIONED"]))),
+)]
 pub async fn summary(
     State(app): State<Shared>,
     caller: Caller<PortfolioRead>,
@@ -104,6 +133,14 @@ pub async fn summary(
 }
 
 /// `GET /v1/portfolio/positions`: every position that holds tokens or has a history.
+#[utoipa::path(
+    get, path = "/v1/portfolio/positions", operation_id = "listPositions", tag = "Portfolio",
+    summary = "List positions",
+    description = "Every position that holds tokens or has a history, valued by the average-cost method. Not cut into pages.",
+    params(("marketId" = Option<MarketId>, Query, description = "Positions in this market.")),
+    responses((status = 200, description = "The positions.", body = PositionsAnswer)),
+    extensions(("x-error-codes" = json!(["SMART_ACCOUNT_NOT_PROVISIONED"]))),
+)]
 pub async fn positions(
     State(app): State<Shared>,
     caller: Caller<PortfolioRead>,

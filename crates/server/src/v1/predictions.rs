@@ -10,12 +10,20 @@ use serde::Serialize;
 use store::StoreError;
 use store::markets::Market;
 use store::movements::{Kind, Movement, TradeFilter};
+use utoipa::ToSchema;
 
 use super::markets::get_market;
 use super::numbers;
 use crate::http::{
     Caller, Given, List, MarketsRead, Meta, Paging, Parameters, PathId, Problem, Query, Shared,
 };
+use crate::openapi::answers::answers;
+use crate::openapi::formats::{Address, TxHash};
+
+answers! {
+    /// A page of a market's trades on chain.
+    PredictionList = list(PredictionRecord);
+}
 
 /// `outcomeIndex`, `side`, `limit` (default 50), `cursor`.
 #[derive(Debug)]
@@ -36,9 +44,11 @@ impl Parameters for PredictionsQuery {
 }
 
 /// A trade on chain, made through this API or past it. It holds nothing that the chain does not show to everyone.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Prediction)]
 #[serde(rename_all = "camelCase")]
 pub struct PredictionRecord {
+    /// Where on the chain it happened; sorts by time.
     id: String,
     market_id: MarketId,
     outcome_index: u8,
@@ -46,9 +56,13 @@ pub struct PredictionRecord {
     /// USDC moved, fee included, atomic-6.
     amount: Usdc,
     tokens: Wad,
+    /// USDC for each token.
     price: Option<f64>,
+    /// The outcome's probability once the trade was made.
     probability_after: Option<f64>,
+    #[schema(value_type = Address)]
     trader: String,
+    #[schema(value_type = TxHash)]
     tx_hash: String,
     created_at: Timestamp,
 }
@@ -74,6 +88,19 @@ impl PredictionRecord {
 }
 
 /// `GET /v1/markets/{id}/predictions`: a market's trades, newest first. Nothing is changed or taken out of it later.
+#[utoipa::path(
+    get, path = "/v1/markets/{id}/predictions", operation_id = "listPredictions", tag = "Markets",
+    summary = "List a market's trades",
+    description = "The market's trades on chain, newest first, also those made past this API. Nothing is changed or \
+        taken out of it later.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("outcomeIndex" = Option<i64>, Query, minimum = 0, description = "Trades of this outcome."),
+        ("side" = Option<Side>, Query, description = "Buys or sales alone."),
+    ),
+    responses((status = 200, description = "A page of trades.", body = PredictionList)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "OUTCOME_INDEX_INVALID"]))),
+)]
 pub async fn list(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,

@@ -11,15 +11,22 @@ use domain::money::MAX_TRADE;
 use domain::trade::Side;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::market_record::AsOf;
 use super::numbers;
 use crate::http::{Caller, Given, MarketsQuote, Meta, Parameters, PathId, Problem, Query, Shared};
+use crate::openapi::answers::answers;
 
 /// How long a quote is worth showing, in milliseconds; `Cache-Control` says the same.
 const LIFETIME_MS: i64 = 10_000;
 /// As many digits as 2^256 has: what is longer is no amount of anything.
 const MAX_DIGITS: usize = 78;
+
+answers! {
+    /// One quote.
+    QuoteAnswer = single("quote", QuoteRecord);
+}
 
 /// `outcomeIndex`, `action` (`buy` or `sell`) and `amount`: atomic USDC for a buy, WAD tokens for a sale. `block`
 /// (optional): the number of the block after which to quote.
@@ -72,17 +79,23 @@ impl QuoteQuery {
 }
 
 /// A quote. Amounts are decimal strings in the units that `units` names; prices are USDC for one token.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Quote)]
 #[serde(rename_all = "camelCase")]
 pub struct QuoteRecord {
     market_id: MarketId,
     outcome_index: u8,
     action: Side,
+    /// As it was asked for, without leading zeros.
     amount: String,
     /// Tokens moved: received on a buy, given on a sale.
     tokens_out: Wad,
+    /// USDC given, on a buy alone.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usdc_in: Option<Usdc>,
+    /// USDC received, on a sale alone.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usdc_out: Option<Usdc>,
     fee: Usdc,
@@ -99,23 +112,46 @@ pub struct QuoteRecord {
     as_of: AsOf,
 }
 
-#[derive(Debug, Serialize)]
+/// The market maker's state at a block.
+#[derive(Debug, Serialize, ToSchema)]
 struct Pool {
+    /// The cost function's value.
     cost: Wad,
+    /// Tokens sold of each outcome.
     quantities: Vec<Wad>,
+    /// The outcomes' probabilities, rounded for display.
     probabilities: Vec<f64>,
     liquidity: Usdc,
     block: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// How amounts count.
+#[derive(Debug, Serialize, ToSchema)]
 struct Units {
+    /// `atomic-6`: millionths of a USDC.
     usdc: &'static str,
+    /// `wad-18`: 18 decimals.
     token: &'static str,
 }
 
 /// `GET /v1/markets/{id}/quote`: asked of the contracts on each call. Only an open market is quoted; with `block` one that
 /// was open then, whatever has become of it.
+#[utoipa::path(
+    get, path = "/v1/markets/{id}/quote", operation_id = "getQuote", tag = "Markets", summary = "Quote a trade",
+    description = "What a trade would move now, asked of the contracts on each call: an execution in the same state \
+        moves exactly this. Only an open market is quoted.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("outcomeIndex" = i64, Query, minimum = 0, description = "The outcome, counted from 0.", example = 0),
+        ("action" = Side, Query, description = "Buy or sell.", example = "buy"),
+        ("amount" = String, Query, pattern = "^[0-9]+$", max_length = 78, example = "25000000",
+            description = "Above zero, in atomic units: millionths of a USDC to spend on a buy, outcome tokens with 18 \
+                decimals to give on a sale."),
+    ),
+    responses((status = 200, description = "The quote.", body = QuoteAnswer)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED",
+        "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "LIQUIDITY_INSUFFICIENT", "INSUFFICIENT_BALANCE"]))),
+)]
 pub async fn quote(
     State(app): State<Shared>,
     _caller: Caller<MarketsQuote>,

@@ -9,11 +9,14 @@ use domain::trade::{AmountType, Side, State, Status};
 use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::trades::Trade;
+use utoipa::ToSchema;
 
 use super::numbers;
+use crate::openapi::formats::{ClientRequestId, DecimalAmount, Metadata, TxHash};
 
 /// A trade. What is known only after a later move is null until then.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Trade)]
 #[serde(rename_all = "camelCase")]
 pub struct TradeRecord {
     id: TradeId,
@@ -26,13 +29,19 @@ pub struct TradeRecord {
     market_id: MarketId,
     outcome_index: u8,
     /// As it was sent; null where everything was sold without naming an amount.
+    #[schema(value_type = Option<DecimalAmount>)]
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    #[schema(value_type = Metadata)]
     metadata: BTreeMap<String, String>,
+    #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<String>,
+    #[schema(value_type = Option<TxHash>)]
     tx_hash: Option<String>,
+    /// Tokens moved: received on a buy, given on a sale.
     tokens_out: Option<Wad>,
+    /// USDC moved, fee included.
     usdc_amount: Option<Usdc>,
     fee: Option<Usdc>,
     /// USDC moved, fee included, for each token.
@@ -43,11 +52,14 @@ pub struct TradeRecord {
     status_history: Vec<HistoryEntry>,
     chain: Option<ChainRecord>,
     /// Only in the answer that says that the trade is held, and in its replays.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmation: Option<ConfirmationRecord>,
 }
 
-#[derive(Serialize)]
+/// What a held trade is confirmed with.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Confirmation)]
 #[serde(rename_all = "camelCase")]
 struct ConfirmationRecord {
     token: String,
@@ -61,13 +73,17 @@ impl std::fmt::Debug for ConfirmationRecord {
     }
 }
 
-#[derive(Debug, Serialize)]
+/// When the trade reached a status.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TradeStatusChange)]
 struct HistoryEntry {
     status: Status,
     at: Timestamp,
 }
 
-#[derive(Debug, Serialize)]
+/// Where on the chain the trade was made.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TradeChain)]
 #[serde(rename_all = "camelCase")]
 struct ChainRecord {
     chain_id: u64,

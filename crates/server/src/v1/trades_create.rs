@@ -9,35 +9,72 @@ use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ids::MarketId;
 use domain::trade::{AmountType, Draft, Side};
-use domain::{ErrorCode, Usdc, Wad};
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::trades::{History, Trade};
+use utoipa::ToSchema;
 
 use super::numbers;
 use super::trade_record::{Finality, TradeRecord};
+use super::trades_read::TradeAnswer;
 use crate::http::{
     Body, Caller, IdempotencyKey, Meta, Metadata, NoParameters, Problem, Query, Shared, Text, Traceparent,
     TradesWrite,
 };
+use crate::openapi::answers::answers;
+use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
 
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
+answers! {
+    /// What a trade would do.
+    DryRunAnswer = single("dryRun", DryRunRecord);
+    /// The trade that was there already, or what a trade would do.
+    TradeOrDryRun = one_of(TradeAnswer, DryRunAnswer);
+}
+
 /// A trade create request. Which members are missing or malformed is judged all at once, after replays.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CreateTradeRequest, description = "A trade to create. Unknown members are refused.")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateBody {
+    /// The market.
+    #[schema(required, value_type = MarketId)]
     market_id: Option<Text>,
+    /// The outcome, counted from 0.
+    #[schema(required, value_type = i64, minimum = 0)]
     outcome_index: Option<i64>,
+    /// In whole units of what `amountType` names: to spend on a buy, to receive on a sale. Required but where everything
+    /// is sold. At most 10,000,000; above zero; more than six decimals are refused, never rounded.
+    #[schema(value_type = Option<DecimalAmount>)]
     amount: Option<Text>,
+    /// Buy or sell.
+    #[schema(required, value_type = Side)]
     side: Option<Text>,
+    /// Up to 50 texts of your own, shown with the trade: keys of 1 to 64 characters from A-Z a-z 0-9 _ - and the full
+    /// stop, values of at most 500 characters.
+    #[schema(value_type = Option<formats::Metadata>)]
     metadata: Option<Metadata>,
+    /// Your own id of the trade. The same id and content again return the same trade, without an end.
+    #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<Text>,
+    /// A buy that would bring fewer tokens is not made.
+    #[schema(value_type = Option<Wad>)]
     min_tokens_out: Option<Text>,
+    /// A sale that would take more tokens is not made.
+    #[schema(value_type = Option<Wad>)]
     max_tokens_in: Option<Text>,
+    /// The most that the price may move against the quote at acceptance, in hundredths of a percent.
+    #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<i64>,
+    /// The trade is not made after this instant.
+    #[schema(value_type = Option<Timestamp>)]
     deadline: Option<Text>,
+    /// What `amount` counts; `usdc` where it is left out.
+    #[schema(value_type = Option<AmountType>)]
     amount_type: Option<Text>,
+    /// Make every check, show what would move, and create nothing.
     dry_run: Option<bool>,
 }
 
@@ -61,23 +98,27 @@ impl CreateBody {
 }
 
 /// What a trade would do: the request's echo, and what would move at this moment.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = DryRun)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunRecord {
     dry_run: bool,
     market_id: MarketId,
     outcome_index: i64,
+    #[schema(value_type = Option<DecimalAmount>)]
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    #[schema(value_type = formats::Metadata)]
     metadata: BTreeMap<String, String>,
+    #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<String>,
     /// Whether the trade would be held for confirmation.
     requires_confirmation: bool,
     quote: DryRunQuote,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct DryRunQuote {
     tokens_out: Wad,
@@ -123,6 +164,40 @@ impl From<DryRun> for DryRunRecord {
 ///   after a held trade was confirmed or its window was over.
 /// - 200 and `dryRun` (and the same under `data`): with `"dryRun": true`, every check was made and nothing created; the
 ///   request's fields, `requiresConfirmation`, and `quote {tokensOut, usdcAmount, fee, effectivePrice, reservedUsdc}`.
+#[utoipa::path(
+    post, path = "/v1/trades", operation_id = "createTrade", tag = "Trades", summary = "Create a trade",
+    description = "Makes every check, sets the funds aside and answers while the trade is pending; it is then executed on \
+        chain. Send an Idempotency-Key or a clientRequestId, so that a lost answer can be asked for again without a \
+        second trade: a replay is answered before the market, the caps and the balance are looked at.",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255,
+            pattern = "^[A-Za-z0-9_.:-]+$|^\"[A-Za-z0-9_.:-]+\"$", example = "5f0c9a52-6b1e-4f3c-9f5e-0d9a3c1b2e4f",
+            description = "Any text that is new for each operation, best a random UUID. The same key and body within 24 \
+                hours return the first answer; the same key with another body is refused."),
+        ("traceparent" = Option<String>, Header, pattern = "^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+            example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            description = "Your W3C trace context; its trace id becomes the trade's correlationId. Passed over where it \
+                is malformed."),
+    ),
+    request_body(content = CreateBody, description = "The trade."),
+    responses(
+        (status = 201, description = "The trade was created, or was created by an earlier request with the same \
+            Idempotency-Key: then it is shown as it was created, and _meta.idempotent is true.", body = TradeAnswer,
+            headers(("Idempotent-Replayed" = String, description = "true where the answer repeats an earlier one."))),
+        (status = 202, description = "The trade was created and is held for confirmation, or was created by an earlier \
+            request with the same Idempotency-Key or clientRequestId and is still held: its confirmation has the token.",
+            body = TradeAnswer,
+            headers(("Idempotent-Replayed" = String, description = "true where the answer repeats an earlier one."))),
+        (status = 200, description = "The trade with the same clientRequestId, as it is now; or, with dryRun, what the \
+            trade would do.", body = TradeOrDryRun,
+            headers(("Idempotent-Replayed" = String, description = "true where the answer repeats an earlier one."))),
+    ),
+    extensions(("x-error-codes" = json!(["IDEMPOTENCY_KEY_CONFLICT", "IDEMPOTENCY_KEY_FORMAT_INVALID",
+        "IDEMPOTENCY_KEY_TOO_LONG", "CLIENT_REQUEST_ID_CONFLICT", "AMOUNT_TOO_LARGE", "MARKET_NOT_FOUND",
+        "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED", "OUTCOME_INDEX_INVALID", "SMART_ACCOUNT_NOT_PROVISIONED",
+        "WALLET_DELEGATION_NOT_ENABLED", "SPENDING_LIMIT_EXCEEDED", "INSUFFICIENT_BALANCE", "SLIPPAGE_EXCEEDED",
+        "LIQUIDITY_INSUFFICIENT", "API_TRADE_PROCESSING_HALTED", "API_KEY_PAUSED"]))),
+)]
 pub async fn create(
     State(app): State<Shared>,
     caller: Caller<TradesWrite>,

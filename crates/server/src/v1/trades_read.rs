@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::ErrorCode;
-use domain::ids::TradeId;
+use domain::ids::{MarketId, TradeId};
 use domain::page::Position;
 use domain::trade::is_client_request_id;
 use store::StoreError;
@@ -13,6 +13,15 @@ use crate::http::{
     Caller, Given, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared, Single,
     TradesRead,
 };
+use crate::openapi::answers::answers;
+use crate::openapi::formats::ClientRequestId;
+
+answers! {
+    /// One trade.
+    TradeAnswer = single("trade", TradeRecord);
+    /// A page of trades.
+    TradeList = list(TradeRecord);
+}
 
 /// `status` (comma list), `marketId`, `clientRequestId`, `limit` (default 20), `cursor`.
 #[derive(Debug)]
@@ -38,6 +47,17 @@ impl Parameters for TradesQuery {
 }
 
 /// `GET /v1/trades`: the trades of the key's user, newest first, whichever of the user's keys made them.
+#[utoipa::path(
+    get, path = "/v1/trades", operation_id = "listTrades", tag = "Trades", summary = "List your trades",
+    description = "The trades of the key's user, newest first, whichever of the user's keys made them.",
+    params(
+        ("status" = Option<Vec<domain::trade::Status>>, Query, style = Form, explode = false,
+            description = "Trades of these statuses.", example = json!(["pending", "executing"])),
+        ("marketId" = Option<MarketId>, Query, description = "Trades in this market."),
+        ("clientRequestId" = Option<ClientRequestId>, Query, description = "The trade with this id of your own."),
+    ),
+    responses((status = 200, description = "A page of trades.", body = TradeList)),
+)]
 pub async fn list(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
@@ -58,6 +78,13 @@ pub async fn list(
 }
 
 /// `GET /v1/trades/{id}`: one trade. Another user's trade is not there.
+#[utoipa::path(
+    get, path = "/v1/trades/{id}", operation_id = "getTrade", tag = "Trades", summary = "Read one trade",
+    description = "The trade as it is now, with the statuses it went through. Another user's trade is not there.",
+    params(("id" = TradeId, Path, description = "The trade's id.")),
+    responses((status = 200, description = "The trade.", body = TradeAnswer)),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND"]))),
+)]
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,

@@ -10,6 +10,7 @@ mod account_pause_post;
 mod authentication;
 mod conditional_requests;
 mod deadlines;
+mod documents;
 mod health_get;
 mod history_get;
 mod key_get;

@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use crate::http::{DOCS_URL, print};
+use crate::http::{DOCS_URL, contract, print};
 
 /// A whole answer. Printed, it is its status, its headers and its body, with every id told by the order in which it
 /// appears.
@@ -29,7 +29,9 @@ impl Answer {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(body.to_vec()).expect("answers are text");
-        Self { status: parts.status, headers: parts.headers, text, method, path }
+        let answer = Self { status: parts.status, headers: parts.headers, text, method, path };
+        contract::check(&answer.method, &answer.path, &answer);
+        answer
     }
 
     /// The one header of this name.

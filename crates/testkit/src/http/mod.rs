@@ -8,6 +8,7 @@
 
 mod answer;
 mod call;
+mod contract;
 mod print;
 
 use axum::Router;

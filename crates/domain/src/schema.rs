@@ -1,0 +1,123 @@
+//! How the values read in the API's schemas. It stands here because it follows from how they are serialised.
+
+use std::borrow::Cow;
+
+use utoipa::openapi::extensions::ExtensionsBuilder;
+use utoipa::openapi::schema::{Array, KnownFormat, Object, ObjectBuilder, SchemaFormat, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::ids::{CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, ThreadId, TradeId, UserId};
+use crate::key::{Scope, Scopes, Tier};
+use crate::market::MarketStatus;
+use crate::trade::{AmountType, Side, Status, TraceStage};
+use crate::{Cents, Timestamp, Usdc, UsdcDelta, Wad};
+
+/// `name => type, schema;` for each value.
+macro_rules! schemas {
+    ($($type:ty => $name:literal, $schema:expr;)*) => {$(
+        impl PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                RefOr::from(Schema::from($schema))
+            }
+        }
+
+        impl ToSchema for $type {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed($name)
+            }
+        }
+    )*};
+}
+
+schemas! {
+    Usdc => "UsdcAtomic", digits("An amount of USDC in atomic units (millionths), as decimal digits.", "^(0|[1-9][0-9]*)$", "25000000");
+    UsdcDelta => "UsdcAtomicDelta", digits("A gain (or, with a minus sign, a loss) of USDC in atomic units (millionths), as decimal digits.", "^(0|-?[1-9][0-9]*)$", "-1500000");
+    Wad => "Wad", digits("A quantity with 18 decimals (1 is 1000000000000000000), as decimal digits.", "^(0|[1-9][0-9]*)$", "48902203193255351000");
+    Cents => "UsdCents", ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0))
+        .description(Some("Whole US cents, rounded down."));
+    Timestamp => "Timestamp", format("An instant, ISO 8601 in UTC with milliseconds.", SchemaFormat::KnownFormat(KnownFormat::DateTime), "2026-04-29T12:00:00.123Z");
+    UserId => "UserId", uuid("A user's id.");
+    KeyId => "ApiKeyId", uuid("The id of an API key. It is no secret.");
+    TradeId => "TradeId", uuid("A trade's id.");
+    MarketId => "MarketId", uuid("A market's id.");
+    ThreadId => "ThreadId", uuid("A thread's id.");
+    OrganizationId => "OrganizationId", uuid("An organization's id.");
+    PartnerId => "PartnerId", uuid("A partner's id.");
+    CorrelationId => "CorrelationId", text("What links a trade to its trace; it is a W3C trace id too.").pattern(Some("^[0-9a-f]{32}$"))
+        .examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
+    Side => "Side", closed("Whether USDC is given for tokens (buy) or tokens for USDC (sell).", &["buy", "sell"]);
+    AmountType => "AmountType", closed("What the amount counts: whole USDC, whole tokens, or all tokens held (no amount).", &["usdc", "tokens", "all"]);
+    MarketStatus => "MarketStatus", open("OPEN is tradeable. FROZEN is not for the moment, or awaits its result. RESOLVED and CANCELLED are final.", MarketStatus::ALL.iter().map(|s| s.as_str()));
+    Status => "TradeStatus", open("Where a trade stands. completed, failed and rejected are final.", Status::ALL.iter().map(|s| s.as_str()));
+    TraceStage => "TraceStage", open("The part of a trade's way that an event belongs to.", TraceStage::ALL.iter().map(|s| s.as_str()));
+    Tier => "Tier", open("What governs a key's limits.", ["free", "developer", "enterprise", "mm"]);
+    Scope => "Scope", scope();
+    Scopes => "Scopes", Array::new(scope());
+}
+
+fn text(description: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).description(Some(description))
+}
+
+fn digits(description: &str, pattern: &str, example: &str) -> Object {
+    text(description).pattern(Some(pattern)).examples([example]).build()
+}
+
+fn format(description: &str, format: SchemaFormat, example: &str) -> Object {
+    text(description).format(Some(format)).examples([example]).build()
+}
+
+fn uuid(description: &str) -> Object {
+    format(description, SchemaFormat::Custom("uuid".to_owned()), "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80")
+}
+
+/// Words to which none will be added: requests carry them too.
+fn closed(description: &str, words: &[&str]) -> Object {
+    text(description).enum_values(Some(words.iter().copied())).build()
+}
+
+/// Words to which others may be added. They are no `enum`, which generated clients would take for all there will ever be.
+fn open(description: &str, words: impl IntoIterator<Item = &'static str>) -> Object {
+    let words: Vec<_> = words.into_iter().collect();
+    let description = format!("{description} Known values: {}. Others may be added.", words.join(", "));
+    let extensions = ExtensionsBuilder::new().add("x-extensible-enum", words).build();
+    text(&description).extensions(Some(extensions)).build()
+}
+
+fn scope() -> Object {
+    open("What a key may do.", Scope::ALL.iter().map(|scope| scope.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_that_may_grow_are_plain_texts_that_name_the_known_ones() {
+        let RefOr::T(schema) = Status::schema() else { panic!("not inline") };
+        let schema = serde_json::to_value(schema).unwrap();
+        assert!(schema.get("enum").is_none());
+        assert_eq!(schema["x-extensible-enum"].as_array().map(Vec::len), Some(Status::ALL.len()));
+        assert!(schema["description"].as_str().is_some_and(|text| text.contains("pending_confirmation")));
+    }
+
+    #[test]
+    fn the_closed_words_are_the_ones_that_are_serialised() {
+        for (schema, words) in [
+            (
+                Side::schema(),
+                [Side::Buy, Side::Sell].map(|side| serde_json::to_value(side).unwrap()).to_vec(),
+            ),
+            (
+                AmountType::schema(),
+                [AmountType::Usdc, AmountType::Tokens, AmountType::All]
+                    .map(|kind| serde_json::to_value(kind).unwrap())
+                    .to_vec(),
+            ),
+        ] {
+            let schema = serde_json::to_value(schema).unwrap();
+            assert_eq!(schema["enum"].as_array(), Some(&words));
+        }
+    }
+}

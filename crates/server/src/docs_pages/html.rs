@@ -1,0 +1,83 @@
+//! The pages as HTML: readable on a phone, by day and by night, without a script.
+
+use domain::ErrorCode;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{margin:0 auto;max-width:44rem;padding:1.5rem 1rem 4rem;font:1rem/1.6 system-ui,sans-serif;background:Canvas;color:CanvasText}\
+h1{font-size:1.5rem;line-height:1.3;overflow-wrap:anywhere;margin:.5rem 0}\
+h2{font-size:1.1rem;margin:2rem 0 .5rem}\
+code,pre{font-family:ui-monospace,monospace;font-size:.9em}\
+pre{overflow-x:auto;padding:1rem;border:1px solid GrayText;border-radius:.5rem}\
+table{border-collapse:collapse;width:100%}\
+th,td{text-align:left;vertical-align:top;padding:.4rem .75rem .4rem 0;border-bottom:1px solid color-mix(in srgb,CanvasText 20%,Canvas)}\
+td code{overflow-wrap:anywhere}\
+a{color:LinkText}\
+.status{font-weight:600}";
+
+/// The list of all codes.
+pub fn index() -> String {
+    let row = |code: &ErrorCode| {
+        format!(
+            "<tr><td>{}</td><td><a href=\"/docs/api-errors/{code}\"><code>{code}</code></a></td><td>{}</td></tr>\n",
+            code.status(),
+            escaped(code.title())
+        )
+    };
+    let rows: String = ErrorCode::ALL.iter().map(row).collect();
+    let content = format!(
+        "<h1>Error codes</h1>\n<p>Every refusal is a problem document (RFC 7807). Branch on its <code>code</code>, which \
+         also stands in the <code>X-Service-Error-Code</code> header, and show its <code>detail</code> to people. \
+         <code>requestId</code> names the request when you report it.</p>\n\
+         <table>\n<thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Code</th><th scope=\"col\">Meaning</th></tr></thead>\n\
+         <tbody>\n{rows}</tbody>\n</table>\n"
+    );
+    document("Error codes", &content)
+}
+
+/// The page of `code`.
+pub fn page(code: ErrorCode, example: &str) -> String {
+    let guide = code.guide();
+    let section = |title: &str, text: &str| {
+        format!("<section>\n<h2>{title}</h2>\n<p>{}</p>\n</section>\n", escaped(text))
+    };
+    let content = format!(
+        "<nav><a href=\"/docs/api-errors\">All error codes</a></nav>\n<h1><code>{code}</code></h1>\n\
+         <p class=\"status\">HTTP {}: {}</p>\n<p>{}</p>\n{}{}{}\
+         <section>\n<h2>Example</h2>\n<pre><code>{}</code></pre>\n</section>\n\
+         <p><a href=\"/docs/api-errors/{code}.md\">This page as Markdown</a></p>\n",
+        code.status(),
+        escaped(code.title()),
+        escaped(code.default_detail()),
+        section("When it is sent", guide.when),
+        section("May I send the request again?", guide.retry.advice()),
+        section("How to mend it", guide.mend),
+        escaped(example),
+    );
+    document(code.as_str(), &content)
+}
+
+fn document(title: &str, content: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{} - Foretell API</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{content}</main>\n</body>\n</html>\n",
+        escaped(title)
+    )
+}
+
+/// `text` as the content of an element or an attribute.
+pub fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,60 @@
+//! Examples of requests and answers, as a client sees them.
+
+use serde_json::Value;
+
+/// One example: whose it is, where it stands (`request` or a status), its name and what it shows.
+struct Example {
+    operation: &'static str,
+    place: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    json: &'static str,
+}
+
+/// `operation place name "summary" "file";` for each.
+macro_rules! examples {
+    ($($operation:ident $place:literal $name:ident $summary:literal $file:literal;)*) => {
+        &[$(Example {
+            operation: stringify!($operation),
+            place: $place,
+            name: stringify!($name),
+            summary: $summary,
+            json: include_str!(concat!("examples/", $file, ".json")),
+        },)*]
+    };
+}
+
+static EXAMPLES: &[Example] = examples! {
+    getHealth "200" lives "The process lives" "getHealth.200";
+    getReadiness "200" ready "Everything answers" "getReadiness.200";
+    getReadiness "503" unavailable "The chain does not answer" "getReadiness.503";
+    listMarkets "200" page "A page" "listMarkets.200";
+    getMarket "200" traded "A market that was traded" "getMarket.200";
+    getQuote "200" buy "A buy of 25 USDC" "getQuote.200.buy";
+    getQuote "200" sell "A sale, counted in tokens" "getQuote.200.sell";
+    listPredictions "200" page "A page" "listPredictions.200";
+    createTrade "request" buy "A buy of 25 USDC" "createTrade.request.buy";
+    createTrade "request" sellAll "A sale of everything" "createTrade.request.sellAll";
+    createTrade "request" dryRun "Checked and not made" "createTrade.request.dryRun";
+    createTrade "201" pending "A new trade" "createTrade.201";
+    createTrade "200" found "Found by its clientRequestId" "createTrade.200.found";
+    createTrade "200" dryRun "What the trade would do" "createTrade.200.dryRun";
+    listTrades "200" page "A page" "listTrades.200";
+    getTrade "200" completed "A completed trade" "getTrade.200.completed";
+    getTrade "200" rejected "A rejected trade" "getTrade.200.rejected";
+    getPortfolio "200" portfolio "A portfolio" "getPortfolio.200";
+    listPositions "200" positions "Two positions" "listPositions.200";
+};
+
+/// The examples of `operation` that stand at `place`: name, summary, value.
+pub fn of(operation: &str, place: &str) -> impl Iterator<Item = (&'static str, &'static str, Value)> {
+    EXAMPLES.iter().filter(move |example| example.operation == operation && example.place == place).map(
+        |example| (example.name, example.summary, serde_json::from_str(example.json).unwrap_or_default()),
+    )
+}
+
+/// The operations and places that the list speaks of.
+#[cfg(test)]
+pub fn places() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXAMPLES.iter().map(|example| (example.operation, example.place))
+}

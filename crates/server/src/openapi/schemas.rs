@@ -1,0 +1,92 @@
+//! What the derived schemas cannot say by themselves.
+
+use serde_json::{Map, Value, json};
+
+const COMPONENT: &str = "#/components/schemas/";
+
+/// Completes every schema of the document.
+///
+/// - A member of an answer that may be null is always there; what may be absent is never null. So the members that may be
+///   null are required too.
+/// - A request leaves out what it does not set: null is not a part of its contract.
+/// - A text or number that may be null is one schema of two types, not a choice between two schemas.
+pub fn complete(schemas: &mut Value) {
+    let known = schemas.clone();
+    let Some(schemas) = schemas.as_object_mut() else { return };
+    for schema in schemas.values_mut() {
+        let is_request = schema["additionalProperties"] == Value::Bool(false);
+        if is_request {
+            if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+                properties.values_mut().for_each(without_null);
+            }
+        } else {
+            require_nullable(schema);
+        }
+        inline_nullable(schema, &known);
+    }
+}
+
+/// Takes null out of what `schema` allows.
+pub fn without_null(schema: &mut Value) {
+    if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            schema["type"] = only.clone();
+        }
+    }
+    if let Some(reference) = nullable_reference(schema) {
+        *schema = reference.clone();
+    }
+}
+
+fn require_nullable(schema: &mut Value) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|given| given == name));
+    let names: Vec<String> = properties
+        .iter()
+        .filter(|(name, property)| is_required(name) || is_nullable(property))
+        .map(|(name, _)| name.clone())
+        .collect();
+    if !names.is_empty() {
+        schema["required"] = names.into();
+    }
+}
+
+fn is_nullable(schema: &Value) -> bool {
+    let types = schema.get("type").and_then(Value::as_array);
+    types.is_some_and(|types| types.iter().any(|kind| kind == "null")) || nullable_reference(schema).is_some()
+}
+
+/// The reference, with what is said about it, of a choice between null and one named schema.
+fn nullable_reference(schema: &Value) -> Option<&Value> {
+    let [one, other] = schema.get("oneOf")?.as_array()?.as_slice() else { return None };
+    let null = json!({ "type": "null" });
+    let reference = if *one == null { other } else { one };
+    (reference.get("$ref").is_some() && (*one == null || *other == null)).then_some(reference)
+}
+
+/// Replaces a choice between null and a named text or number by that text or number of two types.
+fn inline_nullable(schema: &mut Value, known: &Value) {
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for property in properties.values_mut() {
+        let Some(reference) = nullable_reference(property) else { continue };
+        let named = reference["$ref"].as_str().and_then(|path| known.get(path.strip_prefix(COMPONENT)?));
+        let Some(scalar) = named.and_then(Value::as_object).filter(|named| is_open_scalar(named)) else {
+            continue;
+        };
+        let mut inlined = scalar.clone();
+        inlined.insert("type".to_owned(), json!([scalar["type"], "null"]));
+        if let Some(description) = reference.get("description") {
+            inlined.insert("description".to_owned(), description.clone());
+        }
+        *property = Value::Object(inlined);
+    }
+}
+
+/// Not an `enum`, whose list would have to name null too.
+fn is_open_scalar(schema: &Map<String, Value>) -> bool {
+    schema.get("type").is_some_and(Value::is_string)
+        && !["properties", "items", "enum"].iter().any(|member| schema.contains_key(*member))
+        && schema["type"] != "object"
+}

@@ -1,0 +1,140 @@
+//! Holds every answer that a test gets against the OpenAPI document: its status, its code, its own headers and its body.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use axum::http::Method;
+use jsonschema::Validator;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::http::Answer;
+
+/// The document, and its components closed: in a test a member that no schema names is a mistake, where clients must
+/// pass over it.
+static CONTRACT: LazyLock<(Value, Value)> = LazyLock::new(|| {
+    let document = server::openapi::parsed();
+    let mut components = json!({ "schemas": document["components"]["schemas"] });
+    close(&mut components);
+    (document, components)
+});
+
+static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
+
+/// Checks the answer to `method path`, where the document describes that operation.
+///
+/// # Panics
+/// Where the answer is not as the document says.
+pub fn check(method: &Method, path: &str, answer: &Answer) {
+    let Some((template, operation)) = operation(method, path) else { return };
+    let status = answer.status.as_str();
+    let Some(response) = operation["responses"].get(status) else {
+        panic!("{method} {template} has no {status} in the OpenAPI document:\n{answer}")
+    };
+    for name in answer.headers.keys().map(|name| name.as_str()) {
+        let own = name.starts_with("x-s") || name.starts_with("x-r") || name.starts_with("idempotent");
+        let described = response["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
+        let described = described.map(|known| known.to_ascii_lowercase()).any(|known| known == name);
+        assert!(!own || described, "{method} {template} {status} describes no {name}:\n{answer}");
+    }
+    if let Some(code) = answer.headers.get("x-service-error-code") {
+        let known = operation["x-error-codes"]
+            .as_array()
+            .is_some_and(|codes| codes.iter().any(|known| known == code.to_str().unwrap_or_default()));
+        assert!(known, "{method} {template} does not describe its {code:?}:\n{answer}");
+    }
+    let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if matches!(kind, "application/json" | "application/problem+json") && !answer.text.is_empty() {
+        let schema = &response["content"][kind]["schema"];
+        assert!(!schema.is_null(), "{method} {template} {status} describes no {kind}:\n{answer}");
+        assert_valid(&format!("{method} {template} {status} {kind}"), schema, &answer.json());
+    }
+}
+
+/// The value is what the schema at `place` allows.
+fn assert_valid(place: &str, schema: &Value, value: &Value) {
+    let validator = Arc::clone(VALIDATORS.lock().entry(place.to_owned()).or_insert_with(|| {
+        let mut schema = schema.clone();
+        schema["components"] = CONTRACT.1.clone();
+        let options = jsonschema::options().should_validate_formats(true);
+        Arc::new(options.build(&schema).unwrap_or_else(|error| panic!("{place}: {error}")))
+    }));
+    let errors: Vec<_> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(
+        errors.is_empty(),
+        "{place} is not as the OpenAPI document says:\n{}\n{value:#}",
+        errors.join("\n")
+    );
+}
+
+/// The described operation that answers `method path`.
+fn operation(method: &Method, path: &str) -> Option<(&'static str, &'static Value)> {
+    let matches = |template: &str| {
+        let (mut expected, mut given) = (template.split('/'), path.split('/'));
+        let all = expected
+            .by_ref()
+            .zip(given.by_ref())
+            .all(|(part, given)| part == given || (part.starts_with('{') && !given.is_empty()));
+        all && template.matches('/').count() == path.matches('/').count()
+    };
+    // A path of fixed words goes before one with an id in it.
+    let route = server::router::routes()
+        .filter(|route| route.method == *method && matches(route.path))
+        .min_by_key(|route| route.path.contains('{'))?;
+    let operation = CONTRACT.0["paths"].get(route.path)?.get(method.as_str().to_ascii_lowercase())?;
+    Some((route.path, operation))
+}
+
+fn close(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            let is_schema = members.get("type").is_some_and(|kind| kind == "object")
+                && members.contains_key("properties");
+            if is_schema && !members.contains_key("additionalProperties") {
+                members.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    fn is_valid(schema: &'static str, value: &Value) -> bool {
+        let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
+        catch_unwind(|| assert_valid(schema, &reference, value)).is_ok()
+    }
+
+    #[test]
+    fn what_no_schema_names_or_allows_is_noticed() {
+        let good = json!({ "cursor": null, "hasMore": false, "limit": 20 });
+        assert!(is_valid("Pagination", &good));
+        for (member, value) in
+            [("total", json!(5)), ("limit", json!("20")), ("limit", json!(null)), ("hasMore", json!(null))]
+        {
+            let mut bad = good.clone();
+            bad[member] = value;
+            assert!(!is_valid("Pagination", &bad), "{bad}");
+        }
+        assert!(!is_valid("Pagination", &json!({ "hasMore": false, "limit": 20 })));
+        assert!(!is_valid("Timestamp", &json!("yesterday")) && !is_valid("UsdcAtomic", &json!("1.5")));
+    }
+
+    #[test]
+    fn an_answer_belongs_to_the_operation_of_its_path() {
+        let of = |path: &str| operation(&Method::GET, path).map(|(template, _)| template);
+        assert_eq!(of("/v1/portfolio/positions"), Some("/v1/portfolio/positions"));
+        assert_eq!(of("/v1/markets/7/quote"), Some("/v1/markets/{id}/quote"));
+        assert_eq!(of("/v1/trades/x"), Some("/v1/trades/{id}"));
+        for path in ["/v1/trades/", "/v1//trades", "/v1/nothing", "/docs/api-errors"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}
