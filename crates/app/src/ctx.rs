@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chain::Chain;
+use domain::ids::MarketId;
 use domain::key::Environment;
 use domain::{Clock, Timestamp};
 use store::Store;
@@ -10,13 +11,18 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::fresh::{AsOf, Fresh};
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
 use crate::kill_switches::Switches;
 use crate::limits::Limits;
+use crate::markets;
 use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
 use crate::usage::Recorder;
+
+/// How many markets' rows are kept for a moment.
+const KEPT_MARKETS: usize = 4_096;
 
 /// The service's parts and settings.
 #[derive(Clone)]
@@ -35,6 +41,8 @@ pub struct Ctx {
     pub wake: Arc<Wake>,
     /// What this process has counted of its keys' requests.
     pub usage: Arc<Recorder>,
+    /// Markets that were read a moment ago.
+    pub markets: Arc<Fresh<MarketId, Arc<markets::Rows>>>,
     /// What the operator has switched off.
     pub switches: Arc<Switches>,
     /// Key rows that were read a moment ago.
@@ -119,6 +127,7 @@ impl Ctx {
         let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
         let usage = Arc::default();
         let limits = Arc::default();
+        let markets = Arc::new(Fresh::at_most(KEPT_MARKETS));
         let (switches, key_cache, key_audit) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             store,
@@ -129,11 +138,17 @@ impl Ctx {
             wake,
             usage,
             limits,
+            markets,
             switches,
             key_cache,
             key_audit,
             ids,
         }
+    }
+
+    /// The state that markets read from now on are in.
+    pub fn markets_as_of(&self) -> AsOf {
+        AsOf { version: self.store.markets_version(), at: self.now() }
     }
 
     /// The present instant.

@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, Environment, default_confirmations};
-use crate::http::{AppState, Shared};
+use crate::http::{AppState, KeptBodies, Shared};
 use crate::secrets::Secrets;
 
 /// The embedded chain's id: the one that developers' tools know as a local chain.
@@ -186,6 +186,7 @@ impl Parts {
             trusted_proxies: config.trusted_proxies.clone(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
+            kept: KeptBodies::default(),
             mutations: TaskTracker::new(),
         }))
     }

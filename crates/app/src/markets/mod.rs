@@ -3,6 +3,7 @@
 mod apply;
 mod candles;
 mod create;
+mod find;
 mod funding;
 mod history;
 mod life;
@@ -10,6 +11,7 @@ mod quote;
 mod sync;
 
 pub use create::{NewMarket, check, create};
+pub use find::{Rows, find};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};

@@ -1,14 +1,16 @@
 //! What a trade would move now, or would have moved at a block, asked of the contracts.
 
+use std::sync::Arc;
+
 use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::trade::Side;
 use domain::{ErrorCode, Wad};
-use store::StoreError;
 use store::markets::{Market, Outcome};
 
+use super::find;
 use crate::{AppError, Ctx};
 
 /// Buying or selling, and of how much: USDC atomic for a buy, tokens WAD for a sale.
@@ -46,7 +48,7 @@ pub async fn quote(
     action: Action,
     block: Option<u64>,
 ) -> Result<Quote, AppError> {
-    let (market, outcomes, number) = find(ctx, market_id).await?;
+    let (market, outcomes, number) = get(ctx, market_id).await?;
     let status = market.status_at(ctx.now());
     if block.is_none() && status != MarketStatus::Open {
         return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
@@ -73,20 +75,11 @@ pub async fn quote(
 }
 
 /// The market on this chain, its outcomes, and the hub's number for it.
-async fn find(ctx: &Ctx, market_id: &str) -> Result<(Market, Vec<Outcome>, u64), AppError> {
+async fn get(ctx: &Ctx, market_id: &str) -> Result<(Market, Vec<Outcome>, u64), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = market_id.parse().map_err(|_| not_found())?;
-    let found: Result<_, StoreError> = ctx
-        .store
-        .read(id, |tx, id| {
-            Box::pin(async move {
-                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
-                let outcomes = store::markets::outcomes(tx, *id).await?;
-                Ok(Some((market, outcomes)))
-            })
-        })
-        .await;
-    let (market, outcomes) = found?.ok_or_else(not_found)?;
+    let found = find(ctx, id).await?.ok_or_else(not_found)?;
+    let (market, outcomes) = Arc::unwrap_or_clone(found);
     let number = market.chain_market_id.ok_or_else(not_found)?;
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));

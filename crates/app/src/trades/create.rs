@@ -18,7 +18,7 @@ use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::keys::{Caller, paused};
-use crate::{AppError, Ctx, Submission};
+use crate::{AppError, Ctx, Submission, markets};
 
 /// The route that idempotency keys of trades belong to.
 pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
@@ -218,18 +218,8 @@ async fn create_new(
 async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, u8), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = request.market_id.parse().map_err(|_| not_found())?;
-    let market: Result<Option<(Market, usize)>, StoreError> = ctx
-        .store
-        .read(id, |tx, id| {
-            Box::pin(async move {
-                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
-                let outcomes = store::markets::count_outcomes(tx, *id).await?;
-                Ok(Some((market, outcomes)))
-            })
-        })
-        .await;
-    let (market, outcomes) =
-        market?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)?;
+    let found = markets::find(ctx, id).await?.ok_or_else(not_found)?;
+    let (market, outcomes) = (&found.0, found.1.len());
     if market.chain_id != ctx.chain.chain_id() {
         return Err(AppError::new(ErrorCode::ChainNotSupported));
     }
@@ -241,7 +231,7 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
             .with("marketStatus", status.as_str()));
     }
     match u8::try_from(request.outcome_index) {
-        Ok(index) if usize::from(index) < outcomes => Ok((market, index)),
+        Ok(index) if usize::from(index) < outcomes => Ok((market.clone(), index)),
         _ => {
             let detail = format!(
                 "The market has {outcomes} outcomes; the index goes from 0 to {}.",

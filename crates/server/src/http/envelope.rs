@@ -156,23 +156,51 @@ impl<T: Serialize> Members for Plain<T> {
     }
 }
 
-/// The envelope's body, and how long its stable part is.
-fn bytes(envelope: &impl Members) -> serde_json::Result<(Vec<u8>, usize)> {
+/// The stable part of an envelope's body: all but `_meta` and the closing brace.
+fn stable(envelope: &impl Members) -> serde_json::Result<Vec<u8>> {
     let mut out = Vec::with_capacity(1_024);
     envelope.write(&mut out)?;
-    let stable = out.len();
-    write_member(&mut out, "_meta", envelope.meta())?;
-    out.push(b'}');
-    Ok((out, stable))
+    Ok(out)
 }
 
-fn answer(envelope: &impl Members) -> Response {
-    match bytes(envelope) {
-        Ok((body, stable)) => {
+/// An envelope whose stable part can be kept and answered again with another `_meta`.
+pub trait Written {
+    /// All but `_meta` and the closing brace.
+    fn stable(&self) -> Result<Bytes, Problem>;
+}
+
+/// Completes a stable part to an answer.
+pub fn with_meta(stable: &[u8], meta: Meta) -> Response {
+    let mut body = Vec::with_capacity(stable.len() + META_BYTES);
+    body.extend_from_slice(stable);
+    complete(body, &meta)
+}
+
+/// What `_meta` takes, about.
+const META_BYTES: usize = 128;
+
+fn complete(mut body: Vec<u8>, meta: &Meta) -> Response {
+    match finish(&mut body, meta) {
+        Ok(stable) => {
             let body = Bytes::from(body);
             (Extension(StablePart(body.slice(..stable))), json_body(body)).into_response()
         }
-        Err(error) => unwritable(error),
+        Err(error) => unwritable(error).into_response(),
+    }
+}
+
+/// Adds `_meta` and the closing brace, and says how long the stable part before them is.
+fn finish(body: &mut Vec<u8>, meta: &Meta) -> serde_json::Result<usize> {
+    let stable = body.len();
+    write_member(body, "_meta", meta)?;
+    body.push(b'}');
+    Ok(stable)
+}
+
+fn answer(envelope: &impl Members) -> Response {
+    match stable(envelope) {
+        Ok(body) => complete(body, envelope.meta()),
+        Err(error) => unwritable(error).into_response(),
     }
 }
 
@@ -180,15 +208,15 @@ fn json_body(body: impl Into<Bytes>) -> impl IntoResponse {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into())
 }
 
-fn unwritable(error: serde_json::Error) -> Response {
-    Problem::from(app::AppError::new(ErrorCode::InternalError).caused_by(error)).into_response()
+fn unwritable(error: serde_json::Error) -> Problem {
+    app::AppError::new(ErrorCode::InternalError).caused_by(error).into()
 }
 
 /// `value` as a JSON answer without an envelope, of which nothing is said to be stable.
 pub fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => json_body(body).into_response(),
-        Err(error) => unwritable(error),
+        Err(error) => unwritable(error).into_response(),
     }
 }
 
@@ -199,6 +227,12 @@ macro_rules! answers {
                 answer(&self)
             }
         }
+
+        impl<T: Serialize> Written for $envelope<T> {
+            fn stable(&self) -> Result<Bytes, Problem> {
+                stable(self).map(Bytes::from).map_err(unwritable)
+            }
+        }
     )*};
 }
 answers!(Single, List, Plain);
@@ -207,6 +241,12 @@ answers!(Single, List, Plain);
 mod tests {
     use super::*;
     use uuid::Uuid;
+
+    fn bytes(envelope: &impl Members) -> serde_json::Result<(Vec<u8>, usize)> {
+        let mut body = stable(envelope)?;
+        let stable = finish(&mut body, envelope.meta())?;
+        Ok((body, stable))
+    }
 
     fn meta() -> Meta {
         let request_id = RequestId::of(Uuid::from_u128(1));

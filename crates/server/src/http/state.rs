@@ -9,6 +9,8 @@ use domain::version::Versions;
 use ipnet::IpNet;
 use tokio_util::task::TaskTracker;
 
+use super::KeptBodies;
+
 /// The parts and settings that handlers use.
 pub struct AppState {
     /// The use cases' context.
@@ -21,6 +23,8 @@ pub struct AppState {
     pub trusted_proxies: Vec<IpNet>,
     /// The versions of the API.
     pub versions: Versions,
+    /// Answers about markets that are kept for a moment.
+    pub kept: KeptBodies,
     /// When the service started.
     pub started_at: Timestamp,
     /// Writes on their way. They run to their end when the client hangs up, so a shutdown waits for them here.

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::*;
-use crate::http::{AppState, Deprecation};
+use crate::http::{AppState, Deprecation, KeptBodies};
 
 const START: Timestamp = Timestamp::from_ms(1_777_464_000_000);
 
@@ -50,6 +50,7 @@ async fn state() -> Shared {
         trusted_proxies: Vec::new(),
         versions: domain::version::VERSIONS,
         started_at: START,
+        kept: KeptBodies::default(),
         mutations: Default::default(),
     })
 }

@@ -1,6 +1,10 @@
 //! Listing and reading markets.
 
+use std::sync::Arc;
+
 use axum::extract::State;
+use axum::http::Uri;
+use axum::response::Response;
 use domain::ErrorCode;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
@@ -10,8 +14,8 @@ use store::markets::{ListFilter, Market, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::http::{
-    Caller, Given, List, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
-    Single,
+    Caller, Given, KeptBodies, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query,
+    Shared,
 };
 use crate::openapi::answers::answers;
 
@@ -72,19 +76,23 @@ pub async fn list(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
     Query(query): Query<MarketsQuery>,
+    uri: Uri,
     meta: Meta,
-) -> Result<List<MarketRecord>, Problem> {
+) -> Result<Response, Problem> {
     let MarketsQuery { filter, paging } = query;
-    let input = (filter, paging.page.clone());
-    let listed: Result<_, StoreError> = app
-        .ctx
-        .store
-        .read(input, |tx, (filter, page)| Box::pin(store::markets::list(tx, filter, page)))
-        .await;
-    let (rows, pagination) = paging.cut(&app.cursor, listed?, |(market, _)| position(market));
-    let now = app.ctx.now();
-    let records = rows.into_iter().map(|(market, outcomes)| MarketRecord::new(market, outcomes, now));
-    Ok(meta.list(records.collect(), pagination))
+    let read = async || {
+        let input = (filter, paging.page.clone());
+        let listed: Result<_, StoreError> = app
+            .ctx
+            .store
+            .read(input, |tx, (filter, page)| Box::pin(store::markets::list(tx, filter, page)))
+            .await;
+        let (rows, pagination) = paging.cut(&app.cursor, listed?, |(market, _)| position(market));
+        let now = app.ctx.now();
+        let records = rows.into_iter().map(|(market, outcomes)| MarketRecord::new(market, outcomes, now));
+        Ok(meta.list(records.collect(), pagination))
+    };
+    KeptBodies::answer(&app, &uri, meta, read).await
 }
 
 /// `GET /v1/markets/{id}`: one market. `MARKET_NOT_FOUND` for an unknown or malformed id.
@@ -100,28 +108,22 @@ pub async fn find(
     _caller: Caller<MarketsRead>,
     PathId(id): PathId,
     _: Query<NoParameters>,
+    uri: Uri,
     meta: Meta,
-) -> Result<Single<MarketRecord>, Problem> {
-    let (market, outcomes) = get_market(&app, &id).await?;
-    Ok(meta.single("market", MarketRecord::new(market, outcomes, app.ctx.now())))
+) -> Result<Response, Problem> {
+    let read = async || {
+        let (market, outcomes) = get_market(&app, &id).await?;
+        Ok(meta.single("market", MarketRecord::new(market, outcomes, app.ctx.now())))
+    };
+    KeptBodies::answer(&app, &uri, meta, read).await
 }
 
 /// The market on chain with this id, and its outcomes.
 pub(super) async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Outcome>), Problem> {
     let not_found = || Problem::new(ErrorCode::MarketNotFound);
     let id: MarketId = id.parse().map_err(|_| not_found())?;
-    let found: Result<_, StoreError> = app
-        .ctx
-        .store
-        .read(id, |tx, id| {
-            Box::pin(async move {
-                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
-                let outcomes = store::markets::outcomes(tx, *id).await?;
-                Ok(Some((market, outcomes)))
-            })
-        })
-        .await;
-    found?.filter(|(market, _)| market.chain_market_id.is_some()).ok_or_else(not_found)
+    let found = app::markets::find(&app.ctx, id).await?.ok_or_else(not_found)?;
+    Ok(Arc::unwrap_or_clone(found))
 }
 
 fn position(market: &Market) -> Position {

@@ -13,7 +13,7 @@ mod print;
 
 use axum::Router;
 use domain::page::CursorCodec;
-use server::http::{AppState, Shared};
+use server::http::{AppState, KeptBodies, Shared};
 
 pub use answer::Answer;
 pub use call::{Anonymous, Auth, Call, Client, Keyed};
@@ -55,6 +55,7 @@ impl TestApp {
             trusted_proxies: Vec::new(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
+            kept: KeptBodies::default(),
             mutations: Default::default(),
         };
         change(&mut state);

@@ -1,0 +1,45 @@
+//! Bodies about markets that were written a moment ago: what all keys read alike is read and serialised once for all of them.
+
+use std::sync::Arc;
+
+use app::fresh::Fresh;
+use axum::body::Bytes;
+use axum::http::Uri;
+use axum::response::Response;
+
+use super::envelope::{self, Meta, Written};
+use super::{Problem, Shared};
+
+/// The most bodies, each of which is at most a page of 100 markets.
+const MOST: usize = 256;
+
+/// What was answered, by path and query, without `_meta`.
+#[derive(Debug)]
+pub struct KeptBodies(Fresh<Arc<str>, Bytes>);
+
+impl Default for KeptBodies {
+    fn default() -> Self {
+        Self(Fresh::at_most(MOST))
+    }
+}
+
+impl KeptBodies {
+    /// The answer to `uri` that is still fresh, or else what `write` answers. The parameters must have been judged, and
+    /// the answer must be the same for every key.
+    pub async fn answer<E: Written>(
+        app: &Shared,
+        uri: &Uri,
+        meta: Meta,
+        write: impl AsyncFnOnce() -> Result<E, Problem>,
+    ) -> Result<Response, Problem> {
+        let Self(kept) = &app.kept;
+        let as_of = app.ctx.markets_as_of();
+        let name = uri.path_and_query().map_or("", |name| name.as_str());
+        if let Some(stable) = kept.get(name, as_of) {
+            return Ok(envelope::with_meta(&stable, meta));
+        }
+        let stable = write().await?.stable()?;
+        kept.put(name.into(), as_of, stable.clone());
+        Ok(envelope::with_meta(&stable, meta))
+    }
+}
