@@ -21,6 +21,8 @@ pub struct Fresh<K, V> {
 #[derive(Debug)]
 struct Entry<V> {
     as_of: AsOf,
+    /// When the value is over by the clock alone.
+    until: Option<Timestamp>,
     value: V,
 }
 
@@ -40,6 +42,12 @@ impl AsOf {
     }
 }
 
+impl<V> Entry<V> {
+    fn is_fresh(&self, now: AsOf) -> bool {
+        self.as_of.is_fresh(now) && self.until.is_none_or(|until| now.at < until)
+    }
+}
+
 impl<K: Hash + Eq, V: Clone> Fresh<K, V> {
     /// Keeps at most that many values.
     pub fn at_most(most: usize) -> Self {
@@ -52,19 +60,19 @@ impl<K: Hash + Eq, V: Clone> Fresh<K, V> {
         K: Borrow<Q>,
     {
         let entries = self.entries.lock();
-        entries.get(key).filter(|entry| entry.as_of.is_fresh(now)).map(|entry| entry.value.clone())
+        entries.get(key).filter(|entry| entry.is_fresh(now)).map(|entry| entry.value.clone())
     }
 
-    /// Keeps a value that was read after `as_of` was noted.
-    pub fn put(&self, key: K, as_of: AsOf, value: V) {
+    /// Keeps a value that was read after `as_of` was noted, and that is over at `until` whatever happens.
+    pub fn put(&self, key: K, as_of: AsOf, until: Option<Timestamp>, value: V) {
         let mut entries = self.entries.lock();
         if entries.len() >= self.most && !entries.contains_key(&key) {
-            entries.retain(|_, entry| entry.as_of.is_fresh(as_of));
+            entries.retain(|_, entry| entry.is_fresh(as_of));
             if entries.len() >= self.most {
                 entries.clear();
             }
         }
-        entries.insert(key, Entry { as_of, value });
+        entries.insert(key, Entry { as_of, until, value });
     }
 }
 
@@ -79,7 +87,7 @@ mod tests {
     #[test]
     fn a_value_is_given_until_the_markets_change_or_a_quarter_of_a_second_has_passed() {
         let fresh = Fresh::at_most(4);
-        fresh.put("a", as_of(1, 1_000), 7);
+        fresh.put("a", as_of(1, 1_000), None, 7);
         assert_eq!(fresh.get("a", as_of(1, 1_249)), Some(7));
         assert_eq!(fresh.get("a", as_of(1, 1_250)), None);
         assert_eq!(fresh.get("a", as_of(2, 1_000)), None);
@@ -87,9 +95,17 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_is_over_by_the_clock_alone_is_not_given_from_then_on() {
+        let fresh = Fresh::at_most(4);
+        fresh.put("a", as_of(1, 1_000), Some(Timestamp::from_ms(1_010)), 7);
+        assert_eq!(fresh.get("a", as_of(1, 1_009)), Some(7));
+        assert_eq!(fresh.get("a", as_of(1, 1_010)), None);
+    }
+
+    #[test]
     fn a_clock_that_was_set_back_keeps_nothing_alive() {
         let fresh = Fresh::at_most(4);
-        fresh.put("a", as_of(1, 1_000), 7);
+        fresh.put("a", as_of(1, 1_000), None, 7);
         assert_eq!(fresh.get("a", as_of(1, 999)), None);
     }
 
@@ -97,7 +113,7 @@ mod tests {
     fn no_more_values_are_kept_than_asked_for() {
         let fresh = Fresh::at_most(4);
         for n in 0..100 {
-            fresh.put(n, as_of(1, n), n);
+            fresh.put(n, as_of(1, n), None, n);
             assert!(fresh.entries.lock().len() <= 4);
             assert_eq!(fresh.get(&n, as_of(1, n)), Some(n));
         }

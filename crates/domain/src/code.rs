@@ -45,7 +45,7 @@ catalogue! {
     ApiKeyInvalid = "API_KEY_INVALID", 401, "API key invalid", "This key is not known here. Check that it is whole and belongs to this environment.";
     ApiKeyMalformed = "API_KEY_MALFORMED", 401, "API key malformed", "The X-API-Key header does not hold a well-formed key.";
     ApiKeyMissing = "API_KEY_MISSING", 401, "API key missing", "Send your key in the X-API-Key header.";
-    ApiKeyPaused = "API_KEY_PAUSED", 403, "API key paused", "Trading with this key was paused. The web application or the operator resumes it.";
+    ApiKeyPaused = "API_KEY_PAUSED", 403, "API key paused", "Trading with this key is paused. Reads still work; the web application or the operator resumes the key.";
     ApiKeyRevoked = "API_KEY_REVOKED", 401, "API key revoked", "This key was revoked. Use another key.";
     ApiTradeProcessingHalted = "API_TRADE_PROCESSING_HALTED", 503, "Trade processing halted", "Trading is halted for all markets for the moment. Reads stay up; try again later.";
     ApiVersionUnsupported = "API_VERSION_UNSUPPORTED", 410, "API version unsupported", "This version of the API was retired. Move to a current one.";

@@ -30,7 +30,7 @@ pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreErr
         .await;
     let rows = found?.filter(|(market, _)| market.chain_market_id.is_some()).map(Arc::new);
     if let Some(rows) = &rows {
-        ctx.markets.put(id, as_of, Arc::clone(rows));
+        ctx.markets.put(id, as_of, None, Arc::clone(rows));
     }
     Ok(rows)
 }

@@ -6,6 +6,7 @@ use app::fresh::Fresh;
 use axum::body::Bytes;
 use axum::http::Uri;
 use axum::response::Response;
+use domain::Timestamp;
 
 use super::envelope::{self, Meta, Written};
 use super::{Problem, Shared};
@@ -24,13 +25,13 @@ impl Default for KeptBodies {
 }
 
 impl KeptBodies {
-    /// The answer to `uri` that is still fresh, or else what `write` answers. The parameters must have been judged, and
-    /// the answer must be the same for every key.
+    /// The answer to `uri` that is still fresh, or else what `write` answers, with the instant at which it reads otherwise
+    /// by the clock alone. The parameters must have been judged, and the answer must be the same for every key.
     pub async fn answer<E: Written>(
         app: &Shared,
         uri: &Uri,
         meta: Meta,
-        write: impl AsyncFnOnce() -> Result<E, Problem>,
+        write: impl AsyncFnOnce() -> Result<(E, Option<Timestamp>), Problem>,
     ) -> Result<Response, Problem> {
         let Self(kept) = &app.kept;
         let as_of = app.ctx.markets_as_of();
@@ -38,8 +39,9 @@ impl KeptBodies {
         if let Some(stable) = kept.get(name, as_of) {
             return Ok(envelope::with_meta(&stable, meta));
         }
-        let stable = write().await?.stable()?;
-        kept.put(name.into(), as_of, stable.clone());
+        let (envelope, until) = write().await?;
+        let stable = envelope.stable()?;
+        kept.put(name.into(), as_of, until, stable.clone());
         Ok(envelope::with_meta(&stable, meta))
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use domain::ErrorCode;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::page::Position;
+use domain::{ErrorCode, Timestamp};
 use store::StoreError;
 use store::markets::{ListFilter, Market, Outcome};
 
@@ -89,8 +89,9 @@ pub async fn list(
             .await;
         let (rows, pagination) = paging.cut(&app.cursor, listed?, |(market, _)| position(market));
         let now = app.ctx.now();
+        let until = next_end(rows.iter().map(|(market, _)| market), now);
         let records = rows.into_iter().map(|(market, outcomes)| MarketRecord::new(market, outcomes, now));
-        Ok(meta.list(records.collect(), pagination))
+        Ok((meta.list(records.collect(), pagination), until))
     };
     KeptBodies::answer(&app, &uri, meta, read).await
 }
@@ -113,7 +114,9 @@ pub async fn find(
 ) -> Result<Response, Problem> {
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
-        Ok(meta.single("market", MarketRecord::new(market, outcomes, app.ctx.now())))
+        let now = app.ctx.now();
+        let until = next_end(std::iter::once(&market), now);
+        Ok((meta.single("market", MarketRecord::new(market, outcomes, now)), until))
     };
     KeptBodies::answer(&app, &uri, meta, read).await
 }
@@ -124,6 +127,11 @@ pub(super) async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Ou
     let id: MarketId = id.parse().map_err(|_| not_found())?;
     let found = app::markets::find(&app.ctx, id).await?.ok_or_else(not_found)?;
     Ok(Arc::unwrap_or_clone(found))
+}
+
+/// When the first of the markets that are open at `now` ends by itself and reads FROZEN.
+fn next_end<'a>(markets: impl Iterator<Item = &'a Market>, now: Timestamp) -> Option<Timestamp> {
+    markets.filter(|market| market.status_at(now) == MarketStatus::Open).map(|market| market.end_time).min()
 }
 
 fn position(market: &Market) -> Position {
