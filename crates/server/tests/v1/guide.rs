@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use domain::guide::Retry;
 use domain::key::{Scope, Scopes, Tier};
@@ -15,8 +16,12 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
+/// Held while a page is read and written: some pages have more than one table.
+static PAGES: Mutex<()> = Mutex::new(());
+
 /// Compares what stands in `page` between the markers of `name` with `table`.
 fn assert_table(page: &str, name: &str, table: &str) {
+    let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let path = docs().join(page);
     let text = fs::read_to_string(&path).unwrap();
     let (open, close) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->"));
