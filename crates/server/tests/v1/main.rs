@@ -11,6 +11,7 @@ mod authentication;
 mod conditional_requests;
 mod deadlines;
 mod documents;
+mod guide;
 mod health_get;
 mod history_get;
 mod key_get;
