@@ -1,5 +1,6 @@
 //! Markets, their outcomes and what the chain last said of them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use alloy_primitives::U256;
@@ -165,14 +166,19 @@ fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
 }
 
 fn outcome_from_row(row: &Row<'_>) -> Result<Outcome, StoreError> {
+    outcome_from(row, 0)
+}
+
+/// The outcome whose columns begin there.
+fn outcome_from(row: &Row<'_>, first: usize) -> Result<Outcome, StoreError> {
     Ok(Outcome {
-        market_id: row.parse(0)?,
-        index: row.number(1)?,
-        label: row.text(2)?,
-        opening: row.parse(3)?,
-        quantity: row.parse(4)?,
-        volume: row.usdc(5)?,
-        trade_count: row.number(6)?,
+        market_id: row.parse(first)?,
+        index: row.number(first + 1)?,
+        label: row.text(first + 2)?,
+        opening: row.parse(first + 3)?,
+        quantity: row.parse(first + 4)?,
+        volume: row.usdc(first + 5)?,
+        trade_count: row.number(first + 6)?,
     })
 }
 
@@ -270,15 +276,16 @@ pub async fn list(
     filter: &ListFilter,
     page: &Page,
 ) -> Result<Vec<(Market, Vec<Outcome>)>, StoreError> {
-    const MARKETS: &str = const_format::concatcp!("SELECT ", COLUMNS, " ", CHOSEN);
-    const OUTCOMES: &str = const_format::concatcp!(
-        "SELECT ",
-        OUTCOME_COLUMNS,
-        " FROM outcomes WHERE market_id IN (SELECT id ",
+    // One statement, so that the filters are judged once. A market's columns are read with its first outcome alone.
+    const SQL: &str = const_format::concatcp!(
+        "SELECT m.*, o.market_id, o.outcome_index, o.label, o.opening_wad, o.quantity_wad, o.volume_usdc_atomic,
+        o.trade_count FROM (SELECT ",
+        COLUMNS,
+        " ",
         CHOSEN,
-        ")
-        ORDER BY market_id, outcome_index"
+        ") m JOIN outcomes o ON o.market_id = m.id"
     );
+    const OUTCOME: usize = 30;
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),
@@ -295,13 +302,22 @@ pub async fn list(
         filter.text.as_deref().map(like_pattern).unwrap_or_default(),
         page.limit + 1
     ];
-    let markets = tx.list(MARKETS, &bound, from_row).await?;
-    let mut of_market: HashMap<MarketId, Vec<Outcome>> = HashMap::with_capacity(markets.len());
-    for outcome in tx.list(OUTCOMES, &bound, outcome_from_row).await? {
+    let rows = tx.list(SQL, &bound, |row| {
+        let outcome = outcome_from(row, OUTCOME)?;
+        let market = if outcome.index == 0 { Some(from_row(row)?) } else { None };
+        Ok((market, outcome))
+    });
+    let rows = rows.await?;
+    let mut markets = Vec::with_capacity(page.limit as usize + 1);
+    let mut of_market: HashMap<MarketId, Vec<Outcome>> = HashMap::with_capacity(markets.capacity());
+    for (market, outcome) in rows {
+        markets.extend(market);
         of_market.entry(outcome.market_id).or_default().push(outcome);
     }
+    markets.sort_unstable_by_key(|market| Reverse((market.created_at, market.id)));
     let with_outcomes = |market: Market| {
-        let outcomes = of_market.remove(&market.id).unwrap_or_default();
+        let mut outcomes = of_market.remove(&market.id).unwrap_or_default();
+        outcomes.sort_unstable_by_key(|outcome| outcome.index);
         (market, outcomes)
     };
     Ok(markets.into_iter().map(with_outcomes).collect())
