@@ -61,7 +61,7 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'st
     let own_codes = take(operation, "x-error-codes").unwrap_or_default();
     let has_body = operation.get("requestBody").is_some();
     let scope = route.scope.map(|scope| scope.as_str());
-    operation["security"] = if scope.is_some() { json!([{ "ApiKey": [] }]) } else { json!([]) };
+    operation["security"] = if route.asks_for_key() { json!([{ "ApiKey": [] }]) } else { json!([]) };
     if let Some(scope) = scope {
         operation["x-required-scope"] = scope.into();
         let description = operation["description"].as_str().unwrap_or_default();

@@ -51,14 +51,15 @@ pub fn security_schemes() -> Value {
     }})
 }
 
-/// `components.headers`: of answers.
+/// `components.headers`: of answers. Where an answer names one it has it, but for Retry-After, which is there where waiting
+/// helps.
 pub fn headers() -> Value {
-    let integer = |description: &str, example: i64| json!({ "description": description, "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": example });
-    let text = |description: &str, example: &str| json!({ "description": description, "schema": { "type": "string" }, "example": example });
+    let integer = |description: &str, example: i64| json!({ "description": description, "required": true, "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": example });
+    let text = |description: &str, example: &str| json!({ "description": description, "required": true, "schema": { "type": "string" }, "example": example });
     json!({
-        "X-Request-Id": { "description": "The handle of this request; _meta.requestId says the same.",
+        "X-Request-Id": { "description": "The handle of this request; _meta.requestId says the same.", "required": true,
             "schema": { "type": "string", "pattern": "^req_[0-9a-f]{32}$" }, "example": "req_0198f3a05d4e7c1b9a2f3b4c5d6e7f80" },
-        "X-Service-Api-Version": { "description": "The version of the API that answered.",
+        "X-Service-Api-Version": { "description": "The version of the API that answered.", "required": true,
             "schema": { "type": "string", "format": "date" }, "example": crate::http::API_VERSION },
         "X-RateLimit-Limit": integer("Requests a minute of the limiter that applied.", 300),
         "X-RateLimit-Remaining": integer("How many of them are left.", 299),
@@ -67,7 +68,8 @@ pub fn headers() -> Value {
         "RateLimit-Policy": text("The same by the IETF's draft: name, quota, window in seconds.", "\"read\";q=300;w=60"),
         "Cache-Control": text("How the answer may be kept.", "private, no-cache"),
         "ETag": text("Names this state of the resource for If-None-Match. Opaque; it does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
-        "Retry-After": integer("Seconds after which another try makes sense.", 1),
+        "Retry-After": { "description": "Seconds after which another try makes sense.", "required": false,
+            "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": 1 },
         "X-Service-Error-Code": text("The problem's code.", "RATE_LIMIT_EXCEEDED"),
         "WWW-Authenticate": text("How to authenticate.", "ApiKey realm=\"X-API-Key\""),
     })
