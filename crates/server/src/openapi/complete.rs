@@ -67,6 +67,8 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'st
         let description = operation["description"].as_str().unwrap_or_default();
         operation["description"] = format!("{description}\n\nThe key needs the scope `{scope}`.").into();
     }
+    // A body that may be left out is not there, and never null.
+    operation.pointer_mut("/requestBody/content/application~1json/schema").map(schemas::without_null);
     let conditional = route.method == Method::GET && !changes_each_time;
     complete_parameters(operation, route, conditional);
     complete_answers(operation, conditional);

@@ -59,7 +59,8 @@ fn check_headers(place: &str, response: &Value, answer: &Answer) {
             Some(value) => {
                 let value = value.to_str().unwrap_or_default();
                 let is_integer = header["schema"]["type"] == "integer";
-                let value = if is_integer { serde_json::from_str(value).unwrap_or_default() } else { json!(value) };
+                let value =
+                    if is_integer { serde_json::from_str(value).unwrap_or_default() } else { json!(value) };
                 assert_valid(&format!("{place} {name}"), &header["schema"], &value);
             }
             None => assert!(header["required"] != true, "{place} lacks its {name}:\n{answer}"),
