@@ -7,7 +7,7 @@ use domain::ErrorCode;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{codes, examples, parts, schemas};
+use super::{codes, examples, links, parts, schemas};
 use crate::http::{Problem, RequestId, RouteInfo};
 use crate::router::routes;
 
@@ -37,6 +37,7 @@ pub fn complete(document: &mut Value) {
             sent.extend(complete_operation(operation, route));
         }
     }
+    links::complete(&mut document["paths"]);
     document["tags"] = parts::tags(&used_tags(document));
     let components = &mut document["components"];
     components["securitySchemes"] = parts::security_schemes();

@@ -13,6 +13,7 @@ mod codes;
 mod complete;
 mod examples;
 pub mod formats;
+mod links;
 mod parts;
 mod schemas;
 

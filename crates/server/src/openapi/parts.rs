@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::ErrorCode;
+use domain::version::VERSIONS;
 use serde_json::{Map, Value, json};
 
 /// `info`.
@@ -80,7 +81,7 @@ pub fn parameters() -> Value {
     let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema });
     json!({
         "ApiVersion": header("X-Service-Api-Version", "The version to be answered in. Left out: the one that the key is \
-            pinned to, or the current one.", json!({ "type": "string", "format": "date" })),
+            pinned to, or the current one.", json!({ "type": "string", "enum": VERSIONS.served().collect::<Vec<_>>() })),
         "IfNoneMatch": header("If-None-Match", "ETags of earlier answers, or *. Where one still holds, the answer is 304 \
             without a body. It counts against the rate limit all the same.", json!({ "type": "string" })),
         "Signature": header("X-Service-Signature", "Optional proof of the request: t=<unix-ms>,v1=<hex>, HMAC-SHA256 under \
