@@ -87,7 +87,7 @@ pub fn parameters() -> Value {
         "Signature": header("X-Service-Signature", "Optional proof of the request: t=<unix-ms>,v1=<hex>, HMAC-SHA256 under \
             the plaintext key over \"<unix-ms>.<METHOD>.<path without query>.<raw body>\", at most five minutes old. Several \
             v1 values are accepted.", json!({ "type": "string", "pattern": "^t=[0-9]+(,v1=[0-9a-fA-F]{64})+$" })),
-        "Cursor": { "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" },
+        "Cursor": { "name": "cursor", "in": "query", "required": false, "schema": { "type": "string", "minLength": 1 },
             "description": "pagination.cursor of the page before, opaque. The filters must be the same; limit may change." },
     })
 }
@@ -97,7 +97,7 @@ pub fn limit(default: u32) -> Value {
     json!({
         "name": "limit", "in": "query", "required": false,
         "description": "Rows of a page. More than 100 is reduced to 100.",
-        "schema": { "type": "integer", "format": "int32", "minimum": 1, "default": default },
+        "schema": { "type": "integer", "minimum": 1, "default": default },
     })
 }
 
