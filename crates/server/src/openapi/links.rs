@@ -83,7 +83,9 @@ mod tests {
     fn operations(document: &Value) -> BTreeMap<String, &Value> {
         let items = document["paths"].as_object().unwrap().values();
         let operations = items.flat_map(|item| item.as_object().unwrap().values());
-        operations.map(|operation| (operation["operationId"].as_str().unwrap().to_owned(), operation)).collect()
+        operations
+            .map(|operation| (operation["operationId"].as_str().unwrap().to_owned(), operation))
+            .collect()
     }
 
     #[test]
@@ -97,7 +99,9 @@ mod tests {
             for (name, example) in examples {
                 assert!(example["value"].pointer(pointer).is_some(), "{operation} {status} {name} {pointer}");
             }
-            let named = |given: &Value| given["name"] == **parameter || given["$ref"] == "#/components/parameters/Cursor";
+            let named = |given: &Value| {
+                given["name"] == **parameter || given["$ref"] == "#/components/parameters/Cursor"
+            };
             let parameters = operations[*target]["parameters"].as_array().unwrap();
             assert!(parameters.iter().any(named), "{target} {parameter}");
         }

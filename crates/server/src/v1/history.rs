@@ -116,10 +116,10 @@ struct PoolRecord {
         intervals; one without a trade has no candle.",
     params(
         ("id" = MarketId, Path, description = "The market's id."),
-        ("interval" = Option<Interval>, Query, description = "How long a candle is. Left out: one that suits the span."),
-        ("from" = Option<Instant>, Query, description = "The span's start, inclusive. Left out: as early as the interval \
+        ("interval" = Option<Interval>, Query, example = "1h", description = "How long a candle is. Left out: one that suits the span."),
+        ("from" = Option<Instant>, Query, example = "2026-04-28T12:00:00Z", description = "The span's start, inclusive. Left out: as early as the interval \
             allows."),
-        ("to" = Option<Instant>, Query, description = "The span's end, exclusive. Left out: now, or the end of trading."),
+        ("to" = Option<Instant>, Query, example = "2026-04-29T12:00:00Z", description = "The span's end, exclusive. Left out: now, or the end of trading."),
         ("outcomeIndex" = Option<i64>, Query, minimum = 0, description = "Candles of this outcome alone, counted from 0."),
     ),
     responses((status = 200, description = "The history.", body = HistoryAnswer)),
