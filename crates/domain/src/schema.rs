@@ -7,9 +7,13 @@ use utoipa::openapi::schema::{Array, KnownFormat, Object, ObjectBuilder, SchemaF
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::ids::{CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, ThreadId, TradeId, UserId};
+use crate::candle::Interval;
+use crate::ids::{
+    CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId, UserId,
+};
 use crate::key::{Scope, Scopes, Tier};
 use crate::market::MarketStatus;
+use crate::redemption::Status as RedemptionStatus;
 use crate::trade::{AmountType, Side, Status, TraceStage};
 use crate::{Cents, Timestamp, Usdc, UsdcDelta, Wad};
 
@@ -44,12 +48,15 @@ schemas! {
     ThreadId => "ThreadId", uuid("A thread's id.");
     OrganizationId => "OrganizationId", uuid("An organization's id.");
     PartnerId => "PartnerId", uuid("A partner's id.");
+    RedemptionId => "RedemptionId", uuid("The id of a claim.");
     CorrelationId => "CorrelationId", text("What links a trade to its trace; it is a W3C trace id too.").pattern(Some("^[0-9a-f]{32}$"))
         .examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
     Side => "Side", closed("Whether USDC is given for tokens (buy) or tokens for USDC (sell).", &["buy", "sell"]);
     AmountType => "AmountType", closed("What the amount counts: whole USDC, whole tokens, or all tokens held (no amount).", &["usdc", "tokens", "all"]);
     MarketStatus => "MarketStatus", open("OPEN is tradeable. FROZEN is not for the moment, or awaits its result. RESOLVED and CANCELLED are final.", MarketStatus::ALL.iter().map(|s| s.as_str()));
     Status => "TradeStatus", open("Where a trade stands. completed, failed and rejected are final.", Status::ALL.iter().map(|s| s.as_str()));
+    RedemptionStatus => "RedemptionStatus", open("Where a claim stands. completed is paid and final on chain; failed was found to pay nothing.", RedemptionStatus::ALL.iter().map(|s| s.as_str()));
+    Interval => "Interval", closed("How long a candle is: minutes, hours or a day, aligned to UTC.", &Interval::ALL.map(Interval::as_str));
     TraceStage => "TraceStage", open("The part of a trade's way that an event belongs to.", TraceStage::ALL.iter().map(|s| s.as_str()));
     Tier => "Tier", open("What governs a key's limits.", ["free", "developer", "enterprise", "mm"]);
     Scope => "Scope", scope();
@@ -114,6 +121,10 @@ mod tests {
                 [AmountType::Usdc, AmountType::Tokens, AmountType::All]
                     .map(|kind| serde_json::to_value(kind).unwrap())
                     .to_vec(),
+            ),
+            (
+                Interval::schema(),
+                Interval::ALL.map(|interval| serde_json::to_value(interval).unwrap()).to_vec(),
             ),
         ] {
             let schema = serde_json::to_value(schema).unwrap();

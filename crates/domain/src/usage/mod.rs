@@ -7,6 +7,7 @@
 mod histogram;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 pub use histogram::{Histogram, OCTAVES, STEPS};
 
@@ -26,7 +27,7 @@ pub const fn hour_of(at: Timestamp) -> Timestamp {
 }
 
 /// One value for each of the windows that a key's use is told in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct Windows<T> {
     /// The last 24 hours.
     #[serde(rename = "24h")]
@@ -127,7 +128,7 @@ fn place(code: ErrorCode) -> Option<usize> {
 }
 
 /// What became of a key's trades, each counted in the hour in which it happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TradeCounts {
     /// Trades that were accepted.
@@ -155,7 +156,7 @@ impl TradeCounts {
 }
 
 /// What became of the deliveries to a key's webhook.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookCounts {
     /// Delivered.

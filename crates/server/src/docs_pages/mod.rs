@@ -5,6 +5,8 @@
 mod html;
 mod markdown;
 
+use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{
@@ -15,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use uuid::Uuid;
 
-use crate::http::{PathId, Problem, RequestId, Shared};
+use crate::http::{PathId, Problem, RequestId, Shared, StablePart};
 
 /// The pages load nothing and run nothing; their style stands in them.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -91,7 +93,8 @@ fn answer(form: Form, text: String) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (headers, text).into_response()
+    let bytes = Bytes::from(text);
+    (headers, Extension(StablePart(bytes.clone())), bytes).into_response()
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use app::AppError;
 use axum::extract::{FromRequest, Request};
 use domain::ErrorCode;
 use serde::Deserialize;
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::Problem;
 use super::body::{is_json, parse, read_body};
@@ -12,6 +15,18 @@ use super::body::{is_json, parse, read_body};
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoBody {}
+
+impl PartialSchema for NoBody {
+    fn schema() -> RefOr<Schema> {
+        let object = ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .description(Some("An object without members."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        RefOr::T(Schema::Object(object.build()))
+    }
+}
+
+impl ToSchema for NoBody {}
 
 impl<S: Sync> FromRequest<S> for NoBody {
     type Rejection = Problem;

@@ -23,20 +23,23 @@ const KEYED: &[ErrorCode] = &[
     ErrorCode::ApiKeyExpired,
     ErrorCode::IpNotAllowed,
     ErrorCode::RequestSignatureInvalid,
-    ErrorCode::InsufficientScope,
     ErrorCode::RateLimitUnavailable,
     ErrorCode::RouteDisabled,
     ErrorCode::DependencyUnavailable,
 ];
+
+/// A route that asks for a scope.
+const SCOPED: &[ErrorCode] = &[ErrorCode::InsufficientScope];
 
 /// A route that reads a body.
 const BODY: &[ErrorCode] = &[ErrorCode::PayloadTooLarge, ErrorCode::UnsupportedMediaType];
 
 /// The codes that `route` shares with its kind.
 pub fn of_kind(route: &RouteInfo, reads_body: bool) -> impl Iterator<Item = ErrorCode> {
-    let keyed = if route.scope.is_some() { KEYED } else { &[] };
+    let keyed = if route.asks_for_key() { KEYED } else { &[] };
+    let scoped = if route.scope.is_some() { SCOPED } else { &[] };
     let body = if reads_body { BODY } else { &[] };
-    EVERY.iter().chain(keyed).chain(body).copied()
+    EVERY.iter().chain(keyed).chain(scoped).chain(body).copied()
 }
 
 /// Whether the route writes: a refusal of it says what became of the submission.

@@ -7,7 +7,7 @@ use domain::ErrorCode;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{codes, examples, parts, schemas};
+use super::{codes, examples, links, parts, schemas};
 use crate::http::{Problem, RequestId, RouteInfo};
 use crate::router::routes;
 
@@ -37,6 +37,7 @@ pub fn complete(document: &mut Value) {
             sent.extend(complete_operation(operation, route));
         }
     }
+    links::complete(&mut document["paths"]);
     document["tags"] = parts::tags(&used_tags(document));
     let components = &mut document["components"];
     components["securitySchemes"] = parts::security_schemes();
@@ -61,12 +62,14 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'st
     let own_codes = take(operation, "x-error-codes").unwrap_or_default();
     let has_body = operation.get("requestBody").is_some();
     let scope = route.scope.map(|scope| scope.as_str());
-    operation["security"] = if scope.is_some() { json!([{ "ApiKey": [] }]) } else { json!([]) };
+    operation["security"] = if route.asks_for_key() { json!([{ "ApiKey": [] }]) } else { json!([]) };
     if let Some(scope) = scope {
         operation["x-required-scope"] = scope.into();
         let description = operation["description"].as_str().unwrap_or_default();
         operation["description"] = format!("{description}\n\nThe key needs the scope `{scope}`.").into();
     }
+    // A body that may be left out is not there, and never null.
+    operation.pointer_mut("/requestBody/content/application~1json/schema").map(schemas::without_null);
     let conditional = route.method == Method::GET && !changes_each_time;
     complete_parameters(operation, route, conditional);
     complete_answers(operation, conditional);

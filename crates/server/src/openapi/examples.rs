@@ -39,11 +39,27 @@ static EXAMPLES: &[Example] = examples! {
     createTrade "201" pending "A new trade" "createTrade.201";
     createTrade "200" found "Found by its clientRequestId" "createTrade.200.found";
     createTrade "200" dryRun "What the trade would do" "createTrade.200.dryRun";
+    createTrade "202" held "A trade of high value" "createTrade.202";
+    confirmTrade "request" token "The token of the answer that held the trade" "confirmTrade.request";
+    confirmTrade "200" released "A released trade" "confirmTrade.200";
+    getTrace "200" completed "A trade that was held, confirmed and completed" "getTrace.200";
     listTrades "200" page "A page" "listTrades.200";
     getTrade "200" completed "A completed trade" "getTrade.200.completed";
     getTrade "200" rejected "A rejected trade" "getTrade.200.rejected";
     getPortfolio "200" portfolio "A portfolio" "getPortfolio.200";
     listPositions "200" positions "Two positions" "listPositions.200";
+    getMarketHistory "200" hour "Two hours, one of them with trades" "getMarketHistory.200";
+    createRedemption "request" winner "A winning outcome" "createRedemption.request";
+    createRedemption "201" pending "A new claim" "createRedemption.201";
+    createRedemption "200" paid "A claim that was paid" "getRedemption.200";
+    listRedemptions "200" page "A page" "listRedemptions.200";
+    getRedemption "200" paid "A claim that was paid" "getRedemption.200";
+    pauseKey "request" nothing "An empty object" "pauseKey.request";
+    pauseKey "200" paused "A paused key" "pauseKey.200";
+    getUsage "200" usage "A key that traded" "getUsage.200";
+    getAccountReadiness "200" ready "A key that can trade" "getAccountReadiness.200.ready";
+    getAccountReadiness "200" new "A key of a user without an account" "getAccountReadiness.200.new";
+    getKey "200" key "A key with an allowlist" "getKey.200";
 };
 
 /// The examples of `operation` that stand at `place`: name, summary, value.

@@ -14,6 +14,11 @@ pub struct Address(pub String);
 #[schema(value_type = String, pattern = "^0x[0-9a-f]{64}$", examples("0x8f1c2d3e4f5061728394a5b6c7d8e9f00112233445566778899aabbccddeeff0"))]
 pub struct TxHash(pub String);
 
+/// An instant of a query.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, pattern = "^([0-9]{1,14}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}))$", examples("2026-04-29T12:00:00Z"))]
+pub struct Instant(pub String);
+
 /// An amount in whole units, with up to six decimals. It is echoed as it was sent.
 #[derive(Debug, ToSchema)]
 #[schema(value_type = String, pattern = "^(0|[1-9][0-9]{0,11})(\\.[0-9]{1,6})?$", examples("25.00"))]

@@ -13,6 +13,7 @@ mod codes;
 mod complete;
 mod examples;
 pub mod formats;
+mod links;
 mod parts;
 mod schemas;
 
@@ -36,23 +37,38 @@ use crate::v1;
         v1::markets::find,
         v1::quote::quote,
         v1::predictions::list,
+        v1::history::history,
         v1::trades_create::create,
         v1::trades_read::list,
         v1::trades_read::find,
+        v1::trades_confirm::confirm,
+        v1::traces::find,
+        v1::redemptions::create,
+        v1::redemptions::list,
+        v1::redemptions::find,
         v1::portfolio::summary,
         v1::portfolio::positions,
+        v1::account_pause::pause,
+        v1::usage::usage,
+        v1::readiness::readiness,
+        v1::key::key,
     ),
     components(schemas(
         Meta,
         Pagination,
         domain::ids::MarketId,
         domain::ids::OrganizationId,
+        domain::candle::Interval,
+        domain::ids::CorrelationId,
         domain::ids::PartnerId,
+        domain::ids::RedemptionId,
         domain::ids::ThreadId,
         domain::ids::TradeId,
+        domain::redemption::Status,
         domain::trade::Side,
         domain::trade::Status,
         formats::ClientRequestId,
+        formats::Instant,
     ))
 )]
 struct Described;

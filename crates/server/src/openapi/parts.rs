@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::ErrorCode;
+use domain::version::VERSIONS;
 use serde_json::{Map, Value, json};
 
 /// `info`.
@@ -51,14 +52,15 @@ pub fn security_schemes() -> Value {
     }})
 }
 
-/// `components.headers`: of answers.
+/// `components.headers`: of answers. Where an answer names one it has it, but for Retry-After, which is there where waiting
+/// helps.
 pub fn headers() -> Value {
-    let integer = |description: &str, example: i64| json!({ "description": description, "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": example });
-    let text = |description: &str, example: &str| json!({ "description": description, "schema": { "type": "string" }, "example": example });
+    let integer = |description: &str, example: i64| json!({ "description": description, "required": true, "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": example });
+    let text = |description: &str, example: &str| json!({ "description": description, "required": true, "schema": { "type": "string" }, "example": example });
     json!({
-        "X-Request-Id": { "description": "The handle of this request; _meta.requestId says the same.",
+        "X-Request-Id": { "description": "The handle of this request; _meta.requestId says the same.", "required": true,
             "schema": { "type": "string", "pattern": "^req_[0-9a-f]{32}$" }, "example": "req_0198f3a05d4e7c1b9a2f3b4c5d6e7f80" },
-        "X-Service-Api-Version": { "description": "The version of the API that answered.",
+        "X-Service-Api-Version": { "description": "The version of the API that answered.", "required": true,
             "schema": { "type": "string", "format": "date" }, "example": crate::http::API_VERSION },
         "X-RateLimit-Limit": integer("Requests a minute of the limiter that applied.", 300),
         "X-RateLimit-Remaining": integer("How many of them are left.", 299),
@@ -67,7 +69,8 @@ pub fn headers() -> Value {
         "RateLimit-Policy": text("The same by the IETF's draft: name, quota, window in seconds.", "\"read\";q=300;w=60"),
         "Cache-Control": text("How the answer may be kept.", "private, no-cache"),
         "ETag": text("Names this state of the resource for If-None-Match. Opaque; it does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
-        "Retry-After": integer("Seconds after which another try makes sense.", 1),
+        "Retry-After": { "description": "Seconds after which another try makes sense.", "required": false,
+            "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": 1 },
         "X-Service-Error-Code": text("The problem's code.", "RATE_LIMIT_EXCEEDED"),
         "WWW-Authenticate": text("How to authenticate.", "ApiKey realm=\"X-API-Key\""),
     })
@@ -78,13 +81,13 @@ pub fn parameters() -> Value {
     let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema });
     json!({
         "ApiVersion": header("X-Service-Api-Version", "The version to be answered in. Left out: the one that the key is \
-            pinned to, or the current one.", json!({ "type": "string", "format": "date" })),
+            pinned to, or the current one.", json!({ "type": "string", "enum": VERSIONS.served().collect::<Vec<_>>() })),
         "IfNoneMatch": header("If-None-Match", "ETags of earlier answers, or *. Where one still holds, the answer is 304 \
             without a body. It counts against the rate limit all the same.", json!({ "type": "string" })),
         "Signature": header("X-Service-Signature", "Optional proof of the request: t=<unix-ms>,v1=<hex>, HMAC-SHA256 under \
             the plaintext key over \"<unix-ms>.<METHOD>.<path without query>.<raw body>\", at most five minutes old. Several \
             v1 values are accepted.", json!({ "type": "string", "pattern": "^t=[0-9]+(,v1=[0-9a-fA-F]{64})+$" })),
-        "Cursor": { "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" },
+        "Cursor": { "name": "cursor", "in": "query", "required": false, "schema": { "type": "string", "minLength": 1 },
             "description": "pagination.cursor of the page before, opaque. The filters must be the same; limit may change." },
     })
 }
@@ -94,7 +97,7 @@ pub fn limit(default: u32) -> Value {
     json!({
         "name": "limit", "in": "query", "required": false,
         "description": "Rows of a page. More than 100 is reduced to 100.",
-        "schema": { "type": "integer", "format": "int32", "minimum": 1, "default": default },
+        "schema": { "type": "integer", "minimum": 1, "default": default },
     })
 }
 

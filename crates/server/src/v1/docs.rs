@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
@@ -13,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use utoipa_swagger_ui::Config;
 
-use crate::http::{PathId, Problem};
+use crate::http::{PathId, Problem, StablePart};
 use crate::openapi;
 
 /// Anyone's page may read the contract; it is the same for everybody.
@@ -34,7 +35,9 @@ const START: &str = include_str!("docs/start.js");
         content_type = "application/json")),
 )]
 pub async fn openapi() -> Response {
-    (SHARED, [(CONTENT_TYPE, "application/json")], openapi::document()).into_response()
+    let bytes = Bytes::from_static(openapi::document());
+    let kind = [(CONTENT_TYPE, "application/json")];
+    (SHARED, kind, Extension(StablePart(bytes.clone())), bytes).into_response()
 }
 
 /// `GET /v1/docs`: the reference, to read and to try.
@@ -75,5 +78,5 @@ fn asset(kind: &'static str, bytes: Bytes) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (StatusCode::OK, SHARED, headers, bytes).into_response()
+    (StatusCode::OK, SHARED, headers, Extension(StablePart(bytes.clone())), bytes).into_response()
 }

@@ -78,7 +78,8 @@ pub async fn health(State(app): State<Shared>) -> Response {
 /// `GET /v1/ready`: 200 where database, chain and rate limiter answer within two seconds, otherwise 503, with each one's answer.
 #[utoipa::path(
     get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Whether it can do its work",
-    description = "Asks everything that the service depends on, and shows each one's answer. 503 has the same body.",
+    description = "Asks everything that the service depends on, and shows each one's answer under checks: database, chain \
+        and rateLimiter. Ready is where all of them answer within two seconds. 503 has the same body.",
     responses(
         (status = 200, description = "Ready.", body = Ready),
         (status = 503, description = "A dependency does not answer; the body says which.", body = Ready),

@@ -7,11 +7,19 @@ use domain::ids::MarketId;
 use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::markets::{Market, Outcome};
+use utoipa::ToSchema;
 
 use super::markets::get_market;
 use super::numbers;
 use super::predictions::outcome_of;
 use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
+use crate::openapi::answers::answers;
+use crate::openapi::formats::Instant;
+
+answers! {
+    /// A market's history.
+    HistoryAnswer = single("history", HistoryRecord);
+}
 
 /// The end of the year 9998, in milliseconds since the epoch: not every later instant can be written.
 const END_MS: i64 = 253_370_764_800_000;
@@ -45,7 +53,8 @@ fn instant(text: &str) -> Option<Timestamp> {
 
 /// A market's history from the start of the first interval (inclusive) to the end of the last one (exclusive). Prices are
 /// numbers for display; an interval without a trade has no candle.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MarketHistory)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryRecord {
     market_id: MarketId,
@@ -57,7 +66,9 @@ pub struct HistoryRecord {
     pool: Vec<PoolRecord>,
 }
 
-#[derive(Debug, Serialize)]
+/// An outcome's prices over time.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = OutcomeHistory)]
 #[serde(rename_all = "camelCase")]
 struct OutcomeRecord {
     outcome_index: u8,
@@ -68,7 +79,8 @@ struct OutcomeRecord {
 }
 
 /// The outcome's price after each trade of the market, and what was traded of the outcome itself.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Candle)]
 #[serde(rename_all = "camelCase")]
 struct CandleRecord {
     start: Timestamp,
@@ -82,17 +94,37 @@ struct CandleRecord {
     trades: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// The market maker's state at an instant.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PoolState)]
 struct PoolRecord {
     at: Timestamp,
     /// The block of the last trade; null before the first.
     block: Option<u64>,
+    /// The cost function's value.
     cost: Wad,
+    /// Tokens sold of each outcome.
     quantities: Vec<Wad>,
     probabilities: Vec<f64>,
 }
 
 /// `GET /v1/markets/{id}/history`: candles of every outcome, or of one, and the market maker's state over time.
+#[utoipa::path(
+    get, path = "/v1/markets/{id}/history", operation_id = "getMarketHistory", tag = "Markets",
+    summary = "Read a market's price history",
+    description = "Candles of every outcome, or of one, and the market maker's state over time. The span is widened to whole \
+        intervals; one without a trade has no candle.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("interval" = Option<Interval>, Query, example = "1h", description = "How long a candle is. Left out: one that suits the span."),
+        ("from" = Option<Instant>, Query, example = "2026-04-28T12:00:00Z", description = "The span's start, inclusive. Left out: as early as the interval \
+            allows."),
+        ("to" = Option<Instant>, Query, example = "2026-04-29T12:00:00Z", description = "The span's end, exclusive. Left out: now, or the end of trading."),
+        ("outcomeIndex" = Option<i64>, Query, minimum = 0, description = "Candles of this outcome alone, counted from 0."),
+    ),
+    responses((status = 200, description = "The history.", body = HistoryAnswer)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "OUTCOME_INDEX_INVALID"]))),
+)]
 pub async fn history(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,

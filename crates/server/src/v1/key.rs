@@ -7,14 +7,23 @@ use domain::key::{Environment, KeyLimits, Scopes, Tier};
 use domain::{Timestamp, Usdc};
 use serde::Serialize;
 use store::keys::Key;
+use utoipa::ToSchema;
 
 use crate::http::{AnyKey, Caller, Meta, NoParameters, Problem, Query, Shared, Single};
+use crate::openapi::answers::answers;
+
+answers! {
+    /// The calling key.
+    KeyAnswer = single("key", KeyRecord);
+}
 
 /// A key. Neither the key itself nor what is stored of it can be had again.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ApiKey)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyRecord {
     id: KeyId,
+    /// The label chosen at issue.
     name: String,
     /// `live` or `test`.
     environment: &'static str,
@@ -27,6 +36,7 @@ pub struct KeyRecord {
     api_version: Option<String>,
     /// Whether its trading is paused.
     paused: bool,
+    /// Null where the key does not expire.
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     limits: LimitsRecord,
@@ -34,7 +44,8 @@ pub struct KeyRecord {
 }
 
 /// The limits that apply to a key: its own where it has some, its tier's otherwise. Amounts are atomic-6 decimal strings.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeyLimits)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LimitsRecord {
     requests_per_minute: u32,
@@ -45,7 +56,8 @@ pub(super) struct LimitsRecord {
 }
 
 /// What a key has spent of its daily cap.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = KeySpend)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SpendRecord {
     last24h_usdc: Usdc,
@@ -53,6 +65,12 @@ pub(super) struct SpendRecord {
 }
 
 /// `GET /v1/key`: the calling key. Any key may ask, whatever its scopes.
+#[utoipa::path(
+    get, path = "/v1/key", operation_id = "getKey", tag = "Account", summary = "Read the calling key",
+    description = "What the calling key is and may do, with the limits that apply to it. Any key may ask, whatever its \
+        scopes. Nothing secret is told.",
+    responses((status = 200, description = "The key.", body = KeyAnswer)),
+)]
 pub async fn key(
     State(app): State<Shared>,
     caller: Caller<AnyKey>,

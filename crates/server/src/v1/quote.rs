@@ -139,7 +139,7 @@ struct Units {
 #[utoipa::path(
     get, path = "/v1/markets/{id}/quote", operation_id = "getQuote", tag = "Markets", summary = "Quote a trade",
     description = "What a trade would move now, asked of the contracts on each call: an execution in the same state \
-        moves exactly this. Only an open market is quoted.",
+        moves exactly this. Only an open market is quoted; of a past block, one that was open then.",
     params(
         ("id" = MarketId, Path, description = "The market's id."),
         ("outcomeIndex" = i64, Query, minimum = 0, description = "The outcome, counted from 0.", example = 0),
@@ -147,8 +147,11 @@ struct Units {
         ("amount" = String, Query, pattern = "^[0-9]+$", max_length = 78, example = "25000000",
             description = "Above zero, in atomic units: millionths of a USDC to spend on a buy, outcome tokens with 18 \
                 decimals to give on a sale."),
+        ("block" = Option<u64>, Query, description = "The number of the block after which to quote, of a market that was \
+            open then. Left out: now."),
     ),
-    responses((status = 200, description = "The quote.", body = QuoteAnswer)),
+    responses((status = 200, description = "The quote. It may be kept for ten seconds.", body = QuoteAnswer,
+        headers(("Vary" = String, description = "X-API-Key: a quote is kept for one key alone.")))),
     extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED",
         "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "LIQUIDITY_INSUFFICIENT", "INSUFFICIENT_BALANCE"]))),
 )]

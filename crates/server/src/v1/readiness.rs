@@ -4,12 +4,21 @@ use app::readiness::Readiness;
 use axum::extract::State;
 use domain::{ErrorCode, Timestamp, Usdc};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::portfolio::CapsRecord;
 use crate::http::{Caller, Meta, NoParameters, PortfolioRead, Problem, Query, Shared, Single};
+use crate::openapi::answers::answers;
+use crate::openapi::formats::Address;
+
+answers! {
+    /// Whether the calling key can trade.
+    AccountReadinessAnswer = single("readiness", ReadinessRecord);
+}
 
 /// Account, delegation and money, in the order in which a trade asks for them.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountReadiness)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessRecord {
     /// Whether the key can trade now.
@@ -17,18 +26,24 @@ pub struct ReadinessRecord {
     provisioned: Provisioned,
     delegated: Delegated,
     funded: Funded,
+    /// In order; empty where the key can trade.
     next_steps: Vec<NextStep>,
 }
 
-#[derive(Debug, Serialize)]
+/// Whether the smart account is on chain.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountProvisioned)]
 #[serde(rename_all = "camelCase")]
 struct Provisioned {
     ready: bool,
     /// Where the account is or will be; null where the user has none.
+    #[schema(value_type = Option<Address>)]
     address: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+/// Whether the account lets the key trade.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountDelegated)]
 #[serde(rename_all = "camelCase")]
 struct Delegated {
     ready: bool,
@@ -39,26 +54,37 @@ struct Delegated {
     caps: CapsRecord,
 }
 
-/// Amounts are atomic-6 decimal strings.
-#[derive(Debug, Serialize)]
+/// Whether the account holds USDC. Amounts are atomic-6 decimal strings.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountFunded)]
 #[serde(rename_all = "camelCase")]
 struct Funded {
     ready: bool,
     usdc_balance: Usdc,
     reserved_usdc: Usdc,
     /// How much the account lets the service's contract move; as a rule without end.
+    #[schema(pattern = "^(0|[1-9][0-9]*)$")]
     allowance: String,
 }
 
 /// What to do next.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AccountNextStep)]
 struct NextStep {
     /// The code that a trade would be refused with.
     code: &'static str,
+    /// How to go about it.
     detail: String,
 }
 
 /// `GET /v1/account/readiness`: works from the first moment of a key, before there is an account.
+#[utoipa::path(
+    get, path = "/v1/account/readiness", operation_id = "getAccountReadiness", tag = "Account",
+    summary = "What is missing before the key can trade",
+    description = "Account, delegation and money, in the order in which a trade asks for them, and what to do next. It \
+        works from the first moment of a key, before there is an account.",
+    responses((status = 200, description = "What is there and what is missing.", body = AccountReadinessAnswer)),
+)]
 pub async fn readiness(
     State(app): State<Shared>,
     caller: Caller<PortfolioRead>,

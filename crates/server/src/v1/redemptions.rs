@@ -14,17 +14,32 @@ use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::redemptions::{ListFilter, Redemption};
+use utoipa::ToSchema;
 
 use crate::http::{
     Body, Caller, Given, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
     Single, Text, Traceparent, TradesRead, TradesWrite,
 };
+use crate::openapi::answers::answers;
+use crate::openapi::formats::TxHash;
 
-/// A claim.
-#[derive(Debug, Deserialize)]
+answers! {
+    /// One claim.
+    RedemptionAnswer = single("redemption", RedemptionRecord);
+    /// A page of claims.
+    RedemptionList = list(RedemptionRecord);
+}
+
+/// A claim. Unknown members are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CreateRedemptionRequest)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClaimBody {
+    /// The market, resolved or cancelled.
+    #[schema(required, value_type = MarketId)]
     market_id: Option<Text>,
+    /// The outcome, counted from 0.
+    #[schema(required, value_type = i64, minimum = 0)]
     outcome_index: Option<i64>,
 }
 
@@ -47,7 +62,8 @@ impl ClaimBody {
 }
 
 /// A claim as it is now. What is known only after a later move is null until then.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Redemption)]
 #[serde(rename_all = "camelCase")]
 pub struct RedemptionRecord {
     id: RedemptionId,
@@ -58,8 +74,10 @@ pub struct RedemptionRecord {
     amount: Usdc,
     /// The tokens given for it, WAD.
     tokens: Wad,
+    #[schema(value_type = Option<TxHash>)]
     tx_hash: Option<String>,
     correlation_id: CorrelationId,
+    /// A code of the catalogue, for a failed claim.
     error_code: Option<&'static str>,
     error_message: Option<String>,
     created_at: Timestamp,
@@ -110,6 +128,25 @@ impl FromRequestParts<Shared> for SelfService {
 /// - 201 and `redemption`: a new claim, `pending`.
 /// - 200 and `redemption`: the position's claim as it is now. One that had failed, or whose refund was topped up since it
 ///   was paid, is made again and `pending` once more.
+#[utoipa::path(
+    post, path = "/v1/redemptions", operation_id = "createRedemption", tag = "Redemptions", summary = "Claim a settled position",
+    description = "Claims a winning outcome, or the refund of a cancelled market. It is paid on chain soon after and then \
+        shows in the portfolio. A position has one claim: claiming again finds it, and makes it again where it had failed or \
+        where its refund was topped up since.",
+    params(
+        ("traceparent" = Option<String>, Header,
+            example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            description = "Your W3C trace context; its trace id becomes the claim's correlationId. Passed over where it \
+                is malformed."),
+    ),
+    request_body(content = ClaimBody, description = "The position."),
+    responses(
+        (status = 201, description = "A new claim, pending.", body = RedemptionAnswer),
+        (status = 200, description = "The position's claim as it is now.", body = RedemptionAnswer),
+    ),
+    extensions(("x-error-codes" = json!(["REDEMPTIONS_NOT_ENABLED", "MARKET_NOT_FOUND", "CHAIN_NOT_SUPPORTED",
+        "OUTCOME_INDEX_INVALID", "SMART_ACCOUNT_NOT_PROVISIONED", "POSITION_NOT_CLAIMABLE"]))),
+)]
 pub async fn create(
     State(app): State<Shared>,
     caller: Caller<TradesWrite>,
@@ -152,6 +189,17 @@ impl Parameters for RedemptionsQuery {
 }
 
 /// `GET /v1/redemptions`: the claims of the key's user, newest first, whoever made them.
+#[utoipa::path(
+    get, path = "/v1/redemptions", operation_id = "listRedemptions", tag = "Redemptions", summary = "List your claims",
+    description = "The claims of the key's user, newest first, whoever made them: where winnings are paid automatically, \
+        the service did.",
+    params(
+        ("status" = Option<Vec<Status>>, Query, style = Form, explode = false,
+            description = "Claims of these statuses.", example = json!(["pending", "executing"])),
+        ("marketId" = Option<MarketId>, Query, description = "Claims in this market."),
+    ),
+    responses((status = 200, description = "A page of claims.", body = RedemptionList)),
+)]
 pub async fn list(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
@@ -172,6 +220,13 @@ pub async fn list(
 }
 
 /// `GET /v1/redemptions/{id}`: one claim. Another user's claim is not there.
+#[utoipa::path(
+    get, path = "/v1/redemptions/{id}", operation_id = "getRedemption", tag = "Redemptions", summary = "Read one claim",
+    description = "The claim as it is now. Another user's claim is not there.",
+    params(("id" = RedemptionId, Path, description = "The claim's id.")),
+    responses((status = 200, description = "The claim.", body = RedemptionAnswer)),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND"]))),
+)]
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,

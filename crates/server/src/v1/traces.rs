@@ -8,12 +8,20 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use store::StoreError;
 use store::trades::Traced;
+use utoipa::ToSchema;
 
 use crate::http::{Caller, Meta, NoParameters, PathId, Problem, Query, Shared, Single, TradesRead};
+use crate::openapi::answers::answers;
+
+answers! {
+    /// One trace.
+    TraceAnswer = single("trace", TraceRecord);
+}
 
 /// What happened to a trade, in order. Everything in it follows from the events, so that it fits together while the
 /// trade runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Trace)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceRecord {
     correlation_id: CorrelationId,
@@ -26,18 +34,24 @@ pub struct TraceRecord {
     events: Vec<EventRecord>,
 }
 
-#[derive(Debug, Serialize)]
+/// A step on a trade's way.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = TraceEvent)]
 #[serde(rename_all = "camelCase")]
 struct EventRecord {
     /// 1 for the first, without gaps.
     seq: u32,
     stage: TraceStage,
+    /// What happened, in dotted lower case. Others may be added.
+    #[schema(example = "trade.completed")]
     r#type: String,
     at: Timestamp,
     /// Milliseconds since the event before; 0 for the first.
     duration_ms: i64,
     /// The trade's status from here on.
     status: Status,
+    /// What is worth knowing of it, by type.
+    #[schema(value_type = Object)]
     attributes: Map<String, Value>,
 }
 
@@ -63,6 +77,14 @@ impl TraceRecord {
 ///
 /// Where the caller has named one trace for several trades, the newest of them. A trade's own id without its hyphens
 /// always leads to that very trade.
+#[utoipa::path(
+    get, path = "/v1/traces/{correlationId}", operation_id = "getTrace", tag = "Trades", summary = "Trace a trade",
+    description = "Everything that happened to a trade, in order, also while it runs. Where you have named one trace for \
+        several trades, the newest of them; a trade's own id without its hyphens always leads to that very trade.",
+    params(("correlationId" = CorrelationId, Path, description = "The trade's correlationId.")),
+    responses((status = 200, description = "The trace.", body = TraceAnswer)),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND"]))),
+)]
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,

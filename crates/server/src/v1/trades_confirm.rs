@@ -3,17 +3,23 @@
 use app::{AppError, Submission};
 use axum::extract::State;
 use domain::ErrorCode;
+use domain::ids::TradeId;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::trade_record::{Finality, TradeRecord};
+use super::trades_read::TradeAnswer;
 use crate::http::{
     Body, Caller, Meta, NoParameters, PathId, Problem, Query, Shared, Single, Text, TradesWrite,
 };
 
 /// The one-time token of the answer that said that the trade is held.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ConfirmTradeRequest)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfirmBody {
+    /// confirmation.token of the answer that said that the trade is held.
+    #[schema(required, value_type = String, example = "ct_4bYVPCtkQ5BQHyV9fDdSXTUP2rs5vVLS0sVCJTGhR2a")]
     token: Option<Text>,
 }
 
@@ -22,6 +28,18 @@ pub struct ConfirmBody {
 /// Any key of the trade's user may confirm it. Refused, in this order: an id that is not there, a trade that was never
 /// held, one whose window is over, a token that is not this trade's, one that was used. Every refusal says what became of
 /// the trade in `extensions.submission`.
+#[utoipa::path(
+    post, path = "/v1/trades/{id}/confirm", operation_id = "confirmTrade", tag = "Trades",
+    summary = "Confirm a held trade",
+    description = "Releases a trade that is held for its value. Any key of the trade's user may confirm it, once, before \
+        confirmation.expiresAt. Refused, in this order: a trade that is not there, one that was never held, one whose \
+        window is over, a token that is not this trade's, one that was used.",
+    params(("id" = TradeId, Path, description = "The trade's id.")),
+    request_body(content = ConfirmBody, description = "The one-time token."),
+    responses((status = 200, description = "The trade, released and pending.", body = TradeAnswer)),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND", "TRADE_NOT_AWAITING_CONFIRMATION", "CONFIRMATION_EXPIRED",
+        "CONFIRMATION_TOKEN_INVALID", "CONFIRMATION_TOKEN_USED", "API_TRADE_PROCESSING_HALTED", "API_KEY_PAUSED"]))),
+)]
 pub async fn confirm(
     State(app): State<Shared>,
     caller: Caller<TradesWrite>,

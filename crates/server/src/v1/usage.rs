@@ -10,12 +10,20 @@ use domain::key::{Scopes, Tier};
 use domain::usage::{Histogram, RequestCounts, TradeCounts, WebhookCounts, Windows};
 use serde::Serialize;
 use store::keys::Key;
+use utoipa::ToSchema;
 
 use super::key::{LimitsRecord, SpendRecord};
 use crate::http::{AuthManage, Caller, Meta, NoParameters, Problem, Query, Shared, Single};
+use crate::openapi::answers::answers;
+
+answers! {
+    /// The calling key's use.
+    UsageAnswer = single("usage", UsageRecord);
+}
 
 /// The use of one key. Each window is a sum of whole hours, those that began less than its length ago.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Usage)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageRecord {
     api_key_id: KeyId,
@@ -32,18 +40,21 @@ pub struct UsageRecord {
 }
 
 /// Requests that were refused before they were looked at.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsageAuth)]
 #[serde(rename_all = "camelCase")]
 struct AuthRecord {
     rate_limit_rejections: u64,
     /// All others.
     failures: u64,
     /// Both by their code; a code that was not met is left out.
+    #[schema(value_type = BTreeMap<String, u64>)]
     by_code: BTreeMap<&'static str, u64>,
 }
 
 /// How long the other requests took.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = UsageLatency)]
 #[serde(rename_all = "camelCase")]
 struct LatencyRecord {
     count: u64,
@@ -53,6 +64,12 @@ struct LatencyRecord {
 }
 
 /// `GET /v1/account/usage`: the calling key's own numbers.
+#[utoipa::path(
+    get, path = "/v1/account/usage", operation_id = "getUsage", tag = "Account", summary = "Read the calling key's use",
+    description = "The calling key's own numbers over the last 24 hours, 7 days and 30 days: trades, webhook deliveries, \
+        refusals at the door and latency. Each window is a sum of whole hours, the present one as far as it has come.",
+    responses((status = 200, description = "The key's use.", body = UsageAnswer)),
+)]
 pub async fn usage(
     State(app): State<Shared>,
     caller: Caller<AuthManage>,

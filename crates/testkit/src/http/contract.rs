@@ -1,4 +1,4 @@
-//! Holds every answer that a test gets against the OpenAPI document: its status, its code, its own headers and its body.
+//! Holds every answer that a test gets against the OpenAPI document: its status, its code, its headers and its body.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -31,12 +31,7 @@ pub fn check(method: &Method, path: &str, answer: &Answer) {
     let Some(response) = operation["responses"].get(status) else {
         panic!("{method} {template} has no {status} in the OpenAPI document:\n{answer}")
     };
-    for name in answer.headers.keys().map(|name| name.as_str()) {
-        let own = name.starts_with("x-s") || name.starts_with("x-r") || name.starts_with("idempotent");
-        let described = response["headers"].as_object().into_iter().flat_map(|headers| headers.keys());
-        let described = described.map(|known| known.to_ascii_lowercase()).any(|known| known == name);
-        assert!(!own || described, "{method} {template} {status} describes no {name}:\n{answer}");
-    }
+    check_headers(&format!("{method} {template} {status}"), response, answer);
     if let Some(code) = answer.headers.get("x-service-error-code") {
         let known = operation["x-error-codes"]
             .as_array()
@@ -49,6 +44,39 @@ pub fn check(method: &Method, path: &str, answer: &Answer) {
         assert!(!schema.is_null(), "{method} {template} {status} describes no {kind}:\n{answer}");
         assert_valid(&format!("{method} {template} {status} {kind}"), schema, &answer.json());
     }
+}
+
+/// What is promised is there and of its form, and what is the API's own is described.
+fn check_headers(place: &str, response: &Value, answer: &Answer) {
+    let described: HashMap<_, _> = response["headers"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, header)| (name.to_ascii_lowercase(), resolved(header)))
+        .collect();
+    for (name, header) in &described {
+        match answer.headers.get(name) {
+            Some(value) => {
+                let value = value.to_str().unwrap_or_default();
+                let is_integer = header["schema"]["type"] == "integer";
+                let value =
+                    if is_integer { serde_json::from_str(value).unwrap_or_default() } else { json!(value) };
+                assert_valid(&format!("{place} {name}"), &header["schema"], &value);
+            }
+            None => assert!(header["required"] != true, "{place} lacks its {name}:\n{answer}"),
+        }
+    }
+    for name in answer.headers.keys().map(|name| name.as_str()) {
+        let own = name.starts_with("x-s") || name.starts_with("x-r") || name.starts_with("idempotent");
+        assert!(!own || described.contains_key(name), "{place} describes no {name}:\n{answer}");
+    }
+}
+
+/// What a `$ref` of the document points to.
+fn resolved(value: &Value) -> &Value {
+    let reference = value.get("$ref").and_then(Value::as_str);
+    let found = reference.and_then(|reference| CONTRACT.0.pointer(reference.trim_start_matches('#')));
+    found.unwrap_or(value)
 }
 
 /// The value is what the schema at `place` allows.
