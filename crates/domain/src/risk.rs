@@ -52,3 +52,20 @@ impl FromStr for RiskRefusal {
         Self::ALL.iter().copied().find(|r| r.as_str() == text).ok_or(crate::code::ParseCodeError)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_are_the_documented_ones_and_are_read_back() {
+        let words: Vec<_> = RiskRefusal::ALL.iter().map(|refusal| refusal.as_str()).collect();
+        let documented = "trade_too_large daily_limit_exceeded price_moved market_paused insufficient_balance \
+            delegation_inactive position_limit_exceeded suspicious_activity";
+        assert_eq!(words, documented.split_whitespace().collect::<Vec<_>>());
+        for refusal in RiskRefusal::ALL {
+            assert_eq!(refusal.as_str().parse(), Ok(*refusal));
+        }
+        assert!("Price_Moved".parse::<RiskRefusal>().is_err());
+    }
+}
