@@ -125,3 +125,14 @@ async fn errors_writes_and_what_changes_with_each_call_have_no_tag() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_304_counts_against_the_rate_limit() {
+    let Scene { client, .. } = Scene::new().await;
+    let remaining = |answer: &Answer| answer.header("x-ratelimit-remaining").unwrap().parse::<u64>().unwrap();
+    let first = client.get("/v1/markets").await;
+    let again = client.get("/v1/markets").header("if-none-match", tag(&first)).await;
+    assert_eq!(again.status.as_u16(), 304);
+    assert_eq!(remaining(&again), remaining(&first) - 1);
+    assert_eq!(remaining(&client.get("/v1/markets").await), remaining(&first) - 2);
+}

@@ -4,7 +4,7 @@ use app::catalog;
 use domain::ErrorCode;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use serde_json::Value;
-use store::catalog::Thread;
+use store::catalog::{Organization, Partner, Thread};
 use testkit::{Fault, TestApp, TestMarket, market_of};
 
 use crate::scene::{Scene, ids, rows, text};
@@ -179,4 +179,46 @@ async fn a_database_that_does_not_answer_is_an_internal_matter_that_shows_nothin
     assert_eq!(answer.header("retry-after"), Some("1"));
     let text = answer.text.to_lowercase();
     assert!(!text.contains("sqlite") && !text.contains("closed") && !text.contains("pool"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_list_is_narrowed_to_an_organization_and_a_partner() {
+    let Scene { app, client, market: plain, .. } = Scene::new().await;
+    let organization = Organization {
+        id: OrganizationId(app.ctx.uuid()),
+        name: "League".to_owned(),
+        slug: "league".to_owned(),
+        description: None,
+        logo: None,
+        website: None,
+    };
+    let organization = catalog::add_organization(&app.ctx, organization).await.unwrap().id;
+    let partner = Partner {
+        id: PartnerId(app.ctx.uuid()),
+        organization_id: organization,
+        name: "Club".to_owned(),
+        slug: "club".to_owned(),
+        description: None,
+        logo: None,
+        website: None,
+        active: true,
+    };
+    let partner = catalog::add_partner(&app.ctx, partner).await.unwrap().id;
+    let of_organization =
+        app.market_with(&["A", "B"], |new| new.organization_id = Some(organization)).await.id.to_string();
+    let change = |new: &mut app::markets::NewMarket| {
+        (new.organization_id, new.partner_id) = (Some(organization), Some(partner));
+    };
+    let of_both = app.market_with(&["A", "B"], change).await.id.to_string();
+    let found = async |query: String| {
+        let mut found = ids(&client.get(&format!("/v1/markets?{query}")).await.ok());
+        found.sort_unstable();
+        found
+    };
+    let mut expected = [of_organization, of_both.clone()];
+    expected.sort_unstable();
+    assert_eq!(found(format!("organizationId={organization}")).await, expected);
+    assert_eq!(found(format!("partnerId={partner}")).await, [of_both.as_str()]);
+    assert_eq!(found(format!("organizationId={organization}&partnerId={partner}")).await, [of_both]);
+    assert!(found(String::new()).await.contains(&plain.id.to_string()));
 }

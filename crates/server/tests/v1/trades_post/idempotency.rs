@@ -67,6 +67,21 @@ async fn spellings_of_one_amount_and_orders_of_members_are_the_same_request() {
 }
 
 #[tokio::test]
+async fn metadata_in_another_order_is_the_same_request() {
+    let Scene { client, market, .. } = Scene::new().await;
+    let id = market.id;
+    let body = |metadata: &str| {
+        format!(
+            r#"{{"marketId":"{id}","outcomeIndex":0,"amount":"10","side":"buy","metadata":{{{metadata}}}}}"#
+        )
+    };
+    let post = |metadata: &str| client.call("POST", "/v1/trades").raw_json(body(metadata)).idempotent("k");
+    let trade = post(r#""a":"1","b":"2""#).await.created();
+    assert_eq!(post(r#""b":"2","a":"1""#).await.expect(201)["trade"], trade);
+    post(r#""b":"1","a":"2""#).await.refused(ErrorCode::IdempotencyKeyConflict);
+}
+
+#[tokio::test]
 async fn another_request_under_a_used_key_is_a_conflict() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "10").idempotent("k").await.created();
@@ -122,4 +137,23 @@ async fn equal_requests_at_once_make_one_trade_and_are_all_answered_with_it() {
     assert_eq!(first, 1);
     assert!(bodies.iter().all(|body| body["trade"] == bodies[0]["trade"]));
     assert_eq!(ids(&scene.client.get("/v1/trades").await.ok()).len(), 1);
+}
+
+/// The key is another request's, whose trade cannot be told any more: it was taken while this one was judged, and has run
+/// out before this one came to write.
+#[tokio::test]
+async fn a_request_whose_key_is_taken_and_whose_trade_cannot_be_told_may_come_again() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let held = app.faults.hold("eth_call");
+    let late = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
+    held.reached().await;
+    let first = client.buy(market, 0, "10").idempotent("k").await.created();
+    app.clock.advance(app.ctx.config.idempotency_ms);
+    held.release();
+    let answer = late.await.unwrap();
+    let problem = answer.refused(ErrorCode::IdempotencyKeyConflict);
+    let expected = json!({ "reason": "in_progress", "submission": "unknown" });
+    assert_eq!(problem["extensions"], expected, "\n{answer}");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    assert_eq!(ids(&client.get("/v1/trades").await.ok()), [first["id"].as_str().unwrap()]);
 }
