@@ -8,9 +8,11 @@
 
 mod account_pause_post;
 mod authentication;
+mod catalogue;
 mod conditional_requests;
 mod deadlines;
 mod documents;
+mod envelopes;
 mod guide;
 mod health_get;
 mod history_get;
@@ -19,6 +21,7 @@ mod kill_switches;
 mod market_get;
 mod markets_get;
 mod order_of_checks;
+mod ownership;
 mod pagination;
 mod portfolio_get;
 mod positions_get;
