@@ -34,6 +34,7 @@ mod ready_get;
 mod redemptions;
 mod scene;
 mod signatures;
+mod statements;
 mod stories;
 mod submissions;
 mod traces_get;
