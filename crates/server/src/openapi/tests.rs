@@ -164,6 +164,27 @@ fn every_answer_has_the_headers_of_every_answer_and_reads_have_their_304() {
 }
 
 #[test]
+fn a_route_for_any_key_asks_for_a_key_and_for_no_scope() {
+    let operations = operations(&parsed());
+    let key = &operations[&("GET".to_owned(), "/v1/key".to_owned())];
+    assert_eq!(key["security"], serde_json::json!([{ "ApiKey": [] }]));
+    let codes: Vec<_> = key["x-error-codes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(codes.contains(&"API_KEY_MISSING") && !codes.contains(&"INSUFFICIENT_SCOPE"), "{codes:?}");
+}
+
+#[test]
+fn a_body_that_may_be_left_out_is_not_required_and_never_null() {
+    let document = parsed();
+    let operations = operations(&document);
+    let body = &operations[&("POST".to_owned(), "/v1/account/pause".to_owned())]["requestBody"];
+    assert_ne!(body["required"], true);
+    let schema = &body["content"]["application/json"]["schema"];
+    assert_eq!(schema["$ref"], "#/components/schemas/NoBody");
+    let body = &operations[&("POST".to_owned(), "/v1/trades".to_owned())]["requestBody"];
+    assert_eq!(body["required"], true);
+}
+
+#[test]
 fn every_json_body_of_a_request_or_an_answer_has_an_example() {
     let document = parsed();
     let mut places = BTreeSet::new();

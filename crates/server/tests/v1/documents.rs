@@ -49,6 +49,31 @@ async fn the_reference_comes_whole_from_here_and_may_load_from_nowhere_else() {
 }
 
 #[tokio::test]
+async fn a_document_that_the_client_holds_already_is_not_sent_again() {
+    let http = TestApp::new().await.http();
+    let client = http.anonymous();
+    let paths = [
+        "/v1/openapi.json",
+        "/v1/docs",
+        "/v1/docs/start.js",
+        "/docs/api-errors",
+        "/docs/api-errors/API_KEY_MISSING",
+    ];
+    for path in paths {
+        let first = client.get(path).await;
+        let etag = first.header("etag").unwrap();
+        let again = client.get(path).header("if-none-match", etag).await;
+        assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""), "{path}");
+        assert_eq!(again.header("etag"), Some(etag), "{path}");
+        let other = client.get(path).header("if-none-match", "W/\"other\"").await;
+        assert_eq!((other.status.as_u16(), other.text == first.text), (200, true), "{path}");
+    }
+    // The two forms of a page are not the same state.
+    let markdown = client.get("/docs/api-errors").header("accept", "text/markdown").await;
+    assert_ne!(markdown.header("etag"), client.get("/docs/api-errors").await.header("etag"));
+}
+
+#[tokio::test]
 async fn no_route_but_the_documents_may_be_read_by_any_page() {
     let scene = Scene::new().await;
     for path in ["/v1/health", "/v1/ready", "/v1/markets", "/v1/portfolio", "/v1/nothing"] {

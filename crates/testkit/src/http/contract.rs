@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use jsonschema::Validator;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub fn check(method: &Method, path: &str, answer: &Answer) {
     let Some(response) = operation["responses"].get(status) else {
         panic!("{method} {template} has no {status} in the OpenAPI document:\n{answer}")
     };
-    check_headers(&format!("{method} {template} {status}"), response, answer);
+    check_headers(&format!("{method} {template} {status}"), response, &answer.headers);
     if let Some(code) = answer.headers.get("x-service-error-code") {
         let known = operation["x-error-codes"]
             .as_array()
@@ -47,7 +47,7 @@ pub fn check(method: &Method, path: &str, answer: &Answer) {
 }
 
 /// What is promised is there and of its form, and what is the API's own is described.
-fn check_headers(place: &str, response: &Value, answer: &Answer) {
+fn check_headers(place: &str, response: &Value, headers: &HeaderMap) {
     let described: HashMap<_, _> = response["headers"]
         .as_object()
         .into_iter()
@@ -55,7 +55,7 @@ fn check_headers(place: &str, response: &Value, answer: &Answer) {
         .map(|(name, header)| (name.to_ascii_lowercase(), resolved(header)))
         .collect();
     for (name, header) in &described {
-        match answer.headers.get(name) {
+        match headers.get(name) {
             Some(value) => {
                 let value = value.to_str().unwrap_or_default();
                 let is_integer = header["schema"]["type"] == "integer";
@@ -63,12 +63,12 @@ fn check_headers(place: &str, response: &Value, answer: &Answer) {
                     if is_integer { serde_json::from_str(value).unwrap_or_default() } else { json!(value) };
                 assert_valid(&format!("{place} {name}"), &header["schema"], &value);
             }
-            None => assert!(header["required"] != true, "{place} lacks its {name}:\n{answer}"),
+            None => assert!(header["required"] != true, "{place} lacks its {name}: {headers:?}"),
         }
     }
-    for name in answer.headers.keys().map(|name| name.as_str()) {
+    for name in headers.keys().map(|name| name.as_str()) {
         let own = name.starts_with("x-s") || name.starts_with("x-r") || name.starts_with("idempotent");
-        assert!(!own || described.contains_key(name), "{place} describes no {name}:\n{answer}");
+        assert!(!own || described.contains_key(name), "{place} describes no {name}: {headers:?}");
     }
 }
 
@@ -133,6 +133,8 @@ fn close(value: &mut Value) {
 mod tests {
     use std::panic::catch_unwind;
 
+    use axum::http::{HeaderName, HeaderValue};
+
     use super::*;
 
     fn is_valid(schema: &'static str, value: &Value) -> bool {
@@ -153,6 +155,26 @@ mod tests {
         }
         assert!(!is_valid("Pagination", &json!({ "hasMore": false, "limit": 20 })));
         assert!(!is_valid("Timestamp", &json!("yesterday")) && !is_valid("UsdcAtomic", &json!("1.5")));
+    }
+
+    #[test]
+    fn a_promised_header_must_be_there_and_of_its_form() {
+        let response = json!({ "headers": {
+            "X-RateLimit-Limit": { "$ref": "#/components/headers/X-RateLimit-Limit" },
+            "Retry-After": { "$ref": "#/components/headers/Retry-After" },
+        }});
+        let holds = |headers: &[(&'static str, &'static str)]| {
+            let line = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let headers = headers.iter().map(line).collect();
+            catch_unwind(|| check_headers("headers", &response, &headers)).is_ok()
+        };
+        assert!(holds(&[("x-ratelimit-limit", "300")]));
+        assert!(holds(&[("x-ratelimit-limit", "300"), ("retry-after", "1")]));
+        assert!(!holds(&[("retry-after", "1")]), "it lacks what is promised");
+        assert!(!holds(&[("x-ratelimit-limit", "many")]) && !holds(&[("x-ratelimit-limit", "-1")]));
+        assert!(!holds(&[("x-ratelimit-limit", "300"), ("x-service-other", "1")]), "it is not described");
     }
 
     #[test]
