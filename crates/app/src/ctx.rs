@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::markets;
 use crate::redemptions::Redemptions;
 use crate::sealed::SealingKey;
+use crate::trades::Turns;
 use crate::usage::Recorder;
 
 /// How many markets' rows are kept for a moment.
@@ -43,6 +44,8 @@ pub struct Ctx {
     pub usage: Arc<Recorder>,
     /// Markets that were read a moment ago.
     pub markets: Arc<Fresh<MarketId, Arc<markets::Rows>>>,
+    /// Whose turn it is with each idempotency key.
+    pub turns: Arc<Turns>,
     /// What the operator has switched off.
     pub switches: Arc<Switches>,
     /// Key rows that were read a moment ago.
@@ -139,6 +142,7 @@ impl Ctx {
             usage,
             limits,
             markets,
+            turns: Arc::default(),
             switches,
             key_cache,
             key_audit,

@@ -66,6 +66,10 @@ pub struct DryRun {
 
 /// Judges a request and, unless it is a repetition or a dry run, creates its trade.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
+    let _turn = match &new.idempotency_key {
+        Some(key) => Some(ctx.turns.take(caller.user_id(), key).await.ok_or_else(in_progress)?),
+        None => None,
+    };
     let request = TradeRequest::new(new.draft.clone());
     let fingerprint = request.as_ref().ok().map(|request| hex::encode(request.fingerprint()));
     if !new.dry_run

@@ -10,6 +10,7 @@ mod intents;
 mod replay;
 mod risk;
 mod settle;
+mod turns;
 
 pub use bounds::Plan;
 pub use confirm::{Confirmation, confirm, confirmation_of};
@@ -18,3 +19,4 @@ pub use executor::Executor;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
 pub(crate) use settle::{DUPLICATE, settle};
+pub use turns::Turns;

@@ -57,6 +57,26 @@ async fn a_trade_whose_request_takes_ten_seconds_may_still_come_to_be() {
 }
 
 #[tokio::test]
+async fn a_repetition_waits_two_seconds_for_the_first_request_with_its_key() {
+    let Scene { app, http, client, market, .. } = Scene::new().await;
+    let held = app.faults.hold("eth_call");
+    let first = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
+    held.reached().await;
+    let second = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
+    let answer = answered_after(2, second).await;
+    let problem = answer.refused(ErrorCode::IdempotencyKeyConflict);
+    assert_eq!(problem["extensions"]["reason"], "in_progress");
+    assert_eq!(problem["extensions"]["submission"], "unknown");
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    held.release();
+    let mut made = first.await.unwrap().expect(201)["trade"].take();
+    let replayed = client.buy(market, 0, "10").idempotent("k").await.expect(201)["trade"].take();
+    assert_eq!(made["id"].take(), replayed["id"]);
+    http.state.mutations.close();
+    assert_eq!(app.rows().await.trades, 1);
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_arrive_is_given_up_before_anything_is_done() {
     let Scene { app, client, .. } = Scene::new().await;
     let before = app.rows().await;
