@@ -2,6 +2,7 @@
 
 pub mod candle;
 pub mod code;
+pub mod entity_tag;
 pub mod forwarded;
 pub mod guide;
 pub mod idempotency_key;
