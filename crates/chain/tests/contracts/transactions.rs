@@ -28,7 +28,7 @@ async fn same_bytes_may_be_sent_any_number_of_times(node: Node) {
     assert_eq!(world.chain.receipt(signed.hash).await.unwrap(), None);
 
     assert_eq!(world.chain.send_raw(&signed.raw).await.unwrap(), SendOutcome::Accepted);
-    let receipt = world.chain.receipt(signed.hash).await.unwrap().unwrap();
+    let receipt = world.receipt(signed.hash).await;
     assert!(receipt.success);
     assert_eq!(receipt.tx_hash, signed.hash);
     let again = world.chain.send_raw(&signed.raw).await.unwrap();
@@ -52,7 +52,7 @@ async fn reverted_transaction_says_so_in_its_receipt(node: Node) {
     let tx = mint_at(&world, 0, world.chain.fees().await.unwrap()).await;
     let signed = world.chain.sign(&stranger, &tx).unwrap();
     assert_eq!(world.chain.send_raw(&signed.raw).await.unwrap(), SendOutcome::Accepted);
-    let receipt = world.chain.receipt(signed.hash).await.unwrap().unwrap();
+    let receipt = world.receipt(signed.hash).await;
     assert!(!receipt.success && receipt.gas_used > 21_000);
     let refused = world.send(&stranger, world.chain.contracts().usdc, tx.data).await;
     assert!(matches!(refused, Err(ChainError::Reverted(chain::Revert::Other(_)))), "{refused:?}");
@@ -90,7 +90,7 @@ async fn waiting_transaction_is_replaced_for_higher_fees_only() {
     assert_eq!(world.chain.receipt(sign(&bumped).hash).await.unwrap(), None);
 
     world.advance(1).await;
-    assert!(world.chain.receipt(sign(&bumped).hash).await.unwrap().unwrap().success);
+    assert!(world.receipt(sign(&bumped).hash).await.success);
     assert_eq!(world.chain.receipt(sign(&first).hash).await.unwrap(), None);
     assert_eq!(send(&first).await, SendOutcome::NonceTooLow);
 }

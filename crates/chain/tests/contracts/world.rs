@@ -148,6 +148,18 @@ impl World {
         self.chain.transact(signer, Some(to), data).await
     }
 
+    /// The receipt of a transaction that was accepted: a node may mine it a moment after it says so.
+    pub async fn receipt(&self, hash: B256) -> Receipt {
+        let mut looks = tokio::time::interval(Duration::from_millis(10));
+        for _ in 0..1_000 {
+            looks.tick().await;
+            if let Some(receipt) = self.chain.receipt(hash).await.unwrap() {
+                return receipt;
+            }
+        }
+        panic!("{hash} is not mined");
+    }
+
     /// Sends to the hub and gives what it logged, or why it refused.
     pub async fn hub(&self, signer: &Signer, data: Bytes) -> Result<Vec<EventKind>, Revert> {
         kinds(self.send(signer, self.chain.contracts().hub, data).await)
