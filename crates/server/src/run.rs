@@ -295,8 +295,10 @@ impl Running {
         workers.spawn(worker::run(AuditWriter::default(), ctx.clone(), AUDIT_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
+        let of_refusals = Shared::clone(&state);
+        let refuse = Arc::new(move |ip, unread| crate::http::refuse(&of_refusals, ip, unread));
         let routes = crate::router::router_with(state, beside);
-        let http = tokio::spawn(crate::http::serve(listener, routes, async move {
+        let http = tokio::spawn(crate::http::serve(listener, routes, refuse, async move {
             // An error means that the sender is gone: the service is being dropped.
             drop(stop_http.wait_for(|stop| *stop).await);
         }));

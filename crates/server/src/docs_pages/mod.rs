@@ -94,7 +94,7 @@ fn answer(form: Form, text: String) -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
     let bytes = Bytes::from(text);
-    (headers, Extension(StablePart(bytes.clone())), bytes).into_response()
+    (headers, Extension(StablePart::of(&bytes)), bytes).into_response()
 }
 
 #[cfg(test)]

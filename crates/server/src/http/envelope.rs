@@ -1,13 +1,18 @@
 //! The envelopes of answers.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use axum::Extension;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::FromRequestParts;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::{ErrorCode, Timestamp};
+use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,7 +57,7 @@ impl Meta {
 }
 
 impl FromRequestParts<Shared> for Meta {
-    type Rejection = std::convert::Infallible;
+    type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
         let request_id = RequestId::from_request_parts(parts, app).await?;
@@ -157,50 +162,76 @@ impl<T: Serialize> Members for Plain<T> {
 }
 
 /// The stable part of an envelope's body: all but `_meta` and the closing brace.
-fn stable(envelope: &impl Members) -> serde_json::Result<Vec<u8>> {
-    let mut out = Vec::with_capacity(1_024);
-    envelope.write(&mut out)?;
-    Ok(out)
+#[derive(Debug, Clone)]
+pub struct Stable {
+    bytes: Bytes,
+    part: StablePart,
 }
 
 /// An envelope whose stable part can be kept and answered again with another `_meta`.
 pub trait Written {
-    /// All but `_meta` and the closing brace.
-    fn stable(&self) -> Result<Bytes, Problem>;
+    /// The stable part.
+    fn stable(&self) -> Result<Stable, Problem>;
 }
 
-/// Completes a stable part to an answer.
-pub fn with_meta(stable: &[u8], meta: Meta) -> Response {
-    let mut body = Vec::with_capacity(stable.len() + META_BYTES);
-    body.extend_from_slice(stable);
-    complete(body, &meta)
+fn stable(envelope: &impl Members) -> serde_json::Result<Stable> {
+    let mut out = Vec::with_capacity(1_024);
+    envelope.write(&mut out)?;
+    Ok(Stable { part: StablePart::of(&out), bytes: Bytes::from(out) })
 }
 
-/// What `_meta` takes, about.
-const META_BYTES: usize = 128;
-
-fn complete(mut body: Vec<u8>, meta: &Meta) -> Response {
-    match finish(&mut body, meta) {
-        Ok(stable) => {
-            let body = Bytes::from(body);
-            (Extension(StablePart(body.slice(..stable))), json_body(body)).into_response()
+/// Completes a stable part to an answer. Its bytes are shared, not copied.
+pub fn with_meta(stable: Stable, meta: &Meta) -> Response {
+    match rest(meta) {
+        Ok(rest) => {
+            let body = Body::new(Halves([stable.bytes, rest]));
+            let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+            (Extension(stable.part), kind, body).into_response()
         }
         Err(error) => unwritable(error).into_response(),
     }
 }
 
-/// Adds `_meta` and the closing brace, and says how long the stable part before them is.
-fn finish(body: &mut Vec<u8>, meta: &Meta) -> serde_json::Result<usize> {
-    let stable = body.len();
-    write_member(body, "_meta", meta)?;
-    body.push(b'}');
-    Ok(stable)
+/// What `_meta` takes, about.
+const META_BYTES: usize = 128;
+
+/// `_meta` and the closing brace.
+fn rest(meta: &Meta) -> serde_json::Result<Bytes> {
+    let mut out = Vec::with_capacity(META_BYTES);
+    out.extend_from_slice(b",\"_meta\":");
+    serde_json::to_writer(&mut out, meta)?;
+    out.push(b'}');
+    Ok(Bytes::from(out))
 }
 
 fn answer(envelope: &impl Members) -> Response {
     match stable(envelope) {
-        Ok(body) => complete(body, envelope.meta()),
+        Ok(stable) => with_meta(stable, envelope.meta()),
         Err(error) => unwritable(error).into_response(),
+    }
+}
+
+/// A body in two pieces, sent one behind the other.
+struct Halves([Bytes; 2]);
+
+impl hyper::body::Body for Halves {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let left = self.get_mut().0.iter_mut().find(|half| !half.is_empty());
+        Poll::Ready(left.map(|half| Ok(Frame::data(std::mem::take(half)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.iter().all(Bytes::is_empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.iter().map(|half| half.len() as u64).sum())
     }
 }
 
@@ -229,8 +260,8 @@ macro_rules! answers {
         }
 
         impl<T: Serialize> Written for $envelope<T> {
-            fn stable(&self) -> Result<Bytes, Problem> {
-                stable(self).map(Bytes::from).map_err(unwritable)
+            fn stable(&self) -> Result<Stable, Problem> {
+                stable(self).map_err(unwritable)
             }
         }
     )*};
@@ -243,9 +274,9 @@ mod tests {
     use uuid::Uuid;
 
     fn bytes(envelope: &impl Members) -> serde_json::Result<(Vec<u8>, usize)> {
-        let mut body = stable(envelope)?;
-        let stable = finish(&mut body, envelope.meta())?;
-        Ok((body, stable))
+        let stable = stable(envelope)?.bytes;
+        let body = [&stable[..], &rest(envelope.meta())?].concat();
+        Ok((body, stable.len()))
     }
 
     fn meta() -> Meta {

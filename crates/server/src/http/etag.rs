@@ -13,12 +13,19 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 use domain::entity_tag;
 use domain::ids::KeyId;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-/// What of a body is the same as long as what it tells is the same. A handler whose whole body is stable answers
-/// `(Extension(StablePart(body.clone())), body)`.
-#[derive(Debug, Clone)]
-pub struct StablePart(pub Bytes);
+/// What of a body is the same as long as what it tells is the same, by its hash. A handler whose whole body is stable
+/// answers `(Extension(StablePart::of(&body)), body)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StablePart(u128);
+
+impl StablePart {
+    /// That of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(xxh3_128(bytes))
+    }
+}
 
 /// Whose answer it is: answers to different keys never share a tag.
 #[derive(Debug, Clone, Copy)]
@@ -44,11 +51,10 @@ impl Condition {
     pub fn answer(&self, response: &mut Response) {
         let stable = response.extensions_mut().remove::<StablePart>();
         let owner = response.extensions_mut().remove::<Owner>();
-        let Some(StablePart(stable)) = stable.filter(|_| self.reads && response.status() == StatusCode::OK)
-        else {
+        let Some(stable) = stable.filter(|_| self.reads && response.status() == StatusCode::OK) else {
             return;
         };
-        let tag = self.tag(owner, &stable);
+        let tag = self.tag(owner, stable);
         let is_current = names(&self.if_none_match, &tag);
         // Hex digits in quotes are a header's value.
         if let Ok(value) = HeaderValue::from_str(&format!("W/\"{tag}\"")) {
@@ -63,7 +69,7 @@ impl Condition {
         }
     }
 
-    fn tag(&self, owner: Option<Owner>, stable: &[u8]) -> String {
+    fn tag(&self, owner: Option<Owner>, StablePart(stable): StablePart) -> String {
         let mut hash = Xxh3::new();
         // Each part's length stands before it, so that no two lists of parts run into the same bytes.
         let owner = owner.map(|Owner(key)| *key.0.as_bytes()).unwrap_or_default();
@@ -71,7 +77,7 @@ impl Condition {
             hash.update(&(part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        hash.update(stable);
+        hash.update(&stable.to_le_bytes());
         format!("{:032x}", hash.digest128())
     }
 }
@@ -106,7 +112,8 @@ mod tests {
     fn a_tag_is_of_path_query_key_and_stable_part_and_of_nothing_else() {
         let tag = |uri: &str, key: Option<u128>, stable: &str| {
             let condition = Condition { reads: true, uri: uri.parse().unwrap(), if_none_match: Vec::new() };
-            condition.tag(key.map(|key| Owner(KeyId(Uuid::from_u128(key)))), stable.as_bytes())
+            condition
+                .tag(key.map(|key| Owner(KeyId(Uuid::from_u128(key)))), StablePart::of(stable.as_bytes()))
         };
         let base = tag("/a?b=1", Some(1), "x");
         assert_eq!(base, tag("/a?b=1", Some(1), "x"));
@@ -128,8 +135,7 @@ mod tests {
         let answered = |method: Method, status: StatusCode| {
             let mut request = Request::new(Body::empty());
             *request.method_mut() = method;
-            let mut response =
-                (status, axum::Extension(StablePart(Bytes::from_static(b"x"))), "x").into_response();
+            let mut response = (status, axum::Extension(StablePart::of(b"x")), "x").into_response();
             Condition::of(&request).answer(&mut response);
             response.headers().contains_key(ETAG)
         };

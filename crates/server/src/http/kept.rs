@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use app::fresh::Fresh;
-use axum::body::Bytes;
 use axum::http::Uri;
 use axum::response::Response;
 use domain::Timestamp;
 
-use super::envelope::{self, Meta, Written};
+use super::envelope::{self, Meta, Stable, Written};
 use super::{Problem, Shared};
 
 /// The most bodies, each of which is at most a page of 100 markets.
@@ -16,7 +15,7 @@ const MOST: usize = 256;
 
 /// What was answered, by path and query, without `_meta`.
 #[derive(Debug)]
-pub struct KeptBodies(Fresh<Arc<str>, Bytes>);
+pub struct KeptBodies(Fresh<Arc<str>, Stable>);
 
 impl Default for KeptBodies {
     fn default() -> Self {
@@ -37,11 +36,11 @@ impl KeptBodies {
         let as_of = app.ctx.markets_as_of();
         let name = uri.path_and_query().map_or("", |name| name.as_str());
         if let Some(stable) = kept.get(name, as_of) {
-            return Ok(envelope::with_meta(&stable, meta));
+            return Ok(envelope::with_meta(stable, &meta));
         }
         let (envelope, until) = write().await?;
         let stable = envelope.stable()?;
         kept.put(name.into(), as_of, until, stable.clone());
-        Ok(envelope::with_meta(&stable, meta))
+        Ok(envelope::with_meta(stable, &meta))
     }
 }

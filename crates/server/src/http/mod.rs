@@ -27,6 +27,7 @@ mod signature;
 mod state;
 mod surround;
 mod traceparent;
+mod unread;
 mod usage;
 mod version;
 
@@ -52,4 +53,5 @@ pub use serve::{ServeLimits, serve, serve_with};
 pub use state::{AppState, Shared};
 pub use surround::surround;
 pub use traceparent::Traceparent;
+pub use unread::refuse;
 pub use version::API_VERSION;

@@ -77,6 +77,11 @@ pub async fn by_user(
     if verdict.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), verdict)) }
 }
 
+/// Draws on the limiter of an address whose request could not be read.
+pub fn draw(app: &Shared, ip: IpAddr, now: Timestamp) -> Standing {
+    Standing::of(ADDRESS, app.ctx.limits.take_address(ip, now))
+}
+
 /// On the way out: counts a failed authentication, and for the address whatever drew on no limiter before. Either may put
 /// another refusal in the place of the one in `response`.
 pub async fn settle(app: &Shared, ip: IpAddr, response: &mut Response) -> Standing {

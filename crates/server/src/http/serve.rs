@@ -15,6 +15,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::unread::{Refuse, Told};
+
 /// Bounds of [`serve_with`].
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
@@ -38,14 +40,20 @@ const MAX_HEAD_BYTES: usize = 64 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves `router` with the usual bounds until `shutdown` is ready, then drains.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
-    serve_with(listener, router, shutdown, ServeLimits::default()).await;
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    refuse: Refuse,
+    shutdown: impl Future<Output = ()>,
+) {
+    serve_with(listener, router, refuse, shutdown, ServeLimits::default()).await;
 }
 
 /// Serves `router` until `shutdown` is ready, and returns once the connections are closed or the drain is over.
 pub async fn serve_with(
     listener: TcpListener,
     router: Router,
+    refuse: Refuse,
     shutdown: impl Future<Output = ()>,
     limits: ServeLimits,
 ) {
@@ -55,6 +63,9 @@ pub async fn serve_with(
     let accepting = async {
         while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
             let Some((stream, peer)) = accept(&listener).await else { continue };
+            // Answers are written whole; waiting to fill a packet would only delay them.
+            let _ = stream.set_nodelay(true);
+            let stream = Told::new(stream, peer.ip().to_canonical(), Arc::clone(&refuse));
             let connection =
                 connection(stream, peer, router.clone(), graceful.watcher(), limits.header_timeout);
             let cut = cut.clone();
@@ -95,14 +106,12 @@ async fn pause() {
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: Told<TcpStream>,
     peer: SocketAddr,
     router: Router,
     watcher: Watcher,
     header_timeout: Duration,
 ) {
-    // Answers are written whole; waiting to fill a packet would only delay them.
-    let _ = stream.set_nodelay(true);
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().oneshot(request)
@@ -132,8 +141,9 @@ mod tests {
         let (stop, stopped) = oneshot::channel();
         let hang = get(std::future::pending::<()>);
         let router = Router::new().route("/peer", get(peer)).route("/hang", hang);
+        let refuse: Refuse = Arc::new(|ip, unread| format!("{ip} {unread:?}").into_bytes());
         let shutdown = async { stopped.await.unwrap_or_default() };
-        (address, stop, tokio::spawn(serve_with(listener, router, shutdown, limits)))
+        (address, stop, tokio::spawn(serve_with(listener, router, refuse, shutdown, limits)))
     }
 
     async fn answer(address: SocketAddr, request: &str) -> String {
@@ -151,6 +161,14 @@ mod tests {
         assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("127.0.0.1"), "{text}");
         stop.send(()).unwrap();
         server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_request_that_cannot_be_read_is_answered_by_the_service_and_not_by_the_library() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Malformed");
+        let long = format!("GET /peer HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(4 * MAX_HEAD_BYTES));
+        assert_eq!(answer(address, &long).await, "127.0.0.1 TooLong");
     }
 
     #[tokio::test]

@@ -37,7 +37,7 @@ const START: &str = include_str!("docs/start.js");
 pub async fn openapi() -> Response {
     let bytes = Bytes::from_static(openapi::document());
     let kind = [(CONTENT_TYPE, "application/json")];
-    (SHARED, kind, Extension(StablePart(bytes.clone())), bytes).into_response()
+    (SHARED, kind, Extension(StablePart::of(&bytes)), bytes).into_response()
 }
 
 /// `GET /v1/docs`: the reference, to read and to try.
@@ -78,5 +78,5 @@ fn asset(kind: &'static str, bytes: Bytes) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    (StatusCode::OK, SHARED, headers, Extension(StablePart(bytes.clone())), bytes).into_response()
+    (StatusCode::OK, SHARED, headers, Extension(StablePart::of(&bytes)), bytes).into_response()
 }

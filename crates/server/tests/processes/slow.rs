@@ -84,6 +84,12 @@ async fn slow_and_idle_clients_are_closed_in_time_and_hold_nobody_up() {
         assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
         assert!(answer.contains("\"submission\":\"not_submitted\""), "{answer}");
     }
+    let nonsense = connected(&address, b"no such thing\r\n\r\n").await;
+    let answer = until_closed(nonsense, Instant::now()).await;
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    for part in ["x-request-id: req_", "x-ratelimit-limit: 300", "\"code\":\"VALIDATION_FAILED\""] {
+        assert!(answer.contains(part), "a request that cannot be read is answered like any other: {answer}");
+    }
     eprintln!("{asked} probes beside {} slow connections, the slowest {slowest:?}", IDLE + 2 * SLOW);
     assert!(asked > 20, "the probe was held up: {asked}");
 }

@@ -139,15 +139,16 @@ async fn equal_requests_at_once_make_one_trade_and_are_all_answered_with_it() {
     assert_eq!(ids(&scene.client.get("/v1/trades").await.ok()).len(), 1);
 }
 
-/// The key is another request's, whose trade cannot be told any more: it was taken while this one was judged, and has run
-/// out before this one came to write.
+/// The key is another request's, whose trade cannot be told any more: it was taken through another process while this one
+/// was judged, and has run out before this one came to write.
 #[tokio::test]
 async fn a_request_whose_key_is_taken_and_whose_trade_cannot_be_told_may_come_again() {
-    let Scene { app, client, market, .. } = Scene::new().await;
+    let Scene { app, client, key, market, .. } = Scene::new().await;
+    let other = app.http_with(|state| state.ctx = app.ctx_of_another_process()).with(&key);
     let held = app.faults.hold("eth_call");
     let late = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
     held.reached().await;
-    let first = client.buy(market, 0, "10").idempotent("k").await.created();
+    let first = other.buy(market, 0, "10").idempotent("k").await.created();
     app.clock.advance(app.ctx.config.idempotency_ms);
     held.release();
     let answer = late.await.unwrap();

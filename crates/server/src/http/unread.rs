@@ -1,0 +1,196 @@
+//! Requests whose head cannot be read. hyper refuses them by itself, before any handler and without a body; the connection
+//! watches for exactly that refusal and writes a problem in its place, so that every answer has one form.
+
+use std::io::{self, IoSlice};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use app::AppError;
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::problem::{self, Problem};
+use super::{RequestId, Shared, rate, version};
+
+/// Writes the answer to a request of this address that could not be read.
+pub type Refuse = Arc<dyn Fn(IpAddr, Unread) -> Vec<u8> + Send + Sync>;
+
+/// Why a request could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// Not HTTP/1.1.
+    Malformed,
+    /// A path, or a line and headers together, that are too long.
+    TooLong,
+}
+
+impl Unread {
+    const fn detail(self) -> &'static str {
+        match self {
+            Self::Malformed => "The request is not readable as HTTP/1.1.",
+            Self::TooLong => "The path, or the request's line and headers together, are too long.",
+        }
+    }
+}
+
+/// The service's answer to a request of `ip` that could not be read: a problem, whole, after which the connection ends.
+pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
+    let now = app.ctx.now();
+    let id = RequestId::new(&app.ctx);
+    let problem = Problem::from(AppError::new(ErrorCode::ValidationFailed).detail(unread.detail()));
+    let mut response = problem.clone().into_response();
+    problem::render(&mut response, &problem, &app.docs_url, "/", id);
+    version::tell(&mut response, app.versions.current);
+    rate::draw(app, ip, now).write(response.headers_mut(), now);
+    let headers = response.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(HeaderName::from_static("x-request-id"), id);
+    }
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    let body = serde_json::to_vec(&problem.body(&app.docs_url, "/", id)).unwrap_or_default();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    written(&response, &body)
+}
+
+fn written(response: &Response, body: &[u8]) -> Vec<u8> {
+    let mut out = format!("HTTP/1.1 {}\r\n", response.status()).into_bytes();
+    for (name, value) in response.headers() {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
+    out
+}
+
+/// What hyper refused, where `head` is its refusal: a status line and nothing but the headers of an empty answer. Every
+/// answer of the service itself has more of them.
+fn unread(head: &[u8]) -> Option<Unread> {
+    let text = std::str::from_utf8(head).ok()?.strip_suffix("\r\n\r\n")?;
+    let mut lines = text.split("\r\n");
+    let unread = match lines.next()?.strip_prefix("HTTP/1.1 ")?.split(' ').next()? {
+        "400" => Unread::Malformed,
+        "414" | "431" => Unread::TooLong,
+        _ => return None,
+    };
+    let of_an_empty_answer = |line: &str| {
+        let name = line.split(':').next().unwrap_or_default();
+        ["content-length", "connection", "date"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
+    lines.all(of_an_empty_answer).then_some(unread)
+}
+
+/// The most bytes of a refusal of hyper's.
+const REFUSAL: usize = 256;
+
+/// A connection's stream, on which hyper's refusals become problems.
+pub struct Told<S> {
+    stream: S,
+    ip: IpAddr,
+    refuse: Refuse,
+    /// What stands in the place of the refusal, and how much of it is written.
+    instead: Option<(Vec<u8>, usize)>,
+}
+
+impl<S: AsyncWrite + Unpin> Told<S> {
+    /// The stream of a connection from `ip`.
+    pub fn new(stream: S, ip: IpAddr, refuse: Refuse) -> Self {
+        Self { stream, ip, refuse, instead: None }
+    }
+
+    /// Writes what stands in the place of `head`, where that is a refusal; `None` where it is to be written itself.
+    fn poll_instead(&mut self, context: &mut Context<'_>, head: &[u8]) -> Poll<Option<io::Result<()>>> {
+        if self.instead.is_none() {
+            let Some(unread) = unread(head) else { return Poll::Ready(None) };
+            self.instead = Some(((self.refuse)(self.ip, unread), 0));
+        }
+        while let Some((bytes, done)) = &mut self.instead {
+            if *done == bytes.len() {
+                self.instead = None;
+                break;
+            }
+            match ready!(Pin::new(&mut self.stream).poll_write(context, &bytes[*done..])) {
+                Ok(0) => return Poll::Ready(Some(Err(io::ErrorKind::WriteZero.into()))),
+                Ok(n) => *done += n,
+                Err(error) => return Poll::Ready(Some(Err(error))),
+            }
+        }
+        Poll::Ready(Some(Ok(())))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Told<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if bytes.len() <= REFUSAL
+            && let Some(told) = ready!(self.poll_instead(context, bytes))
+        {
+            return Poll::Ready(told.map(|()| bytes.len()));
+        }
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if let [head] = pieces
+            && head.len() <= REFUSAL
+            && let Some(told) = ready!(self.poll_instead(context, head))
+        {
+            return Poll::Ready(told.map(|()| head.len()));
+        }
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Told<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_with_nothing_but_the_headers_of_an_empty_answer_is_hypers() {
+        let head = |text: &str| unread(text.replace('\n', "\r\n").as_bytes());
+        let rest = "connection: close\ncontent-length: 0\ndate: Fri, 20 Nov 2026 00:00:00 GMT\n\n";
+        assert_eq!(head(&format!("HTTP/1.1 400 Bad Request\n{rest}")), Some(Unread::Malformed));
+        assert_eq!(head(&format!("HTTP/1.1 431 Too Large\n{rest}")), Some(Unread::TooLong));
+        assert_eq!(head(&format!("HTTP/1.1 414 Too Long\n{rest}")), Some(Unread::TooLong));
+        assert_eq!(head(&format!("HTTP/1.1 404 Not Found\n{rest}")), None);
+        assert_eq!(head(&format!("HTTP/1.1 400 Bad Request\nx-request-id: r\n{rest}")), None);
+        assert_eq!(head("HTTP/1.1 400 Bad Request\ncontent-length: 0"), None);
+    }
+}
