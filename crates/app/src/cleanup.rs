@@ -2,7 +2,6 @@
 
 use domain::time::DAY_MS;
 use domain::usage;
-use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -16,22 +15,11 @@ const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
 /// The cleaner's worker.
 #[derive(Debug, Default)]
-pub struct Cleaner {
-    never: Notify,
-}
+pub struct Cleaner;
 
 impl Worker for Cleaner {
     fn name(&self) -> &'static str {
         "cleaner"
-    }
-
-    /// Nothing is urgent here: the timer alone wakes it.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
-    }
-
-    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
-        Ok(())
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {

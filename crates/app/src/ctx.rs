@@ -127,26 +127,21 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
-        let (config, wake, ids) = (Arc::new(config), Arc::default(), Arc::default());
-        let usage = Arc::default();
-        let limits = Arc::default();
-        let markets = Arc::new(Fresh::at_most(KEPT_MARKETS));
-        let (switches, key_cache, key_audit) = (Arc::default(), Arc::default(), Arc::default());
         Self {
             store,
             chain,
             clock,
             entropy,
-            config,
-            wake,
-            usage,
-            limits,
-            markets,
+            config: Arc::new(config),
+            wake: Arc::default(),
+            usage: Arc::default(),
+            markets: Arc::new(Fresh::at_most(KEPT_MARKETS)),
             turns: Arc::default(),
-            switches,
-            key_cache,
-            key_audit,
-            ids,
+            switches: Arc::default(),
+            key_cache: Arc::default(),
+            key_audit: Arc::default(),
+            limits: Arc::default(),
+            ids: Arc::default(),
         }
     }
 

@@ -9,7 +9,6 @@ use domain::ErrorCode;
 use parking_lot::RwLock;
 use store::StoreError;
 use store::kill_switches::KillSwitch;
-use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -107,27 +106,16 @@ pub async fn set(
     Ok(set)
 }
 
-/// The worker that reads the switches.
+/// The worker that reads the switches, which change in another process.
 #[derive(Debug, Default)]
-pub struct SwitchReader {
-    never: Notify,
-}
+pub struct SwitchReader;
 
 impl Worker for SwitchReader {
     fn name(&self) -> &'static str {
         "switches"
     }
 
-    /// They change in another process: the timer alone wakes it.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
-    }
-
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         refresh(ctx).await.map(|()| Progress::Idle)
-    }
-
-    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use tokio::sync::{Notify, watch};
 
 use crate::{AppError, Ctx};
@@ -21,14 +22,18 @@ pub trait Worker: Send + Sync {
     /// Its name in logs.
     fn name(&self) -> &'static str;
 
-    /// The signal that there is work.
-    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify;
+    /// The signal that there is work; `None` where the timer alone wakes it.
+    fn signal<'a>(&self, _: &'a Ctx) -> Option<&'a Notify> {
+        None
+    }
 
     /// Does a bounded batch.
     fn tick(&self, ctx: &Ctx) -> impl Future<Output = Result<Progress, AppError>> + Send;
 
-    /// Gives up what it holds, so that another process takes the work over at once.
-    fn release(&self, ctx: &Ctx) -> impl Future<Output = Result<(), AppError>> + Send;
+    /// Gives up what it holds, so that another process takes the work over at once. Most hold nothing.
+    fn release(&self, _: &Ctx) -> impl Future<Output = Result<(), AppError>> + Send {
+        std::future::ready(Ok(()))
+    }
 }
 
 /// Ticks until `stop` turns true: at once while there is more, then on the signal or after `pause`.
@@ -39,8 +44,10 @@ pub async fn run<W: Worker>(worker: W, ctx: Ctx, pause: Duration, mut stop: watc
     let mut timer = tokio::time::interval(pause);
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !*stop.borrow() {
-        let mut signal = std::pin::pin!(worker.signal(&ctx).notified());
-        signal.as_mut().enable();
+        let mut signal = std::pin::pin!(worker.signal(&ctx).map(Notify::notified));
+        if let Some(signal) = signal.as_mut().as_pin_mut() {
+            signal.enable();
+        }
         match worker.tick(&ctx).await {
             Ok(Progress::More) => continue,
             Ok(Progress::Idle) => {}
@@ -50,7 +57,7 @@ pub async fn run<W: Worker>(worker: W, ctx: Ctx, pause: Duration, mut stop: watc
         }
         timer.reset();
         tokio::select! {
-            () = signal => {}
+            Some(()) = OptionFuture::from(signal.as_pin_mut()) => {}
             _ = timer.tick() => {}
             _ = stop.changed() => {}
         }

@@ -288,11 +288,11 @@ impl Running {
         }
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Expiry::default(), ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Cleaner::default(), ctx.clone(), CLEANER_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Flusher::default(), ctx.clone(), USAGE_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(SwitchReader::default(), ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(AuditWriter::default(), ctx.clone(), AUDIT_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Cleaner, ctx.clone(), CLEANER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Flusher, ctx.clone(), USAGE_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(SwitchReader, ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(AuditWriter, ctx.clone(), AUDIT_PAUSE, stopped.clone()));
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let of_refusals = Shared::clone(&state);

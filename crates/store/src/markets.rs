@@ -425,13 +425,6 @@ pub async fn set_resolution_source(tx: &mut Tx, id: MarketId, source: &str) -> R
     tx.exec(SQL, &params![source, id]).await.map(drop)
 }
 
-/// How many outcomes a market has.
-pub async fn count_outcomes(tx: &mut Tx, id: MarketId) -> Result<usize, StoreError> {
-    const SQL: &str = "SELECT COUNT(*) FROM outcomes WHERE market_id = $1";
-    let count: Option<u32> = tx.find(SQL, &params![id], |row| row.number(0)).await?;
-    Ok(count.unwrap_or(0) as usize)
-}
-
 /// The markets that have changed after a block: what a reorganisation from there may have touched.
 pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Result<Vec<Market>, StoreError> {
     const SQL: &str = const_format::concatcp!(

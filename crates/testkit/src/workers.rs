@@ -35,12 +35,12 @@ impl Workers {
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
         Self {
-            expiry: Expiry::default(),
+            expiry: Expiry,
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
             payer: Payer::new(owner.to_owned()),
-            switches: SwitchReader::default(),
-            audit: AuditWriter::default(),
+            switches: SwitchReader,
+            audit: AuditWriter,
         }
     }
 

@@ -12,7 +12,6 @@ use domain::{ErrorCode, Timestamp};
 use parking_lot::Mutex;
 use store::StoreError;
 use store::audit::AuditEntry;
-use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -96,20 +95,13 @@ pub async fn flush(ctx: &Ctx) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The worker that writes them.
+/// The worker that writes them. The timer alone wakes it: that is what bounds the writes.
 #[derive(Debug, Default)]
-pub struct AuditWriter {
-    never: Notify,
-}
+pub struct AuditWriter;
 
 impl Worker for AuditWriter {
     fn name(&self) -> &'static str {
         "audit"
-    }
-
-    /// The timer alone wakes it: that is what bounds the writes.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use domain::ErrorCode;
 use domain::ids::MarketId;
 use store::StoreError;
 use store::markets::{Market, Outcome};
 
-use crate::Ctx;
+use crate::{AppError, Ctx};
 
 /// A market's row and its outcomes' rows.
 pub type Rows = (Market, Vec<Outcome>);
@@ -33,4 +34,41 @@ pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreErr
         ctx.markets.put(id, as_of, None, Arc::clone(rows));
     }
     Ok(rows)
+}
+
+/// The market that a request names, on the chain that is served here, and the hub's number for it. `MARKET_NOT_FOUND` for
+/// an unknown or malformed id, `CHAIN_NOT_SUPPORTED`.
+pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<Rows>, u64), AppError> {
+    let not_found = || AppError::new(ErrorCode::MarketNotFound);
+    let id: MarketId = id.parse().map_err(|_| not_found())?;
+    let rows = find(ctx, id).await?.ok_or_else(not_found)?;
+    let number = rows.0.chain_market_id.ok_or_else(not_found)?;
+    if rows.0.chain_id == ctx.chain.chain_id() {
+        Ok((rows, number))
+    } else {
+        Err(AppError::new(ErrorCode::ChainNotSupported))
+    }
+}
+
+/// The outcome that a request names, of a market with so many; `OUTCOME_INDEX_INVALID`.
+pub fn outcome_of(outcomes: usize, index: i64) -> Result<u8, AppError> {
+    let found = u8::try_from(index).ok().filter(|index| usize::from(*index) < outcomes);
+    found.ok_or_else(|| {
+        let last = outcomes.saturating_sub(1);
+        AppError::new(ErrorCode::OutcomeIndexInvalid)
+            .detail(format!("The market has {outcomes} outcomes; the index goes from 0 to {last}."))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_out_of_range_is_invalid() {
+        assert_eq!(outcome_of(2, 1).unwrap(), 1);
+        for index in [-1, 2, 256, i64::MAX] {
+            assert_eq!(outcome_of(2, index).unwrap_err().code, ErrorCode::OutcomeIndexInvalid, "{index}");
+        }
+    }
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
-use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::trade::Side;
 use domain::{ErrorCode, Wad};
 use store::markets::{Market, Outcome};
 
-use super::find;
+use super::{get, outcome_of};
 use crate::{AppError, Ctx};
 
 /// Buying or selling, and of how much: USDC atomic for a buy, tokens WAD for a sale.
@@ -48,15 +47,13 @@ pub async fn quote(
     action: Action,
     block: Option<u64>,
 ) -> Result<Quote, AppError> {
-    let (market, outcomes, number) = get(ctx, market_id).await?;
+    let (rows, number) = get(ctx, market_id).await?;
+    let (market, outcomes) = Arc::unwrap_or_clone(rows);
     let status = market.status_at(ctx.now());
     if block.is_none() && status != MarketStatus::Open {
         return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
     }
-    let outcome_index = u8::try_from(outcome_index)
-        .ok()
-        .filter(|index| usize::from(*index) < outcomes.len())
-        .ok_or_else(|| AppError::new(ErrorCode::OutcomeIndexInvalid))?;
+    let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
     let side = match action.side {
         Side::Buy => ChainSide::BuyForUsdc,
         Side::Sell => ChainSide::SellTokens,
@@ -72,19 +69,6 @@ pub async fn quote(
     let (fill, block) =
         tokio::try_join!(ctx.chain.quote(number, outcome_index, side, action.amount), ctx.chain.head(),)?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
-}
-
-/// The market on this chain, its outcomes, and the hub's number for it.
-async fn get(ctx: &Ctx, market_id: &str) -> Result<(Market, Vec<Outcome>, u64), AppError> {
-    let not_found = || AppError::new(ErrorCode::MarketNotFound);
-    let id: MarketId = market_id.parse().map_err(|_| not_found())?;
-    let found = find(ctx, id).await?.ok_or_else(not_found)?;
-    let (market, outcomes) = Arc::unwrap_or_clone(found);
-    let number = market.chain_market_id.ok_or_else(not_found)?;
-    if market.chain_id != ctx.chain.chain_id() {
-        return Err(AppError::new(ErrorCode::ChainNotSupported));
-    }
-    Ok((market, outcomes, number))
 }
 
 struct Past {

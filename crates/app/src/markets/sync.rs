@@ -42,8 +42,8 @@ impl Worker for Sync {
         "sync"
     }
 
-    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify {
-        &ctx.wake.sync
+    fn signal<'a>(&self, ctx: &'a Ctx) -> Option<&'a Notify> {
+        Some(&ctx.wake.sync)
     }
 
     async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {

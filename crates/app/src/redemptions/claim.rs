@@ -12,7 +12,7 @@ use store::redemptions::{Again, Redemption};
 use super::{FinalResult, redeemable, settled_block};
 use crate::accounts::{account_of, address_of};
 use crate::keys::Caller;
-use crate::{AppError, Ctx, Submission};
+use crate::{AppError, Ctx, Submission, markets};
 
 /// A request to claim, not yet judged.
 #[derive(Debug, Clone)]
@@ -61,15 +61,17 @@ impl From<StoreError> for Refused {
 /// Judges a request and makes its claim, unless there is one.
 pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed, AppError> {
     let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
-    let (market, number, outcome_index) = position_of(ctx, &new).await.map_err(not_submitted)?;
+    let (rows, number) = markets::get(ctx, &new.market_id).await.map_err(not_submitted)?;
+    let (market, outcomes) = rows.as_ref();
+    let outcome_index = markets::outcome_of(outcomes.len(), new.outcome_index).map_err(not_submitted)?;
     let existing = find(ctx, caller, market.id, outcome_index).await.map_err(not_submitted)?;
     if let Some(existing) = &existing
-        && !may_be_made_again(ctx, existing, &market, number).await
+        && !may_be_made_again(ctx, existing, market, number).await
     {
         return Ok(Claimed::Existing(existing.clone()));
     }
     let is_new = existing.is_none();
-    let made = match make(ctx, caller, &new, (&market, number, outcome_index), existing).await {
+    let made = match make(ctx, caller, &new, (market, number, outcome_index), existing).await {
         Ok(()) | Err(Refused::Raced) => find(ctx, caller, market.id, outcome_index).await,
         Err(Refused::Because(error)) => return Err(not_submitted(error)),
         Err(Refused::Lost(error)) => Err(error.into()),
@@ -79,37 +81,6 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     let made = made.ok_or_else(|| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown))?;
     ctx.wake.executor.notify_waiters();
     Ok(if is_new { Claimed::Created(made) } else { Claimed::Existing(made) })
-}
-
-/// The market, the hub's number of it, and the outcome.
-async fn position_of(ctx: &Ctx, new: &NewClaim) -> Result<(Market, u64, u8), AppError> {
-    let not_found = || AppError::new(ErrorCode::MarketNotFound);
-    let id: MarketId = new.market_id.parse().map_err(|_| not_found())?;
-    let read: Result<_, StoreError> = ctx
-        .store
-        .read(id, |tx, id| {
-            Box::pin(async move {
-                let market = store::markets::find(tx, *id).await?;
-                Ok((market, store::markets::count_outcomes(tx, *id).await?))
-            })
-        })
-        .await;
-    let (market, outcomes) = read?;
-    let market = market.ok_or_else(not_found)?;
-    let number = market.chain_market_id.ok_or_else(not_found)?;
-    if market.chain_id != ctx.chain.chain_id() {
-        return Err(AppError::new(ErrorCode::ChainNotSupported));
-    }
-    match u8::try_from(new.outcome_index) {
-        Ok(index) if usize::from(index) < outcomes => Ok((market, number, index)),
-        _ => {
-            let detail = format!(
-                "The market has {outcomes} outcomes; the index goes from 0 to {}.",
-                outcomes.saturating_sub(1)
-            );
-            Err(AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail))
-        }
-    }
 }
 
 async fn find(

@@ -11,7 +11,6 @@ use futures::StreamExt;
 use store::StoreError;
 use store::leases::Lease;
 use store::redemptions::{Again, Payable, Redemption, SettledMarket};
-use tokio::sync::Notify;
 
 use super::{FinalResult, Redemptions, redeemable, settled_block};
 use crate::lease::{self, LeaseHolder};
@@ -24,21 +23,15 @@ const POSITIONS: u32 = 100;
 /// Questions to the chain that are open at once.
 const CONCURRENT: usize = 16;
 
-/// The payer's worker.
+/// The payer's worker. Markets settle seldom: the timer alone wakes it, and not every block that holds a trade.
 #[derive(Debug)]
 pub struct Payer {
     lease: LeaseHolder,
-    never: Notify,
 }
 
 impl Worker for Payer {
     fn name(&self) -> &'static str {
         "payer"
-    }
-
-    /// Markets settle seldom: the timer alone wakes it, and not every block that holds a trade.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
     }
 
     async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
@@ -70,7 +63,7 @@ impl Worker for Payer {
 impl Payer {
     /// A payer. `owner` names this process in leases.
     pub fn new(owner: String) -> Self {
-        Self { lease: LeaseHolder::new("payer".to_owned(), owner), never: Notify::default() }
+        Self { lease: LeaseHolder::new("payer".to_owned(), owner) }
     }
 }
 

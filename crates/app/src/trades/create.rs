@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alloy_primitives::Address;
 use chain::{AccountState, Fill};
-use domain::ids::{CorrelationId, MarketId, TradeId};
+use domain::ids::{CorrelationId, TradeId};
 use domain::market::MarketStatus;
 use domain::trade::{AmountType, Draft, Side, State, TradeRequest, Transition};
 use domain::{ErrorCode, Timestamp, Usdc, Wad, limits};
@@ -220,13 +220,8 @@ async fn create_new(
 
 /// The market and outcome that a request names, open on the chain that is served here.
 async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, u8), AppError> {
-    let not_found = || AppError::new(ErrorCode::MarketNotFound);
-    let id: MarketId = request.market_id.parse().map_err(|_| not_found())?;
-    let found = markets::find(ctx, id).await?.ok_or_else(not_found)?;
-    let (market, outcomes) = (&found.0, found.1.len());
-    if market.chain_id != ctx.chain.chain_id() {
-        return Err(AppError::new(ErrorCode::ChainNotSupported));
-    }
+    let (rows, _) = markets::get(ctx, &request.market_id).await?;
+    let (market, outcomes) = rows.as_ref();
     let status = market.status_at(ctx.now());
     if status != MarketStatus::Open {
         let detail = format!("The market is {status}; only an OPEN market can be traded.");
@@ -234,16 +229,8 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
             .detail(detail)
             .with("marketStatus", status.as_str()));
     }
-    match u8::try_from(request.outcome_index) {
-        Ok(index) if usize::from(index) < outcomes => Ok((market.clone(), index)),
-        _ => {
-            let detail = format!(
-                "The market has {outcomes} outcomes; the index goes from 0 to {}.",
-                outcomes.saturating_sub(1)
-            );
-            Err(AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail))
-        }
-    }
+    let outcome_index = markets::outcome_of(outcomes.len(), request.outcome_index)?;
+    Ok((market.clone(), outcome_index))
 }
 
 /// The caps and the balance without setting anything aside.

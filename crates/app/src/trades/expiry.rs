@@ -6,7 +6,6 @@
 
 use domain::ErrorCode;
 use domain::trade::{Status, Transition};
-use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -14,24 +13,13 @@ use crate::{AppError, Ctx};
 /// The most trades of one tick.
 const AT_ONCE: u32 = 100;
 
-/// The expiry's worker.
+/// The expiry's worker. A window's end sends no signal: the timer wakes it.
 #[derive(Debug, Default)]
-pub struct Expiry {
-    never: Notify,
-}
+pub struct Expiry;
 
 impl Worker for Expiry {
     fn name(&self) -> &'static str {
         "expiry"
-    }
-
-    /// A window's end sends no signal: the timer alone wakes it.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
-    }
-
-    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
-        Ok(())
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {

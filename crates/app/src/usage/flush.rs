@@ -6,7 +6,6 @@
 
 use store::StoreError;
 use store::usage::KeyHour;
-use tokio::sync::Notify;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -14,25 +13,14 @@ use crate::{AppError, Ctx};
 /// The most keys' hours of one transaction.
 const AT_ONCE: usize = 200;
 
-/// The worker that flushes.
+/// The worker that flushes. Requests are still answered while workers stop: whoever stops the service flushes what they
+/// leave.
 #[derive(Debug, Default)]
-pub struct Flusher {
-    never: Notify,
-}
+pub struct Flusher;
 
 impl Worker for Flusher {
     fn name(&self) -> &'static str {
         "usage flusher"
-    }
-
-    /// Nothing is urgent here: the timer alone wakes it.
-    fn signal<'a>(&'a self, _: &'a Ctx) -> &'a Notify {
-        &self.never
-    }
-
-    /// Requests are still answered while workers stop: whoever stops the service flushes what they leave.
-    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
-        Ok(())
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {

@@ -15,7 +15,7 @@ store::on_each_engine! {
         app.advance_ms(DAY_MS - 1).await;
         key.buy(&market, 0, "1").idempotent("new").await;
         app.run_workers().await;
-        let cleaner = Cleaner::default();
+        let cleaner = Cleaner;
         cleaner.tick(&app.ctx).await.unwrap();
         assert_eq!((app.rows().await.idempotency, app.rows().await.batches), (2, 2));
         app.advance_ms(1).await;

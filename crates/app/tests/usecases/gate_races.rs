@@ -65,7 +65,7 @@ store::on_each_engine! {
         let confirms: Vec<_> = confirms.collect();
         let expiries = (0..2).map(|_| {
             let ctx = late.clone();
-            tokio::spawn(async move { Expiry::default().tick(&ctx).await.map(drop) })
+            tokio::spawn(async move { Expiry.tick(&ctx).await.map(drop) })
         });
         let expiries: Vec<_> = expiries.collect();
         let confirms = join_all(confirms).await;

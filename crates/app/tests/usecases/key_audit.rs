@@ -64,10 +64,10 @@ store::on_each_engine! {
         fail(&app.ctx, id, ErrorCode::ApiKeyRevoked, "192.0.2.1");
         flush(&app.ctx).await.unwrap();
         app.clock.advance(90 * DAY_MS);
-        Cleaner::default().tick(&app.ctx).await.unwrap();
+        Cleaner.tick(&app.ctx).await.unwrap();
         assert_eq!(entries(&app, id).await.len(), 1);
         app.clock.advance(1);
-        Cleaner::default().tick(&app.ctx).await.unwrap();
+        Cleaner.tick(&app.ctx).await.unwrap();
         assert_eq!(entries(&app, id).await, []);
     }
 

@@ -178,7 +178,7 @@ store::on_each_engine! {
         app.ctx.usage.record(key.caller.key.id, Some(ErrorCode::ApiKeyExpired), 1, app.ctx.now());
         usage::flush(&app.ctx).await.unwrap();
         assert_eq!(app.usage_rows().await, 3);
-        let cleaner = Cleaner::default();
+        let cleaner = Cleaner;
         app.clock.advance(KEEP_MS);
         cleaner.tick(&app.ctx).await.unwrap();
         assert_eq!(app.usage_rows().await, 3);
@@ -197,7 +197,7 @@ async fn the_database_sees_requests_when_the_flusher_ticks_and_not_before() {
         record(&app.ctx, &key, latency_ms % 7);
     }
     assert_eq!(app.usage_rows().await, 0);
-    assert_eq!(Flusher::default().tick(&app.ctx).await.unwrap(), Progress::Idle);
+    assert_eq!(Flusher.tick(&app.ctx).await.unwrap(), Progress::Idle);
     // One doubling's row, and when the key was last used.
     assert_eq!(app.usage_rows().await, 2);
     assert_eq!(requests(&app.ctx, &key).await, [1_000; 3]);

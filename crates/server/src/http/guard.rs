@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const X_API_KEY: &str = "x-api-key";
 
 /// What the checks have found out and every answer tells, a refusal too.
-struct Spoken {
+struct Found {
     /// The version of the API.
     version: &'static str,
     /// Where the limiter that was asked stands.
@@ -37,9 +37,9 @@ pub async fn guard(
     next: Next,
 ) -> Response {
     let meter = Meter::start(&app.ctx);
-    let mut spoken = Spoken { version: app.versions.current, standing: None };
+    let mut found = Found { version: app.versions.current, standing: None };
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request, &meter, &mut spoken).await {
+        match admit(&app, route, &mut request, &meter, &mut found).await {
             Ok(()) => {
                 let key = request.extensions().get::<app::keys::Caller>().map(|caller| caller.key.id);
                 let mut response = next.run(request).await;
@@ -53,8 +53,7 @@ pub async fn guard(
         }
     };
     let caught = AssertUnwindSafe(admitted_and_handled).catch_unwind();
-    let answered = tokio::time::timeout(DEADLINE, caught).await;
-    let mut response = match answered {
+    let mut response = match tokio::time::timeout(DEADLINE, caught).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::from(panicked(panic.as_ref())).into_response(),
         Err(_) => Problem::from(timed_out(route)).into_response(),
@@ -62,8 +61,8 @@ pub async fn guard(
     if route.limiter == Limiter::Write {
         say_what_became_of_it(&mut response);
     }
-    version::tell(&mut response, spoken.version);
-    if let Some(standing) = spoken.standing {
+    version::tell(&mut response, found.version);
+    if let Some(standing) = found.standing {
         response.extensions_mut().insert(standing);
     }
     route.tell_deprecation(&mut response);
@@ -84,15 +83,15 @@ async fn admit(
     route: &'static RouteInfo,
     request: &mut Request,
     meter: &Meter,
-    spoken: &mut Spoken,
+    found: &mut Found,
 ) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version that X-Service-Api-Version asks for.
     let asked_for = version::asked_for(&app.versions, request.headers())?;
-    spoken.version = asked_for.unwrap_or(spoken.version);
+    found.version = asked_for.unwrap_or(found.version);
     if !route.asks_for_key() {
         // 2. The limiter by address.
-        return rate::by_address(app, request, &mut spoken.standing);
+        return rate::by_address(app, request, &mut found.standing);
     }
     // 3. The address's lockout, between the key's syntax and its look-up.
     // 4. Syntax, look-up, revocation, expiry, allowlist.
@@ -101,12 +100,12 @@ async fn admit(
     let caller = app::keys::authenticate(&app.ctx, secret.as_deref(), ip).await;
     let caller = meter.identify(caller)?;
     if asked_for.is_none() {
-        spoken.version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(spoken.version);
+        found.version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(found.version);
     }
     // 5. The body's signature.
     signature::check(request, &secret.unwrap_or_default(), &caller.key, app.ctx.now()).await?;
     // 6. The user's limiter: before the scope, and whatever the answer will be, a 304 included.
-    rate::by_user(app, route, &caller, &mut spoken.standing).await?;
+    rate::by_user(app, route, &caller, &mut found.standing).await?;
     // 7. Scope.
     if let Some(scope) = route.scope {
         caller.require(scope)?;

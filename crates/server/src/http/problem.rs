@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use app::{AppError, Submission};
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -131,21 +131,21 @@ struct ProblemBody<'a> {
     extensions: Map<String, Value>,
 }
 
-/// Gives `response` the body and headers of `problem`. `instance` is the request's path. The cause goes to the log
-/// under the request id, once, and never into the body.
+/// Gives `response` the body and headers of `problem`, and the body to whoever writes it by itself. `instance` is the
+/// request's path. The cause goes to the log under the request id, once, and never into the body.
 pub(super) fn render(
     response: &mut Response,
     problem: &Problem,
     docs_url: &str,
     instance: &str,
     id: RequestId,
-) {
+) -> Bytes {
     let error = &problem.error;
     log(problem, instance, id);
     // Texts and JSON values alone: serialising them does not fail.
-    let body = serde_json::to_vec(&problem.body(docs_url, instance, id)).unwrap_or_default();
+    let body = Bytes::from(serde_json::to_vec(&problem.body(docs_url, instance, id)).unwrap_or_default());
     *response.status_mut() = problem.status();
-    *response.body_mut() = Body::from(body);
+    *response.body_mut() = Body::from(body.clone());
     let headers = response.headers_mut();
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -156,6 +156,7 @@ pub(super) fn render(
     if error.code.status() == 401 {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey realm=\"X-API-Key\""));
     }
+    body
 }
 
 fn log(problem: &Problem, instance: &str, id: RequestId) {

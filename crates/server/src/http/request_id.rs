@@ -6,8 +6,11 @@ use std::fmt;
 use app::Ctx;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// A request's id: `req_` and 32 hex digits, sent as `X-Request-Id`, `_meta.requestId` and a problem's `requestId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,13 @@ impl RequestId {
     /// A new one.
     pub fn new(ctx: &Ctx) -> Self {
         Self(ctx.uuid())
+    }
+
+    /// Says it in the answer's headers.
+    pub fn tell(self, headers: &mut HeaderMap) {
+        if let Ok(id) = HeaderValue::from_str(&self.to_string()) {
+            headers.insert(X_REQUEST_ID, id);
+        }
     }
 
     /// The one made of `uuid`.

@@ -1,16 +1,14 @@
 //! The outermost layer: gives every request its id, every problem its body and every answer its headers.
 
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::etag::Condition;
 use super::problem::{self, Problem};
 use super::{RequestId, Shared, rate, version};
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The layer's function.
 pub async fn surround(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
@@ -30,9 +28,7 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     version::tell(&mut response, app.versions.current);
     let status = response.status().as_u16();
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
-        headers.insert(X_REQUEST_ID, id);
-    }
+    id.tell(headers);
     standing.write(headers, app.ctx.now());
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let latency_ms = app.ctx.now().since_ms(began);

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use app::AppError;
+use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH};
-use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -44,16 +44,13 @@ pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
     let id = RequestId::new(&app.ctx);
     let problem = Problem::from(AppError::new(ErrorCode::ValidationFailed).detail(unread.detail()));
     let mut response = problem.clone().into_response();
-    problem::render(&mut response, &problem, &app.docs_url, "/", id);
+    let body = problem::render(&mut response, &problem, &app.docs_url, "/", id);
     version::tell(&mut response, app.versions.current);
     rate::draw(app, ip, now).write(response.headers_mut(), now);
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
-        headers.insert(HeaderName::from_static("x-request-id"), id);
-    }
+    id.tell(headers);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    let body = serde_json::to_vec(&problem.body(&app.docs_url, "/", id)).unwrap_or_default();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     written(&response, &body)
 }

@@ -1,6 +1,6 @@
 //! How trading has moved a market's prices.
 
-use app::markets::{History, PoolState, Span};
+use app::markets::{History, PoolState, Span, outcome_of};
 use axum::extract::State;
 use domain::candle::{self, Bucket, Interval};
 use domain::ids::MarketId;
@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 
 use super::markets::get_market;
 use super::numbers;
-use super::predictions::outcome_of;
 use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::Instant;
@@ -133,7 +132,7 @@ pub async fn history(
     meta: Meta,
 ) -> Result<Single<HistoryRecord>, Problem> {
     let (market, outcomes) = get_market(&app, &id).await?;
-    let only = query.outcome_index.map(|index| outcome_of(index, outcomes.len())).transpose()?;
+    let only = query.outcome_index.map(|index| outcome_of(outcomes.len(), index)).transpose()?;
     let history = app::markets::history(&app.ctx, &market, &outcomes, query.span).await?;
     Ok(meta.single("history", HistoryRecord::new(&market, outcomes, only, &history)))
 }

@@ -1,11 +1,11 @@
 //! The recent trades against a market.
 
-use app::AppError;
+use app::markets::outcome_of;
 use axum::extract::State;
 use domain::ids::MarketId;
 use domain::page::Position;
 use domain::trade::Side;
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::StoreError;
 use store::markets::Market;
@@ -110,7 +110,7 @@ pub async fn list(
 ) -> Result<List<PredictionRecord>, Problem> {
     let (market, outcomes) = get_market(&app, &id).await?;
     let PredictionsQuery { outcome_index, side, paging } = query;
-    let outcome_index = outcome_index.map(|index| outcome_of(index, outcomes.len())).transpose()?;
+    let outcome_index = outcome_index.map(|index| outcome_of(outcomes.len(), index)).transpose()?;
     let input = (market.id, TradeFilter { outcome_index, side }, paging.page.clone());
     let listed: Result<_, StoreError> = app
         .ctx
@@ -120,18 +120,6 @@ pub async fn list(
     let position = |row: &Movement| Position { created_at: row.created_at, id: row.id.clone() };
     let (rows, pagination) = paging.cut(&app.cursor, listed?, position);
     Ok(meta.list(rows.into_iter().map(|row| PredictionRecord::new(&market, row)).collect(), pagination))
-}
-
-/// The outcome at `index` of a market that has `outcomes` of them.
-pub(super) fn outcome_of(index: i64, outcomes: usize) -> Result<u8, AppError> {
-    let valid = u8::try_from(index).ok().filter(|index| usize::from(*index) < outcomes);
-    valid.ok_or_else(|| {
-        let detail = format!(
-            "The market has {outcomes} outcomes; the index goes from 0 to {}.",
-            outcomes.saturating_sub(1)
-        );
-        AppError::new(ErrorCode::OutcomeIndexInvalid).detail(detail)
-    })
 }
 
 #[cfg(test)]
@@ -162,13 +150,5 @@ mod tests {
         };
         let record = PredictionRecord::new(&market, movement);
         insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());
-    }
-
-    #[test]
-    fn an_index_out_of_range_is_invalid() {
-        assert_eq!(outcome_of(1, 2).unwrap(), 1);
-        for index in [-1, 2, 256, i64::MAX] {
-            assert_eq!(outcome_of(index, 2).unwrap_err().code, ErrorCode::OutcomeIndexInvalid, "{index}");
-        }
     }
 }

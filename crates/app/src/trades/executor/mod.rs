@@ -58,8 +58,8 @@ impl Worker for Executor {
         "executor"
     }
 
-    fn signal<'a>(&'a self, ctx: &'a Ctx) -> &'a Notify {
-        &ctx.wake.executor
+    fn signal<'a>(&self, ctx: &'a Ctx) -> Option<&'a Notify> {
+        Some(&ctx.wake.executor)
     }
 
     async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
