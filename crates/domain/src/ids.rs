@@ -63,6 +63,8 @@ uuid_id! {
     BatchId,
     /// A redemption: the claim of a settled position.
     RedemptionId,
+    /// An event: what receivers of webhooks and readers of the feed know it by.
+    EventId,
 }
 
 /// The id that links a trade to its trace: 32 lower-case hex digits, which makes it a W3C trace id too.

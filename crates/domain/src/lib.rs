@@ -3,6 +3,7 @@
 pub mod candle;
 pub mod code;
 pub mod entity_tag;
+pub mod event;
 pub mod forwarded;
 pub mod guide;
 pub mod idempotency_key;
@@ -23,6 +24,7 @@ pub mod trade;
 pub mod usage;
 pub mod version;
 pub mod webhook;
+mod words;
 
 pub use code::ErrorCode;
 pub use guide::Guide;

@@ -1,8 +1,8 @@
 //! How the domain's values are bound: ids and big numbers as text, USDC as an integer.
 
 use domain::ids::{
-    BatchId, CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId,
-    UserId,
+    BatchId, CorrelationId, EventId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId,
+    TradeId, UserId,
 };
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
@@ -27,6 +27,7 @@ bind_as_text!(
     PartnerId,
     BatchId,
     RedemptionId,
+    EventId,
     CorrelationId,
     Wad
 );

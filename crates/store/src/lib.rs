@@ -16,6 +16,7 @@ pub mod candles;
 pub mod catalog;
 mod engine;
 mod error;
+pub mod events;
 pub mod keys;
 pub mod kill_switches;
 pub mod leases;
@@ -29,6 +30,7 @@ pub mod sync;
 pub mod trades;
 pub mod usage;
 pub mod users;
+pub mod webhooks;
 
 #[cfg(feature = "test-support")]
 pub use engine::testing;

@@ -9,11 +9,13 @@ use crate::{StoreError, Tx, params};
 pub enum Column {
     /// The webhook secret of each key.
     WebhookSecret,
+    /// The one before it, which still signs for a while after a rotation.
+    PreviousWebhookSecret,
 }
 
 impl Column {
-    /// Every column.
-    pub const ALL: [Self; 1] = [Self::WebhookSecret];
+    /// Every column. A rotation moves a text from one column into the next, so that who reads them in this order meets it.
+    pub const ALL: [Self; 2] = [Self::WebhookSecret, Self::PreviousWebhookSecret];
 }
 
 /// A sealed secret.
@@ -35,8 +37,11 @@ pub async fn list_not_under(
 ) -> Result<Vec<Sealed>, StoreError> {
     const WEBHOOK_SECRET: &str = "SELECT id, webhook_secret_sealed FROM keys
         WHERE substr(webhook_secret_sealed, 1, length($1)) <> $1 AND id > $2 ORDER BY id LIMIT $3";
+    const PREVIOUS: &str = "SELECT id, previous_webhook_secret_sealed FROM keys
+        WHERE substr(previous_webhook_secret_sealed, 1, length($1)) <> $1 AND id > $2 ORDER BY id LIMIT $3";
     let sql = match column {
         Column::WebhookSecret => WEBHOOK_SECRET,
+        Column::PreviousWebhookSecret => PREVIOUS,
     };
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     let sealed = |row: &crate::Row<'_>| Ok(Sealed { key_id: row.parse(0)?, text: row.text(1)? });
@@ -47,8 +52,11 @@ pub async fn list_not_under(
 pub async fn replace(tx: &mut Tx, column: Column, read: &Sealed, new: &str) -> Result<bool, StoreError> {
     const WEBHOOK_SECRET: &str =
         "UPDATE keys SET webhook_secret_sealed = $1 WHERE id = $2 AND webhook_secret_sealed = $3";
+    const PREVIOUS: &str = "UPDATE keys SET previous_webhook_secret_sealed = $1
+        WHERE id = $2 AND previous_webhook_secret_sealed = $3";
     let sql = match column {
         Column::WebhookSecret => WEBHOOK_SECRET,
+        Column::PreviousWebhookSecret => PREVIOUS,
     };
     Ok(tx.exec(sql, &params![new, read.key_id, read.text.as_str()]).await? == 1)
 }

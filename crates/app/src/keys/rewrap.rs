@@ -1,8 +1,9 @@
 //! Seals every stored webhook secret again that was sealed under another than the current key, so that the old key can go.
 //!
 //! It runs beside the service. Each secret is replaced only where it is still the text that was read, so a rotation that comes
-//! in between wins; and the service seals what is new under the current key already. A text that moves within its row while
-//! the walk goes by is met by the next walk: walks follow each other until one finds nothing to do. Run again, it does nothing.
+//! in between wins; and the service seals what is new under the current key already. A rotation also moves the text that it
+//! replaces into the next column, where the same walk meets it or the one behind it: walks follow each other until one finds
+//! nothing to do. Run again, it does nothing.
 
 use domain::ids::KeyId;
 use store::StoreError;

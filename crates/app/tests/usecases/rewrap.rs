@@ -9,7 +9,7 @@ use app::keys::{IssueKey, IssuedKey, issue};
 use app::sealed::{SealingKey, SealingKeys};
 use domain::ids::KeyId;
 use domain::key::Tier;
-use domain::webhook::WebhookSecret;
+use domain::webhook::{WebhookSecret, previous_expires_at};
 use store::sealed::{Column, Sealed, list_not_under, replace};
 use store::{Store, StoreError};
 use testkit::{TestApp, key_of};
@@ -65,11 +65,24 @@ async fn opened(ctx: &Ctx) -> Vec<String> {
     stored(ctx).await.iter().map(open).collect()
 }
 
-/// What a rotation writes: the key's new secret over the one that is there.
+/// Rotates a key's secret to this one; the one before it signs beside it for a week.
 async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
-    let before = stored(ctx).await.into_iter().find(|sealed| sealed.key_id == key_id).unwrap();
-    let sealed = seal(ctx, key_id, secret).unwrap();
-    assert!(put(ctx, before, sealed).await);
+    let (sealed, now) = (seal(ctx, key_id, secret).unwrap(), ctx.now());
+    let rotated: Result<(), StoreError> = ctx
+        .store
+        .write((key_id, sealed), |tx, (key_id, sealed)| {
+            Box::pin(store::webhooks::rotate(tx, *key_id, sealed, now, previous_expires_at(now)))
+        })
+        .await;
+    rotated.unwrap();
+}
+
+/// What the secret opens to that a key had before its rotation.
+async fn previous(ctx: &Ctx, key_id: KeyId) -> Option<String> {
+    let found: Result<_, StoreError> =
+        ctx.store.write(key_id, |tx, key_id| Box::pin(store::webhooks::find_secrets(tx, *key_id))).await;
+    let (text, _) = found.unwrap().unwrap().previous?;
+    unseal(ctx, key_id, &text).ok().map(|secret| secret.expose().to_owned())
 }
 
 async fn put(ctx: &Ctx, before: Sealed, text: String) -> bool {
@@ -114,6 +127,11 @@ store::on_each_engine! {
             rotated.expose(),
             keys[2].webhook_secret.expose(),
         ]);
+        // The text that it replaced had moved on before it could be written: the next walk finds it where it went.
+        let new = with_keys(&app.ctx, new_key());
+        assert_eq!(previous(&new, keys[1].key.id).await, None);
+        assert_eq!(rewrap(&both).await.unwrap(), complete(1));
+        assert_eq!(previous(&new, keys[1].key.id).await.as_deref(), Some(keys[1].webhook_secret.expose()));
         assert_eq!(rewrap(&both).await.unwrap(), complete(0));
     }
 

@@ -1,59 +1,13 @@
 //! The states of a trade. Variants carry exactly the data that exists there, and a [`Transition`] carries everything
 //! that has to be stored together with a move, so that none of it can be forgotten.
 
-use std::fmt;
-use std::str::FromStr;
-
 use alloy_primitives::B256;
-use serde::Serialize;
 
 use crate::Timestamp;
 use crate::code::ErrorCode;
 use crate::money::{Usdc, Wad};
 use crate::risk::RiskRefusal;
-
-macro_rules! words {
-    ($(#[$doc:meta])* $enum:ident, $error:ident { $($(#[$vdoc:meta])* $name:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum $enum { $($(#[$vdoc])* $name,)* }
-
-        impl $enum {
-            /// Every value.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// The word of the API and of the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $word,)* }
-            }
-        }
-
-        impl fmt::Display for $enum {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl Serialize for $enum {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-        }
-
-        /// The text is none of the words.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-        #[error("not one of the known words")]
-        pub struct $error;
-
-        impl FromStr for $enum {
-            type Err = $error;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or($error)
-            }
-        }
-    };
-}
+use crate::words::words;
 
 words! {
     /// The name of a trade's state.

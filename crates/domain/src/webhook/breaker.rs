@@ -142,11 +142,12 @@ fn after_attempt(failures: u8, mut window: VecDeque<Attempt>, succeeded: bool, n
     Breaker(State::Closed { failures, window })
 }
 
-/// Words with full stops between them: `closed`, the failures in a row, then each attempt of the window as `s` or `f` and the
+/// Nothing where nothing is known, else words with full stops between them: `closed`, the failures in a row, then each attempt of the window as `s` or `f` and the
 /// milliseconds since the one before it, the first since the epoch; or `open` and `probing` with the instant of their end.
 impl fmt::Display for Breaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
+            State::Closed { failures: 0, window } if window.is_empty() => Ok(()),
             State::Closed { failures, window } => {
                 write!(f, "closed.{failures}")?;
                 let mut before_ms = 0;
@@ -172,7 +173,7 @@ impl FromStr for Breaker {
     type Err = ParseBreakerError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text).map(Self).ok_or(ParseBreakerError)
+        if text.is_empty() { Ok(Self::default()) } else { parse(text).map(Self).ok_or(ParseBreakerError) }
     }
 }
 
@@ -336,7 +337,7 @@ mod tests {
     #[test]
     fn a_breaker_reads_back_from_its_text() {
         for (breaker, text) in [
-            (Breaker::default(), "closed.0"),
+            (Breaker::default(), ""),
             (after([(0, true), (7, false), (7, false)]), "closed.2.s1777464000000.f7.f0"),
             (opened(), "open.1777464030004"),
             (opened().probing(at(30_004)), "probing.1777464060004"),
@@ -356,7 +357,7 @@ mod tests {
     fn text_of_another_form_is_no_breaker() {
         let long = format!("closed.0{}", ".s1".repeat(65));
         for text in [
-            "",
+            " ",
             "closed",
             "closed.",
             "closed.5",

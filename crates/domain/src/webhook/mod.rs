@@ -1,4 +1,4 @@
-//! Webhooks: what is posted to the receiver of a key's events, how it is signed, and when it is tried again.
+//! Webhooks: what is posted to the receiver of a key's events, how it is signed, when, and what follows from its answers.
 //!
 //! A delivery's life is a loop of three questions. The [`Breaker`] of the endpoint says whether anything may be sent at all;
 //! the attempt ends in an [`Outcome`]; [`judge`] says what follows from it. All three are functions of what was and of now.
@@ -12,6 +12,7 @@ mod secret;
 mod signing;
 #[cfg(test)]
 mod simulation;
+mod status;
 
 pub use breaker::{Admission, Breaker, ParseBreakerError, due};
 pub use outcome::{Class, NetworkFault, Outcome};
@@ -22,3 +23,4 @@ pub use rotation::{
 };
 pub use secret::{ParseSecretError, WebhookSecret};
 pub use signing::{Delivery, StandardHeaders, verify, verify_standard};
+pub use status::{DeliveryStatus, MAX_REPLAYS, UnknownDeliveryStatus};

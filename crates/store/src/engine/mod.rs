@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tokio::sync::Notify;
 
 pub(crate) use dialect::for_engine;
 pub use dialect::placeholders_in_order;
@@ -138,6 +139,11 @@ impl Store {
     /// at an older version may be old; other processes' writes do not show in it.
     pub fn markets_version(&self) -> u64 {
         self.0.changes.markets_version()
+    }
+
+    /// Signals every write of this process that has written events, once it is durable.
+    pub fn events_written(&self) -> &Notify {
+        self.0.changes.events_written()
     }
 
     /// Which database holds the data.

@@ -1,9 +1,13 @@
 //! The connection as a unit of work sees it.
 
+use futures::future::BoxFuture;
+
+use super::changes::Touched;
 use super::dialect::parameters_in_order;
 use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
 use crate::StoreError;
+use crate::events::{self, NewEvent};
 
 /// A connection for the length of one unit of work: inside a transaction for a write, on its own for a read.
 pub struct Tx {
@@ -13,8 +17,9 @@ pub struct Tx {
     /// Set by the first failed statement. PostgreSQL takes no statement after it and SQLite would; the common rule
     /// is PostgreSQL's, so that no unit is kept on one engine and lost on the other.
     failed: Option<After>,
-    /// Whether the unit has changed what is shown of markets.
-    markets_changed: bool,
+    touched: Touched,
+    /// What is told of the unit, written when everything else of it is.
+    events: Vec<NewEvent>,
 }
 
 pub(super) enum Conn {
@@ -23,12 +28,12 @@ pub(super) enum Conn {
 }
 
 impl Tx {
-    pub(super) const fn writer(conn: Conn) -> Self {
-        Self { conn, writes: true, failed: None, markets_changed: false }
+    pub(super) fn writer(conn: Conn) -> Self {
+        Self { conn, writes: true, failed: None, touched: Touched::default(), events: Vec::new() }
     }
 
-    pub(super) const fn reader(conn: Conn) -> Self {
-        Self { conn, writes: false, failed: None, markets_changed: false }
+    pub(super) fn reader(conn: Conn) -> Self {
+        Self { conn, writes: false, failed: None, touched: Touched::default(), events: Vec::new() }
     }
 
     /// Which database the statements run on, for the few that cannot be common.
@@ -130,18 +135,42 @@ impl Tx {
     }
 
     /// Makes a writer ready for its next unit.
-    pub(super) const fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.failed = None;
-        self.markets_changed = false;
+        self.touched = Touched::default();
+        self.events.clear();
+    }
+
+    /// Runs a unit to its end: what it does, then the events that it has left to be written.
+    pub(super) async fn run<I, T, E: From<StoreError>>(
+        &mut self,
+        input: &I,
+        unit: &impl for<'a> Fn(&'a mut Self, &'a I) -> BoxFuture<'a, Result<T, E>>,
+    ) -> Result<T, E> {
+        let outcome = match unit(self, input).await {
+            Ok(value) if !self.events.is_empty() => {
+                let events = std::mem::take(&mut self.events);
+                self.touched.events = true;
+                events::write(self, events).await.map(|()| value).map_err(E::from)
+            }
+            outcome => outcome,
+        };
+        self.settle(outcome)
+    }
+
+    /// Leaves an event to be written at the unit's end, with those of its other users and in their order: so two units
+    /// never wait for each other crosswise.
+    pub(crate) fn emit(&mut self, event: NewEvent) {
+        self.events.push(event);
     }
 
     /// Says that this unit changes what is shown of markets: once it is kept, what was read of them before is old.
     pub const fn mark_markets_changed(&mut self) {
-        self.markets_changed = true;
+        self.touched.markets = true;
     }
 
-    pub(super) const fn markets_changed(&self) -> bool {
-        self.markets_changed
+    pub(super) const fn touched(&self) -> Touched {
+        self.touched
     }
 
     /// What the first failed statement left possible, if one failed.
@@ -150,7 +179,7 @@ impl Tx {
     }
 
     /// A unit's own answer, unless it hides a statement that failed.
-    pub(super) fn settle<T, E: From<StoreError>>(&self, outcome: Result<T, E>) -> Result<T, E> {
+    fn settle<T, E: From<StoreError>>(&self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(_) if self.failed.is_some() => {
                 Err(E::from(StoreError::driver("the unit answered Ok although a statement of it failed")))

@@ -70,6 +70,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     let events = std::iter::once(&transition.trace).chain(&released);
     trace::append(tx, events.map(|event| (trade.id, event))).await?;
     usage::add_ended(tx, trade.key_id, at, &transition.to).await?;
+    tx.emit(trade.event(&transition.to, at)?);
     Ok(Moved::Moved)
 }
 
@@ -124,6 +125,9 @@ pub async fn claim_pending(
     let mut claimed = tx.list(SQL, &params![transition.trace.at, lane, limit], from_row).await?;
     claimed.sort_by_key(|trade| (trade.created_at, trade.id));
     trace::append(tx, claimed.iter().map(|trade| (trade.id, &transition.trace))).await?;
+    for trade in &claimed {
+        tx.emit(trade.event(&transition.to, transition.trace.at)?);
+    }
     Ok(claimed)
 }
 
@@ -131,7 +135,7 @@ pub async fn claim_pending(
 /// `signed` is the event of the batch that carries them.
 pub async fn assign_intent(
     tx: &mut Tx,
-    intents: &[(TradeId, u32)],
+    intents: &[(&Trade, u32)],
     batch_id: BatchId,
     transition: &Transition,
     signed: &TraceEvent,
@@ -140,13 +144,16 @@ pub async fn assign_intent(
         WHERE id = $4 AND status = 'validating'";
     let rows: Vec<Vec<Value<'_>>> = intents
         .iter()
-        .map(|(id, nonce)| params![*nonce, batch_id, transition.trace.at, *id].to_vec())
+        .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())
         .collect();
     let moved = tx.exec_each(SQL, &rows).await?;
     let executing =
         |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
-    let executing: Vec<_> = intents.iter().map(|(id, nonce)| (*id, executing(*nonce))).collect();
+    let executing: Vec<_> = intents.iter().map(|(trade, nonce)| (trade.id, executing(*nonce))).collect();
     trace::append(tx, executing.iter().flat_map(|(id, event)| [(*id, event), (*id, signed)])).await?;
+    for (trade, _) in intents {
+        tx.emit(trade.event(&transition.to, transition.trace.at)?);
+    }
     Ok(moved.iter().all(|affected| *affected == 1))
 }
 

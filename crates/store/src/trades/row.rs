@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use domain::ids::{BatchId, CorrelationId, KeyId, MarketId, TradeId, UserId};
+use domain::event::{self, EventKind, TradeData};
+use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, TradeId, UserId};
 use domain::risk::RiskRefusal;
 use domain::trade::{AmountType, Failure, Refusal, Settlement, Side, State, Status};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
+use crate::events::NewEvent;
 use crate::{Row, StoreError, Tx, params};
 
 /// A trade as stored.
@@ -130,6 +132,27 @@ fn state(row: &Row<'_>) -> Result<State, StoreError> {
         }),
         Status::Rejected => State::Rejected(Refusal { reason: row.parse::<RiskRefusal>(29)? }),
     })
+}
+
+impl Trade {
+    /// The event that tells that the trade is in `state` since `at`.
+    pub(super) fn event(&self, state: &State, at: Timestamp) -> Result<NewEvent, StoreError> {
+        let told = TradeData {
+            trade_id: self.id,
+            market_id: self.market_id,
+            outcome_index: self.outcome_index,
+            amount: &self.amount_text,
+            amount_type: self.amount_type,
+            side: self.side,
+            correlation_id: self.correlation_id,
+            metadata: &self.metadata,
+        };
+        let (kind, id) = (EventKind::of(state), EventId::of_trade(self.id, state.status(), at));
+        let body =
+            event::body(id, kind, at, &told.told(state)).map_err(|error| StoreError::unwritable(&error))?;
+        let (user_id, key_id, trade_id) = (self.user_id, Some(self.key_id), Some(self.id));
+        Ok(NewEvent { id, user_id, kind, key_id, trade_id, body, at })
+    }
 }
 
 /// The statuses that a trade went through, with their times, in order.

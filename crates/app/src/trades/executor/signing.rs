@@ -7,6 +7,7 @@ use domain::trade::{Status, TraceEvent, Transition};
 use domain::{ErrorCode, Timestamp};
 use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
+use store::trades::Trade;
 
 use super::{Executor, internal};
 use crate::trades::intents::intent_of;
@@ -107,11 +108,11 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
         let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
     }
-    let mut assigned: Vec<(TradeId, u32)> = Vec::with_capacity(signing.fresh.len());
+    let mut assigned: Vec<(&Trade, u32)> = Vec::with_capacity(signing.fresh.len());
     for (trade, chain_market_id) in &signing.fresh {
         let nonce = store::keys::take_nonces(tx, trade.key_id, 1).await?;
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
-        assigned.push((trade.id, nonce));
+        assigned.push((trade, nonce));
     }
     let batch = NewBatch {
         id: signing.batch_id,

@@ -108,10 +108,10 @@ impl Postgres {
         let mut attempt = 1;
         loop {
             let mut tx = Tx::reader(Conn::Postgres(Connection::get(&self.pool).await?));
-            let outcome = unit(&mut tx, input).await;
+            let outcome = tx.run(input, &unit).await;
             match tx.failed() {
                 Some(After::Again | After::Lost) if attempt < ATTEMPTS => attempt += 1,
-                _ => return tx.settle(outcome),
+                _ => return outcome,
             }
         }
     }
@@ -133,7 +133,7 @@ where
     let mut attempt = 1;
     loop {
         let mut tx = Tx::writer(Conn::Postgres(Connection::begin(&pool).await?));
-        let outcome = unit(&mut tx, &input).await;
+        let outcome = tx.run(&input, &unit).await;
         match finish(tx, &changes, outcome).await {
             End::Settled(outcome) => return outcome,
             End::Again if attempt < ATTEMPTS => attempt += 1,
@@ -152,8 +152,7 @@ enum End<T, E> {
 }
 
 async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
-    let (failed, markets_changed) = (tx.failed(), tx.markets_changed());
-    let outcome = tx.settle(outcome);
+    let (failed, touched) = (tx.failed(), tx.touched());
     let Conn::Postgres(mut conn) = tx.conn else {
         unreachable!("the unit was given a PostgreSQL connection")
     };
@@ -171,9 +170,7 @@ async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Resu
     };
     let committed = conn.commit().await;
     // Also after an error: the COMMIT may have been done.
-    if markets_changed {
-        changes.markets_changed();
-    }
+    changes.tell(touched);
     match committed {
         Ok(()) => End::Settled(Ok(value)),
         Err(Fault { after: After::Again, .. }) => {

@@ -61,8 +61,7 @@ impl Sqlite {
         F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
     {
         let mut tx = self.reader()?;
-        let outcome = unit(&mut tx, input).now_or_never().unwrap_or_else(|| Err(E::from(pended())));
-        let outcome = tx.settle(outcome);
+        let outcome = tx.run(input, &unit).now_or_never().unwrap_or_else(|| Err(E::from(pended())));
         tx.reset();
         if let Some(idle) = self.readers.lock().as_mut()
             && idle.len() < IDLE_READERS

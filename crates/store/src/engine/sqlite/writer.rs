@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::Tx;
-use super::super::changes::Changes;
+use super::super::changes::{Changes, Touched};
 use super::super::tx::Conn;
 use super::{Connection, closed, pended};
 use crate::StoreError;
@@ -100,9 +100,9 @@ where
     fn run(&mut self, tx: &mut Tx) -> bool {
         tx.reset();
         // The savepoint undoes what a panic leaves half done in the database; `tx` itself holds no other state.
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.unit)(tx, &self.input).now_or_never()));
+        let outcome = catch_unwind(AssertUnwindSafe(|| tx.run(&self.input, &self.unit).now_or_never()));
         let outcome = match outcome {
-            Ok(Some(outcome)) => tx.settle(outcome),
+            Ok(Some(outcome)) => outcome,
             Ok(None) => Err(E::from(pended())),
             Err(_) => Err(E::from(StoreError::driver("the unit of work panicked"))),
         };
@@ -157,14 +157,14 @@ impl Work {
     /// rolled the transaction back under the ones before them.
     fn group(&mut self, mut units: Vec<Box<dyn Unit>>) -> Vec<Box<dyn Unit>> {
         let mut rest = Vec::new();
-        let mut markets_changed = false;
+        let mut touched = Touched::default();
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
             for at in 0..units.len() {
                 if let Err(error) = self.one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
-                markets_changed |= self.tx.markets_changed();
+                touched = touched.and(self.tx.touched());
             }
             self.conn().control("COMMIT")
         });
@@ -180,9 +180,7 @@ impl Work {
                 other => StoreError::unavailable(format!("the group of writes was not kept: {other}")),
             }
         });
-        if markets_changed {
-            self.changes.markets_changed();
-        }
+        self.changes.tell(touched);
         for unit in mem::take(&mut units) {
             unit.answer(group.clone());
         }

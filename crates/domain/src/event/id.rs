@@ -1,0 +1,73 @@
+//! Ids that follow from what they name.
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::EventKind;
+use crate::Timestamp;
+use crate::ids::{EventId, MarketId, RedemptionId, TradeId, UserId};
+use crate::trade::Status;
+
+impl EventId {
+    /// The event of a trade that reached `status` at `at`. A trade reaches each status once.
+    pub fn of_trade(id: TradeId, status: Status, at: Timestamp) -> Self {
+        Self::of(EventKind::of_status(status), &[id.0.as_bytes(), status.as_str().as_bytes()], at)
+    }
+
+    /// The event of a claim that was paid.
+    pub fn of_redemption(id: RedemptionId, at: Timestamp) -> Self {
+        Self::of(EventKind::RedemptionCompleted, &[id.0.as_bytes()], at)
+    }
+
+    /// What `user` is told of a market that was settled at `at`: its end, or what an outcome of it pays.
+    pub fn of_market(
+        kind: EventKind,
+        market: MarketId,
+        outcome: Option<u8>,
+        user: UserId,
+        at: Timestamp,
+    ) -> Self {
+        let outcome = outcome.map(|index| [index]);
+        let outcome = outcome.as_ref().map_or(&[][..], |index| index);
+        Self::of(kind, &[market.0.as_bytes(), user.0.as_bytes(), outcome], at)
+    }
+
+    /// A UUID of version 8: the time, so that ids sort about as events happen, then a digest.
+    fn of(kind: EventKind, subject: &[&[u8]], at: Timestamp) -> Self {
+        let mut digest = Sha256::new_with_prefix(kind.as_str().as_bytes());
+        subject.iter().for_each(|part| digest.update(part));
+        let mut bytes = [0; 16];
+        let [_, _, time @ ..] = at.ms().to_be_bytes();
+        let (head, tail) = bytes.split_at_mut(time.len());
+        head.copy_from_slice(&time);
+        tail.copy_from_slice(&digest.finalize()[..10]);
+        Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// Of a test, which happens as often as it is asked for.
+    pub const fn of_test(fresh: Uuid) -> Self {
+        Self(fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_happening_has_one_id_and_two_have_two() {
+        let (one, other) = (TradeId(Uuid::from_u128(1)), TradeId(Uuid::from_u128(2)));
+        let at = Timestamp::from_ms(1_777_464_000_123);
+        let id = EventId::of_trade(one, Status::Pending, at);
+        assert_eq!(id, EventId::of_trade(one, Status::Pending, at));
+        assert_ne!(id, EventId::of_trade(other, Status::Pending, at));
+        assert_ne!(id, EventId::of_trade(one, Status::Executing, at));
+        assert!(id.to_string().starts_with("019dd91c-3e7b-8"), "{id}");
+    }
+
+    #[test]
+    fn ids_sort_by_the_time_of_what_they_name() {
+        let of = |ms| EventId::of_redemption(RedemptionId(Uuid::from_u128(9)), Timestamp::from_ms(ms));
+        assert!(of(1_777_464_000_123) < of(1_777_464_000_124));
+    }
+}

@@ -1,0 +1,120 @@
+//! Events: what happened to users, numbered without gaps for each of them.
+//!
+//! A unit of work leaves its events to be written at its end. The number of an event is taken in the transaction that
+//! writes it, under the lock of its user's row, so that a reader who has seen a number has seen all below it that will
+//! ever be.
+
+use std::collections::BTreeMap;
+
+use domain::Timestamp;
+use domain::event::EventKind;
+use domain::ids::{EventId, KeyId, TradeId, UserId};
+
+use crate::{Row, StoreError, Tx, Value, params, webhooks};
+
+/// An event that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// Its id.
+    pub id: EventId,
+    /// Whom it is told.
+    pub user_id: UserId,
+    /// What it tells.
+    pub kind: EventKind,
+    /// The key whose doing it comes from; such an event may be posted to the key's URL.
+    pub key_id: Option<KeyId>,
+    /// The trade it tells of.
+    pub trade_id: Option<TradeId>,
+    /// Its body, as it is sent.
+    pub body: String,
+    /// When it happened.
+    pub at: Timestamp,
+}
+
+/// An event as the feed carries it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Its number: 1 for the user's first.
+    pub seq: u64,
+    /// Its id.
+    pub id: EventId,
+    /// What it tells.
+    pub kind: EventKind,
+    /// The key whose doing it comes from.
+    pub key_id: Option<KeyId>,
+    /// Its body.
+    pub body: String,
+}
+
+/// Where a user's feed begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extent {
+    /// The number of the last event that was removed; the feed can be read from there on.
+    pub pruned: u64,
+    /// The number of the last event.
+    pub last: u64,
+}
+
+/// Leaves an event to be written when the unit of work is at its end.
+pub fn emit(tx: &mut Tx, event: NewEvent) {
+    tx.emit(event);
+}
+
+/// Numbers and writes events, and queues those that are posted. The users' rows are locked in the users' order.
+pub(crate) async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError> {
+    const NUMBERS: &str = "INSERT INTO feeds (user_id, last_seq) VALUES ($1, $2)
+        ON CONFLICT (user_id) DO UPDATE SET last_seq = feeds.last_seq + excluded.last_seq";
+    const EVENT: &str = "INSERT INTO events (id, user_id, seq, kind, key_id, trade_id, body, emitted_at_ms)
+        SELECT $1, $2, last_seq - $3, $4, $5, $6, $7, $8 FROM feeds WHERE user_id = $2";
+    events.sort_by_key(|event| event.user_id);
+    let mut counts: BTreeMap<UserId, u32> = BTreeMap::new();
+    events.iter().for_each(|event| *counts.entry(event.user_id).or_default() += 1);
+    let numbers: Vec<_> = counts.iter().map(|(user, count)| params![*user, *count].to_vec()).collect();
+    tx.exec_each(NUMBERS, &numbers).await?;
+    let mut rows: Vec<Vec<Value<'_>>> = Vec::with_capacity(events.len());
+    for event in &events {
+        let behind = counts.get_mut(&event.user_id).map_or(0, |left| {
+            *left -= 1;
+            *left
+        });
+        let NewEvent { id, user_id, kind, key_id, trade_id, body, at } = event;
+        rows.push(
+            params![*id, *user_id, behind, kind.as_str(), *key_id, *trade_id, body.as_str(), *at].to_vec(),
+        );
+    }
+    tx.exec_each(EVENT, &rows).await?;
+    webhooks::enqueue(tx, &events).await
+}
+
+/// A user's events behind `after` of these kinds, in their order, at most `limit`.
+pub async fn list_after(
+    tx: &mut Tx,
+    user_id: UserId,
+    after: u64,
+    kinds: &[EventKind],
+    limit: u32,
+) -> Result<Vec<Event>, StoreError> {
+    const SQL: &str = "SELECT seq, id, kind, key_id, body FROM events WHERE user_id = $1 AND seq > $2
+        AND $3 LIKE '%,' || kind || ',%' ORDER BY seq LIMIT $4";
+    let kinds = format!(",{},", kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
+    let after = Value::try_from(after)?;
+    tx.list(SQL, &params![user_id, &after, kinds, limit], |row: &Row<'_>| {
+        Ok(Event {
+            seq: row.number(0)?,
+            id: row.parse(1)?,
+            kind: row.parse(2)?,
+            key_id: row.opt_parse(3)?,
+            body: row.text(4)?,
+        })
+    })
+    .await
+}
+
+/// Where a user's feed begins and ends.
+pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> {
+    const SQL: &str = "SELECT pruned_seq, last_seq FROM feeds WHERE user_id = $1";
+    let found = tx
+        .find(SQL, &params![user_id], |row| Ok(Extent { pruned: row.number(0)?, last: row.number(1)? }))
+        .await?;
+    Ok(found.unwrap_or_default())
+}
