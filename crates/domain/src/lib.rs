@@ -22,6 +22,7 @@ pub mod time;
 pub mod trade;
 pub mod usage;
 pub mod version;
+pub mod webhook;
 
 pub use code::ErrorCode;
 pub use guide::Guide;

@@ -1,0 +1,3 @@
+//! Webhooks: the rules of what is posted to a key's endpoint.
+
+pub mod target;
