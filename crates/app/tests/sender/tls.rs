@@ -40,7 +40,7 @@ async fn receiver(certificate: &str, answer: &'static str) -> (Receiver, Asked) 
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let (acceptor, asked) = (TlsAcceptor::from(Arc::new(config)), Asked::default());
     let kept = Arc::clone(&asked);
-    let receiver = Receiver::scripted(move |stream, _, seen| {
+    let receiver = Receiver::at("0.0.0.0:0", move |stream, _, seen| {
         let (acceptor, asked) = (acceptor.clone(), Arc::clone(&kept));
         async move {
             let Ok(mut stream) = acceptor.accept(stream).await else { return };

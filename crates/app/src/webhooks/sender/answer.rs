@@ -5,7 +5,7 @@ use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-/// What is read of a body at most.
+/// What is read of a body, and no more than one buffer beyond it.
 const MAX_READ_BYTES: usize = 64 * 1_024;
 /// What is kept of it at most.
 const MAX_KEPT_BYTES: usize = 1_024;
@@ -28,11 +28,11 @@ pub(super) async fn read(response: Response<Incoming>) -> Answer {
     let mut body = response.into_body();
     let (mut head, mut read_bytes) = (Vec::new(), 0);
     let is_whole = loop {
+        if read_bytes > MAX_READ_BYTES {
+            break false;
+        }
         if body.is_end_stream() {
             break true;
-        }
-        if read_bytes >= MAX_READ_BYTES {
-            break false;
         }
         match body.frame().await {
             None => break true,

@@ -15,8 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::outcome::{NetworkFault, Outcome};
 
 /// What of an answer is held in memory at once, and how long its head may be.
-const MAX_BUFFER_BYTES: usize = 64 * 1_024;
-const MAX_HEAD_BYTES: usize = 32 * 1_024;
+const MAX_BUFFER_BYTES: usize = 32 * 1_024;
 /// How long a connection may take to be ready again after an answer that has been read to its end.
 const SETTLING: Duration = Duration::from_millis(100);
 
@@ -29,7 +28,7 @@ pub(super) struct Connection {
 impl Connection {
     pub async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, Outcome> {
         let mut builder = Builder::new();
-        builder.max_buf_size(MAX_BUFFER_BYTES).max_header_size(MAX_HEAD_BYTES);
+        builder.max_buf_size(MAX_BUFFER_BYTES).max_header_size(MAX_BUFFER_BYTES);
         let (requests, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(cut)?;
         let io = tokio::spawn(async move {
             if let Err(error) = connection.await {
