@@ -19,8 +19,11 @@ fn begin(sender: Sender, target: Target) -> JoinHandle<Attempt> {
     tokio::spawn(async move { post(&sender, &target).await })
 }
 
-/// Nothing arrived in time, and the end came at ten seconds and no more than half a second later.
-fn assert_timed_out(attempt: &Attempt) {
+/// Nothing arrived in time, and the end came at ten seconds and no more than half a second later. The clock runs again, so
+/// that an attempt without an end fails the test instead of holding it.
+async fn assert_timed_out(clock: StoppedClock, attempt: JoinHandle<Attempt>) {
+    drop(clock);
+    let attempt = attempt.await.unwrap();
     assert_eq!((&attempt.outcome, attempt.answer_head.as_deref()), (&Outcome::TimedOut, None));
     assert!((10_000..=10_500).contains(&attempt.duration_ms), "{attempt:?}");
 }
@@ -56,29 +59,29 @@ async fn an_answer_after_9_9_seconds_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_after_10_1_seconds_comes_too_late() {
-    let clock = StoppedClock::new();
     for (first, rest) in [
         ("", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"),
         ("HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
     ] {
+        let clock = StoppedClock::new();
         let receiver = answering_after(Duration::from_millis(10_100), first, rest).await;
         let attempt = begin(local_sender(), receiver.target("/"));
         receiver.seen.request().await;
         clock.pass(Duration::from_millis(10_100)).await;
-        assert_timed_out(&attempt.await.unwrap());
+        assert_timed_out(clock, attempt).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_byte_a_second_buys_no_time() {
-    let clock = StoppedClock::new();
     for (first, byte) in [
         ("HTTP/1.1 200 OK\r\nX-Slow: ", "a"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "a"),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n"),
         ("", "HTTP/1.1 100 Continue\r\n\r\n"),
     ] {
+        let clock = StoppedClock::new();
         let receiver = Receiver::scripted(move |mut stream, _, seen| async move {
             seen.read(&mut stream).await;
             let _ = stream.write_all(first.as_bytes()).await;
@@ -91,14 +94,14 @@ async fn a_byte_a_second_buys_no_time() {
         let attempt = begin(local_sender(), receiver.target("/"));
         receiver.seen.request().await;
         clock.pass(Duration::from_secs(11)).await;
-        assert_timed_out(&attempt.await.unwrap());
+        assert_timed_out(clock, attempt).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_receiver_that_says_nothing_is_left_after_10_seconds() {
-    let clock = StoppedClock::new();
     for scheme in ["http", "https"] {
+        let clock = StoppedClock::new();
         let (connected, mut connections) = tokio::sync::mpsc::unbounded_channel();
         let receiver = Receiver::scripted(move |stream, _, _| {
             connected.send(stream).unwrap();
@@ -108,7 +111,7 @@ async fn a_receiver_that_says_nothing_is_left_after_10_seconds() {
         let attempt = begin(local_sender(), local_target(&format!("{scheme}://{}/", receiver.address)));
         let mut stream = connections.recv().await.unwrap();
         clock.pass(Duration::from_secs(11)).await;
-        assert_timed_out(&attempt.await.unwrap());
+        assert_timed_out(clock, attempt).await;
         // And the connection is closed, so that what was sent has an end.
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap();
     }
@@ -130,5 +133,5 @@ async fn the_name_servers_time_counts_too() {
     let attempt = begin(sender, local_target("https://hooks.example.com/"));
     tokio::task::yield_now().await;
     clock.pass(Duration::from_secs(11)).await;
-    assert_timed_out(&attempt.await.unwrap());
+    assert_timed_out(clock, attempt).await;
 }
