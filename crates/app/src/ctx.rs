@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chain::Chain;
 use domain::ids::MarketId;
 use domain::key::Environment;
+use domain::webhook::target::TargetPolicy;
 use domain::{Clock, Timestamp};
 use store::Store;
 use tokio::sync::Notify;
@@ -86,6 +87,8 @@ pub struct Config {
     pub idempotency_ms: i64,
     /// Who claims what settled positions are paid.
     pub redemptions: Redemptions,
+    /// Where webhooks may go.
+    pub webhook_targets: TargetPolicy,
 }
 
 impl Config {
@@ -105,6 +108,7 @@ impl Config {
             replace_after_ms: 30_000,
             idempotency_ms: domain::time::DAY_MS,
             redemptions: Redemptions::default(),
+            webhook_targets: TargetPolicy::public(),
         }
     }
 }

@@ -84,6 +84,7 @@ catalogue! {
     UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE", 415, "Unsupported media type", "Send the body as application/json.";
     ValidationFailed = "VALIDATION_FAILED", 400, "Validation failed", "The request does not have the documented form; extensions.errors says where.";
     WalletDelegationNotEnabled = "WALLET_DELEGATION_NOT_ENABLED", 409, "Wallet delegation not enabled", "The account has not enabled this key on chain, or the delegation has expired or was revoked.";
+    WebhookNotConfigured = "WEBHOOK_NOT_CONFIGURED", 409, "Webhook not configured", "The event's key has no webhook URL; set one before anything is sent to it.";
     WebhookReplayLimitReached = "WEBHOOK_REPLAY_LIMIT_REACHED", 429, "Webhook replay limit reached", "This event was replayed 5 times already.";
     WebhookSecretRotationCooldown = "WEBHOOK_SECRET_ROTATION_COOLDOWN", 429, "Webhook secret rotation cooldown", "The secret was rotated less than 60 seconds ago.";
 }

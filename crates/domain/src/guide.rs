@@ -339,6 +339,12 @@ impl ErrorCode {
                 "Enable the key for the account in the web application. delegation in GET /v1/portfolio shows what the chain says of the calling key.",
                 NOT_SUBMITTED,
             ),
+            Self::WebhookNotConfigured => (
+                "A test event or a redelivery was asked for and the key whose URL it would go to has none.",
+                AfterChange,
+                "Set the key's webhook URL, in the web application or through the operator, and ask again. GET /v1/webhooks/endpoint shows the calling key's.",
+                NOT_SUBMITTED,
+            ),
             Self::WebhookReplayLimitReached => (
                 "The event was redelivered five times already, which is all that one event gets.",
                 Never,

@@ -8,13 +8,16 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::candle::Interval;
+use crate::event::EventKind;
 use crate::ids::{
-    CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId, UserId,
+    CorrelationId, EventId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId,
+    UserId,
 };
 use crate::key::{Scope, Scopes, Tier};
 use crate::market::MarketStatus;
 use crate::redemption::Status as RedemptionStatus;
 use crate::trade::{AmountType, Side, Status, TraceStage};
+use crate::webhook::DeliveryStatus;
 use crate::{Cents, Timestamp, Usdc, UsdcDelta, Wad};
 
 /// `name => type, schema;` for each value.
@@ -48,6 +51,7 @@ schemas! {
     ThreadId => "ThreadId", uuid("A thread's id.");
     OrganizationId => "OrganizationId", uuid("An organization's id.");
     PartnerId => "PartnerId", uuid("A partner's id.");
+    EventId => "EventId", uuid("The id of an event. Receivers know a repeated delivery by it.");
     RedemptionId => "RedemptionId", uuid("The id of a claim.");
     CorrelationId => "CorrelationId", text("What links a trade to its trace; it is a W3C trace id too.").pattern(Some("^[0-9a-f]{32}$"))
         .examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
@@ -57,6 +61,8 @@ schemas! {
     Status => "TradeStatus", open("Where a trade stands. completed, failed and rejected are final.", Status::ALL.iter().map(|s| s.as_str()));
     RedemptionStatus => "RedemptionStatus", open("Where a claim stands. completed is paid and final on chain; failed was found to pay nothing.", RedemptionStatus::ALL.iter().map(|s| s.as_str()));
     Interval => "Interval", closed("How long a candle is: minutes, hours or a day, aligned to UTC.", &Interval::ALL.map(Interval::as_str));
+    EventKind => "EventType", open("What an event tells.", EventKind::ALL.iter().map(|kind| kind.as_str()));
+    DeliveryStatus => "WebhookStatus", open("What became of an event. delivered was acknowledged; failed was given up; none was not sent, because the key had no URL.", DeliveryStatus::ALL.iter().map(|s| s.as_str()));
     TraceStage => "TraceStage", open("The part of a trade's way that an event belongs to.", TraceStage::ALL.iter().map(|s| s.as_str()));
     Tier => "Tier", open("What governs a key's limits.", ["free", "developer", "enterprise", "mm"]);
     Scope => "Scope", scope();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use domain::webhook::target::TargetPolicy;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +52,35 @@ impl From<Redemptions> for app::redemptions::Redemptions {
         match redemptions {
             Redemptions::SelfService => Self::SelfService,
             Redemptions::Automatic => Self::Automatic,
+        }
+    }
+}
+
+/// Where webhooks may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WebhookTargets {
+    /// https to the public internet.
+    Public,
+    /// Also http, and this machine and its networks: for development.
+    Local,
+}
+
+impl WebhookTargets {
+    /// The word of the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl From<WebhookTargets> for TargetPolicy {
+    fn from(targets: WebhookTargets) -> Self {
+        match targets {
+            WebhookTargets::Public => Self::public(),
+            WebhookTargets::Local => Self::development(),
         }
     }
 }
@@ -108,6 +138,9 @@ pub struct Options {
     /// Whether owners claim their winnings through the API or the service pays them by itself [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
     pub redemptions: Option<Redemptions>,
+    /// Whether webhooks go to the public internet by https, or also by http and into local networks [default: public; local for `foretell dev`]
+    #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
+    pub webhook_targets: Option<WebhookTargets>,
 }
 
 /// A configuration that cannot be used.
@@ -165,6 +198,15 @@ pub struct Config {
     pub confirmation_window_s: Option<u32>,
     /// Who claims winnings.
     pub redemptions: Redemptions,
+    /// Where webhooks may go; `None` where it is not said.
+    pub webhook_targets: Option<WebhookTargets>,
+}
+
+impl Config {
+    /// Where webhooks may go.
+    pub fn targets(&self) -> WebhookTargets {
+        self.webhook_targets.unwrap_or(WebhookTargets::Public)
+    }
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
@@ -198,6 +240,7 @@ impl Options {
             first_block: self.first_block.or(of_file.first_block),
             confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
             redemptions: self.redemptions.or(of_file.redemptions),
+            webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
         })
     }
 
@@ -230,6 +273,7 @@ impl Options {
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
             redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
+            webhook_targets: self.webhook_targets,
         })
     }
 }
@@ -296,6 +340,12 @@ mod tests {
             assert_eq!(options.decide().unwrap().redemptions, word);
         }
         assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
+        assert_eq!(Options::default().decide().unwrap().targets(), WebhookTargets::Public);
+        for word in [WebhookTargets::Public, WebhookTargets::Local] {
+            let options: Options =
+                toml::from_str(&format!("webhook-targets = \"{}\"", word.as_str())).unwrap();
+            assert_eq!(options.decide().unwrap().targets(), word);
+        }
     }
 
     #[test]

@@ -35,8 +35,6 @@ macro_rules! table {
     };
 }
 
-// To come, each at its place: GET /v1/webhooks/events and POST .../{id}/redeliver;
-// POST /v1/auth/api-keys/me/webhook-secret/rotate.
 #[rustfmt::skip]
 static TABLE: &[Entry] = table! {
     GET "/v1/health", None, Infra, None => v1::health::health;
@@ -59,6 +57,12 @@ static TABLE: &[Entry] = table! {
     GET "/v1/redemptions/{id}", Some(Scope::TradesRead), Read, None => v1::redemptions::find;
     GET "/v1/portfolio", Some(Scope::PortfolioRead), Read, None => v1::portfolio::summary;
     GET "/v1/portfolio/positions", Some(Scope::PortfolioRead), Read, None => v1::portfolio::positions;
+    GET "/v1/webhooks/events", Some(Scope::WebhooksManage), Read, Some(25) => v1::webhook_events::list;
+    GET "/v1/webhooks/events/{id}", Some(Scope::WebhooksManage), Read, None => v1::webhook_events::find;
+    POST "/v1/webhooks/events/{id}/redeliver", Some(Scope::WebhooksManage), Redelivery, None => v1::webhook_sends::redeliver;
+    POST "/v1/webhooks/test", Some(Scope::WebhooksManage), Redelivery, None => v1::webhook_sends::test;
+    GET "/v1/webhooks/endpoint", Some(Scope::WebhooksManage), Read, None => v1::webhook_endpoint::endpoint;
+    POST "/v1/auth/api-keys/me/webhook-secret/rotate", Some(Scope::WebhooksManage), Write, None => v1::webhook_secret::rotate;
     POST "/v1/account/pause", Some(Scope::TradesWrite), Write, None => v1::account_pause::pause;
     GET "/v1/account/usage", Some(Scope::AuthManage), Read, None => v1::usage::usage;
     GET "/v1/account/readiness", Some(Scope::PortfolioRead), Read, None => v1::readiness::readiness;

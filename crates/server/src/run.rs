@@ -167,6 +167,7 @@ impl Parts {
             (None, None) => default_confirmations(chain.chain_id()),
         };
         settings.redemptions = config.redemptions.into();
+        settings.webhook_targets = config.targets().into();
         let mut ctx = Ctx::new(store, chain, clock, entropy, settings);
         ctx.limits = Arc::new(limits(config)?);
         if let Err(error) = ctx.limits.ping().await {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use chain::Contracts;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, WebhookTargets};
 use crate::run::{Parts, StartError};
 
 /// Where a running service is found.
@@ -22,6 +22,9 @@ pub struct ServiceFile {
     pub chain_id: u64,
     /// The contracts' addresses.
     pub contracts: Contracts,
+    /// Where its webhooks may go.
+    #[serde(default)]
+    pub webhook_targets: Option<WebhookTargets>,
 }
 
 impl ServiceFile {
@@ -33,6 +36,7 @@ impl ServiceFile {
             rpc_url: config.rpc_url.clone().unwrap_or_else(|| format!("{base_url}/rpc")),
             chain_id: parts.ctx.chain.chain_id(),
             contracts: parts.ctx.chain.contracts().clone(),
+            webhook_targets: Some(config.targets()),
         }
     }
 

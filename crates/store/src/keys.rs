@@ -154,6 +154,12 @@ pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool
     Ok(tx.exec(SQL, &params![now, id]).await? == 1)
 }
 
+/// Sets where a key's events go; whether there is such a key.
+pub async fn set_webhook_url(tx: &mut Tx, id: KeyId, url: Option<&str>) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET webhook_url = $1 WHERE id = $2";
+    Ok(tx.exec(SQL, &params![url, id]).await? == 1)
+}
+
 /// Pauses a key's trading and gives since when it is paused, which pausing it again does not change.
 pub async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str =

@@ -7,7 +7,7 @@ use domain::{ErrorCode, Timestamp};
 use store::keys::{Key, MAX_ACTIVE};
 
 use super::webhook_secret;
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, webhooks};
 
 /// What a key is issued with.
 #[derive(Debug, Clone)]
@@ -51,6 +51,9 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     }
     if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
         return Err(AppError::field("/name", "is 1 to 100 characters"));
+    }
+    if let Some(url) = &wanted.webhook_url {
+        webhooks::check_url(&ctx.config.webhook_targets, "/webhookUrl", url)?;
     }
     let plaintext =
         std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))

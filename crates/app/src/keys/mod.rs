@@ -7,8 +7,10 @@ mod issue;
 mod pause;
 pub mod rewrap;
 pub mod webhook_secret;
+mod webhook_url;
 
 pub use authenticate::{Caller, authenticate, is_failed_authentication};
 pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue, revoke};
 pub use pause::{pause, paused, resume};
+pub use webhook_url::set_webhook_url;

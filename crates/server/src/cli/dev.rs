@@ -12,7 +12,7 @@ use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 
 use super::{make_data_dir, start_logging};
-use crate::config::Config;
+use crate::config::{Config, WebhookTargets};
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, rpc_route, seed};
 use crate::entropy::SystemEntropy;
 use crate::run::{Parts, Running, StartError, listen, lock_folder, signalled};
@@ -45,8 +45,9 @@ const FILES: [&str; 11] = [
     "chain.db-shm",
 ];
 
-pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
+pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
     start_logging("warn");
+    config.webhook_targets.get_or_insert(WebhookTargets::Local);
     if config.rpc_url.is_some() {
         return Err(StartError::Other(
             "`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into(),

@@ -31,9 +31,19 @@ pub struct Meta {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotent: Option<bool>,
+    /// On what was only queued: what happens next.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
 }
 
 impl Meta {
+    /// With what happens next.
+    #[must_use]
+    pub const fn message(self, message: &'static str) -> Self {
+        Self { message: Some(message), ..self }
+    }
+
     /// With whether the answer repeats an earlier one, as every answer to a trade's creation says.
     #[must_use]
     pub const fn idempotent(self, idempotent: bool) -> Self {
@@ -61,7 +71,7 @@ impl FromRequestParts<Shared> for Meta {
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
         let request_id = RequestId::from_request_parts(parts, app).await?;
-        Ok(Self { request_id, timestamp: app.ctx.now(), idempotent: None })
+        Ok(Self { request_id, timestamp: app.ctx.now(), idempotent: None, message: None })
     }
 }
 
@@ -281,7 +291,7 @@ mod tests {
 
     fn meta() -> Meta {
         let request_id = RequestId::of(Uuid::from_u128(1));
-        Meta { request_id, timestamp: Timestamp::from_ms(1_777_464_000_123), idempotent: None }
+        Meta { request_id, timestamp: Timestamp::from_ms(1_777_464_000_123), idempotent: None, message: None }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use super::problem::Problem;
 use super::rate::{self, Standing};
 use super::usage::Meter;
-use super::{Limiter, RouteInfo, Shared, audit, etag, kill_switch, signature, version};
+use super::{RouteInfo, Shared, audit, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub async fn guard(
         Ok(Err(panic)) => Problem::from(panicked(panic.as_ref())).into_response(),
         Err(_) => Problem::from(timed_out(route)).into_response(),
     };
-    if route.limiter == Limiter::Write {
+    if route.is_write() {
         say_what_became_of_it(&mut response);
     }
     version::tell(&mut response, found.version);
@@ -119,7 +119,7 @@ async fn admit(
 /// The answer to a request that was not admitted: nothing behind the guard has run.
 fn refused(route: &RouteInfo, error: AppError) -> Response {
     let problem = Problem::from(error);
-    let is_write = route.limiter == Limiter::Write;
+    let is_write = route.is_write();
     let problem = if is_write { problem.or_submission(Submission::NotSubmitted) } else { problem };
     problem.into_response()
 }
@@ -146,11 +146,7 @@ fn say_what_became_of_it(response: &mut Response) {
 
 fn timed_out(route: &RouteInfo) -> AppError {
     let error = AppError::new(ErrorCode::RequestTimeout);
-    if route.limiter == Limiter::Write {
-        error
-    } else {
-        error.detail("The request took too long. Try it again.")
-    }
+    if route.is_write() { error } else { error.detail("The request took too long. Try it again.") }
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> AppError {

@@ -12,7 +12,7 @@ use domain::key::Scope;
 pub enum Limiter {
     /// The user's sliding window.
     Read,
-    /// The user's token bucket. A refusal of such a route says what became of the submission.
+    /// The user's token bucket.
     Write,
     /// The user's token bucket for redeliveries.
     Redelivery,
@@ -65,6 +65,11 @@ impl RouteInfo {
     /// `METHOD path`, as the operator names it.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
+    }
+
+    /// Whether the route writes: a refusal of it says what became of the submission.
+    pub fn is_write(&self) -> bool {
+        self.method == Method::POST
     }
 
     /// Whether the route begins or releases trades, so that a halt of trading closes it. Claiming what a settled market

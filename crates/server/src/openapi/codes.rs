@@ -1,6 +1,5 @@
 //! Which refusals a route can answer with, besides those that its annotation names.
 
-use axum::http::Method;
 use domain::ErrorCode;
 
 use crate::http::RouteInfo;
@@ -40,9 +39,4 @@ pub fn of_kind(route: &RouteInfo, reads_body: bool) -> impl Iterator<Item = Erro
     let scoped = if route.scope.is_some() { SCOPED } else { &[] };
     let body = if reads_body { BODY } else { &[] };
     EVERY.iter().chain(keyed).chain(scoped).chain(body).copied()
-}
-
-/// Whether the route writes: a refusal of it says what became of the submission.
-pub fn is_write(route: &RouteInfo) -> bool {
-    route.method == Method::POST
 }

@@ -94,7 +94,7 @@ fn complete_parameters(operation: &mut Value, route: &RouteInfo, conditional: bo
     if conditional {
         parameters.push(shared("IfNoneMatch"));
     }
-    if codes::is_write(route) {
+    if route.is_write() {
         parameters.push(shared("Signature"));
     }
     parameters.push(shared("ApiVersion"));
@@ -129,7 +129,7 @@ fn add_refusals(operation: &mut Value, route: &RouteInfo, codes: impl Iterator<I
     for (status, codes) in by_status {
         let lines = codes.iter().map(|code| format!("- `{code}`: {}", code.default_detail()));
         let mut description = format!("Refused:\n\n{}", lines.collect::<Vec<_>>().join("\n"));
-        if codes::is_write(route) {
+        if route.is_write() {
             description.push_str("\n\n`extensions.submission` says whether anything was done.");
         }
         let reference = |code: &ErrorCode| json!({ "$ref": format!("#/components/examples/{code}") });

@@ -54,6 +54,15 @@ static EXAMPLES: &[Example] = examples! {
     createRedemption "200" paid "A claim that was paid" "getRedemption.200";
     listRedemptions "200" page "A page" "listRedemptions.200";
     getRedemption "200" paid "A claim that was paid" "getRedemption.200";
+    listWebhookEvents "200" page "A page" "listWebhookEvents.200";
+    getWebhookEvent "200" retrying "An event that is tried again" "getWebhookEvent.200";
+    redeliverWebhookEvent "request" nothing "An empty object" "pauseKey.request";
+    redeliverWebhookEvent "200" queued "A replay" "redeliverWebhookEvent.200";
+    sendTestWebhook "request" nothing "An empty object" "pauseKey.request";
+    sendTestWebhook "200" queued "A test" "sendTestWebhook.200";
+    getWebhookEndpoint "200" spared "A receiver that is being spared" "getWebhookEndpoint.200";
+    rotateWebhookSecret "request" nothing "An empty object" "pauseKey.request";
+    rotateWebhookSecret "200" rotated "A new secret" "rotateWebhookSecret.200";
     pauseKey "request" nothing "An empty object" "pauseKey.request";
     pauseKey "200" paused "A paused key" "pauseKey.200";
     getUsage "200" usage "A key that traded" "getUsage.200";

@@ -9,6 +9,7 @@ use serde::Serialize;
 use store::markets::{Market, Outcome};
 use utoipa::ToSchema;
 
+use super::instants::{INSTANT, instant};
 use super::markets::get_market;
 use super::numbers;
 use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
@@ -19,9 +20,6 @@ answers! {
     /// A market's history.
     HistoryAnswer = single("history", HistoryRecord);
 }
-
-/// The end of the year 9998, in milliseconds since the epoch: not every later instant can be written.
-const END_MS: i64 = 253_370_764_800_000;
 
 /// `interval`, `from`, `to`, `outcomeIndex`, all of them optional.
 #[derive(Debug)]
@@ -34,20 +32,12 @@ impl Parameters for HistoryQuery {
     const NAMES: &'static [&'static str] = &["interval", "from", "to", "outcomeIndex"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        const INSTANT: &str = "is an ISO 8601 instant or milliseconds since the epoch";
         let interval = given.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h and 1d");
         let from = given.with("from", INSTANT, instant);
         let to = given.with("to", INSTANT, instant);
         let outcome_index = given.parsed("outcomeIndex", "is an integer, 0 for the first");
         Some(Self { span: Span { interval, from, to }, outcome_index })
     }
-}
-
-/// An instant from 1970 to 9998.
-fn instant(text: &str) -> Option<Timestamp> {
-    let is_ms = text.bytes().all(|b| b.is_ascii_digit());
-    let at = if is_ms { text.parse().ok().map(Timestamp::from_ms) } else { text.parse().ok() };
-    at.filter(|at| (0..END_MS).contains(&at.ms()))
 }
 
 /// A market's history from the start of the first interval (inclusive) to the end of the last one (exclusive). Prices are
@@ -197,34 +187,4 @@ impl PoolRecord {
 /// The price at this distance of the quantity below the cost.
 fn price(distance: Wad, liquidity: Usdc) -> f64 {
     numbers::probability(Wad::ZERO, distance, liquidity)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_is_iso_8601_or_milliseconds_since_the_epoch() {
-        let at = Timestamp::from_ms(1_777_464_000_123);
-        for text in ["2026-04-29T12:00:00.123Z", "1777464000123", "2026-04-29T14:00:00.123+02:00"] {
-            assert_eq!(instant(text), Some(at), "{text}");
-        }
-        assert_eq!(instant("0"), Some(Timestamp::from_ms(0)));
-        assert_eq!(
-            instant("253370764799999").map(|at| at.to_string()).as_deref(),
-            Some("9998-12-31T23:59:59.999Z")
-        );
-        for text in [
-            "-1",
-            "+1",
-            "1.5",
-            "253370764800000",
-            "99999999999999999999",
-            "1969-12-31T23:59:59Z",
-            "today",
-            "2026-04-29",
-        ] {
-            assert_eq!(instant(text), None, "{text}");
-        }
-    }
 }

@@ -21,8 +21,6 @@ use crate::scene::{Scene, confirm, text};
 const NEVER_SENT: &[(ErrorCode, &str)] = &[
     (ErrorCode::ActiveKeyLimitReached, "keys are issued in the web application and by the operator"),
     (ErrorCode::IdempotencyKeyExpired, "a key that is past its 24 hours can be used again"),
-    (ErrorCode::WebhookReplayLimitReached, "webhooks are not replayed here yet"),
-    (ErrorCode::WebhookSecretRotationCooldown, "webhook secrets are not rotated here yet"),
 ];
 
 /// Answers by the code that each is expected to have.
@@ -35,6 +33,7 @@ async fn every_code_is_sent_in_the_one_form_or_is_known_never_to_be_sent() {
     provoked.extend(by_request().await);
     provoked.extend(by_state().await);
     provoked.extend(by_confirm().await);
+    provoked.extend(by_webhooks().await);
     provoked.extend(by_the_operator().await);
     provoked.extend(by_what_is_broken().await);
     provoked.push(by_time().await);
@@ -60,7 +59,8 @@ fn assert_one_form(code: ErrorCode, answer: &Answer) {
     assert!(known[..7].iter().all(|member| members.contains(member)), "{members:?}\n{answer}");
     assert_eq!(answer.header("cache-control"), Some("no-store"), "\n{answer}");
     assert_eq!(answer.header("etag"), None, "\n{answer}");
-    let waiting_helps = matches!(answer.status.as_u16(), 429 | 503);
+    let for_good = body["extensions"]["permanent"] == true;
+    let waiting_helps = matches!(answer.status.as_u16(), 429 | 503) && !for_good;
     assert!(!waiting_helps || answer.header("retry-after").is_some(), "\n{answer}");
     let shown = answer.text.to_lowercase();
     for inside in ["sqlite", "postgres", "redis", "select ", "panick", ".rs:", "eth_call", "hunter2"] {
@@ -206,6 +206,26 @@ async fn by_confirm() -> Provoked {
     scene.app.advance_ms(scene.app.ctx.config.confirmation_window_ms).await;
     provoked.push((ErrorCode::ConfirmationExpired, scene.confirm(&held).await));
     provoked
+}
+
+async fn by_webhooks() -> Provoked {
+    let Scene { app, http, ada, client, .. } = Scene::new().await;
+    let webhook_url = Some("http://127.0.0.1:9/hunter2".to_owned());
+    let key = app.issue(IssueKey { webhook_url, ..key_of(&ada, Tier::Mm) }).await.unwrap();
+    let receiving = http.with(&key);
+    let test = receiving.call("POST", "/v1/webhooks/test").await.ok();
+    let redeliver = format!("/v1/webhooks/events/{}/redeliver", text(&test["event"]["id"]));
+    let rotate = "/v1/auth/api-keys/me/webhook-secret/rotate";
+    for _ in 0..5 {
+        receiving.call("POST", &redeliver).await.ok();
+    }
+    receiving.call("POST", rotate).await.ok();
+    sent(vec![
+        (ErrorCode::WebhookNotConfigured, client.call("POST", "/v1/webhooks/test")),
+        (ErrorCode::WebhookReplayLimitReached, receiving.call("POST", &redeliver)),
+        (ErrorCode::WebhookSecretRotationCooldown, receiving.call("POST", rotate)),
+    ])
+    .await
 }
 
 async fn by_the_operator() -> Provoked {

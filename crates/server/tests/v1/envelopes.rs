@@ -34,6 +34,8 @@ async fn reads() -> (Scene, Vec<(&'static str, String, Wrapped)>) {
     app.run_workers().await;
     let (market, trade_id, claim_id) = (market.id, text(&trade["id"]), text(&claim["id"]));
     let quote = format!("/v1/markets/{market}/quote?outcomeIndex=0&action=buy&amount=25000000");
+    let events = client.get("/v1/webhooks/events").await.ok();
+    let event = format!("/v1/webhooks/events/{}", text(&events["data"][0]["id"]));
     let reads = vec![
         ("/v1/markets", "/v1/markets".to_owned(), Page),
         ("/v1/markets/{id}", format!("/v1/markets/{market}"), One("market")),
@@ -47,6 +49,9 @@ async fn reads() -> (Scene, Vec<(&'static str, String, Wrapped)>) {
         ("/v1/redemptions/{id}", format!("/v1/redemptions/{claim_id}"), One("redemption")),
         ("/v1/portfolio", "/v1/portfolio".to_owned(), One("portfolio")),
         ("/v1/portfolio/positions", "/v1/portfolio/positions".to_owned(), Rows),
+        ("/v1/webhooks/events", "/v1/webhooks/events".to_owned(), Page),
+        ("/v1/webhooks/events/{id}", event, One("event")),
+        ("/v1/webhooks/endpoint", "/v1/webhooks/endpoint".to_owned(), One("endpoint")),
         ("/v1/account/usage", "/v1/account/usage".to_owned(), One("usage")),
         ("/v1/account/readiness", "/v1/account/readiness".to_owned(), One("readiness")),
         ("/v1/key", "/v1/key".to_owned(), One("key")),
@@ -121,9 +126,11 @@ async fn every_write_has_its_meta_and_creation_says_whether_it_is_a_repetition()
     let token = serde_json::json!({ "token": held["confirmation"]["token"] });
     let confirmed = confirm(client, text(&held["id"]), token).await;
     assert_members(&confirmed.ok(), &["trade", "data", "_meta"], "confirm");
+    let rotated = client.call("POST", "/v1/auth/api-keys/me/webhook-secret/rotate").await;
+    assert_members(&rotated.ok(), &["webhookSecret", "data", "_meta"], "rotation");
     let paused = client.call("POST", "/v1/account/pause").await;
     assert_members(&paused.ok(), &["pause", "data", "_meta"], "pause");
-    for answer in [confirmed, paused] {
+    for answer in [confirmed, rotated, paused] {
         assert_meta(&scene, &answer, &[]);
     }
 }

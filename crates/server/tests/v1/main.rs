@@ -44,3 +44,4 @@ mod trades_get;
 mod trades_post;
 mod usage_get;
 mod versions;
+mod webhooks;

@@ -31,6 +31,7 @@ enum Thing {
     Held,
     Trace,
     Redemption,
+    Event,
     ClientRequest,
     /// A market, in which it is a user's own trades or positions that are asked for.
     Traded,
@@ -80,6 +81,19 @@ const MATRIX: &[Line] = &[
     ("GET /v1/redemptions", "/v1/redemptions", "", Nothing),
     ("GET /v1/redemptions", "/v1/redemptions?marketId={id}", "", Settled),
     ("GET /v1/redemptions/{id}", "/v1/redemptions/{id}", "", Redemption),
+    ("GET /v1/webhooks/events", "/v1/webhooks/events", "", Nothing),
+    ("GET /v1/webhooks/events/{id}", "/v1/webhooks/events/{id}", "", Event),
+    // Their keys have no URL: nothing is queued for the lines that follow.
+    ("POST /v1/webhooks/events/{id}/redeliver", "/v1/webhooks/events/{id}/redeliver", "", Event),
+    ("POST /v1/webhooks/test", "/v1/webhooks/test", "", Nothing),
+    ("GET /v1/webhooks/endpoint", "/v1/webhooks/endpoint", "", Nothing),
+    // Its body is refused behind the guard.
+    (
+        "POST /v1/auth/api-keys/me/webhook-secret/rotate",
+        "/v1/auth/api-keys/me/webhook-secret/rotate",
+        r#"{"x":1}"#,
+        Nothing,
+    ),
     ("GET /v1/portfolio", "/v1/portfolio", "", Nothing),
     ("GET /v1/portfolio/positions", "/v1/portfolio/positions", "", Nothing),
     ("GET /v1/portfolio/positions", "/v1/portfolio/positions?marketId={id}", "", Traded),
@@ -141,6 +155,7 @@ struct Things {
     held: String,
     token: String,
     redemption: String,
+    event: String,
     client_request: String,
     traded: TestMarket,
     settled: TestMarket,
@@ -171,6 +186,7 @@ impl World {
             Held => Ids::new(&his.held, &hers.held, UNKNOWN),
             Trace => Ids::new(&his.trace, &hers.trace, &"1".repeat(32)),
             Redemption => Ids::new(&his.redemption, &hers.redemption, UNKNOWN),
+            Event => Ids::new(&his.event, &hers.event, UNKNOWN),
             ClientRequest => {
                 let ids = Ids::new(&his.client_request, &hers.client_request, "nobodys-own");
                 Ids { malformed: "no%20id".to_owned(), ..ids }
@@ -189,7 +205,7 @@ impl World {
         let (scene, hers) = (&self.scene, &self.hers);
         let account = scene.ada.account.to_string().to_lowercase();
         let (key, user) = (scene.key.caller.key.id.to_string(), scene.ada.id.to_string());
-        let own = [&hers.trade, &hers.held, &hers.token, &hers.redemption, &hers.client_request];
+        let own = [&hers.trade, &hers.held, &hers.token, &hers.redemption, &hers.event, &hers.client_request];
         own.into_iter().cloned().chain([account, key, user]).collect()
     }
 }
@@ -207,7 +223,9 @@ async fn things(scene: &Scene, client: Client<Keyed>, client_request: &str) -> T
     app.run_workers().await;
     let claim = client.redeem(settled, 0).await.expect(201);
     let held = client.buy(traded, 0, "100").await.expect(202)["trade"].take();
+    let events = client.get("/v1/webhooks/events").await.ok();
     Things {
+        event: text(&events["data"][0]["id"]).to_owned(),
         trade: text(&trade["id"]).to_owned(),
         trace: text(&trade["correlationId"]).to_owned(),
         held: text(&held["id"]).to_owned(),

@@ -16,4 +16,4 @@ pub use delivery::{
 pub use endpoint::{Endpoint, Head, find_endpoint};
 pub(crate) use queue::enqueue;
 pub use queue::{Ending, Finished, Held, Job, claim_due, find_job, finish, let_go};
-pub use secret::{Secrets, find_secrets, rotate};
+pub use secret::{Secrets, find_secrets, lock_secrets, rotate};

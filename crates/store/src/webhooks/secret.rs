@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::ids::KeyId;
 
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, params};
 
 /// A key's secrets, sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,19 +16,31 @@ pub struct Secrets {
     pub rotated_at: Option<Timestamp>,
 }
 
-/// A key's secrets. The row stays locked until the transaction ends.
-pub async fn find_secrets(tx: &mut Tx, key_id: KeyId) -> Result<Option<Secrets>, StoreError> {
-    const SQL: &str = "UPDATE keys SET webhook_secret_sealed = webhook_secret_sealed WHERE id = $1
-        RETURNING webhook_secret_sealed, previous_webhook_secret_sealed, previous_webhook_secret_until_ms,
-        webhook_secret_rotated_at_ms";
-    tx.find(SQL, &params![key_id], |row| {
-        Ok(Secrets {
-            current: row.text(0)?,
-            previous: row.opt_text(1)?.zip(row.opt_timestamp(2)?),
-            rotated_at: row.opt_timestamp(3)?,
-        })
+const COLUMNS: &str =
+    "webhook_secret_sealed, previous_webhook_secret_sealed, previous_webhook_secret_until_ms,
+    webhook_secret_rotated_at_ms";
+
+fn from_row(row: &Row<'_>) -> Result<Secrets, StoreError> {
+    Ok(Secrets {
+        current: row.text(0)?,
+        previous: row.opt_text(1)?.zip(row.opt_timestamp(2)?),
+        rotated_at: row.opt_timestamp(3)?,
     })
-    .await
+}
+
+/// A key's secrets.
+pub async fn find_secrets(tx: &mut Tx, key_id: KeyId) -> Result<Option<Secrets>, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE id = $1");
+    tx.find(SQL, &params![key_id], from_row).await
+}
+
+/// A key's secrets. The row stays locked until the transaction ends.
+pub async fn lock_secrets(tx: &mut Tx, key_id: KeyId) -> Result<Option<Secrets>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "UPDATE keys SET webhook_secret_sealed = webhook_secret_sealed WHERE id = $1 RETURNING ",
+        COLUMNS
+    );
+    tx.find(SQL, &params![key_id], from_row).await
 }
 
 /// Puts a new secret in the place of the current one, which signs beside it until `until`.

@@ -62,6 +62,8 @@ impl AdminCtx {
         if let Ok(service) = ServiceFile::read(&admin.config.data_dir) {
             // A key issued here must belong to the service beside which it is issued.
             admin.config.environment = service.environment;
+            let targets = admin.config.webhook_targets.or(service.webhook_targets);
+            admin.config.webhook_targets = targets;
         }
         if let Some(read) = admin.last_read().await? {
             admin.not_before(read.at);
@@ -115,8 +117,9 @@ impl AdminCtx {
 
     fn with_chain(&self, chain: Chain) -> Result<Ctx, StartError> {
         let secrets = self.secrets()?;
-        let settings =
+        let mut settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
+        settings.webhook_targets = self.config.targets().into();
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy), settings))
     }

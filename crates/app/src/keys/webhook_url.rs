@@ -1,0 +1,29 @@
+//! Where a key's events go.
+
+use domain::ErrorCode;
+use domain::ids::KeyId;
+use store::keys::Key;
+
+use crate::{AppError, Ctx, webhooks};
+
+/// Sets where a key's events go from now on, or that they go nowhere. Events that happened while there was no URL are not
+/// sent afterwards.
+pub async fn set_webhook_url(ctx: &Ctx, key_id: KeyId, url: Option<String>) -> Result<Key, AppError> {
+    if let Some(url) = &url {
+        webhooks::check_url(&ctx.config.webhook_targets, "/webhookUrl", url)?;
+    }
+    let set = ctx
+        .store
+        .write((key_id, url), |tx, (key_id, url)| {
+            Box::pin(async move {
+                store::keys::set_webhook_url(tx, *key_id, url.as_deref()).await?;
+                let key = store::keys::find(tx, *key_id).await?;
+                key.ok_or_else(|| {
+                    AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
+                })
+            })
+        })
+        .await;
+    ctx.key_cache.forget(key_id);
+    set
+}

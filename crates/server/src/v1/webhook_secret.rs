@@ -1,0 +1,70 @@
+//! Rotating the secret that signs the calling key's deliveries.
+
+use app::{AppError, Submission};
+use axum::extract::State;
+use domain::{ErrorCode, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::{Caller, Meta, NoBody, NoParameters, Problem, Query, Shared, Single, WebhooksManage};
+use crate::openapi::answers::answers;
+
+answers! {
+    /// A new secret.
+    WebhookSecretAnswer = single("webhookSecret", WebhookSecretRecord);
+}
+
+/// A new secret. It is shown once.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WebhookSecret)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookSecretRecord {
+    #[schema(pattern = "^whsec_[A-Za-z0-9+/]{43}=$")]
+    secret: String,
+    rotated_at: Timestamp,
+    /// Until when deliveries are signed with the secret before as well.
+    previous_secret_expires_at: Timestamp,
+}
+
+/// Secrets stay out of logs.
+impl std::fmt::Debug for WebhookSecretRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WebhookSecretRecord({})", self.rotated_at)
+    }
+}
+
+/// `POST /v1/auth/api-keys/me/webhook-secret/rotate`: 200 and `webhookSecret {secret, rotatedAt, previousSecretExpiresAt}`.
+#[utoipa::path(
+    post, path = "/v1/auth/api-keys/me/webhook-secret/rotate", operation_id = "rotateWebhookSecret", tag = "Webhooks",
+    summary = "Rotate the calling key's webhook secret",
+    description = "Puts a new secret in the place of the one that signs the calling key's deliveries, and shows it, once. For \
+        seven days deliveries carry a signature by each of the two, the new one first; redeliveries are signed with the new \
+        one alone. Each call rotates; a second one within 60 seconds is refused.",
+    request_body(content = Option<NoBody>, description = "Nothing, or an empty object."),
+    responses((status = 200, description = "The new secret.", body = WebhookSecretAnswer)),
+    extensions(("x-error-codes" = json!(["WEBHOOK_SECRET_ROTATION_COOLDOWN"]))),
+)]
+pub async fn rotate(
+    State(app): State<Shared>,
+    caller: Caller<WebhooksManage>,
+    _: Query<NoParameters>,
+    meta: Meta,
+    _: NoBody,
+) -> Result<Single<WebhookSecretRecord>, Problem> {
+    let key_id = caller.key.id;
+    // Spawned: a client that hangs up must not leave half of it done.
+    let state = Shared::clone(&app);
+    let rotated = app.mutations.spawn(async move { app::webhooks::rotate_secret(&state.ctx, key_id).await });
+    let rotated = rotated.await.map_err(lost)??;
+    let record = WebhookSecretRecord {
+        secret: rotated.secret.expose().to_owned(),
+        rotated_at: rotated.rotated_at,
+        previous_secret_expires_at: rotated.previous_expires_at,
+    };
+    Ok(meta.single("webhookSecret", record))
+}
+
+/// The task panicked: whether it had stored the new secret by then is not known.
+fn lost(error: tokio::task::JoinError) -> AppError {
+    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
+}
