@@ -45,6 +45,8 @@ pub struct NewMarket {
     pub chapter_id: Option<String>,
     /// The post it came from.
     pub source_url: Option<String>,
+    /// Its place among the featured markets.
+    pub featured_position: Option<u32>,
 }
 
 /// Creates a market, funded by `resolver`, who must have allowed the hub to take the funding.
@@ -146,5 +148,6 @@ fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
         as_of_block: 0,
         as_of: now,
         created_at: now,
+        featured_position: new.featured_position,
     }
 }
