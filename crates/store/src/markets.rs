@@ -268,6 +268,17 @@ pub struct ListFilter {
     pub text: Option<String>,
 }
 
+/// Of rows of `markets`: called off, and no holder is owed a refund any more. A refund is a part of what the position
+/// cost, so that tokens that cost nothing are owed nothing.
+pub const REFUNDS_PAID: &str = "markets.status = 'CANCELLED' AND NOT EXISTS (SELECT 1 FROM positions
+    WHERE positions.market_id = markets.id AND positions.tokens_wad <> '0' AND positions.cost_basis_usdc_atomic > 0)";
+
+/// Whether a market was called off and has paid every refund.
+pub async fn is_refunded(tx: &mut Tx, id: MarketId) -> Result<bool, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT 1 FROM markets WHERE id = $1 AND ", REFUNDS_PAID);
+    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+}
+
 /// The rows that a list's filter and page choose.
 const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
     AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)

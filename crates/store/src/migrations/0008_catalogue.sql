@@ -11,6 +11,6 @@ CREATE TABLE imports (
     terms_hash TEXT NOT NULL,
     content_hash TEXT NOT NULL,
     created_at_ms BIGINT NOT NULL,
-    updated_at_ms BIGINT NOT NULL,
-    PRIMARY KEY (kind, import_key)
+    updated_at_ms BIGINT NOT NULL
 );
+CREATE UNIQUE INDEX imports_key ON imports (kind, import_key);
