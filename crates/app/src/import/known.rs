@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::ids::MarketId;
+use domain::ids::{MarketId, ThreadId};
 use store::catalog::{self, Chapter, Partner, Thread};
 use store::imports::{self, Import};
 use store::markets::Market;
@@ -18,6 +18,8 @@ pub(super) struct Known {
     pub imports: HashMap<(Kind, String), Import>,
     pub partners: HashMap<String, Partner>,
     pub threads: HashMap<String, Thread>,
+    /// Those of chapters that are named without their thread.
+    pub threads_of_chapters: HashMap<ThreadId, Thread>,
     pub chapters: HashMap<String, Chapter>,
     pub markets: HashMap<String, (Market, Vec<String>)>,
     pub slugs: HashMap<(Kind, String), String>,
@@ -68,8 +70,11 @@ impl Known {
                 }
             }
             Kind::Chapter => {
-                let found = catalog::find_chapter(tx, id).await?;
-                self.chapters.extend(found.map(|chapter| (owned.clone(), chapter)));
+                if let Some(chapter) = catalog::find_chapter(tx, id).await? {
+                    let thread = catalog::find_thread(tx, chapter.thread_id).await?;
+                    self.threads_of_chapters.extend(thread.map(|thread| (thread.id, thread)));
+                    self.chapters.insert(owned.clone(), chapter);
+                }
             }
             Kind::Market => {
                 if let Ok(id) = id.parse::<MarketId>()
@@ -90,7 +95,9 @@ impl Known {
 fn keys(catalogue: &Catalogue) -> HashSet<(Kind, String)> {
     let Catalogue { organizations, partners, threads, chapters, markets } = catalogue;
     let mut keys: HashSet<(Kind, String)> = HashSet::new();
-    let mut add = |kind, key: &str| drop(keys.insert((kind, key.to_owned())));
+    let mut add = |kind, key: &str| {
+        keys.insert((kind, key.to_owned()));
+    };
     for item in organizations {
         add(Kind::Organization, &item.key);
     }

@@ -8,6 +8,7 @@
 //! market is made on chain under the row's id: a run that finds the row without the market finishes it.
 
 mod document;
+mod file;
 mod known;
 mod plan;
 mod planner;
@@ -16,6 +17,7 @@ mod run;
 pub use document::{
     Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem,
 };
+pub use file::{Format, Unreadable, read};
 pub use plan::{Action, Plan, Step};
 pub use planner::plan;
 pub use run::{check_funding, run};

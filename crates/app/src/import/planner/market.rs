@@ -127,7 +127,7 @@ impl<'a> Planner<'a> {
 
     fn thread_with_id(&self, id: ThreadId) -> Option<Thread> {
         let here = self.threads.values().find(|thread| thread.id == id);
-        here.or_else(|| self.known.threads.values().find(|thread| thread.id == id)).cloned()
+        here.or_else(|| self.known.threads_of_chapters.get(&id)).cloned()
     }
 }
 
