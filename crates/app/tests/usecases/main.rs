@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod anvil;
+mod bad_catalogues;
 mod caps;
 mod cleanup;
 mod crashes;
