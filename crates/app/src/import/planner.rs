@@ -129,7 +129,8 @@ impl<'a> Planner<'a> {
 
     fn check_key(&mut self, kind: Kind, key: &'a str, at: &str) {
         if !known::is_key(key) {
-            let should = "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
+            let should =
+                "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
             self.refuse(at, "key", should);
         }
         if let Some(first) = self.seen.insert((kind, key), at.to_owned()) {
@@ -147,7 +148,11 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Refuses a name that nothing has. What stands in this file and is wrong itself was told of there.
     fn unknown(&mut self, at: &str, member: &str, kind: Kind, key: &str) {
+        if self.seen.contains_key(&(kind, key)) {
+            return;
+        }
         let detail = format!("{key:?} is the key of no {kind} in this file or in one imported before");
         self.refuse(at, member, detail);
     }

@@ -111,7 +111,10 @@ const EDITS: [(&str, &str); 101] = [
     ("- key: harbour/sports", "- key: harbour/news"),
     ("organization: harbour\n    name", "organization: port\n    name"),
     ("- key: town-hall\n", "- key: regatta-2030\n"),
-    ("slug: harbour-sports", "slug: harbour-sports\n  - {key: again, organization: harbour, name: A, slug: harbour-sports}"),
+    (
+        "slug: harbour-sports",
+        "slug: harbour-sports\n  - {key: again, organization: harbour, name: A, slug: harbour-sports}",
+    ),
     ("chapter: regatta-2030/weather", "thread: town-hall\n    chapter: regatta-2030/weather"),
 ];
 
@@ -145,11 +148,8 @@ async fn what_is_wrong_is_told_with_its_place() {
     }
     insta::assert_snapshot!(all);
     assert_eq!(app.faults.sent().len(), sent);
-    let rows: Result<_, store::StoreError> = app
-        .ctx
-        .store
-        .read((), |tx, ()| Box::pin(store::catalog::list_organizations(tx, None, 10)))
-        .await;
+    let rows: Result<_, store::StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::catalog::list_organizations(tx, None, 10))).await;
     assert!(rows.unwrap().is_empty(), "nothing was made");
 }
 
@@ -166,7 +166,15 @@ async fn everything_that_is_wrong_is_told_at_once() {
         ("category: local", "featured: 0"),
     ];
     let text = edits.iter().fold(EXAMPLE.to_owned(), |text, (from, to)| text.replacen(from, to, 1));
-    insta::assert_snapshot!(told(&app, &text).await, @"");
+    insta::assert_snapshot!(told(&app, &text).await, @r#"
+    organizations[0].slug: is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters
+        organizations[0].logo: is an http or https address
+        threads[0].partner: "nobody" is the key of no partner in this file or in one imported before
+        markets[0].openingOdds: odds sum to exactly 1
+        markets[0].liquidity: is at least 1 USDC
+        markets[2].featured: is a place from 1 to 1000000
+        markets[2].endTime: is in the future
+    "#);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ mod pause;
 mod portfolio;
 mod redemption_crashes;
 mod redemptions;
+mod refunded;
 mod refusals;
 mod reorgs;
 mod scene;
