@@ -17,6 +17,7 @@ pub mod catalog;
 mod engine;
 mod error;
 pub mod events;
+pub mod imports;
 pub mod keys;
 pub mod kill_switches;
 pub mod leases;

@@ -10,7 +10,8 @@ mod life;
 mod quote;
 mod sync;
 
-pub use create::{NewMarket, check, create};
+pub use create::{NewMarket, check, check_odds, create};
+pub(crate) use create::{row, wrong_terms};
 pub use find::{Rows, find, get, outcome_of};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Span, history};

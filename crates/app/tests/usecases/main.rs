@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod anvil;
+mod bad_catalogues;
 mod caps;
 mod cleanup;
 mod crashes;
@@ -14,6 +15,7 @@ mod gate;
 mod gate_races;
 mod history;
 mod idempotency;
+mod imports;
 mod key_audit;
 mod keys;
 mod kill_switches;
@@ -23,6 +25,7 @@ mod pause;
 mod portfolio;
 mod redemption_crashes;
 mod redemptions;
+mod refunded;
 mod refusals;
 mod reorgs;
 mod rewrap;
