@@ -150,6 +150,11 @@ impl Ctx {
         AsOf { version: self.store.markets_version(), at: self.now() }
     }
 
+    /// The state that what was kept of this market must have been read in.
+    pub fn market_as_of(&self, id: MarketId) -> AsOf {
+        AsOf { version: self.store.market_version(id), at: self.now() }
+    }
+
     /// The present instant.
     pub fn now(&self) -> Timestamp {
         self.clock.now()

@@ -11,7 +11,7 @@ mod quote;
 mod sync;
 
 pub use create::{NewMarket, check, create};
-pub use find::{Rows, find, get, outcome_of};
+pub use find::{Rows, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};

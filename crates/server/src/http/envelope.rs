@@ -239,7 +239,7 @@ fn json_body(body: impl Into<Bytes>) -> impl IntoResponse {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into())
 }
 
-fn unwritable(error: serde_json::Error) -> Problem {
+pub(super) fn unwritable(error: serde_json::Error) -> Problem {
     app::AppError::new(ErrorCode::InternalError).caused_by(error).into()
 }
 

@@ -41,7 +41,7 @@ pub use envelope::{List, Meta, Pagination, Plain, Single, json};
 pub use etag::StablePart;
 pub use guard::guard;
 pub use idempotency_key::IdempotencyKey;
-pub use kept::KeptBodies;
+pub use kept::{KeptBodies, KeptRecord};
 pub use no_body::NoBody;
 pub use page::Paging;
 pub use path::PathId;

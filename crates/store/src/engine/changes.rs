@@ -1,11 +1,53 @@
 //! What this process has changed: versions that let readers keep what they have read until it is old.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that a write raises after it is durable and before it is answered.
+use domain::ids::MarketId;
+use parking_lot::RwLock;
+
+/// Versions that a write raises after it is durable and before it is answered.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// The last change of any market. Raised behind `of_markets`, so that who sees it finds there what it changed.
     markets: AtomicU64,
+    of_markets: RwLock<OfMarkets>,
+}
+
+#[derive(Debug, Default)]
+struct OfMarkets {
+    /// The last change that may have touched any of them.
+    any: u64,
+    /// The last change that touched this one.
+    one: HashMap<MarketId, u64>,
+}
+
+/// Which markets a unit of work has changed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// None.
+    #[default]
+    Nothing,
+    /// These.
+    Some(BTreeSet<MarketId>),
+    /// Nobody knows which.
+    Any,
+}
+
+impl Changed {
+    /// Adds what another unit has changed.
+    pub(super) fn add(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (_, Self::Nothing) | (Self::Any, _) => {}
+            (Self::Some(these), Self::Some(those)) => these.extend(those),
+            (_, other) => *self = other,
+        }
+    }
+
+    /// Adds one market.
+    pub(super) fn add_one(&mut self, id: MarketId) {
+        self.add(Self::Some([id].into()));
+    }
 }
 
 impl Changes {
@@ -13,7 +55,22 @@ impl Changes {
         self.markets.load(Ordering::Acquire)
     }
 
-    pub(super) fn markets_changed(&self) {
-        self.markets.fetch_add(1, Ordering::AcqRel);
+    pub(super) fn market_version(&self, id: MarketId) -> u64 {
+        let of = self.of_markets.read();
+        of.one.get(&id).map_or(of.any, |one| of.any.max(*one))
+    }
+
+    pub(super) fn markets_changed(&self, changed: Changed) {
+        let mut of = self.of_markets.write();
+        let version = self.markets.load(Ordering::Acquire) + 1;
+        match changed {
+            Changed::Nothing => return,
+            Changed::Some(ids) => of.one.extend(ids.into_iter().map(|id| (id, version))),
+            Changed::Any => {
+                of.any = version;
+                of.one.clear();
+            }
+        }
+        self.markets.store(version, Ordering::Release);
     }
 }

@@ -23,6 +23,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use domain::ids::MarketId;
 use futures::future::BoxFuture;
 
 pub(crate) use dialect::for_engine;
@@ -138,6 +139,11 @@ impl Store {
     /// at an older version may be old; other processes' writes do not show in it.
     pub fn markets_version(&self) -> u64 {
         self.0.changes.markets_version()
+    }
+
+    /// The version of the markets at which this process last changed what is shown of this one.
+    pub fn market_version(&self, id: MarketId) -> u64 {
+        self.0.changes.market_version(id)
     }
 
     /// Which database holds the data.

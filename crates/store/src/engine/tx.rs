@@ -1,5 +1,8 @@
 //! The connection as a unit of work sees it.
 
+use domain::ids::MarketId;
+
+use super::changes::Changed;
 use super::dialect::parameters_in_order;
 use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
@@ -13,8 +16,8 @@ pub struct Tx {
     /// Set by the first failed statement. PostgreSQL takes no statement after it and SQLite would; the common rule
     /// is PostgreSQL's, so that no unit is kept on one engine and lost on the other.
     failed: Option<After>,
-    /// Whether the unit has changed what is shown of markets.
-    markets_changed: bool,
+    /// The markets of which the unit has changed what is shown.
+    markets_changed: Changed,
 }
 
 pub(super) enum Conn {
@@ -24,11 +27,11 @@ pub(super) enum Conn {
 
 impl Tx {
     pub(super) const fn writer(conn: Conn) -> Self {
-        Self { conn, writes: true, failed: None, markets_changed: false }
+        Self { conn, writes: true, failed: None, markets_changed: Changed::Nothing }
     }
 
     pub(super) const fn reader(conn: Conn) -> Self {
-        Self { conn, writes: false, failed: None, markets_changed: false }
+        Self { conn, writes: false, failed: None, markets_changed: Changed::Nothing }
     }
 
     /// Which database the statements run on, for the few that cannot be common.
@@ -130,18 +133,25 @@ impl Tx {
     }
 
     /// Makes a writer ready for its next unit.
-    pub(super) const fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.failed = None;
-        self.markets_changed = false;
+        self.markets_changed = Changed::Nothing;
     }
 
-    /// Says that this unit changes what is shown of markets: once it is kept, what was read of them before is old.
-    pub const fn mark_markets_changed(&mut self) {
-        self.markets_changed = true;
+    /// Says that this unit changes what is shown of markets, of which nobody knows: once it is kept, what was read of any
+    /// before is old.
+    pub fn mark_markets_changed(&mut self) {
+        self.markets_changed = Changed::Any;
     }
 
-    pub(super) const fn markets_changed(&self) -> bool {
-        self.markets_changed
+    /// Says that this unit changes what is shown of one market: once it is kept, what was read of it before is old.
+    pub fn mark_market_changed(&mut self, id: MarketId) {
+        self.markets_changed.add_one(id);
+    }
+
+    /// The markets that the unit has changed, for once.
+    pub(super) fn take_markets_changed(&mut self) -> Changed {
+        std::mem::take(&mut self.markets_changed)
     }
 
     /// What the first failed statement left possible, if one failed.

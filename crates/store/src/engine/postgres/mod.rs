@@ -151,8 +151,8 @@ enum End<T, E> {
     Again,
 }
 
-async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
-    let (failed, markets_changed) = (tx.failed(), tx.markets_changed());
+async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
+    let (failed, markets_changed) = (tx.failed(), tx.take_markets_changed());
     let outcome = tx.settle(outcome);
     let Conn::Postgres(mut conn) = tx.conn else {
         unreachable!("the unit was given a PostgreSQL connection")
@@ -171,9 +171,7 @@ async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Resu
     };
     let committed = conn.commit().await;
     // Also after an error: the COMMIT may have been done.
-    if markets_changed {
-        changes.markets_changed();
-    }
+    changes.markets_changed(markets_changed);
     match committed {
         Ok(()) => End::Settled(Ok(value)),
         Err(Fault { after: After::Again, .. }) => {

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::Tx;
-use super::super::changes::Changes;
+use super::super::changes::{Changed, Changes};
 use super::super::tx::Conn;
 use super::{Connection, closed, pended};
 use crate::StoreError;
@@ -157,14 +157,14 @@ impl Work {
     /// rolled the transaction back under the ones before them.
     fn group(&mut self, mut units: Vec<Box<dyn Unit>>) -> Vec<Box<dyn Unit>> {
         let mut rest = Vec::new();
-        let mut markets_changed = false;
+        let mut markets_changed = Changed::Nothing;
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
             for at in 0..units.len() {
                 if let Err(error) = self.one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
-                markets_changed |= self.tx.markets_changed();
+                markets_changed.add(self.tx.take_markets_changed());
             }
             self.conn().control("COMMIT")
         });
@@ -180,9 +180,7 @@ impl Work {
                 other => StoreError::unavailable(format!("the group of writes was not kept: {other}")),
             }
         });
-        if markets_changed {
-            self.changes.markets_changed();
-        }
+        self.changes.markets_changed(markets_changed);
         for unit in mem::take(&mut units) {
             unit.answer(group.clone());
         }
