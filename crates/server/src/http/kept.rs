@@ -80,7 +80,8 @@ impl Serialize for KeptRecord {
 
 impl KeptBodies {
     /// The answer to `uri` that is still fresh, or else what `write` answers, with the instant at which it reads otherwise
-    /// by the clock alone. The parameters must have been judged, and the answer must be the same for every key.
+    /// by the clock alone. `write` judges the parameters, so that what is kept was judged
+    /// once; the answer must be the same for every key.
     pub async fn answer<E: Written>(
         app: &Shared,
         uri: &Uri,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use app::fresh::AsOf;
 use axum::extract::State;
-use axum::http::Uri;
 use axum::response::Response;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
@@ -15,8 +14,8 @@ use store::markets::{ListFilter, Market, Named, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::http::{
-    Caller, Given, KeptBodies, KeptRecord, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query,
-    Shared,
+    Asked, Caller, Given, KeptBodies, KeptRecord, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId,
+    Problem, Shared,
 };
 use crate::openapi::answers::answers;
 
@@ -79,18 +78,17 @@ impl Parameters for MarketsQuery {
 pub async fn list(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
-    Query(query): Query<MarketsQuery>,
-    uri: Uri,
+    asked: Asked<MarketsQuery>,
     meta: Meta,
 ) -> Result<Response, Problem> {
-    let MarketsQuery { filter, paging } = query;
     let read = async || {
+        let MarketsQuery { filter, paging } = asked.judge(&app)?;
         let records = records(&app, filter, paging.page.clone()).await?;
         let (records, pagination) = paging.cut(&app.cursor, records, KeptRecord::position);
         let until = records.iter().map(KeptRecord::until).min();
         Ok((meta.list(records, pagination), until))
     };
-    KeptBodies::answer(&app, &uri, meta, read).await
+    KeptBodies::answer(&app, &asked.uri, meta, read).await
 }
 
 /// The records of a page and of one market more where more follow. Records that were written a moment ago are not written
@@ -151,17 +149,17 @@ pub async fn find(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
     PathId(id): PathId,
-    _: Query<NoParameters>,
-    uri: Uri,
+    asked: Asked<NoParameters>,
     meta: Meta,
 ) -> Result<Response, Problem> {
     let read = async || {
+        let NoParameters = asked.judge(&app)?;
         let (market, outcomes) = get_market(&app, &id).await?;
         let now = app.ctx.now();
         let until = next_end(&market, now);
         Ok((meta.single("market", MarketRecord::new(market, outcomes, now)), until))
     };
-    KeptBodies::answer(&app, &uri, meta, read).await
+    KeptBodies::answer(&app, &asked.uri, meta, read).await
 }
 
 /// The market on chain with this id, and its outcomes.

@@ -118,7 +118,7 @@ impl AdminCtx {
         let settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy), settings))
+        Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
 
     fn location(&self) -> Result<Location, StartError> {
