@@ -78,12 +78,7 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
 }
 
 /// Look-up, revocation, expiry, allowlist. A refusal of a key that was found says which it is.
-async fn judge(
-    ctx: &Ctx,
-    plaintext: &PlaintextKey,
-    ip: IpAddr,
-    now: Timestamp,
-) -> Result<Caller, AppError> {
+async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
     let digest = alloy_primitives::hex::encode(plaintext.digest(&ctx.config.key_pepper));
     let key = match cache::find(ctx, digest, now).await? {
         Some(key) if plaintext.environment() == ctx.config.environment => key,

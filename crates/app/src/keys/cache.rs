@@ -96,7 +96,11 @@ impl KeyCache {
 
 /// The key with this digest, as it was at most half a second before `asked_at`: a row is as old as the question for it, not
 /// as the answer.
-pub(super) async fn find(ctx: &Ctx, digest: String, asked_at: Timestamp) -> Result<Option<Arc<Key>>, StoreError> {
+pub(super) async fn find(
+    ctx: &Ctx,
+    digest: String,
+    asked_at: Timestamp,
+) -> Result<Option<Arc<Key>>, StoreError> {
     if let Some(row) = ctx.key_cache.get(&digest, asked_at) {
         return Ok(row);
     }

@@ -15,7 +15,7 @@ pub type Rows = (Market, Vec<Outcome>);
 /// The market on chain with this id. Its rows are those of the database, or as fresh as [`crate::fresh::Fresh`] says: what
 /// this process has written shows at once.
 pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreError> {
-    if let Some(rows) = ctx.markets.get(&id, ctx.market_as_of(id)) {
+    if let Some(rows) = ctx.markets.get(&id, ctx.market_as_of(id, ctx.now())) {
         return Ok(Some(rows));
     }
     let as_of = ctx.markets_as_of();

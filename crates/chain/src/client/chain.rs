@@ -184,9 +184,9 @@ impl Chain {
 
     async fn call_at(&self, request: TransactionRequest, block: BlockId) -> Result<Bytes, ChainError> {
         match &self.near {
-            Some(node) if block == BlockId::latest() => {
-                node.call_newest(request).map_err(|error| ChainError::of_read(RpcError::ErrorResp(error.into())))
-            }
+            Some(node) if block == BlockId::latest() => node
+                .call_newest(request)
+                .map_err(|error| ChainError::of_read(RpcError::ErrorResp(error.into()))),
             _ => self.provider.call(request).block(block).await.map_err(ChainError::of_read),
         }
     }

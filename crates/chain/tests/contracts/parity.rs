@@ -50,7 +50,7 @@ async fn history(node: Node) -> Ending {
         let receipt = world.send(&world.executor, world.chain.contracts().gate, data).await.unwrap();
         gas_used.push(receipt.gas_used);
     }
-    let payouts = vec![alloy_primitives::U256::from(TOKEN), alloy_primitives::U256::ZERO];
+    let payouts = vec![U256::from(TOKEN), U256::ZERO];
     world.hub(&world.guardian, calls::freeze(first)).await.unwrap();
     world.hub(&world.resolver, calls::propose(first, payouts)).await.unwrap();
     world.hub(&world.relayer, calls::redeem(one, first, 0)).await.unwrap();

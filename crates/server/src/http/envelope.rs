@@ -108,6 +108,11 @@ trait Members {
 
     /// `_meta`.
     fn meta(&self) -> &Meta;
+
+    /// How many bytes it takes, about: room that is made at once is not made in steps.
+    fn about_bytes(&self) -> usize {
+        1_024
+    }
 }
 
 /// Writes `,"name":value`, or with a brace where it is the first member. Names need no escaping.
@@ -146,6 +151,10 @@ impl<T: Serialize> Members for List<T> {
         write_member(out, "pagination", &self.pagination)
     }
 
+    fn about_bytes(&self) -> usize {
+        256 + 768 * self.data.len()
+    }
+
     fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -175,7 +184,7 @@ pub trait Written {
 }
 
 fn stable(envelope: &impl Members) -> serde_json::Result<Stable> {
-    let mut out = Vec::with_capacity(1_024);
+    let mut out = Vec::with_capacity(envelope.about_bytes());
     envelope.write(&mut out)?;
     Ok(Stable { part: StablePart::of(&out), bytes: Bytes::from(out) })
 }

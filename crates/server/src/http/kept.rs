@@ -102,8 +102,8 @@ impl KeptBodies {
 
     /// The record of the market that a list names, where it is still fresh: also what other processes have done to the
     /// market's state shows at once.
-    pub fn record(app: &Shared, named: Named) -> Option<KeptRecord> {
-        let kept = app.kept.records.get(&named.id, app.ctx.market_as_of(named.id));
+    pub fn record(app: &Shared, named: Named, now: Timestamp) -> Option<KeptRecord> {
+        let kept = app.kept.records.get(&named.id, app.ctx.market_as_of(named.id, now));
         kept.filter(|record| record.0.named == named)
     }
 

@@ -146,7 +146,10 @@ impl Standing {
         let until_reset_s = seconds(reset_at.since_ms(now));
         // Every answer has these two: put together without the machinery of formatting.
         for (header, text) in [
-            (RATE_LIMIT_POLICY, ["\"", name, "\";q=", &limit.to_string(), ";w=", &window_s.to_string()].concat()),
+            (
+                RATE_LIMIT_POLICY,
+                ["\"", name, "\";q=", &limit.to_string(), ";w=", &window_s.to_string()].concat(),
+            ),
             (
                 RATE_LIMIT,
                 ["\"", name, "\";r=", &remaining.to_string(), ";t=", &until_reset_s.to_string()].concat(),

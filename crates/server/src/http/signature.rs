@@ -4,8 +4,8 @@ use app::{AppError, Ctx};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
-use domain::signature::{SignatureHeader, SignatureRefusal, SignedRequest};
 use domain::ErrorCode;
+use domain::signature::{SignatureHeader, SignatureRefusal, SignedRequest};
 use store::keys::Key;
 
 use super::body::collect;
@@ -14,12 +14,7 @@ const X_SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signa
 
 /// Refuses a request whose signature does not hold under the plaintext key `secret`. One without a signature passes
 /// untouched. The body is read once, and handed on as it was read.
-pub(super) async fn check(
-    request: &mut Request,
-    secret: &str,
-    key: &Key,
-    ctx: &Ctx,
-) -> Result<(), AppError> {
+pub(super) async fn check(request: &mut Request, secret: &str, key: &Key, ctx: &Ctx) -> Result<(), AppError> {
     let Some(text) = header(request.headers()) else { return Ok(()) };
     let invalid = |why: SignatureRefusal| {
         AppError::new(ErrorCode::RequestSignatureInvalid).of_key(key.id).detail(why.to_string())

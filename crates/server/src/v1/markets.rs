@@ -14,8 +14,8 @@ use store::markets::{ListFilter, Market, Named, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::http::{
-    Asked, Caller, Given, KeptBodies, KeptRecord, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId,
-    Problem, Shared,
+    Asked, Caller, Given, KeptBodies, KeptRecord, MarketsRead, Meta, NoParameters, Paging, Parameters,
+    PathId, Problem, Shared,
 };
 use crate::openapi::answers::answers;
 
@@ -101,7 +101,9 @@ async fn records(app: &Shared, filter: ListFilter, page: Page) -> Result<Vec<Kep
         .read(input.clone(), |tx, (filter, page)| Box::pin(store::markets::name(tx, filter, page)))
         .await;
     let named = named?;
-    let kept: Vec<Option<KeptRecord>> = named.iter().map(|named| KeptBodies::record(app, *named)).collect();
+    let now = app.ctx.now();
+    let kept = named.iter().map(|named| KeptBodies::record(app, *named, now));
+    let kept: Vec<Option<KeptRecord>> = kept.collect();
     if kept.iter().filter(|kept| kept.is_none()).count() > READ_ONE_BY_ONE {
         let as_of = app.ctx.markets_as_of();
         let listed: Result<Vec<_>, StoreError> = app
