@@ -154,6 +154,11 @@ impl Ctx {
         AsOf { version: self.store.markets_version(), at: self.now() }
     }
 
+    /// The state that what was kept of this market must have been read in to be as good as new at `now`.
+    pub fn market_as_of(&self, id: MarketId, now: Timestamp) -> AsOf {
+        AsOf { version: self.store.market_version(id), at: now }
+    }
+
     /// The present instant.
     pub fn now(&self) -> Timestamp {
         self.clock.now()

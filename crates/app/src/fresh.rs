@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 /// For how long another process's changes may go unnoticed.
 const KEEP_MS: i64 = 250;
 
-/// Values that were read of markets, each until this process changes any market, or a quarter of a second has passed.
+/// Values that were read of markets, each until this process changes a market that it tells of, or a quarter of a second
+/// has passed.
 /// Reading one's own writes is exact by that; what other processes write shows a quarter of a second late.
 #[derive(Debug)]
 pub struct Fresh<K, V> {
@@ -26,7 +27,8 @@ struct Entry<V> {
     value: V,
 }
 
-/// The state of the markets that a value was read in: noted before reading.
+/// The state of the markets that a value was read in, noted before reading; or that it must have been read in, which is
+/// the last change of what it tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsOf {
     /// The store's version of the markets.
@@ -36,9 +38,14 @@ pub struct AsOf {
 }
 
 impl AsOf {
+    /// When what was read then is too old, whatever has happened meanwhile.
+    pub const fn too_old_at(self) -> Timestamp {
+        self.at.plus_ms(KEEP_MS)
+    }
+
     /// Whether what was read at `self` can stand for what would be read at `now`.
     fn is_fresh(self, now: Self) -> bool {
-        self.version == now.version && (0..KEEP_MS).contains(&now.at.since_ms(self.at))
+        self.version >= now.version && (0..KEEP_MS).contains(&now.at.since_ms(self.at))
     }
 }
 

@@ -1,21 +1,76 @@
 //! The machine's randomness: the one place that reads it.
 
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
 use app::entropy::Entropy;
 
-/// Random bytes from the operating system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemEntropy;
+/// How many bytes are read at once: asking the system costs more than what it gives, and each request has an id.
+const AHEAD: usize = 1_024;
+
+/// Random bytes from the operating system, read ahead. No byte is given twice, and none is kept once it is given.
+#[derive(Default)]
+pub struct SystemEntropy(Mutex<Ahead>);
+
+struct Ahead {
+    bytes: [u8; AHEAD],
+    /// How many are given already.
+    given: usize,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self { bytes: [0; AHEAD], given: AHEAD }
+    }
+}
+
+impl fmt::Debug for SystemEntropy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SystemEntropy")
+    }
+}
 
 impl Entropy for SystemEntropy {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the one place that reads the machine's randomness"
-    )]
-    #[expect(
-        clippy::expect_used,
-        reason = "a system without randomness can issue no key and sign nothing safely"
-    )]
     fn fill(&self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the operating system gives random bytes");
+        if bytes.len() > AHEAD {
+            return read(bytes);
+        }
+        let mut ahead = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes.len() > AHEAD - ahead.given {
+            read(&mut ahead.bytes);
+            ahead.given = 0;
+        }
+        let (from, to) = (ahead.given, ahead.given + bytes.len());
+        bytes.copy_from_slice(&ahead.bytes[from..to]);
+        ahead.bytes[from..to].fill(0);
+        ahead.given = to;
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the machine's randomness")]
+#[expect(
+    clippy::expect_used,
+    reason = "a system without randomness can issue no key and sign nothing safely"
+)]
+fn read(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives random bytes");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_bytes_are_given_twice_whatever_is_asked_for_before() {
+        let entropy = SystemEntropy::default();
+        let mut given = BTreeSet::new();
+        for length in (8..64).chain([AHEAD - 1, AHEAD, AHEAD + 1]).cycle().take(2_000) {
+            let mut bytes = vec![0; length];
+            entropy.fill(&mut bytes);
+            for part in bytes.chunks_exact(8) {
+                assert!(given.insert(part.to_vec()), "{length}");
+            }
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! Every route of the trading API in one table, and the router made of it.
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::http::Method;
-use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use domain::ErrorCode;
 use domain::key::Scope;
 
-use crate::http::{Limiter, Problem, RouteInfo, Shared, guard, surround};
+use crate::http::{Around, Limiter, Problem, RouteInfo, Shared};
 use crate::{docs_pages, v1};
 
 /// A route and how it is answered.
@@ -89,14 +89,15 @@ pub fn router_with(state: Shared, beside: Router<Shared>) -> Router {
 
 fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> Router {
     let routes = table.iter().fold(Router::new(), |router, entry| {
-        let guarded = from_fn_with_state((Shared::clone(&state), &entry.info), guard);
-        router.route(entry.info.path, (entry.handler)().route_layer(guarded))
+        let around = Around::route(Shared::clone(&state), &entry.info);
+        router.route(entry.info.path, (entry.handler)().route_layer(around))
     });
+    let around = Around::nothing(Shared::clone(&state));
+    let refused = |code| (move || std::future::ready(Problem::new(code))).layer(around.clone());
     routes
-        .merge(beside)
-        .method_not_allowed_fallback(|| std::future::ready(Problem::new(ErrorCode::MethodNotAllowed)))
-        .fallback(|| std::future::ready(Problem::new(ErrorCode::ResourceNotFound)))
-        .layer(from_fn_with_state(Shared::clone(&state), surround))
+        .merge(beside.layer(around.clone()))
+        .method_not_allowed_fallback(refused(ErrorCode::MethodNotAllowed))
+        .fallback(refused(ErrorCode::ResourceNotFound))
         .with_state(state)
 }
 

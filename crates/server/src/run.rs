@@ -251,8 +251,7 @@ async fn open_embedded(
     let contracts =
         chain::deploy::deploy_from(node.provider(), EMBEDDED_CHAIN_ID, &deployer, settings, 0).await?;
     write_contracts(&config.contracts, &contracts)?;
-    let chain = Chain::connect(node.provider(), contracts).await?;
-    Ok((chain, node))
+    Ok((Chain::embedded(&node, contracts), node))
 }
 
 /// Reads the contracts' addresses.

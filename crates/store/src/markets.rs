@@ -194,7 +194,7 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, 0, 0, $17, $18, $19, $20, $21)";
     const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,
         volume_usdc_atomic, trade_count) VALUES ($1, $2, $3, '0', '0', 0, 0)";
-    tx.mark_markets_changed();
+    tx.mark_market_changed(market.id);
     let tags = serde_json::to_string(&market.tags).map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         market.id,
@@ -279,12 +279,52 @@ pub async fn is_refunded(tx: &mut Tx, id: MarketId) -> Result<bool, StoreError> 
     Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
 }
 
-/// The rows that a list's filter and page choose.
+/// The rows that a list's filter and page choose. What narrows nothing is the empty text; its length is asked once, where a
+/// comparison would be made for each row.
 const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
-    AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
-    AND ($5 = '' OR thread_id = $5) AND ($6 = '' OR organization_id = $6) AND ($7 = '' OR partner_id = $7)
-    AND ($8 = '' OR LOWER(question) LIKE LOWER($8) ESCAPE '!')
+    AND (LENGTH($3) = 0 OR $3 LIKE '%,' || status || ',%') AND (LENGTH($4) = 0 OR category = $4)
+    AND (LENGTH($5) = 0 OR thread_id = $5) AND (LENGTH($6) = 0 OR organization_id = $6) AND (LENGTH($7) = 0 OR partner_id = $7)
+    AND (LENGTH($8) = 0 OR LOWER(question) LIKE LOWER($8) ESCAPE '!')
     ORDER BY created_at_ms DESC, id DESC LIMIT $9";
+
+fn chosen<'a>(filter: &'a ListFilter, page: &'a Page) -> [Value<'a>; 9] {
+    let (created_at, id) = position_or_end(page.after.as_ref());
+    let statuses = match filter.statuses.as_slice() {
+        [] => String::new(),
+        some => format!(",{},", some.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",")),
+    };
+    params![
+        created_at,
+        id,
+        statuses,
+        filter.category.as_deref().unwrap_or_default(),
+        filter.thread_id.map(|id| id.to_string()).unwrap_or_default(),
+        filter.organization_id.map(|id| id.to_string()).unwrap_or_default(),
+        filter.partner_id.map(|id| id.to_string()).unwrap_or_default(),
+        filter.text.as_deref().map(like_pattern).unwrap_or_default(),
+        page.limit + 1
+    ]
+}
+
+/// A market that a list names, without what is shown of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// Its id.
+    pub id: MarketId,
+    /// Where it stands.
+    pub status: MarketStatus,
+    /// The block up to which its row speaks.
+    pub as_of_block: u64,
+}
+
+/// The markets of [`list`], by their names: for who has kept what is shown of them.
+pub async fn name(tx: &mut Tx, filter: &ListFilter, page: &Page) -> Result<Vec<Named>, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT id, status, as_of_block ", CHOSEN);
+    tx.list(SQL, &chosen(filter, page), |row| {
+        Ok(Named { id: row.parse(0)?, status: row.parse(1)?, as_of_block: row.number(2)? })
+    })
+    .await
+}
 
 /// One row more than the page's limit of the markets on chain, newest first, with their outcomes.
 pub async fn list(
@@ -302,22 +342,7 @@ pub async fn list(
         ") m JOIN outcomes o ON o.market_id = m.id"
     );
     const OUTCOME: usize = 31;
-    let (created_at, id) = position_or_end(page.after.as_ref());
-    let statuses = match filter.statuses.as_slice() {
-        [] => String::new(),
-        some => format!(",{},", some.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(",")),
-    };
-    let bound = params![
-        created_at,
-        id,
-        statuses,
-        filter.category.as_deref().unwrap_or_default(),
-        filter.thread_id.map(|id| id.to_string()).unwrap_or_default(),
-        filter.organization_id.map(|id| id.to_string()).unwrap_or_default(),
-        filter.partner_id.map(|id| id.to_string()).unwrap_or_default(),
-        filter.text.as_deref().map(like_pattern).unwrap_or_default(),
-        page.limit + 1
-    ];
+    let bound = chosen(filter, page);
     let rows = tx.list(SQL, &bound, |row| {
         let outcome = outcome_from(row, OUTCOME)?;
         let market = if outcome.index == 0 { Some(from_row(row)?) } else { None };
@@ -365,7 +390,7 @@ pub async fn mark_created(
         Value::from(at.time),
         Value::from(id),
     ];
-    tx.mark_markets_changed();
+    tx.mark_market_changed(id);
     if tx.exec(MARKET, &bound).await? == 0 {
         return Ok(false);
     }
@@ -412,7 +437,7 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
         market.as_of,
         market.id
     ];
-    tx.mark_markets_changed();
+    tx.mark_market_changed(market.id);
     tx.exec(MARKET, &bound).await?;
     let rows: Result<Vec<_>, StoreError> = outcomes
         .iter()
@@ -437,7 +462,7 @@ pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Ve
 /// Sets where a settled market's result was taken from.
 pub async fn set_resolution_source(tx: &mut Tx, id: MarketId, source: &str) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET resolution_source = $1 WHERE id = $2";
-    tx.mark_markets_changed();
+    tx.mark_market_changed(id);
     tx.exec(SQL, &params![source, id]).await.map(drop)
 }
 
@@ -455,6 +480,6 @@ pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Resul
 /// Takes a market off the chain again: its creation was undone by a reorganisation.
 pub async fn clear_created(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET chain_market_id = NULL WHERE id = $1";
-    tx.mark_markets_changed();
+    tx.mark_market_changed(id);
     tx.exec(SQL, &params![id]).await.map(drop)
 }

@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use domain::ErrorCode;
 use domain::ids::UserId;
 use domain::key::{KeyLimits, PlaintextKey, Scope};
+use domain::{ErrorCode, Timestamp};
 use store::keys::Key;
 
 use super::cache;
@@ -65,7 +65,7 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
     let now = ctx.now();
     // At once, since both are wanted whatever either says.
-    let (shut_out, judged) = tokio::join!(ctx.limits.shut_out(ip, now), judge(ctx, &plaintext, ip));
+    let (shut_out, judged) = tokio::join!(ctx.limits.shut_out(ip, now), judge(ctx, &plaintext, ip, now));
     match (shut_out, judged) {
         (Ok(None), judged) => judged,
         (Ok(Some(_)), Ok(caller)) if !caller.key.ip_allowlist.is_empty() => Ok(caller),
@@ -78,9 +78,9 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
 }
 
 /// Look-up, revocation, expiry, allowlist. A refusal of a key that was found says which it is.
-async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr) -> Result<Caller, AppError> {
-    let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
-    let key = match cache::find(ctx, digest).await? {
+async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
+    let digest = alloy_primitives::hex::encode(plaintext.digest(&ctx.config.key_pepper));
+    let key = match cache::find(ctx, digest, now).await? {
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
@@ -88,7 +88,7 @@ async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr) -> Result<Caller
     if key.revoked_at.is_some() {
         return refusal(ErrorCode::ApiKeyRevoked);
     }
-    if key.expires_at.is_some_and(|expires_at| expires_at <= ctx.now()) {
+    if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return refusal(ErrorCode::ApiKeyExpired);
     }
     if !key.ip_allowlist.allows(ip) {

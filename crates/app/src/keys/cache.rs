@@ -94,10 +94,13 @@ impl KeyCache {
     }
 }
 
-/// The key with this digest, as it was at most half a second ago.
-pub(super) async fn find(ctx: &Ctx, digest: String) -> Result<Option<Arc<Key>>, StoreError> {
-    // The row is as old as the question, not as the answer.
-    let asked_at = ctx.now();
+/// The key with this digest, as it was at most half a second before `asked_at`: a row is as old as the question for it, not
+/// as the answer.
+pub(super) async fn find(
+    ctx: &Ctx,
+    digest: String,
+    asked_at: Timestamp,
+) -> Result<Option<Arc<Key>>, StoreError> {
     if let Some(row) = ctx.key_cache.get(&digest, asked_at) {
         return Ok(row);
     }

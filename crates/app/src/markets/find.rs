@@ -15,10 +15,19 @@ pub type Rows = (Market, Vec<Outcome>);
 /// The market on chain with this id. Its rows are those of the database, or as fresh as [`crate::fresh::Fresh`] says: what
 /// this process has written shows at once.
 pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreError> {
-    let as_of = ctx.markets_as_of();
-    if let Some(rows) = ctx.markets.get(&id, as_of) {
+    if let Some(rows) = ctx.markets.get(&id, ctx.market_as_of(id, ctx.now())) {
         return Ok(Some(rows));
     }
+    let as_of = ctx.markets_as_of();
+    let rows = read(ctx, id).await?.map(Arc::new);
+    if let Some(rows) = &rows {
+        ctx.markets.put(id, as_of, None, Arc::clone(rows));
+    }
+    Ok(rows)
+}
+
+/// The same as it is in the database.
+pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<Rows>, StoreError> {
     let found: Result<Option<Rows>, StoreError> = ctx
         .store
         .read(id, |tx, id| {
@@ -29,11 +38,7 @@ pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreErr
             })
         })
         .await;
-    let rows = found?.filter(|(market, _)| market.chain_market_id.is_some()).map(Arc::new);
-    if let Some(rows) = &rows {
-        ctx.markets.put(id, as_of, None, Arc::clone(rows));
-    }
-    Ok(rows)
+    Ok(found?.filter(|(market, _)| market.chain_market_id.is_some()))
 }
 
 /// The market that a request names, on the chain that is served here, and the hub's number for it. `MARKET_NOT_FOUND` for

@@ -12,7 +12,7 @@ mod sync;
 
 pub use create::{NewMarket, check, check_odds, create};
 pub(crate) use create::{row, wrong_terms};
-pub use find::{Rows, find, get, outcome_of};
+pub use find::{Rows, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};

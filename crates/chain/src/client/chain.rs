@@ -1,19 +1,23 @@
 //! The handle on one chain and the contracts deployed on it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use alloy::consensus::Header;
 use alloy::eips::BlockId;
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::{DynProvider, Provider, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
+use alloy::transports::RpcError;
 use alloy::transports::http::{Http, reqwest};
 use alloy_primitives::{Address, B256, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::error::ChainError;
 use super::event::Event;
+use crate::embedded::EmbeddedNode;
 
 /// How long one HTTP request to a node may take. Beyond it the answer is lost: a sent transaction is then
 /// ambiguous.
@@ -52,6 +56,9 @@ pub struct Block {
 #[derive(Debug, Clone)]
 pub struct Chain {
     pub(super) provider: DynProvider,
+    /// The chain behind the provider, where it is in this process: calls and the newest block are asked of it without
+    /// the JSON that a provider puts around them.
+    near: Option<Arc<EmbeddedNode>>,
     pub(super) contracts: Contracts,
     pub(super) chain_id: u64,
     pub(super) poll_interval: Duration,
@@ -85,7 +92,13 @@ impl Chain {
     /// The chain of that id behind `provider`. Asks nothing: it is there for who knows the id already, also while no node
     /// answers.
     pub fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
-        Self { provider, contracts, chain_id, poll_interval: POLL_INTERVAL }
+        Self { provider, near: None, contracts, chain_id, poll_interval: POLL_INTERVAL }
+    }
+
+    /// The embedded chain. What it answers is what [`Self::connect`] with its provider answers, only sooner.
+    pub fn embedded(node: &Arc<EmbeddedNode>, contracts: Contracts) -> Self {
+        let near = Some(Arc::clone(node));
+        Self { near, ..Self::of(node.provider(), contracts, node.chain_id()) }
     }
 
     /// The same with another interval between looks for a receipt.
@@ -115,6 +128,11 @@ impl Chain {
     /// # Errors
     /// `Unreachable` and what else a read gives.
     pub async fn head(&self) -> Result<Block, ChainError> {
+        if let Some(node) = &self.near {
+            let (header, hash) = node.newest().into_parts();
+            let Header { number, parent_hash, timestamp: timestamp_s, .. } = header;
+            return Ok(Block { number, hash, parent_hash, timestamp_s });
+        }
         let head = self.block_at(BlockNumberOrTag::Latest).await?;
         head.ok_or_else(|| ChainError::Decode("the node has no latest block".to_owned()))
     }
@@ -161,7 +179,16 @@ impl Chain {
     /// `Reverted` where it would revert, and what else a read gives.
     pub async fn simulate(&self, from: Address, to: Address, data: Bytes) -> Result<Bytes, ChainError> {
         let request = TransactionRequest::default().from(from).to(to).input(data.into());
-        self.provider.call(request).await.map_err(ChainError::of_read)
+        self.call_at(request, BlockId::latest()).await
+    }
+
+    async fn call_at(&self, request: TransactionRequest, block: BlockId) -> Result<Bytes, ChainError> {
+        match &self.near {
+            Some(node) if block == BlockId::latest() => node
+                .call_newest(request)
+                .map_err(|error| ChainError::of_read(RpcError::ErrorResp(error.into()))),
+            _ => self.provider.call(request).block(block).await.map_err(ChainError::of_read),
+        }
     }
 
     /// Calls a view of one of the contracts.
@@ -176,7 +203,7 @@ impl Chain {
         block: BlockId,
     ) -> Result<C::Return, ChainError> {
         let request = TransactionRequest::default().to(to).input(Bytes::from(call.abi_encode()).into());
-        let output = self.provider.call(request).block(block).await.map_err(ChainError::of_read)?;
+        let output = self.call_at(request, block).await?;
         if output.is_empty() {
             return Err(ChainError::Decode(format!("nothing answers {} at {to}", C::SIGNATURE)));
         }

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use alloy::rpc::json_rpc::ErrorPayload;
 use alloy::sol_types::{Panic, Revert, SolError as _};
 use alloy_primitives::{Bytes, hex};
 use serde_json::value::RawValue;
@@ -118,6 +119,12 @@ impl From<EmbeddedError> for RpcError {
     fn from(error: EmbeddedError) -> Self {
         tracing::error!(error = &error as &dyn std::error::Error, "the embedded chain failed");
         Self::internal("the embedded chain could not read or write its database")
+    }
+}
+
+impl From<RpcError> for ErrorPayload {
+    fn from(RpcError { code, message, data }: RpcError) -> Self {
+        Self { code, message, data }
     }
 }
 

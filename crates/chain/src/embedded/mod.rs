@@ -31,6 +31,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use alloy::consensus::{Header, Sealed};
 use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::B256;
@@ -103,6 +104,12 @@ impl EmbeddedNode {
     pub fn head(&self) -> (u64, B256) {
         let chain = self.shared.chain.read();
         (chain.head().header.number, chain.head().hash)
+    }
+
+    /// The newest block's header, with its hash.
+    pub fn newest(&self) -> Sealed<Header> {
+        let chain = self.shared.chain.read();
+        Sealed::new_unchecked(chain.head().header.clone(), chain.head().hash)
     }
 
     /// Mines a block without a transaction, so that the chain's time moves to the clock's. Gives its number.

@@ -4,9 +4,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use alloy::rpc::json_rpc::{
-    ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest,
-};
+use alloy::rpc::json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy::transports::{TransportError, TransportFut};
 use tower::Service;
 
@@ -26,10 +24,7 @@ impl InProcess {
         let answer = self.0.call(request.method(), request.params()).await;
         let payload = match answer {
             Ok(result) => ResponsePayload::Success(result),
-            Err(error) => {
-                let super::RpcError { code, message, data } = error;
-                ResponsePayload::Failure(ErrorPayload { code, message, data })
-            }
+            Err(error) => ResponsePayload::Failure(error.into()),
         };
         Response { id: request.id().clone(), payload }
     }

@@ -1,7 +1,7 @@
 //! One history on both nodes, told by the same events and ending in the same state.
 
-use alloy_primitives::{Address, B256};
-use chain::{Event, EventKind, Intent, MarketOnChain, Policy, Side, calls};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use chain::{Chain, ChainError, Event, EventKind, Intent, MarketOnChain, Policy, Side, calls};
 
 use crate::world::{KEY, Node, TOKEN, USDC, World, intent};
 
@@ -50,7 +50,7 @@ async fn history(node: Node) -> Ending {
         let receipt = world.send(&world.executor, world.chain.contracts().gate, data).await.unwrap();
         gas_used.push(receipt.gas_used);
     }
-    let payouts = vec![alloy_primitives::U256::from(TOKEN), alloy_primitives::U256::ZERO];
+    let payouts = vec![U256::from(TOKEN), U256::ZERO];
     world.hub(&world.guardian, calls::freeze(first)).await.unwrap();
     world.hub(&world.resolver, calls::propose(first, payouts)).await.unwrap();
     world.hub(&world.relayer, calls::redeem(one, first, 0)).await.unwrap();
@@ -104,4 +104,38 @@ fn told(event: Event) -> (u64, u64, EventKind) {
         *finalizable_at_s -= event.timestamp_s.unwrap();
     }
     (event.block_number, event.log_index, kind)
+}
+
+#[tokio::test]
+async fn the_embedded_chain_answers_directly_what_it_answers_through_its_provider() {
+    let world = World::new(Node::embedded()).await;
+    let account = world.account(9, 3_000 * USDC).await;
+    let market = world.market(2).await;
+    let direct = &world.chain;
+    let contracts = direct.contracts().clone();
+    let through = Chain::connect(world.node.provider.clone(), contracts.clone()).await.unwrap();
+    world.node.advance(5).await;
+    assert_eq!(direct.chain_id(), through.chain_id());
+    assert_eq!(direct.head().await, through.head().await);
+    assert!(direct.head().await.unwrap().number > 0);
+    let amount = U256::from(25 * USDC);
+    let quote = direct.quote(market, 1, Side::BuyForUsdc, amount).await;
+    assert!(quote.is_ok());
+    assert_eq!(quote, through.quote(market, 1, Side::BuyForUsdc, amount).await);
+    assert_eq!(
+        direct.account_state(account, KEY).await.unwrap(),
+        through.account_state(account, KEY).await.unwrap()
+    );
+    // Refused by the contracts, answered by nobody, and not payable by who asks.
+    let unknown = direct.quote(77, 0, Side::BuyForUsdc, amount).await;
+    assert!(matches!(unknown, Err(ChainError::Reverted(_))));
+    assert_eq!(unknown, through.quote(77, 0, Side::BuyForUsdc, amount).await);
+    let (nobody, usdc) = (Address::repeat_byte(0xee), contracts.usdc);
+    for (to, data) in [(nobody, Bytes::new()), (usdc, calls::mint(nobody, amount)), (usdc, Bytes::new())] {
+        assert_eq!(
+            direct.simulate(nobody, to, data.clone()).await,
+            through.simulate(nobody, to, data).await,
+            "{to}"
+        );
+    }
 }

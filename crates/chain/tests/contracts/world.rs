@@ -36,6 +36,8 @@ pub fn key(n: u8) -> Signer {
 /// A running node without contracts.
 pub struct Node {
     pub provider: DynProvider,
+    /// The embedded chain, where it is one.
+    pub near: Option<Arc<EmbeddedNode>>,
     time: Time,
 }
 
@@ -55,7 +57,7 @@ impl Node {
             base_fee: 7,
         };
         let node = EmbeddedNode::in_memory(genesis, clock.clone()).unwrap();
-        Self { provider: node.provider(), time: Time::Clock(clock) }
+        Self { provider: node.provider(), near: Some(node), time: Time::Clock(clock) }
     }
 
     pub async fn anvil() -> Option<Self> {
@@ -80,7 +82,7 @@ impl Node {
             let balance = (key(n).address(), native());
             let _: Option<bool> = provider.raw_request("anvil_setBalance".into(), balance).await.unwrap();
         }
-        Some(Self { provider, time: Time::Anvil(anvil) })
+        Some(Self { provider, near: None, time: Time::Anvil(anvil) })
     }
 
     /// Moves the chain's time on, and mines a block so that it shows.
@@ -133,7 +135,10 @@ impl World {
         change(&mut settings);
         let deployer = key(1);
         let contracts = deploy::deploy(node.provider.clone(), CHAIN_ID, &deployer, settings).await.unwrap();
-        let chain = Chain::connect(node.provider.clone(), contracts).await.unwrap();
+        let chain = match &node.near {
+            Some(near) => Chain::embedded(near, contracts),
+            None => Chain::connect(node.provider.clone(), contracts).await.unwrap(),
+        };
         let chain = chain.with_poll_interval(Duration::from_millis(10));
         let (resolver, guardian, executor, relayer) = (key(2), key(3), key(4), key(5));
         let treasury = key(6).address();

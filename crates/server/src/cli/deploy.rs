@@ -43,7 +43,7 @@ pub async fn run(args: DeployArgs, config: &Config) -> Result<(), StartError> {
         StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into())
     })?;
     make_data_dir(config)?;
-    let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy, args.executors)?;
+    let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), args.executors)?;
     let roles = &secrets.roles;
     let (deployer, executors) = (roles.deployer()?, secrets.executors()?);
     let (resolver, guardian) = (roles.resolver()?, roles.guardian()?);

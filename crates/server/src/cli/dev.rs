@@ -54,7 +54,7 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
         ));
     }
     make_data_dir(&config)?;
-    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy);
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
     let known = if args.reset { None } else { DevFile::read(&config.data_dir)? };
     // The address first: a port that is taken is found before anything is made.
     let (listener, address) = listen(config.listen)?;

@@ -14,7 +14,7 @@ use crate::service_file::ServiceFile;
 pub async fn run(config: Config) -> Result<(), StartError> {
     start_logging("info");
     make_data_dir(&config)?;
-    let entropy = Arc::new(SystemEntropy);
+    let entropy = Arc::new(SystemEntropy::default());
     // Beside a node of one's own the secrets are part of the deployment and are never made up.
     let secrets = match config.rpc_url {
         Some(_) => Secrets::load(&config.secrets_file)?,

@@ -118,6 +118,11 @@ trait Members {
 
     /// `_meta`.
     fn meta(&self) -> &Meta;
+
+    /// How many bytes it takes, about: room that is made at once is not made in steps.
+    fn about_bytes(&self) -> usize {
+        1_024
+    }
 }
 
 /// Writes `,"name":value`, or with a brace where it is the first member. Names need no escaping.
@@ -156,6 +161,10 @@ impl<T: Serialize> Members for List<T> {
         write_member(out, "pagination", &self.pagination)
     }
 
+    fn about_bytes(&self) -> usize {
+        256 + 768 * self.data.len()
+    }
+
     fn meta(&self) -> &Meta {
         &self.meta
     }
@@ -185,7 +194,7 @@ pub trait Written {
 }
 
 fn stable(envelope: &impl Members) -> serde_json::Result<Stable> {
-    let mut out = Vec::with_capacity(1_024);
+    let mut out = Vec::with_capacity(envelope.about_bytes());
     envelope.write(&mut out)?;
     Ok(Stable { part: StablePart::of(&out), bytes: Bytes::from(out) })
 }
@@ -249,7 +258,7 @@ fn json_body(body: impl Into<Bytes>) -> impl IntoResponse {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body.into())
 }
 
-fn unwritable(error: serde_json::Error) -> Problem {
+pub(super) fn unwritable(error: serde_json::Error) -> Problem {
     app::AppError::new(ErrorCode::InternalError).caused_by(error).into()
 }
 

@@ -47,6 +47,11 @@ impl Condition {
         Self { reads, uri: request.uri().clone(), if_none_match }
     }
 
+    /// The path that was asked for.
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
     /// Gives a finished 200 its tag, and turns it into a 304 where the request names it.
     pub fn answer(&self, response: &mut Response) {
         let stable = response.extensions_mut().remove::<StablePart>();
@@ -57,7 +62,7 @@ impl Condition {
         let tag = self.tag(owner, stable);
         let is_current = names(&self.if_none_match, &tag);
         // Hex digits in quotes are a header's value.
-        if let Ok(value) = HeaderValue::from_str(&format!("W/\"{tag}\"")) {
+        if let Ok(value) = HeaderValue::try_from(["W/\"", &tag, "\""].concat()) {
             response.headers_mut().insert(ETAG, value);
         }
         if is_current {
@@ -78,7 +83,7 @@ impl Condition {
             hash.update(part);
         }
         hash.update(&stable.to_le_bytes());
-        format!("{:032x}", hash.digest128())
+        alloy_primitives::hex::encode(hash.digest128().to_be_bytes())
     }
 }
 

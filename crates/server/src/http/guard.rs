@@ -5,10 +5,9 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use app::{AppError, Submission};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use futures::FutureExt;
@@ -20,7 +19,7 @@ use super::{RouteInfo, Shared, audit, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-const X_API_KEY: &str = "x-api-key";
+const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What the checks have found out and every answer tells, a refusal too.
 struct Found {
@@ -30,24 +29,25 @@ struct Found {
     standing: Option<Standing>,
 }
 
-/// The layer's function, one for each route.
+/// Lets a route's handler answer a request that passes the checks.
 pub async fn guard(
-    State((app, route)): State<(Shared, &'static RouteInfo)>,
+    app: &Shared,
+    route: &'static RouteInfo,
     mut request: Request,
-    next: Next,
+    handle: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
     let meter = Meter::start(&app.ctx);
     let mut found = Found { version: app.versions.current, standing: None };
     let admitted_and_handled = async {
-        match admit(&app, route, &mut request, &meter, &mut found).await {
+        match admit(app, route, &mut request, &meter, &mut found).await {
             Ok(()) => {
                 let key = request.extensions().get::<app::keys::Caller>().map(|caller| caller.key.id);
-                let mut response = next.run(request).await;
+                let mut response = handle(request).await;
                 etag::set_owner(&mut response, key);
                 response
             }
             Err(error) => {
-                audit::note(&app, route, &request, &error);
+                audit::note(app, route, &request, &error);
                 refused(route, error)
             }
         }
@@ -103,7 +103,7 @@ async fn admit(
         found.version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(found.version);
     }
     // 5. The body's signature.
-    signature::check(request, &secret.unwrap_or_default(), &caller.key, app.ctx.now()).await?;
+    signature::check(request, &secret.unwrap_or_default(), &caller.key, &app.ctx).await?;
     // 6. The user's limiter: before the scope, and whatever the answer will be, a 304 included.
     rate::by_user(app, route, &caller, &mut found.standing).await?;
     // 7. Scope.
@@ -159,11 +159,11 @@ fn panicked(panic: &(dyn Any + Send)) -> AppError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, StatusCode};
+    use axum::http::StatusCode;
 
     fn headers(values: &[&[u8]]) -> HeaderMap {
         let values = values.iter().map(|value| HeaderValue::from_bytes(value).unwrap());
-        values.map(|value| (HeaderName::from_static(X_API_KEY), value)).collect()
+        values.map(|value| (X_API_KEY, value)).collect()
     }
 
     #[test]

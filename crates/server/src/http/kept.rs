@@ -1,11 +1,17 @@
-//! Bodies about markets that were written a moment ago: what all keys read alike is read and serialised once for all of them.
+//! Bodies about markets that were written a moment ago, and the records that they are made of: what all keys read alike is
+//! read and serialised once for all of them.
 
 use std::sync::Arc;
 
-use app::fresh::Fresh;
+use app::fresh::{AsOf, Fresh};
 use axum::http::Uri;
 use axum::response::Response;
 use domain::Timestamp;
+use domain::ids::MarketId;
+use domain::page::Position;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use store::markets::Named;
 
 use super::envelope::{self, Meta, Stable, Written};
 use super::{Problem, Shared};
@@ -13,26 +19,76 @@ use super::{Problem, Shared};
 /// The most bodies, each of which is at most a page of 100 markets.
 const MOST: usize = 256;
 
-/// What was answered, by path and query, without `_meta`.
+/// The most records.
+const MOST_RECORDS: usize = 4_096;
+
+/// What was answered.
 #[derive(Debug)]
-pub struct KeptBodies(Fresh<Arc<str>, Stable>);
+pub struct KeptBodies {
+    /// Whole answers by path and query, without `_meta`.
+    answers: Fresh<Arc<str>, Stable>,
+    /// Markets as lists show them.
+    records: Fresh<MarketId, KeptRecord>,
+}
 
 impl Default for KeptBodies {
     fn default() -> Self {
-        Self(Fresh::at_most(MOST))
+        Self { answers: Fresh::at_most(MOST), records: Fresh::at_most(MOST_RECORDS) }
+    }
+}
+
+/// A market's record in its JSON.
+#[derive(Debug, Clone)]
+pub struct KeptRecord(Arc<Record>);
+
+#[derive(Debug)]
+struct Record {
+    named: Named,
+    created_at: Timestamp,
+    until: Timestamp,
+    json: Box<RawValue>,
+}
+
+impl KeptRecord {
+    /// The record of a market of that name, which is over at `until` whatever happens.
+    pub fn new(
+        named: Named,
+        created_at: Timestamp,
+        until: Timestamp,
+        record: &impl Serialize,
+    ) -> Result<Self, Problem> {
+        let json = serde_json::value::to_raw_value(record).map_err(envelope::unwritable)?;
+        Ok(Self(Arc::new(Record { named, created_at, until, json })))
+    }
+
+    /// When it is over by the clock alone, and so is every answer that it is part of.
+    pub fn until(&self) -> Timestamp {
+        self.0.until
+    }
+
+    /// Where it stands in a list.
+    pub fn position(&self) -> Position {
+        Position { created_at: self.0.created_at, id: self.0.named.id.to_string() }
+    }
+}
+
+impl Serialize for KeptRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.json.serialize(serializer)
     }
 }
 
 impl KeptBodies {
     /// The answer to `uri` that is still fresh, or else what `write` answers, with the instant at which it reads otherwise
-    /// by the clock alone. The parameters must have been judged, and the answer must be the same for every key.
+    /// by the clock alone. `write` judges the parameters, so that what is kept was judged
+    /// once; the answer must be the same for every key.
     pub async fn answer<E: Written>(
         app: &Shared,
         uri: &Uri,
         meta: Meta,
         write: impl AsyncFnOnce() -> Result<(E, Option<Timestamp>), Problem>,
     ) -> Result<Response, Problem> {
-        let Self(kept) = &app.kept;
+        let Self { answers: kept, .. } = &app.kept;
         let as_of = app.ctx.markets_as_of();
         let name = uri.path_and_query().map_or("", |name| name.as_str());
         if let Some(stable) = kept.get(name, as_of) {
@@ -42,5 +98,18 @@ impl KeptBodies {
         let stable = envelope.stable()?;
         kept.put(name.into(), as_of, until, stable.clone());
         Ok(envelope::with_meta(stable, &meta))
+    }
+
+    /// The record of the market that a list names, where it is still fresh: also what other processes have done to the
+    /// market's state shows at once.
+    pub fn record(app: &Shared, named: Named, now: Timestamp) -> Option<KeptRecord> {
+        let kept = app.kept.records.get(&named.id, app.ctx.market_as_of(named.id, now));
+        kept.filter(|record| record.0.named == named)
+    }
+
+    /// Keeps a record of what was read after `as_of` was noted.
+    pub fn put_record(app: &Shared, as_of: AsOf, record: KeptRecord) {
+        let (named, until) = (record.0.named, record.0.until);
+        app.kept.records.put(named.id, as_of, Some(until), record);
     }
 }

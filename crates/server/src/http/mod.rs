@@ -4,6 +4,7 @@
 //! [`guard`] (deadline, authentication, scope) and then the extractors of its handler. A refusal anywhere is a
 //! [`Problem`], which becomes a body in one place on the way out.
 
+mod around;
 mod audit;
 mod body;
 mod caller;
@@ -31,6 +32,7 @@ mod unread;
 mod usage;
 mod version;
 
+pub use around::Around;
 pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
@@ -41,12 +43,12 @@ pub use envelope::{List, Meta, Pagination, Plain, Single, json};
 pub use etag::StablePart;
 pub use guard::guard;
 pub use idempotency_key::IdempotencyKey;
-pub use kept::KeptBodies;
+pub use kept::{KeptBodies, KeptRecord};
 pub use no_body::NoBody;
 pub use page::Paging;
 pub use path::PathId;
 pub use problem::Problem;
-pub use query::{Given, NoParameters, Parameters, Query};
+pub use query::{Asked, Given, NoParameters, Parameters, Query};
 pub use request_id::RequestId;
 pub use route::{Deprecation, Limiter, RouteInfo};
 pub use serve::{ServeLimits, serve, serve_with};

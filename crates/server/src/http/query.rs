@@ -1,9 +1,12 @@
 //! Query parameters, as strict as bodies: what is unknown, repeated, empty or malformed is named, all of it at once.
 
+use std::convert::Infallible;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use app::AppError;
 use axum::extract::FromRequestParts;
+use axum::http::Uri;
 use axum::http::request::Parts;
 use domain::ErrorCode;
 use domain::page::{CursorCodec, Page};
@@ -37,13 +40,39 @@ impl Parameters for NoParameters {
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
+/// A route's query parameters as they came, for handlers that may have kept the answer to the same ones.
+#[derive(Debug)]
+pub struct Asked<T> {
+    /// The path and the query.
+    pub uri: Uri,
+    page_default: Option<u32>,
+    parameters: PhantomData<T>,
+}
+
+impl<T: Parameters> Asked<T> {
+    /// The parameters, judged.
+    pub fn judge(&self, app: &Shared) -> Result<T, Problem> {
+        let query = self.uri.query().unwrap_or_default();
+        Ok(read(self.uri.path(), query, self.page_default, &app.cursor)?)
+    }
+}
+
+impl<T> FromRequestParts<Shared> for Asked<T> {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Self::Rejection> {
+        let route = parts.extensions.get::<&'static RouteInfo>();
+        let page_default = route.and_then(|route| route.page_default);
+        Ok(Self { uri: parts.uri.clone(), page_default, parameters: PhantomData })
+    }
+}
+
 impl<T: Parameters> FromRequestParts<Shared> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
-        let route = parts.extensions.get::<&'static RouteInfo>();
-        let page_default = route.and_then(|route| route.page_default);
-        Ok(Self(read(parts.uri.path(), parts.uri.query().unwrap_or_default(), page_default, &app.cursor)?))
+        let asked = Asked::from_request_parts(parts, app).await;
+        asked.map_or_else(|never| match never {}, |asked| asked.judge(app)).map(Self)
     }
 }
 

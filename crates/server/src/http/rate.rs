@@ -84,8 +84,7 @@ pub fn draw(app: &Shared, ip: IpAddr, now: Timestamp) -> Standing {
 
 /// On the way out: counts a failed authentication, and for the address whatever drew on no limiter before. Either may put
 /// another refusal in the place of the one in `response`.
-pub async fn settle(app: &Shared, ip: IpAddr, response: &mut Response) -> Standing {
-    let now = app.ctx.now();
+pub async fn settle(app: &Shared, ip: IpAddr, now: Timestamp, response: &mut Response) -> Standing {
     let failed = response.extensions().get::<Problem>().is_some_and(|it| is_failed_authentication(it.code()));
     if failed && let Err(unavailable) = app.ctx.limits.fail(ip, now).await {
         // A failure that cannot be counted is not told.
@@ -145,9 +144,16 @@ impl Standing {
         headers.insert(RESET, HeaderValue::from(seconds(reset_at.ms())));
         let window_s = WINDOW_MS / 1_000;
         let until_reset_s = seconds(reset_at.since_ms(now));
+        // Every answer has these two: put together without the machinery of formatting.
         for (header, text) in [
-            (RATE_LIMIT_POLICY, format!("\"{name}\";q={limit};w={window_s}")),
-            (RATE_LIMIT, format!("\"{name}\";r={remaining};t={until_reset_s}")),
+            (
+                RATE_LIMIT_POLICY,
+                ["\"", name, "\";q=", &limit.to_string(), ";w=", &window_s.to_string()].concat(),
+            ),
+            (
+                RATE_LIMIT,
+                ["\"", name, "\";r=", &remaining.to_string(), ";t=", &until_reset_s.to_string()].concat(),
+            ),
         ] {
             if let Ok(value) = HeaderValue::try_from(text) {
                 headers.insert(header, value);

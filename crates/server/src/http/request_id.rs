@@ -12,6 +12,9 @@ use uuid::Uuid;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+const PREFIX: &str = "req_";
+const LENGTH: usize = PREFIX.len() + 32;
+
 /// A request's id: `req_` and 32 hex digits, sent as `X-Request-Id`, `_meta.requestId` and a problem's `requestId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(Uuid);
@@ -24,9 +27,17 @@ impl RequestId {
 
     /// Says it in the answer's headers.
     pub fn tell(self, headers: &mut HeaderMap) {
-        if let Ok(id) = HeaderValue::from_str(&self.to_string()) {
+        if let Ok(id) = HeaderValue::from_str(self.text(&mut [0; LENGTH])) {
             headers.insert(X_REQUEST_ID, id);
         }
+    }
+
+    /// Writes it to `space`.
+    fn text(self, space: &mut [u8; LENGTH]) -> &str {
+        let (prefix, digits) = space.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
+        self.0.as_simple().encode_lower(digits);
+        std::str::from_utf8(space).unwrap_or_default()
     }
 
     /// The one made of `uuid`.
@@ -37,13 +48,13 @@ impl RequestId {
 
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "req_{}", self.0.as_simple())
+        f.write_str(self.text(&mut [0; LENGTH]))
     }
 }
 
 impl Serialize for RequestId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text(&mut [0; LENGTH]))
     }
 }
 

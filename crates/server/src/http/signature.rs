@@ -1,11 +1,11 @@
 //! The optional signature of a request, `X-Service-Signature`: judged over the raw bytes, before anything reads them.
 
-use app::AppError;
+use app::{AppError, Ctx};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
+use domain::ErrorCode;
 use domain::signature::{SignatureHeader, SignatureRefusal, SignedRequest};
-use domain::{ErrorCode, Timestamp};
 use store::keys::Key;
 
 use super::body::collect;
@@ -14,19 +14,14 @@ const X_SERVICE_SIGNATURE: HeaderName = HeaderName::from_static("x-service-signa
 
 /// Refuses a request whose signature does not hold under the plaintext key `secret`. One without a signature passes
 /// untouched. The body is read once, and handed on as it was read.
-pub(super) async fn check(
-    request: &mut Request,
-    secret: &str,
-    key: &Key,
-    now: Timestamp,
-) -> Result<(), AppError> {
+pub(super) async fn check(request: &mut Request, secret: &str, key: &Key, ctx: &Ctx) -> Result<(), AppError> {
     let Some(text) = header(request.headers()) else { return Ok(()) };
     let invalid = |why: SignatureRefusal| {
         AppError::new(ErrorCode::RequestSignatureInvalid).of_key(key.id).detail(why.to_string())
     };
     let text = text.map_err(invalid)?;
     // What a look at the header refuses need not wait for a body.
-    let signature = SignatureHeader::read(&text, now).map_err(invalid)?;
+    let signature = SignatureHeader::read(&text, ctx.now()).map_err(invalid)?;
     let sent = std::mem::replace(request.body_mut(), Body::empty());
     let body = collect(request.headers(), sent).await?;
     let (method, path) = (request.method().as_str(), request.uri().path());

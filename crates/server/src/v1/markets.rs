@@ -2,22 +2,25 @@
 
 use std::sync::Arc;
 
+use app::fresh::AsOf;
 use axum::extract::State;
-use axum::http::Uri;
 use axum::response::Response;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
-use domain::page::Position;
+use domain::page::Page;
 use domain::{ErrorCode, Timestamp};
 use store::StoreError;
-use store::markets::{ListFilter, Market, Outcome};
+use store::markets::{ListFilter, Market, Named, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::http::{
-    Caller, Given, KeptBodies, MarketsRead, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query,
-    Shared,
+    Asked, Caller, Given, KeptBodies, KeptRecord, MarketsRead, Meta, NoParameters, Paging, Parameters,
+    PathId, Problem, Shared,
 };
 use crate::openapi::answers::answers;
+
+/// So many markets that have changed are read by themselves; where there are more, the page is read as a whole.
+const READ_ONE_BY_ONE: usize = 3;
 
 answers! {
     /// One market.
@@ -75,25 +78,65 @@ impl Parameters for MarketsQuery {
 pub async fn list(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
-    Query(query): Query<MarketsQuery>,
-    uri: Uri,
+    asked: Asked<MarketsQuery>,
     meta: Meta,
 ) -> Result<Response, Problem> {
-    let MarketsQuery { filter, paging } = query;
     let read = async || {
-        let input = (filter, paging.page.clone());
-        let listed: Result<_, StoreError> = app
+        let MarketsQuery { filter, paging } = asked.judge(&app)?;
+        let records = records(&app, filter, paging.page.clone()).await?;
+        let (records, pagination) = paging.cut(&app.cursor, records, KeptRecord::position);
+        let until = records.iter().map(KeptRecord::until).min();
+        Ok((meta.list(records, pagination), until))
+    };
+    KeptBodies::answer(&app, &asked.uri, meta, read).await
+}
+
+/// The records of a page and of one market more where more follow. Records that were written a moment ago are not written
+/// again; most often none or a few have changed since.
+async fn records(app: &Shared, filter: ListFilter, page: Page) -> Result<Vec<KeptRecord>, Problem> {
+    let input = (filter, page);
+    let named: Result<Vec<Named>, StoreError> = app
+        .ctx
+        .store
+        .read(input.clone(), |tx, (filter, page)| Box::pin(store::markets::name(tx, filter, page)))
+        .await;
+    let named = named?;
+    let now = app.ctx.now();
+    let kept = named.iter().map(|named| KeptBodies::record(app, *named, now));
+    let kept: Vec<Option<KeptRecord>> = kept.collect();
+    if kept.iter().filter(|kept| kept.is_none()).count() > READ_ONE_BY_ONE {
+        let as_of = app.ctx.markets_as_of();
+        let listed: Result<Vec<_>, StoreError> = app
             .ctx
             .store
             .read(input, |tx, (filter, page)| Box::pin(store::markets::list(tx, filter, page)))
             .await;
-        let (rows, pagination) = paging.cut(&app.cursor, listed?, |(market, _)| position(market));
-        let now = app.ctx.now();
-        let until = next_end(rows.iter().map(|(market, _)| market), now);
-        let records = rows.into_iter().map(|(market, outcomes)| MarketRecord::new(market, outcomes, now));
-        Ok((meta.list(records.collect(), pagination), until))
-    };
-    KeptBodies::answer(&app, &uri, meta, read).await
+        return listed?.into_iter().map(|(market, outcomes)| write(app, as_of, market, outcomes)).collect();
+    }
+    let mut records = Vec::with_capacity(kept.len());
+    for (named, kept) in named.iter().zip(kept) {
+        let Some(record) = kept else {
+            let as_of = app.ctx.markets_as_of();
+            // A reorganisation may have taken it away meanwhile.
+            if let Some((market, outcomes)) = app::markets::read(&app.ctx, named.id).await? {
+                records.push(write(app, as_of, market, outcomes)?);
+            }
+            continue;
+        };
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// A market's record, from now on kept.
+fn write(app: &Shared, as_of: AsOf, market: Market, outcomes: Vec<Outcome>) -> Result<KeptRecord, Problem> {
+    let now = app.ctx.now();
+    let named = Named { id: market.id, status: market.status, as_of_block: market.as_of_block };
+    let (created_at, too_old) = (market.created_at, as_of.too_old_at());
+    let until = next_end(&market, now).map_or(too_old, |end| end.min(too_old));
+    let record = KeptRecord::new(named, created_at, until, &MarketRecord::new(market, outcomes, now))?;
+    KeptBodies::put_record(app, as_of, record.clone());
+    Ok(record)
 }
 
 /// `GET /v1/markets/{id}`: one market. `MARKET_NOT_FOUND` for an unknown or malformed id.
@@ -108,17 +151,17 @@ pub async fn find(
     State(app): State<Shared>,
     _caller: Caller<MarketsRead>,
     PathId(id): PathId,
-    _: Query<NoParameters>,
-    uri: Uri,
+    asked: Asked<NoParameters>,
     meta: Meta,
 ) -> Result<Response, Problem> {
     let read = async || {
+        let NoParameters = asked.judge(&app)?;
         let (market, outcomes) = get_market(&app, &id).await?;
         let now = app.ctx.now();
-        let until = next_end(std::iter::once(&market), now);
+        let until = next_end(&market, now);
         Ok((meta.single("market", MarketRecord::new(market, outcomes, now)), until))
     };
-    KeptBodies::answer(&app, &uri, meta, read).await
+    KeptBodies::answer(&app, &asked.uri, meta, read).await
 }
 
 /// The market on chain with this id, and its outcomes.
@@ -129,11 +172,7 @@ pub(super) async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Ou
     Ok(Arc::unwrap_or_clone(found))
 }
 
-/// When the first of the markets that are open at `now` ends by itself and reads FROZEN.
-fn next_end<'a>(markets: impl Iterator<Item = &'a Market>, now: Timestamp) -> Option<Timestamp> {
-    markets.filter(|market| market.status_at(now) == MarketStatus::Open).map(|market| market.end_time).min()
-}
-
-fn position(market: &Market) -> Position {
-    Position { created_at: market.created_at, id: market.id.to_string() }
+/// When a market that is open at `now` ends by itself and reads FROZEN.
+fn next_end(market: &Market, now: Timestamp) -> Option<Timestamp> {
+    (market.status_at(now) == MarketStatus::Open).then_some(market.end_time)
 }

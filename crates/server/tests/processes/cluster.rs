@@ -83,7 +83,9 @@ async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
     };
     let config = options.decide().unwrap();
     let secrets = Secrets::load(&config.secrets_file).unwrap();
-    Parts::open(&config, secrets, Arc::new(SystemClock::default()), Arc::new(SystemEntropy)).await.unwrap()
+    Parts::open(&config, secrets, Arc::new(SystemClock::default()), Arc::new(SystemEntropy::default()))
+        .await
+        .unwrap()
 }
 
 /// Six users who can trade, and two markets.

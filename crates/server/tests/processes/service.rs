@@ -149,7 +149,7 @@ impl Service {
     pub fn change_sealing_key(&self) {
         let path = self.folder.path().join("secrets.json");
         let mut secrets = Secrets::load(&path).unwrap();
-        let new = Secrets::generate(&SystemEntropy, 1).sealing_key;
+        let new = Secrets::generate(&SystemEntropy::default(), 1).sealing_key;
         secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
         secrets.save(&path).unwrap();
     }

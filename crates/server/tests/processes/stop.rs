@@ -23,9 +23,9 @@ async fn what_was_counted_until_the_stop_is_kept() {
         ..Options::default()
     };
     let config = options.decide().unwrap();
-    let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy, 1).unwrap();
+    let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), 1).unwrap();
     let clock = Arc::new(SystemClock::default());
-    let parts = Parts::open(&config, secrets, clock, Arc::new(SystemEntropy)).await.unwrap();
+    let parts = Parts::open(&config, secrets, clock, Arc::new(SystemEntropy::default())).await.unwrap();
     let owner = Signer::random(parts.ctx.random()).unwrap();
     let (user, _) = app::accounts::create_user(&parts.ctx, "ada", &owner.owner()).await.unwrap();
     let wanted = IssueKey {

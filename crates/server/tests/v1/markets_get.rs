@@ -5,6 +5,7 @@ use domain::ErrorCode;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use serde_json::Value;
 use store::catalog::{Organization, Partner, Thread};
+use store::{StoreError, params};
 use testkit::{Fault, TestApp, TestMarket, market_of};
 
 use crate::scene::{Scene, ids, rows, text};
@@ -221,4 +222,52 @@ async fn a_list_is_narrowed_to_an_organization_and_a_partner() {
     assert_eq!(found(format!("partnerId={partner}")).await, [of_both.as_str()]);
     assert_eq!(found(format!("organizationId={organization}&partnerId={partner}")).await, [of_both]);
     assert!(found(String::new()).await.contains(&plain.id.to_string()));
+}
+
+/// Freezes a market in the database alone, as another process does that shares it: nothing tells this one.
+async fn frozen_elsewhere(app: &TestApp, market: TestMarket) {
+    const SQL: &str = "UPDATE markets SET status = 'FROZEN', as_of_block = as_of_block + 1 WHERE id = $1";
+    let written: Result<u64, StoreError> = app
+        .ctx
+        .store
+        .write(market.id, |tx, id| Box::pin(async move { tx.exec(SQL, &params![*id]).await }))
+        .await;
+    assert_eq!(written, Ok(1));
+}
+
+#[tokio::test]
+async fn a_list_shows_at_once_what_has_become_of_each_of_its_markets() {
+    let scene = Scene::new().await;
+    let Scene { app, client, key, .. } = &scene;
+    let mut markets = Vec::new();
+    for _ in 0..8 {
+        markets.push(app.market(&["A", "B"]).await);
+    }
+    let mut shown = Vec::new();
+    // The clock stands still: what was kept is never too old.
+    for step in 0..6 {
+        match step {
+            0 | 5 => {}
+            1 => drop(scene.settled(client.buy(markets[0], 1, "12.5")).await),
+            2 => {
+                app.freeze(markets[1]).await;
+                app.run_workers().await;
+            }
+            3 => {
+                for market in &markets[2..7] {
+                    app.freeze(*market).await;
+                }
+                app.run_workers().await;
+            }
+            _ => frozen_elsewhere(app, markets[7]).await,
+        }
+        // Two spellings, so that the second is made of the records that the first has kept.
+        let list = client.get(&format!("/v1/markets?limit={}", 20 + step)).await.ok()["data"].take();
+        let anew = app.http().with(key).get("/v1/markets?limit=50").await.ok()["data"].take();
+        assert_eq!(list, anew, "{step}");
+        assert_eq!(shown.contains(&list), step == 5, "{step}");
+        shown.push(list);
+    }
+    let frozen = shown[5].as_array().unwrap().iter().filter(|market| market["status"] == "FROZEN");
+    assert_eq!(frozen.count(), 7);
 }

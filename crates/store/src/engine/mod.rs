@@ -23,6 +23,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use domain::ids::MarketId;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
@@ -144,6 +145,11 @@ impl Store {
     /// Signals every write of this process that has written events, once it is durable.
     pub fn events_written(&self) -> &Notify {
         self.0.changes.events_written()
+    }
+
+    /// The version of the markets at which this process last changed what is shown of this one.
+    pub fn market_version(&self, id: MarketId) -> u64 {
+        self.0.changes.market_version(id)
     }
 
     /// Which database holds the data.

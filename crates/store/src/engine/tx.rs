@@ -1,8 +1,9 @@
 //! The connection as a unit of work sees it.
 
+use domain::ids::MarketId;
 use futures::future::BoxFuture;
 
-use super::changes::Touched;
+use super::changes::{Changed, Touched};
 use super::dialect::parameters_in_order;
 use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
@@ -164,13 +165,20 @@ impl Tx {
         self.events.push(event);
     }
 
-    /// Says that this unit changes what is shown of markets: once it is kept, what was read of them before is old.
-    pub const fn mark_markets_changed(&mut self) {
-        self.touched.markets = true;
+    /// Says that this unit changes what is shown of markets, of which nobody knows: once it is kept, what was read of any
+    /// before is old.
+    pub fn mark_markets_changed(&mut self) {
+        self.touched.markets = Changed::Any;
     }
 
-    pub(super) const fn touched(&self) -> Touched {
-        self.touched
+    /// Says that this unit changes what is shown of one market: once it is kept, what was read of it before is old.
+    pub fn mark_market_changed(&mut self, id: MarketId) {
+        self.touched.markets.add_one(id);
+    }
+
+    /// What the unit has changed, for once.
+    pub(super) fn take_touched(&mut self) -> Touched {
+        std::mem::take(&mut self.touched)
     }
 
     /// What the first failed statement left possible, if one failed.

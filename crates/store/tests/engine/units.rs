@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use domain::ids::MarketId;
 use futures::FutureExt;
 use futures::future::join_all;
 use store::{Store, StoreError, params};
@@ -159,6 +160,29 @@ store::on_each_engine! {
         let after = store.markets_version();
         new_counter(&store, "c", 1).await;
         assert_eq!(store.markets_version(), after, "the mark belongs to one unit");
+    }
+
+    async fn a_market_is_as_old_as_its_own_last_change_or_one_that_nobody_can_name(store: Store) {
+        prepare(&store).await;
+        let [one, other] = [1, 2].map(|n| format!("00000000-0000-7000-8000-00000000000{n}").parse::<MarketId>().unwrap());
+        let versions = || [one, other].map(|id| store.market_version(id));
+        let changed = store.write(one, |tx, one| Box::pin(async move {
+            tx.mark_market_changed(*one);
+            insert(tx, "a", 1).await
+        }));
+        assert_eq!(changed.await, Ok::<_, StoreError>(1));
+        let after = store.markets_version();
+        assert_eq!(versions(), [after, 0]);
+        let changed = store.write(other, |tx, other| Box::pin(async move {
+            tx.mark_markets_changed();
+            tx.mark_market_changed(*other);
+            insert(tx, "b", 1).await
+        }));
+        assert_eq!(changed.await, Ok::<_, StoreError>(1));
+        assert!(store.markets_version() > after);
+        assert_eq!(versions(), [store.markets_version(); 2]);
+        new_counter(&store, "c", 1).await;
+        assert_eq!(versions(), [store.markets_version(); 2]);
     }
 
     async fn a_reader_cannot_write(store: Store) {

@@ -88,12 +88,26 @@ impl EmbeddedNode {
     pub(super) fn message_call(&self, params: &Params<'_>) -> Answer {
         let mut message = Message::parse(params)?;
         message.block_overrides = params.find(3)?;
+        json(&self.called(&message)?)
+    }
+
+    /// What `eth_call` of `request` at the newest block says, without the JSON around it.
+    ///
+    /// # Errors
+    ///
+    /// The error object of the JSON-RPC answer.
+    pub fn call_newest(&self, request: TransactionRequest) -> Result<Bytes, RpcError> {
+        let overrides = StateOverride::default();
+        self.called(&Message { request, block: None, overrides, block_overrides: None })
+    }
+
+    fn called(&self, message: &Message) -> Result<Bytes, RpcError> {
         let execution = self.at(message.block, |context, state| {
             let context = message.context(context)?;
             let gas = message.request.gas.unwrap_or(context.gas_limit).min(context.gas_limit);
             message.run(&context, state, gas)
         })?;
-        json(&returned(execution)?)
+        returned(execution)
     }
 
     /// The least gas with which the message succeeds, within geth's tolerance: found by halving, since less gas may make

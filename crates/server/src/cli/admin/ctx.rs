@@ -121,7 +121,7 @@ impl AdminCtx {
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhook_targets = self.config.targets().into();
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy), settings))
+        Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
 
     fn location(&self) -> Result<Location, StartError> {

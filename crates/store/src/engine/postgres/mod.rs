@@ -151,8 +151,8 @@ enum End<T, E> {
     Again,
 }
 
-async fn finish<T, E: From<StoreError>>(tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
-    let (failed, touched) = (tx.failed(), tx.touched());
+async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
+    let (failed, touched) = (tx.failed(), tx.take_touched());
     let Conn::Postgres(mut conn) = tx.conn else {
         unreachable!("the unit was given a PostgreSQL connection")
     };

@@ -164,7 +164,7 @@ impl Work {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
-                touched = touched.and(self.tx.touched());
+                touched.add(self.tx.take_touched());
             }
             self.conn().control("COMMIT")
         });
