@@ -21,6 +21,7 @@ pub mod redemptions;
 pub mod sealed;
 pub mod trades;
 pub mod usage;
+pub mod webhooks;
 pub mod worker;
 
 pub use ctx::{Config, Ctx};

@@ -13,6 +13,7 @@ mod signing;
 #[cfg(test)]
 mod simulation;
 mod status;
+pub mod target;
 
 pub use breaker::{Admission, Breaker, ParseBreakerError, due};
 pub use outcome::{Class, NetworkFault, Outcome};

@@ -1,0 +1,3 @@
+//! Webhooks: what is told to the keys' endpoints.
+
+pub mod sender;

@@ -1,0 +1,192 @@
+//! Connections kept for the next delivery to the same scheme, host and port, whosever endpoint it is for.
+//!
+//! What is kept is bounded for each origin, over all of them, and in time. Where it is too much the oldest goes, so that an
+//! origin with many endpoints cannot take the room of the others for longer than they are idle.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, interval};
+
+use super::connection::Connection;
+
+/// Kept connections of one origin.
+const MAX_PER_ORIGIN: usize = 32;
+/// Kept connections of all origins: at some 50 KiB each with TLS, 25 MiB.
+const MAX_KEPT: usize = 512;
+/// How long a connection is kept without being used.
+const MAX_IDLE: Duration = Duration::from_secs(30);
+/// How often those kept for too long are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+pub(super) struct Pool<C = Connection> {
+    kept: Mutex<Kept<C>>,
+}
+
+/// Oldest first. No origin stands here without a connection.
+struct Kept<C> {
+    by_origin: HashMap<String, VecDeque<(Instant, C)>>,
+    count: usize,
+    swept: bool,
+}
+
+impl<C> Default for Kept<C> {
+    fn default() -> Self {
+        Self { by_origin: HashMap::new(), count: 0, swept: false }
+    }
+}
+
+impl<C: Send + 'static> Pool<C> {
+    /// The youngest connection of the origin.
+    pub fn take(&self, origin: &str) -> Option<C> {
+        let mut kept = self.kept.lock();
+        let of_origin = kept.by_origin.get_mut(origin)?;
+        let youngest = of_origin.pop_back();
+        if of_origin.is_empty() {
+            kept.by_origin.remove(origin);
+        }
+        let (since, connection) = youngest?;
+        kept.count -= 1;
+        (since.elapsed() < MAX_IDLE).then_some(connection)
+    }
+
+    /// Keeps a connection.
+    pub fn put(self: &Arc<Self>, origin: &str, connection: C) {
+        let mut kept = self.kept.lock();
+        if kept.by_origin.get(origin).is_some_and(|of_origin| of_origin.len() >= MAX_PER_ORIGIN) {
+            kept.drop_oldest(Some(origin));
+        } else if kept.count >= MAX_KEPT {
+            kept.drop_oldest(None);
+        }
+        kept.count += 1;
+        let idle = (Instant::now(), connection);
+        match kept.by_origin.get_mut(origin) {
+            Some(of_origin) => of_origin.push_back(idle),
+            None => drop(kept.by_origin.insert(origin.to_owned(), VecDeque::from([idle]))),
+        }
+        if !kept.swept {
+            kept.swept = true;
+            tokio::spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Drops what has been kept for too long; whether anything is left.
+    fn drop_expired(&self) -> bool {
+        let mut kept = self.kept.lock();
+        kept.by_origin.retain(|_, of_origin| {
+            of_origin.retain(|(since, _)| since.elapsed() < MAX_IDLE);
+            !of_origin.is_empty()
+        });
+        kept.count = kept.by_origin.values().map(VecDeque::len).sum();
+        kept.swept = kept.count > 0;
+        kept.swept
+    }
+}
+
+impl<C> Kept<C> {
+    /// Drops the oldest connection of the origin, or of all.
+    fn drop_oldest(&mut self, origin: Option<&str>) {
+        let oldest_of = |of_origin: &VecDeque<(Instant, C)>| of_origin.front().map(|(since, _)| *since);
+        let oldest = match origin {
+            Some(origin) => Some(origin.to_owned()),
+            None => {
+                let oldest = self.by_origin.iter().min_by_key(|(_, of_origin)| oldest_of(of_origin));
+                oldest.map(|(origin, _)| origin.clone())
+            }
+        };
+        let Some(origin) = oldest else { return };
+        if let Some(of_origin) = self.by_origin.get_mut(&origin)
+            && of_origin.pop_front().is_some()
+        {
+            self.count -= 1;
+        }
+        if self.by_origin.get(&origin).is_some_and(VecDeque::is_empty) {
+            self.by_origin.remove(&origin);
+        }
+    }
+}
+
+/// Runs while anything is kept.
+async fn sweep<C: Send + 'static>(pool: Weak<Pool<C>>) {
+    let mut ticks = interval(SWEEP_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let any_is_left = pool.upgrade().is_some_and(|pool| pool.drop_expired());
+        if !any_is_left {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stands for a connection: its clones count those that are open.
+    type Open = Arc<()>;
+
+    fn pool() -> (Arc<Pool<Open>>, Open) {
+        (Arc::new(Pool { kept: Mutex::default() }), Open::default())
+    }
+
+    fn open(all: &Open) -> usize {
+        Arc::strong_count(all) - 1
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_origin_keeps_32_connections() {
+        let (pool, all) = pool();
+        for _ in 0..100 {
+            pool.put("a", Arc::clone(&all));
+        }
+        assert_eq!(open(&all), 32);
+        assert!((0..32).all(|_| pool.take("a").is_some()));
+        assert!(pool.take("a").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_512_kept_connections_the_oldest_makes_room() {
+        let (pool, all) = pool();
+        for number in 0..600 {
+            pool.put(&number.to_string(), Arc::clone(&all));
+            tokio::time::advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(open(&all), 512);
+        assert!(pool.take("87").is_none());
+        assert!(pool.take("88").is_some());
+        assert!(pool.take("599").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_kept_for_less_than_30_seconds() {
+        let (pool, all) = pool();
+        pool.put("a", Arc::clone(&all));
+        tokio::time::advance(Duration::from_millis(29_999)).await;
+        pool.put("a", pool.take("a").unwrap());
+        tokio::time::advance(Duration::from_millis(30_000)).await;
+        assert!(pool.take("a").is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_takes_is_closed_all_the_same() {
+        let (pool, all) = pool();
+        for _ in 0..2 {
+            pool.put("a", Arc::clone(&all));
+            assert_eq!(open(&all), 1);
+            tokio::time::timeout(Duration::from_secs(36), std::future::pending::<()>()).await.unwrap_err();
+            assert_eq!(open(&all), 0);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_youngest_connection_of_the_same_origin_is_used_first() {
+        let pool = Arc::new(Pool { kept: Mutex::default() });
+        for (origin, number) in [("a", 1), ("a", 2), ("b", 3)] {
+            pool.put(origin, number);
+        }
+        assert_eq!([pool.take("a"), pool.take("a"), pool.take("a"), pool.take("b")], [Some(2), Some(1), None, Some(3)]);
+    }
+}
