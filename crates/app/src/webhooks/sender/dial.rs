@@ -41,7 +41,8 @@ impl Dialer {
             TargetHost::Address(ip) => ServerName::from(*ip),
             TargetHost::Name(name) => ServerName::try_from(name.clone()).map_err(tls_fault)?,
         };
-        let stream = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(tls_fault)?;
+        let stream =
+            TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(tls_fault)?;
         Connection::over(stream).await
     }
 

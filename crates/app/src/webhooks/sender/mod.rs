@@ -68,23 +68,35 @@ impl Sender {
         let exchange = timeout_at(began_at + DEADLINE, self.exchange(target, headers, body)).await;
         let duration_ms = i64::try_from(began_at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (outcome, answer_head) = match exchange {
-            Ok(Ok(Answer { status, retry_after, head, .. })) => (Outcome::Answered { status, retry_after }, head),
+            Ok(Ok((connection, answer))) => {
+                if answer.is_whole {
+                    self.keep(target, connection).await;
+                }
+                (Outcome::Answered { status: answer.status, retry_after: answer.retry_after }, answer.head)
+            }
             Ok(Err(outcome)) => (outcome, None),
             Err(_) => (Outcome::TimedOut, None),
         };
         Attempt { outcome, duration_ms, answer_head }
     }
 
-    async fn exchange(&self, target: &Target, headers: HeaderMap, body: Bytes) -> Result<Answer, Outcome> {
+    async fn exchange(
+        &self,
+        target: &Target,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(Connection, Answer), Outcome> {
+        // The target was judged when it was set, under what may have been another policy.
+        Target::parse(target.as_str(), &self.dialer.policy).map_err(|_| Outcome::TargetRefused)?;
         let request = request(target, headers, body)?;
         let (connection, response) = self.send(target, request).await?;
-        let answer = answer::read(response).await;
-        if answer.is_whole
-            && let Some(connection) = connection.settled().await
-        {
+        Ok((connection, answer::read(response).await))
+    }
+
+    async fn keep(&self, target: &Target, connection: Connection) {
+        if let Some(connection) = connection.settled().await {
             self.pool.put(target.origin(), connection);
         }
-        Ok(answer)
     }
 
     async fn send(

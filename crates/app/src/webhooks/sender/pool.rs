@@ -21,9 +21,15 @@ const MAX_IDLE: Duration = Duration::from_secs(30);
 /// How often those kept for too long are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
 pub(super) struct Pool<C = Connection> {
     kept: Mutex<Kept<C>>,
+}
+
+impl<C> Default for Pool<C> {
+    fn default() -> Self {
+        let kept = Kept { by_origin: HashMap::new(), count: 0, swept: false };
+        Self { kept: Mutex::new(kept) }
+    }
 }
 
 /// Oldest first. No origin stands here without a connection.
@@ -31,12 +37,6 @@ struct Kept<C> {
     by_origin: HashMap<String, VecDeque<(Instant, C)>>,
     count: usize,
     swept: bool,
-}
-
-impl<C> Default for Kept<C> {
-    fn default() -> Self {
-        Self { by_origin: HashMap::new(), count: 0, swept: false }
-    }
 }
 
 impl<C: Send + 'static> Pool<C> {
@@ -129,7 +129,7 @@ mod tests {
     type Open = Arc<()>;
 
     fn pool() -> (Arc<Pool<Open>>, Open) {
-        (Arc::new(Pool { kept: Mutex::default() }), Open::default())
+        (Arc::default(), Open::default())
     }
 
     fn open(all: &Open) -> usize {
@@ -183,10 +183,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_youngest_connection_of_the_same_origin_is_used_first() {
-        let pool = Arc::new(Pool { kept: Mutex::default() });
+        let pool = Arc::<Pool<i32>>::default();
         for (origin, number) in [("a", 1), ("a", 2), ("b", 3)] {
             pool.put(origin, number);
         }
-        assert_eq!([pool.take("a"), pool.take("a"), pool.take("a"), pool.take("b")], [Some(2), Some(1), None, Some(3)]);
+        assert_eq!(
+            [pool.take("a"), pool.take("a"), pool.take("a"), pool.take("b")],
+            [Some(2), Some(1), None, Some(3)]
+        );
     }
 }

@@ -24,45 +24,45 @@ const fn v6(a: u16, b: u16, c: u16, prefix_len: u8) -> Ipv6Net {
 }
 
 const NEVER_V4: &[Ipv4Net] = &[
-    v4(0, 0, 0, 0, 8),            // this host: connects to the loopback on many systems
-    v4(169, 254, 0, 0, 16),       // link-local, and with it the clouds' metadata
-    v4(100, 100, 100, 200, 32),   // metadata of Alibaba's cloud
-    v4(168, 63, 129, 16, 32),     // Azure's host, a public address by its number
-    v4(192, 0, 0, 192, 32),       // metadata of Oracle's cloud
-    v4(224, 0, 0, 0, 4),          // multicast
-    v4(255, 255, 255, 255, 32),   // broadcast
+    v4(0, 0, 0, 0, 8),          // this host: connects to the loopback on many systems
+    v4(169, 254, 0, 0, 16),     // link-local, and with it the clouds' metadata
+    v4(100, 100, 100, 200, 32), // metadata of Alibaba's cloud
+    v4(168, 63, 129, 16, 32),   // Azure's host, a public address by its number
+    v4(192, 0, 0, 192, 32),     // metadata of Oracle's cloud
+    v4(224, 0, 0, 0, 4),        // multicast
+    v4(255, 255, 255, 255, 32), // broadcast
 ];
 
 const LOCAL_V4: &[Ipv4Net] = &[
-    v4(10, 0, 0, 0, 8),           // private
-    v4(100, 64, 0, 0, 10),        // carrier-grade NAT
-    v4(127, 0, 0, 0, 8),          // loopback
-    v4(172, 16, 0, 0, 12),        // private
-    v4(192, 0, 0, 0, 24),         // protocol assignments
-    v4(192, 0, 2, 0, 24),         // documentation
-    v4(192, 88, 99, 0, 24),       // relays of 6to4
-    v4(192, 168, 0, 0, 16),       // private
-    v4(198, 18, 0, 0, 15),        // benchmarking
-    v4(198, 51, 100, 0, 24),      // documentation
-    v4(203, 0, 113, 0, 24),       // documentation
-    v4(240, 0, 0, 0, 4),          // reserved
+    v4(10, 0, 0, 0, 8),      // private
+    v4(100, 64, 0, 0, 10),   // carrier-grade NAT
+    v4(127, 0, 0, 0, 8),     // loopback
+    v4(172, 16, 0, 0, 12),   // private
+    v4(192, 0, 0, 0, 24),    // protocol assignments
+    v4(192, 0, 2, 0, 24),    // documentation
+    v4(192, 88, 99, 0, 24),  // relays of 6to4
+    v4(192, 168, 0, 0, 16),  // private
+    v4(198, 18, 0, 0, 15),   // benchmarking
+    v4(198, 51, 100, 0, 24), // documentation
+    v4(203, 0, 113, 0, 24),  // documentation
+    v4(240, 0, 0, 0, 4),     // reserved
 ];
 
 const NEVER_V6: &[Ipv6Net] = &[
-    v6(0, 0, 0, 96),              // unspecified, and IPv4 addresses in a form that has been given up
-    v6(0x64, 0xff9b, 1, 48),      // a network's own translation to IPv4
-    v6(0x2001, 0, 0, 32),         // Teredo: an IPv4 address inside
-    v6(0x2002, 0, 0, 16),         // 6to4: an IPv4 address inside
-    v6(0xfd00, 0xec2, 0, 32),     // metadata of Amazon's cloud
-    v6(0xfd20, 0xce, 0, 32),      // metadata of Google's cloud
-    v6(0xfe80, 0, 0, 10),         // link-local
-    v6(0xff00, 0, 0, 8),          // multicast
+    v6(0, 0, 0, 96),          // unspecified, and IPv4 addresses in a form that has been given up
+    v6(0x64, 0xff9b, 1, 48),  // a network's own translation to IPv4
+    v6(0x2001, 0, 0, 32),     // Teredo: an IPv4 address inside
+    v6(0x2002, 0, 0, 16),     // 6to4: an IPv4 address inside
+    v6(0xfd00, 0xec2, 0, 32), // metadata of Amazon's cloud
+    v6(0xfd20, 0xce, 0, 32),  // metadata of Google's cloud
+    v6(0xfe80, 0, 0, 10),     // link-local
+    v6(0xff00, 0, 0, 8),      // multicast
 ];
 
 const LOCAL_V6: &[Ipv6Net] = &[
-    v6(0x2001, 0, 0, 23),         // protocol assignments, benchmarking, overlays
-    v6(0x2001, 0xdb8, 0, 32),     // documentation
-    v6(0x3fff, 0, 0, 20),         // documentation
+    v6(0x2001, 0, 0, 23),     // protocol assignments, benchmarking, overlays
+    v6(0x2001, 0xdb8, 0, 32), // documentation
+    v6(0x3fff, 0, 0, 20),     // documentation
 ];
 
 /// All of IPv6 that is given out to be announced. What lies outside is loopback, unique-local or reserved.

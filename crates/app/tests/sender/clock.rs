@@ -1,0 +1,29 @@
+//! A clock that stands still.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Holds the paused clock, which would otherwise run ahead whenever every task waits for a socket.
+pub struct StoppedClock {
+    _held: mpsc::Sender<()>,
+}
+
+impl StoppedClock {
+    /// For tests that start with a paused clock.
+    pub fn new() -> Self {
+        let (held, release) = mpsc::channel();
+        // The runtime does not skip time while a blocking task runs.
+        tokio::task::spawn_blocking(move || release.recv());
+        Self { _held: held }
+    }
+
+    /// Lets time pass in half seconds, each with what is due then.
+    pub async fn pass(&self, duration: Duration) {
+        let step = Duration::from_millis(500);
+        let mut left = duration;
+        while !left.is_zero() {
+            tokio::time::advance(step.min(left)).await;
+            left = left.saturating_sub(step);
+        }
+    }
+}

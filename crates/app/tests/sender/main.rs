@@ -1,0 +1,90 @@
+//! The sender of webhooks against real sockets: receivers that break every rule, and addresses that it must never call.
+//!
+//! Deadlines are tested on a clock that stands still but for the test's own word.
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
+
+mod answers;
+mod clock;
+mod deadline;
+mod faults;
+mod internal;
+mod receiver;
+mod reuse;
+mod tls;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use app::webhooks::sender::{Attempt, NetworkFault, Outcome, Resolver, Sender};
+use bytes::Bytes;
+use domain::webhook::target::{Target, TargetPolicy};
+use futures::future::BoxFuture;
+use http::HeaderMap;
+use parking_lot::Mutex;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const BODY: &[u8] = br#"{"id":"evt_1"}"#;
+
+/// The addresses that each name has: the first list for the first question, the last for every further one.
+#[derive(Default)]
+struct Names {
+    answers: HashMap<String, Vec<Vec<IpAddr>>>,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    fn with(mut self, name: &str, answers: &[&[&str]]) -> Self {
+        let parsed = |list: &&[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect();
+        self.answers.insert(name.to_owned(), answers.iter().map(parsed).collect());
+        self
+    }
+
+    fn asked(&self, name: &str) -> usize {
+        self.asked.lock().iter().filter(|asked| *asked == name).count()
+    }
+}
+
+impl Resolver for Names {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        let before = self.asked(name);
+        self.asked.lock().push(name.to_owned());
+        let answers = self.answers.get(name);
+        let answer = answers.and_then(|all| all.get(before).or(all.last())).cloned();
+        Box::pin(async move { answer.ok_or_else(|| io::ErrorKind::NotFound.into()) })
+    }
+}
+
+/// Believes the authorities in `roots`.
+fn trusting(roots: RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+fn sender(policy: TargetPolicy, names: Arc<Names>) -> Sender {
+    Sender::with_tls(policy, names, trusting(RootCertStore::empty()))
+}
+
+/// A sender that may call this machine.
+fn local_sender() -> Sender {
+    sender(TargetPolicy::development(), Arc::default())
+}
+
+fn local_target(url: &str) -> Target {
+    Target::parse(url, &TargetPolicy::development()).unwrap()
+}
+
+async fn post(sender: &Sender, target: &Target) -> Attempt {
+    sender.post(target, HeaderMap::new(), Bytes::from_static(BODY)).await
+}
+
+fn answered(status: u16) -> Outcome {
+    Outcome::Answered { status, retry_after: None }
+}
+
+const CUT: Outcome = Outcome::Unreachable(NetworkFault::Cut);

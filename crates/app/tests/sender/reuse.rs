@@ -1,0 +1,120 @@
+//! Which connections are used again.
+
+use std::sync::Arc;
+
+use domain::webhook::target::TargetPolicy;
+use futures::future::join_all;
+use tokio::io::AsyncWriteExt;
+
+use crate::receiver::Receiver;
+use crate::{CUT, Names, answered, local_sender, local_target, post, sender};
+
+const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+
+#[tokio::test]
+async fn deliveries_to_one_host_share_a_connection_and_one_resolution_of_its_name() {
+    let receiver = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let names = Arc::new(Names::default().with("hooks.example.com", &[&["127.0.0.1"]]));
+    let sender = sender(TargetPolicy::development(), Arc::clone(&names));
+    for path in ["a", "b", "c", "d"] {
+        let url = format!("http://hooks.example.com:{}/{path}", receiver.address.port());
+        assert_eq!(post(&sender, &local_target(&url)).await.outcome, answered(200));
+    }
+    assert_eq!((receiver.seen.connections(), receiver.seen.requests().len()), (1, 4));
+    assert_eq!(names.asked("hooks.example.com"), 1);
+}
+
+#[tokio::test]
+async fn another_name_or_port_has_a_connection_of_its_own() {
+    let receiver = Receiver::answering(NO_CONTENT).await;
+    let names = Names::default()
+        .with("one.example.com", &[&["127.0.0.1"]])
+        .with("two.example.com", &[&["127.0.0.1"]]);
+    let sender = sender(TargetPolicy::development(), Arc::new(names));
+    for host in ["one.example.com", "two.example.com", "127.0.0.1"] {
+        let url = format!("http://{host}:{}/", receiver.address.port());
+        assert_eq!(post(&sender, &local_target(&url)).await.outcome, answered(204));
+    }
+    assert_eq!(receiver.seen.connections(), 3);
+}
+
+#[tokio::test]
+async fn deliveries_at_once_have_a_connection_each_and_leave_them_to_the_next() {
+    let receiver = Receiver::answering(NO_CONTENT).await;
+    let (sender, target) = (local_sender(), receiver.target("/"));
+    for _ in 0..3 {
+        let attempts = join_all((0..8).map(|_| post(&sender, &target))).await;
+        assert!(attempts.iter().all(|attempt| attempt.outcome == answered(204)));
+    }
+    assert_eq!(receiver.seen.requests().len(), 24);
+    assert!(receiver.seen.connections() <= 8, "{}", receiver.seen.connections());
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_only_after_a_whole_answer_that_lets_it_be() {
+    let long = format!("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n{}", "a".repeat(70_000));
+    for answer in [
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+        long.as_str(),
+    ] {
+        let receiver = Receiver::answering(answer.to_owned()).await;
+        let sender = local_sender();
+        for connections in 1..=3 {
+            assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(200));
+            assert_eq!(receiver.seen.connections(), connections, "{answer:.60}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_64_kib_leaves_its_connection_usable() {
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 65536\r\n\r\n{}", "a".repeat(65_536));
+    let receiver = Receiver::answering(answer).await;
+    let sender = local_sender();
+    for _ in 0..3 {
+        assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(200));
+    }
+    assert_eq!(receiver.seen.connections(), 1);
+}
+
+#[tokio::test]
+async fn what_a_receiver_says_without_being_asked_is_no_answer_to_the_next_delivery() {
+    let twice = format!("{NO_CONTENT}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let receiver = Receiver::answering(twice).await;
+    let sender = local_sender();
+    for _ in 0..3 {
+        assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(204));
+    }
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_is_closed_under_a_delivery_is_replaced() {
+    let receiver = Receiver::scripted(|mut stream, number, seen| async move {
+        // The first connection takes a second delivery and closes instead of answering it.
+        while seen.read(&mut stream).await && !(number == 1 && seen.requests().len() == 2) {
+            stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let sender = local_sender();
+    for connections in [1, 2, 2] {
+        assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(204));
+        assert_eq!(receiver.seen.connections(), connections);
+    }
+    assert_eq!(receiver.seen.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_delivery_that_breaks_a_new_connection_too_is_cut() {
+    let receiver = Receiver::scripted(|mut stream, _, seen| async move {
+        while seen.read(&mut stream).await && seen.requests().len() == 1 {
+            stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let sender = local_sender();
+    assert_eq!(post(&sender, &receiver.target("/")).await.outcome, answered(204));
+    assert_eq!(post(&sender, &receiver.target("/")).await.outcome, CUT);
+    assert_eq!((receiver.seen.connections(), receiver.seen.requests().len()), (2, 3));
+}
