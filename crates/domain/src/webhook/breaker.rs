@@ -5,8 +5,8 @@
 //! was, failure opens it again. A clock that goes back is taken to stand still.
 //!
 //! The window holds the last 64 outcomes at the most. Within them it is exact to the millisecond; and as long as no more than
-//! 32 attempts a minute fail, what it leaves out cannot change the verdict. One key's events, which wait for one another, fail
-//! 13 times a minute at the most.
+//! 32 attempts a minute fail, what it leaves out cannot change the verdict. The events of one key wait for one another, and
+//! after a failure for seconds, so that some 14 of them fail in a minute.
 
 use std::collections::VecDeque;
 use std::fmt;
