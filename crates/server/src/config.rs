@@ -108,6 +108,9 @@ pub struct Options {
     /// Whether owners claim their winnings through the API or the service pays them by itself [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
     pub redemptions: Option<Redemptions>,
+    /// Whether webhooks may go to http, to this machine and to private networks; never in live [default: false]
+    #[arg(long, env = "FORETELL_WEBHOOKS_ALLOW_INSECURE", num_args = 0..=1, default_missing_value = "true", global = true)]
+    pub webhooks_allow_insecure: Option<bool>,
 }
 
 /// A configuration that cannot be used.
@@ -165,6 +168,8 @@ pub struct Config {
     pub confirmation_window_s: Option<u32>,
     /// Who claims winnings.
     pub redemptions: Redemptions,
+    /// Whether webhooks may go to http, to this machine and to private networks.
+    pub webhooks_allow_insecure: bool,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
@@ -198,6 +203,7 @@ impl Options {
             first_block: self.first_block.or(of_file.first_block),
             confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
             redemptions: self.redemptions.or(of_file.redemptions),
+            webhooks_allow_insecure: self.webhooks_allow_insecure.or(of_file.webhooks_allow_insecure),
         })
     }
 
@@ -215,6 +221,9 @@ impl Options {
         if self.confirmation_window_s.is_some_and(|window_s| !(1..=DAY_S).contains(&window_s)) {
             return Err(ConfigError::Value(format!("confirmation-window-s is 1 to {DAY_S}")));
         }
+        if self.environment == Some(Environment::Live) && self.webhooks_allow_insecure == Some(true) {
+            return Err(ConfigError::Value("webhooks-allow-insecure is for the environment test alone".to_owned()));
+        }
         Ok(Config {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
@@ -230,6 +239,7 @@ impl Options {
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
             redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
+            webhooks_allow_insecure: self.webhooks_allow_insecure.unwrap_or(false),
         })
     }
 }
@@ -296,6 +306,18 @@ mod tests {
             assert_eq!(options.decide().unwrap().redemptions, word);
         }
         assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
+    }
+
+    #[test]
+    fn webhooks_go_to_https_alone_unless_a_test_environment_says_otherwise() {
+        assert!(!Options::default().decide().unwrap().webhooks_allow_insecure);
+        let with = |environment| Options {
+            environment: Some(environment),
+            webhooks_allow_insecure: Some(true),
+            ..Options::default()
+        };
+        assert!(with(Environment::Test).decide().unwrap().webhooks_allow_insecure);
+        assert!(with(Environment::Live).decide().is_err());
     }
 
     #[test]

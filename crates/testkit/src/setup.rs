@@ -16,6 +16,7 @@ use chain::{Chain, DeploySettings, EmbeddedNode, Genesis, Signer, calls, deploy}
 use domain::Timestamp;
 use domain::key::Environment;
 use domain::time::ManualClock;
+use domain::webhook::target::TargetPolicy;
 use store::Store;
 
 use crate::branches::Branches;
@@ -191,6 +192,7 @@ impl Setup {
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
         config.redemptions = self.redemptions;
+        config.webhooks.targets = TargetPolicy::development();
         let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
         let workers = Workers::new(&roles.executors, "one");

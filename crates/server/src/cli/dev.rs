@@ -45,8 +45,10 @@ const FILES: [&str; 11] = [
     "chain.db-shm",
 ];
 
-pub async fn run(args: DevArgs, config: Config) -> Result<(), StartError> {
+pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
     start_logging("warn");
+    // Receivers under development stand on this machine and speak HTTP.
+    config.webhooks_allow_insecure = true;
     if config.rpc_url.is_some() {
         return Err(StartError::Other(
             "`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into(),

@@ -37,16 +37,16 @@ pub(super) async fn make(
 ) -> Result<Attempted, AppError> {
     let at = ctx.now();
     let Some(url) = &job.url else { return Ok(nowhere(job, breaker, at)) };
-    let (outcome, duration_ms, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
+    let (outcome, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
         Ok(target) => {
             let posted = sender.post(&target, headers(ctx, key_id, job, at)?, Bytes::from(job.body.clone())).await;
-            (posted.outcome.at(ctx.now()), posted.duration_ms, posted.answer_head)
+            (posted.outcome.at(ctx.now()), posted.answer_head)
         }
-        Err(_) => (Outcome::TargetRefused, 0, None),
+        Err(_) => (Outcome::TargetRefused, None),
     };
     let attempt = Attempt {
         at,
-        duration_ms: u32::try_from(duration_ms).unwrap_or(u32::MAX),
+        duration_ms: u32::try_from(ctx.now().since_ms(at).max(0)).unwrap_or(u32::MAX),
         status_code: match outcome {
             Outcome::Answered { status, .. } => Some(status),
             _ => None,
