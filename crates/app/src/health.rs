@@ -53,7 +53,8 @@ async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {
 async fn webhooks(ctx: &Ctx) -> Check {
     let now = ctx.now();
     let oldest = ctx.store.read(now, |tx, now| Box::pin(store::webhooks::find_oldest_due(tx, *now)));
-    let oldest: Option<Result<Option<Timestamp>, StoreError>> = tokio::time::timeout(TIMEOUT, oldest).await.ok();
+    let oldest: Option<Result<Option<Timestamp>, StoreError>> =
+        tokio::time::timeout(TIMEOUT, oldest).await.ok();
     let Some(Ok(oldest)) = oldest else { return Check { ok: false, latency_ms: ctx.now().since_ms(now) } };
     Check { ok: ctx.dispatching.is_alive(now), latency_ms: oldest.map_or(0, |due| now.since_ms(due)) }
 }

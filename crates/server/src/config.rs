@@ -222,7 +222,9 @@ impl Options {
             return Err(ConfigError::Value(format!("confirmation-window-s is 1 to {DAY_S}")));
         }
         if self.environment == Some(Environment::Live) && self.webhooks_allow_insecure == Some(true) {
-            return Err(ConfigError::Value("webhooks-allow-insecure is for the environment test alone".to_owned()));
+            return Err(ConfigError::Value(
+                "webhooks-allow-insecure is for the environment test alone".to_owned(),
+            ));
         }
         Ok(Config {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),

@@ -123,7 +123,8 @@ pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> 
 /// feeds begin behind them from then on.
 pub async fn prune(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     // The kinds as the index has them.
-    const GONE: &str = "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE emitted_at_ms < $1 AND kind IN
+    const GONE: &str =
+        "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE emitted_at_ms < $1 AND kind IN
         ('trade.status-changed', 'redemption.completed', 'market.resolved', 'position.claimable')
         ORDER BY emitted_at_ms LIMIT $2) RETURNING user_id, seq";
     const PRUNED: &str = "UPDATE feeds SET pruned_seq = $1 WHERE user_id = $2 AND pruned_seq < $1";

@@ -5,7 +5,9 @@
 
 use domain::ids::KeyId;
 use domain::trade::{State, Status};
-use domain::usage::{OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts};
+use domain::usage::{
+    OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts,
+};
 use domain::{ErrorCode, Timestamp, Usdc};
 
 use crate::webhooks::Ending;

@@ -22,7 +22,11 @@ struct Told {
 }
 
 impl TestApp {
-    pub(crate) async fn assert_events_tell_what_happened(&self) {
+    /// What of [`Self::assert_ledger_equals_chain`] speaks of events alone: for tests whose clock has left the chain's behind.
+    ///
+    /// # Panics
+    /// Where any of that is not so.
+    pub async fn assert_events_tell_what_happened(&self) {
         let before_ms = self.ctx.now().ms() - 30 * DAY_MS;
         let told: Result<Told, StoreError> =
             self.ctx.store.read(before_ms, |tx, before_ms| Box::pin(read(tx, *before_ms))).await;
@@ -30,14 +34,21 @@ impl TestApp {
         assert_eq!(told.of_trades, told.expected, "the events of trades of the last 30 days");
         for (user, (pruned, last, numbers)) in &told.feeds {
             let kept: Vec<_> = numbers.iter().copied().filter(|seq| seq > pruned).collect();
-            assert!(kept.iter().copied().eq(pruned + 1..=*last), "the feed of {user}: {kept:?} of {pruned}..{last}");
+            assert!(
+                kept.iter().copied().eq(pruned + 1..=*last),
+                "the feed of {user}: {kept:?} of {pruned}..{last}"
+            );
         }
         for (event, status, queued) in &told.deliveries {
             let waits = matches!(status, DeliveryStatus::Pending | DeliveryStatus::Retrying);
             assert!(!waits || *queued > 0, "{event} is {status} and stands in no queue");
         }
         for (key, is_due, length) in &told.queues {
-            assert_eq!(*is_due, *length > 0, "whether the queue of {key} with {length} events is ever looked at");
+            assert_eq!(
+                *is_due,
+                *length > 0,
+                "whether the queue of {key} with {length} events is ever looked at"
+            );
         }
     }
 }

@@ -27,8 +27,9 @@ impl Told {
         Self { app, ada, key, market, receiver }
     }
 
-    /// Buys and lets the trade end; its event is due.
+    /// Buys and lets the trade end; its event is due. No two trades end in the same millisecond.
     pub async fn traded(&self) -> Trade {
+        self.later(1);
         let trade = self.key.buy(&self.market, 0, "1").await;
         self.app.workers.execute(&self.app.ctx).await;
         self.app.workers.synchronise(&self.app.ctx).await;
@@ -56,9 +57,9 @@ impl Told {
             .ctx
             .store
             .read((self.ada.id, page), |tx, (user, page)| {
-                Box::pin(async move {
-                    store::webhooks::list(tx, *user, &DeliveryFilter::default(), page).await
-                })
+                Box::pin(
+                    async move { store::webhooks::list(tx, *user, &DeliveryFilter::default(), page).await },
+                )
             })
             .await;
         listed.unwrap().into_iter().rev().collect()
@@ -108,20 +109,14 @@ impl Told {
             .app
             .ctx
             .store
-            .write(input, |tx, (user, id, now)| {
-                Box::pin(store::webhooks::redeliver(tx, *user, *id, *now))
-            })
+            .write(input, |tx, (user, id, now)| Box::pin(store::webhooks::redeliver(tx, *user, *id, *now)))
             .await;
         asked.unwrap()
     }
 
     pub async fn trace(&self, trade: &Trade) -> Vec<Traced> {
-        let read: Result<_, StoreError> = self
-            .app
-            .ctx
-            .store
-            .read(trade.id, |tx, id| Box::pin(store::trades::list_trace(tx, *id)))
-            .await;
+        let read: Result<_, StoreError> =
+            self.app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
         read.unwrap()
     }
 }

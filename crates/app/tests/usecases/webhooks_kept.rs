@@ -108,7 +108,7 @@ store::on_each_engine! {
         assert_eq!(count(&told, "SELECT COUNT(*) FROM archived_events WHERE body LIKE '%trade.completed%'").await, 1);
         assert_eq!(count(&told, "SELECT COUNT(*) FROM delivery_attempts").await, 1);
         assert_eq!(extent(&told).await.pruned, extent(&told).await.last);
-        told.app.assert_ledger_equals_chain().await;
+        told.app.assert_events_tell_what_happened().await;
     }
 
     async fn what_is_never_posted_leaves_the_feed_after_31_days(store: Store) {
@@ -127,6 +127,6 @@ store::on_each_engine! {
         assert_eq!(count(&told, "SELECT COUNT(*) FROM events").await, 1, "the delivered event is kept");
         let extent = extent(&told).await;
         assert_eq!(extent.pruned, extent.last - 1);
-        told.app.assert_ledger_equals_chain().await;
+        told.app.assert_events_tell_what_happened().await;
     }
 }

@@ -21,7 +21,10 @@ pub async fn run(config: &Config) -> Result<(), StartError> {
         config.confirmation_window_s.map_or("5 minutes".to_owned(), |window_s| format!("{window_s} s"))
     );
     println!("redemptions    {}", config.redemptions.as_str());
-    println!("webhooks       {}", if config.webhooks_allow_insecure { "http and private networks too" } else { "https" });
+    println!(
+        "webhooks       {}",
+        if config.webhooks_allow_insecure { "http and private networks too" } else { "https" }
+    );
     let mut wrong = 0;
     wrong += report("secrets", check_secrets(config));
     wrong += report("database", check_database(config).await);

@@ -39,7 +39,8 @@ pub(super) async fn make(
     let Some(url) = &job.url else { return Ok(nowhere(job, breaker, at)) };
     let (outcome, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
         Ok(target) => {
-            let posted = sender.post(&target, headers(ctx, key_id, job, at)?, Bytes::from(job.body.clone())).await;
+            let posted =
+                sender.post(&target, headers(ctx, key_id, job, at)?, Bytes::from(job.body.clone())).await;
             (posted.outcome.at(ctx.now()), posted.answer_head)
         }
         Err(_) => (Outcome::TargetRefused, None),

@@ -124,7 +124,10 @@ impl Worker for Dispatcher {
         self.shared.stopping.store(true, Ordering::Relaxed);
         self.tasks.close();
         if tokio::time::timeout(DRAIN, self.tasks.wait()).await.is_err() {
-            tracing::warn!(queues = self.tasks.len(), "webhook queues were not let go; their holds end by themselves");
+            tracing::warn!(
+                queues = self.tasks.len(),
+                "webhook queues were not let go; their holds end by themselves"
+            );
         }
         Ok(())
     }

@@ -38,7 +38,8 @@ impl Outcome {
     pub fn at(&self, now: Timestamp) -> webhook::Outcome {
         match self {
             Self::Answered { status, retry_after } => {
-                let retry_after_ms = retry_after.as_deref().and_then(|text| webhook::retry_after_ms(text, now));
+                let retry_after_ms =
+                    retry_after.as_deref().and_then(|text| webhook::retry_after_ms(text, now));
                 webhook::Outcome::Answered { status: *status, retry_after_ms }
             }
             Self::TimedOut => webhook::Outcome::TimedOut,
