@@ -31,7 +31,6 @@ async fn answering_after(after: Duration, first: &'static str, rest: &'static st
         seen.read(&mut stream).await;
         let at = Instant::now() + after;
         stream.write_all(first.as_bytes()).await.unwrap();
-        #[expect(clippy::disallowed_methods, reason = "a receiver that takes its time, on the test's clock")]
         sleep_until(at).await;
         let _ = stream.write_all(rest.as_bytes()).await;
         std::future::pending().await
