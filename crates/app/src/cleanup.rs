@@ -13,6 +13,11 @@ const KEEP_BATCHES_MS: i64 = 7 * DAY_MS;
 /// For how long failed authentications are kept.
 const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
+/// For how long an event that was given up can be asked for again; the archive has it from then on.
+const KEEP_GIVEN_UP_MS: i64 = 30 * DAY_MS;
+/// For how long the feed keeps what is never posted: a day longer than it promises to be resumable.
+const KEEP_FEED_MS: i64 = 31 * DAY_MS;
+
 /// The cleaner's worker.
 #[derive(Debug, Default)]
 pub struct Cleaner;
@@ -34,7 +39,10 @@ impl Worker for Cleaner {
                     let hours =
                         store::usage::delete_before(tx, now.plus_ms(-usage::KEEP_MS), AT_ONCE).await?;
                     let audit = store::audit::delete_before(tx, now.plus_ms(-KEEP_AUDIT_MS), AT_ONCE).await?;
-                    Ok(keys.max(batches).max(hours).max(audit))
+                    let before = now.plus_ms(-KEEP_GIVEN_UP_MS);
+                    let given_up = store::webhooks::archive_given_up(tx, before, *now, AT_ONCE).await?;
+                    let told = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
+                    Ok(keys.max(batches).max(hours).max(audit).max(given_up).max(told))
                 })
             })
             .await;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use chain::Chain;
 use domain::ids::MarketId;
 use domain::key::Environment;
-use domain::webhook::target::TargetPolicy;
 use domain::{Clock, Timestamp};
 use store::Store;
 use tokio::sync::Notify;
@@ -22,6 +21,7 @@ use crate::redemptions::Redemptions;
 use crate::sealed::SealingKeys;
 use crate::trades::Turns;
 use crate::usage::Recorder;
+use crate::webhooks::{self, Pulse};
 
 /// How many markets' rows are kept for a moment.
 const KEPT_MARKETS: usize = 4_096;
@@ -55,6 +55,8 @@ pub struct Ctx {
     pub key_audit: Arc<AuditBuffer>,
     /// The limiters: in this process's memory, unless another place is put here.
     pub limits: Arc<Limits>,
+    /// When webhooks were last looked after here.
+    pub dispatching: Arc<Pulse>,
     ids: Arc<Ids>,
 }
 
@@ -87,8 +89,8 @@ pub struct Config {
     pub idempotency_ms: i64,
     /// Who claims what settled positions are paid.
     pub redemptions: Redemptions,
-    /// Where webhooks may go.
-    pub webhook_targets: TargetPolicy,
+    /// How events are delivered.
+    pub webhooks: webhooks::Settings,
 }
 
 impl Config {
@@ -108,7 +110,7 @@ impl Config {
             replace_after_ms: 30_000,
             idempotency_ms: domain::time::DAY_MS,
             redemptions: Redemptions::default(),
-            webhook_targets: TargetPolicy::public(),
+            webhooks: webhooks::Settings::default(),
         }
     }
 }
@@ -145,6 +147,7 @@ impl Ctx {
             key_cache: Arc::default(),
             key_audit: Arc::default(),
             limits: Arc::default(),
+            dispatching: Arc::default(),
             ids: Arc::default(),
         }
     }

@@ -258,6 +258,12 @@ impl Options {
         if self.confirmation_window_s.is_some_and(|window_s| !(1..=DAY_S).contains(&window_s)) {
             return Err(ConfigError::Value(format!("confirmation-window-s is 1 to {DAY_S}")));
         }
+        if self.environment == Some(Environment::Live) && self.webhook_targets == Some(WebhookTargets::Local)
+        {
+            return Err(ConfigError::Value(
+                "webhook-targets local is for the environment test alone".to_owned(),
+            ));
+        }
         Ok(Config {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
@@ -346,6 +352,17 @@ mod tests {
                 toml::from_str(&format!("webhook-targets = \"{}\"", word.as_str())).unwrap();
             assert_eq!(options.decide().unwrap().targets(), word);
         }
+    }
+
+    #[test]
+    fn webhooks_stay_out_of_local_networks_in_live() {
+        let with = |environment| Options {
+            environment: Some(environment),
+            webhook_targets: Some(WebhookTargets::Local),
+            ..Options::default()
+        };
+        assert!(with(Environment::Test).decide().is_ok());
+        assert!(with(Environment::Live).decide().is_err());
     }
 
     #[test]

@@ -14,6 +14,8 @@ use app::markets::Sync;
 use app::redemptions::{Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
+use app::webhooks::Dispatcher;
+use app::webhooks::sender::{Sender, SystemResolver};
 use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
@@ -45,6 +47,8 @@ const LISTEN_QUEUE: u32 = 4_096;
 const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long the payer waits at the most; nobody waits for it.
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
+/// How long an event that another process has written, or a retry that is due, may wait to be seen.
+const DISPATCHER_PAUSE: Duration = Duration::from_millis(100);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 /// The most of its keys' use that a process can lose by dying.
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
@@ -140,6 +144,11 @@ pub fn lock_folder(data_dir: &Path) -> Result<File, StartError> {
     }
 }
 
+async fn end_what_was_held(tx: &mut store::Tx) -> Result<(), store::StoreError> {
+    store::leases::end_all(tx).await?;
+    store::webhooks::end_holds(tx).await
+}
+
 impl Parts {
     /// Opens the database and the chain, and brings both up to date: migrations, and the contracts on the embedded chain.
     pub async fn open(
@@ -166,7 +175,7 @@ impl Parts {
         if lock.is_some() {
             // Nobody else lives on this chain, so what an earlier life of this process held is free.
             let ended: Result<(), store::StoreError> =
-                store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
+                store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
             ended?;
         }
         let executors = secrets.executors()?;
@@ -182,7 +191,7 @@ impl Parts {
             (None, None) => default_confirmations(chain.chain_id()),
         };
         settings.redemptions = config.redemptions.into();
-        settings.webhook_targets = config.targets().into();
+        settings.webhooks.targets = config.targets().into();
         let mut ctx = Ctx::new(store, chain, clock, entropy, settings);
         ctx.limits = Arc::new(limits(config)?);
         if let Err(error) = ctx.limits.ping().await {
@@ -305,6 +314,10 @@ impl Running {
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner, ctx.clone(), CLEANER_PAUSE, stopped.clone()));
+        let sender = Sender::new(ctx.config.webhooks.targets.clone(), Arc::<SystemResolver>::default())
+            .map_err(|error| StartError::Other(format!("the certificates that webhooks trust: {error}")))?;
+        let dispatcher = Dispatcher::new(Arc::new(sender), ctx.config.webhooks.max_in_flight);
+        workers.spawn(worker::run(dispatcher, ctx.clone(), DISPATCHER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Flusher, ctx.clone(), USAGE_PAUSE, stopped.clone()));
         workers.spawn(worker::run(SwitchReader, ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
         workers.spawn(worker::run(AuditWriter, ctx.clone(), AUDIT_PAUSE, stopped.clone()));

@@ -118,3 +118,27 @@ pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> 
         .await?;
     Ok(found.unwrap_or_default())
 }
+
+/// Removes events that were written before `before` and are never posted from the feeds, at most `limit`; how many. The
+/// feeds begin behind them from then on.
+pub async fn prune(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    // The kinds as the index has them.
+    const GONE: &str =
+        "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE emitted_at_ms < $1 AND kind IN
+        ('trade.status-changed', 'redemption.completed', 'market.resolved', 'position.claimable')
+        ORDER BY emitted_at_ms LIMIT $2) RETURNING user_id, seq";
+    const PRUNED: &str = "UPDATE feeds SET pruned_seq = $1 WHERE user_id = $2 AND pruned_seq < $1";
+    let gone: Vec<(UserId, u64)> =
+        tx.list(GONE, &params![before, limit], |row| Ok((row.parse(0)?, row.number(1)?))).await?;
+    let mut last: BTreeMap<UserId, u64> = BTreeMap::new();
+    for (user, seq) in &gone {
+        let last = last.entry(*user).or_default();
+        *last = (*last).max(*seq);
+    }
+    let mut rows = Vec::with_capacity(last.len());
+    for (user, seq) in last {
+        rows.push(params![Value::try_from(seq)?, user].to_vec());
+    }
+    tx.exec_each(PRUNED, &rows).await?;
+    Ok(gone.len() as u64)
+}

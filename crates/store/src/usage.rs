@@ -1,13 +1,16 @@
 //! What keys were used for: hours that every process adds to, and their sums over the windows that end now.
 //!
 //! Requests are counted in memory and added here every few seconds. Trades are counted where they happen, in the same
-//! transaction, so that their numbers are those of the trades themselves.
+//! transaction, so that their numbers are those of the trades themselves; deliveries to webhooks likewise.
 
 use domain::ids::KeyId;
 use domain::trade::{State, Status};
-use domain::usage::{OCTAVES, RequestCounts, STEPS, TradeCounts, Windows, hour_of, window_starts};
+use domain::usage::{
+    OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts,
+};
 use domain::{ErrorCode, Timestamp, Usdc};
 
+use crate::webhooks::Ending;
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// What one process has counted of a key's requests within one hour.
@@ -30,6 +33,8 @@ pub struct Used {
     pub requests: Windows<RequestCounts>,
     /// Its trades.
     pub trades: Windows<TradeCounts>,
+    /// The deliveries to its webhook.
+    pub webhooks: Windows<WebhookCounts>,
     /// When its last request was answered.
     pub last_used_at: Option<Timestamp>,
 }
@@ -75,6 +80,11 @@ pub async fn add(tx: &mut Tx, hours: &[KeyHour]) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// The events of [`add_delivery`].
+const DELIVERED: &str = "delivered";
+const ATTEMPT_FAILED: &str = "attempt-failed";
+const GIVEN_UP: &str = "failed";
+
 /// The event of [`add_trade`] that is not a status: a trade was accepted.
 const CREATED: &str = "created";
 
@@ -111,6 +121,24 @@ async fn add_trade(
     tx.exec(SQL, &params![key_id, hour_of(at), event, volume]).await.map(drop)
 }
 
+/// Counts an attempt to deliver that ended at `at`: what it delivered, or that it failed, and where it was the last that too.
+pub(crate) async fn add_delivery(
+    tx: &mut Tx,
+    key_id: KeyId,
+    at: Timestamp,
+    ending: Ending,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO usage_webhooks (key_id, hour_ms, event, counted) VALUES ($1, $2, $3, 1)
+        ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET counted = usage_webhooks.counted + 1";
+    let events: &[&'static str] = match ending {
+        Ending::Delivered => &[DELIVERED],
+        Ending::Retry => &[ATTEMPT_FAILED],
+        Ending::Failed => &[ATTEMPT_FAILED, GIVEN_UP],
+    };
+    let rows: Vec<_> = events.iter().map(|event| params![key_id, hour_of(at), *event].to_vec()).collect();
+    tx.exec_each(SQL, &rows).await.map(drop)
+}
+
 /// What the key was used for in the windows that end at `now`.
 pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, StoreError> {
     // Hours of one group lie in the same windows, and so the latest of them says in which.
@@ -125,6 +153,11 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
     const TRADES: &str =
         "SELECT MAX(hour_ms), event, CAST(SUM(trades) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
         FROM usage_trades WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
+    const WEBHOOKS: &str = "SELECT MAX(hour_ms), event, CAST(SUM(counted) AS BIGINT) FROM usage_webhooks
+        WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
+    // What waits is not counted as it happens: it is looked for where it waits.
+    const WAITING: &str = "SELECT MAX(began_at_ms), COUNT(*) FROM webhook_queue
+        WHERE key_id = $1 AND began_at_ms > $2 GROUP BY began_at_ms > $3, began_at_ms > $4";
     const LAST_USED: &str = "SELECT last_used_at_ms FROM usage_keys WHERE key_id = $1";
     let starts = window_starts(now);
     let bound = params![key_id, starts.month, starts.week, starts.day];
@@ -137,6 +170,13 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
     }
     for (hour, counts) in tx.list(TRADES, &bound, trades_of).await? {
         used.trades.holding(hour, now).for_each(|window| window.merge(&counts));
+    }
+    for (hour, counts) in tx.list(WEBHOOKS, &bound, webhooks_of).await? {
+        used.webhooks.holding(hour, now).for_each(|window| window.merge(&counts));
+    }
+    for (began, pending) in tx.list(WAITING, &bound, |row| Ok((row.timestamp(0)?, row.number(1)?))).await? {
+        let counts = WebhookCounts { pending, ..WebhookCounts::default() };
+        used.webhooks.holding(began, now).for_each(|window| window.merge(&counts));
     }
     used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.timestamp(0)).await?;
     Ok(used)
@@ -174,15 +214,29 @@ fn trades_of(row: &Row<'_>) -> Result<(Timestamp, TradeCounts), StoreError> {
     Ok((row.timestamp(0)?, counts))
 }
 
+fn webhooks_of(row: &Row<'_>) -> Result<(Timestamp, WebhookCounts), StoreError> {
+    let counted = row.number(2)?;
+    let mut counts = WebhookCounts::default();
+    match row.str(1)? {
+        DELIVERED => counts.delivered = counted,
+        ATTEMPT_FAILED => counts.failed_attempts = counted,
+        GIVEN_UP => counts.failed = counted,
+        _ => return Err(row.corrupt(1, "not an event of a delivery")),
+    }
+    Ok((row.timestamp(0)?, counts))
+}
+
 /// Forgets the hours that began before `before`, at most `limit` rows of each kind; how many of the kind that had most.
 pub async fn delete_before(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-    const SQL: [&str; 3] = [
+    const SQL: [&str; 4] = [
         "DELETE FROM usage_refusals WHERE (key_id, hour_ms, code) IN (
             SELECT key_id, hour_ms, code FROM usage_refusals WHERE hour_ms < $1 LIMIT $2)",
         "DELETE FROM usage_latency WHERE (key_id, hour_ms, octave) IN (
             SELECT key_id, hour_ms, octave FROM usage_latency WHERE hour_ms < $1 LIMIT $2)",
         "DELETE FROM usage_trades WHERE (key_id, hour_ms, event) IN (
             SELECT key_id, hour_ms, event FROM usage_trades WHERE hour_ms < $1 LIMIT $2)",
+        "DELETE FROM usage_webhooks WHERE (key_id, hour_ms, event) IN (
+            SELECT key_id, hour_ms, event FROM usage_webhooks WHERE hour_ms < $1 LIMIT $2)",
     ];
     let mut most = 0;
     for sql in SQL {

@@ -36,6 +36,12 @@ struct Turnstile {
 }
 
 impl Held {
+    /// Says that the request has come, and waits until it is released.
+    pub(crate) async fn pass(&self) {
+        self.0.reached.notify_one();
+        self.0.released.notified().await;
+    }
+
     /// Waits until the request has come.
     pub async fn reached(&self) {
         self.0.reached.notified().await;
@@ -170,8 +176,7 @@ where
         if let Some(held) = self.faults.held(request.method()) {
             let mut inner = self.inner.clone();
             return Box::pin(async move {
-                held.0.reached.notify_one();
-                held.0.released.notified().await;
+                held.pass().await;
                 inner.call(packet).await
             });
         }

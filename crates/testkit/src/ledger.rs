@@ -42,7 +42,9 @@ impl TestApp {
     /// Every position is the hub's balance; every market's cost, quantities, volumes and counts are the hub's; every trade
     /// that has ended did so exactly once, as the chain's events say; every claim that is completed has the payments of the
     /// chain's events, and no other claim has any; nothing is set aside for trades that have ended; every trace is whole and
-    /// tells of its trade's end once; every trade is counted once in the hour of its creation and once in that of its end.
+    /// tells of its trade's end once; every trade is counted once in the hour of its creation and once in that of its end;
+    /// every status that a trade got has its one event, the events of each user are numbered without a gap, and what waits to
+    /// be delivered stands in a queue that will be looked at.
     ///
     /// # Panics
     /// Where any of that is not so.
@@ -56,6 +58,7 @@ impl TestApp {
         assert_nothing_left_aside(&ledger);
         assert_traces_whole(&ledger);
         assert_counted_as_they_happened(&ledger);
+        self.assert_events_tell_what_happened().await;
     }
 
     async fn assert_markets(&self, ledger: &Ledger) {

@@ -192,7 +192,7 @@ impl Setup {
         config.lanes = lanes;
         config.confirmations = self.confirmations.unwrap_or(config.confirmations);
         config.redemptions = self.redemptions;
-        config.webhook_targets = TargetPolicy::development();
+        config.webhooks.targets = TargetPolicy::development();
         let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
         let workers = Workers::new(&roles.executors, "one");

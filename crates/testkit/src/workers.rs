@@ -1,13 +1,20 @@
 //! One process's workers, stepped by hand.
 
+use std::sync::Arc;
+
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::Sync;
 use app::redemptions::Payer;
 use app::trades::{Executor, Expiry};
+use app::webhooks::dispatch_due;
+use app::webhooks::sender::{Sender, SystemResolver};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
 use chain::Signer;
+use domain::webhook::target::TargetPolicy;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
@@ -27,6 +34,8 @@ pub struct Workers {
     pub switches: SwitchReader,
     /// What writes the audit log.
     pub audit: AuditWriter,
+    /// What posts webhooks.
+    pub sender: Arc<Sender>,
 }
 
 impl Workers {
@@ -41,6 +50,7 @@ impl Workers {
             payer: Payer::new(owner.to_owned()),
             switches: SwitchReader,
             audit: AuditWriter,
+            sender: Arc::new(sender()),
         }
     }
 
@@ -67,7 +77,16 @@ impl Workers {
         for executor in &self.executors {
             until_idle(executor, ctx).await?;
         }
-        until_idle(&self.sync, ctx).await
+        until_idle(&self.sync, ctx).await?;
+        dispatch_due(ctx, &self.sender).await.map(drop)
+    }
+
+    /// Steps the deliveries alone; how many queues were due.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn dispatch(&self, ctx: &Ctx) -> usize {
+        dispatch_due(ctx, &self.sender).await.unwrap()
     }
 
     /// Steps the expiry alone.
@@ -107,6 +126,16 @@ impl Workers {
         self.sync.release(ctx).await.unwrap();
         self.payer.release(ctx).await.unwrap();
     }
+}
+
+/// Posts to this machine, and trusts no certificate: receivers of tests speak HTTP.
+fn sender() -> Sender {
+    let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    Sender::with_tls(TargetPolicy::development(), Arc::<SystemResolver>::default(), tls)
 }
 
 async fn until_idle<W: Worker>(worker: &W, ctx: &Ctx) -> Result<(), AppError> {

@@ -53,7 +53,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         return Err(AppError::field("/name", "is 1 to 100 characters"));
     }
     if let Some(url) = &wanted.webhook_url {
-        webhooks::check_url(&ctx.config.webhook_targets, "/webhookUrl", url)?;
+        webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;
     }
     let plaintext =
         std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))

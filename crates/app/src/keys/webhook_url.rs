@@ -10,7 +10,7 @@ use crate::{AppError, Ctx, webhooks};
 /// sent afterwards.
 pub async fn set_webhook_url(ctx: &Ctx, key_id: KeyId, url: Option<String>) -> Result<Key, AppError> {
     if let Some(url) = &url {
-        webhooks::check_url(&ctx.config.webhook_targets, "/webhookUrl", url)?;
+        webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;
     }
     let set = ctx
         .store

@@ -57,7 +57,7 @@ pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Usage, AppError> {
         spend: spend(ctx, caller).await?,
         requests: used.requests,
         trades: used.trades,
-        webhooks: webhooks(),
+        webhooks: used.webhooks,
         last_used_at: used.last_used_at,
     })
 }
@@ -69,9 +69,4 @@ pub async fn spend(ctx: &Ctx, caller: &Caller) -> Result<Spend, AppError> {
         ctx.store.read(input, |tx, (id, now)| Box::pin(store::keys::find_spent(tx, *id, *now))).await;
     let last_24h = spent?;
     Ok(Spend { last_24h, remaining: caller.limits().daily.saturating_sub(last_24h) })
-}
-
-/// Nothing is delivered yet.
-fn webhooks() -> Windows<WebhookCounts> {
-    Windows::default()
 }

@@ -34,3 +34,6 @@ mod sync;
 mod traces;
 mod trading;
 mod usage;
+mod webhooks;
+mod webhooks_faults;
+mod webhooks_kept;

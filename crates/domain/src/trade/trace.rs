@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use super::{Status, TraceEvent, TraceStage};
 use crate::Timestamp;
-use crate::ids::BatchId;
+use crate::event::EventKind;
+use crate::ids::{BatchId, EventId};
 use crate::money::Usdc;
 
 impl TraceEvent {
@@ -44,6 +45,19 @@ impl TraceEvent {
     /// The batch will never carry the trade; the same intent goes into another.
     pub fn batch_lost(batch_id: BatchId, ending: &str, at: Timestamp) -> Self {
         Self::of_batch("batch.lost", batch_id, at).with("reason", ending)
+    }
+
+    /// Something became of an event of the trade on its way to the receiver.
+    pub fn of_webhook(
+        kind: &'static str,
+        event_id: EventId,
+        event: EventKind,
+        status: Status,
+        at: Timestamp,
+    ) -> Self {
+        Self::new(TraceStage::Webhook, kind, status, at)
+            .with("eventId", event_id.to_string())
+            .with("eventType", event.as_str())
     }
 
     fn of_batch(kind: &'static str, batch_id: BatchId, at: Timestamp) -> Self {

@@ -159,12 +159,24 @@ impl TradeCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookCounts {
-    /// Delivered.
+    /// Events and replays that were delivered.
     pub delivered: u64,
-    /// Given up.
+    /// Those that were given up.
     pub failed: u64,
-    /// Still to be delivered.
+    /// Those that are still to be delivered.
     pub pending: u64,
+    /// Attempts that did not deliver, the last ones included.
+    pub failed_attempts: u64,
+}
+
+impl WebhookCounts {
+    /// Adds what `other` has counted.
+    pub const fn merge(&mut self, other: &Self) {
+        self.delivered += other.delivered;
+        self.failed += other.failed;
+        self.pending += other.pending;
+        self.failed_attempts += other.failed_attempts;
+    }
 }
 
 #[cfg(test)]

@@ -38,6 +38,9 @@ struct Checks {
     database: CheckRecord,
     chain: CheckRecord,
     rate_limiter: CheckRecord,
+    /// Failing where this process does not look after deliveries; latencyMs is how long the longest due delivery has waited
+    /// to be begun.
+    webhooks: CheckRecord,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -94,10 +97,11 @@ pub async fn ready(State(app): State<Shared>) -> Response {
         database: readiness.database.into(),
         chain: readiness.chain.into(),
         rate_limiter: readiness.rate_limiter.into(),
+        webhooks: readiness.webhooks.into(),
     };
     (status, json(&Ready { status: word, checks })).into_response()
 }
 
 const fn is_ready(readiness: &Readiness) -> bool {
-    readiness.database.ok && readiness.chain.ok && readiness.rate_limiter.ok
+    readiness.database.ok && readiness.chain.ok && readiness.rate_limiter.ok && readiness.webhooks.ok
 }

@@ -10,4 +10,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_candles", include_str!("0006_candles.sql")),
     ("0007_events", include_str!("0007_events.sql")),
     ("0008_catalogue", include_str!("0008_catalogue.sql")),
+    ("0010_deliveries", include_str!("0010_deliveries.sql")),
 ];

@@ -19,4 +19,4 @@ pub use moves::{
     list_validating, release, set_batch, trace_batch,
 };
 pub use row::{History, Trade, history};
-pub use trace::{Traced, find_traced, list_trace};
+pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

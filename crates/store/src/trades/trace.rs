@@ -67,6 +67,25 @@ pub(super) async fn append<'e>(
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
+/// The status of a trade, whose row stays locked until the transaction ends. What locks other rows too locks this one first.
+pub async fn lock(tx: &mut Tx, id: TradeId) -> Result<Option<Status>, StoreError> {
+    const SQL: &str = "UPDATE trades SET status = status WHERE id = $1 RETURNING status";
+    tx.find(SQL, &params![id], |row| row.parse(0)).await
+}
+
+/// Adds the event that `build` makes for the trade's status, and leaves the trade as it is. A trade that is not there has
+/// no trace.
+pub async fn append_trace(
+    tx: &mut Tx,
+    id: TradeId,
+    build: impl FnOnce(Status) -> TraceEvent,
+) -> Result<(), StoreError> {
+    match lock(tx, id).await? {
+        Some(status) => append(tx, std::iter::once((id, &build(status)))).await,
+        None => Ok(()),
+    }
+}
+
 fn attributes(event: &TraceEvent) -> Result<String, StoreError> {
     serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))
 }

@@ -131,6 +131,13 @@ pub struct Attempt {
     pub replay: u32,
 }
 
+impl Attempt {
+    /// When it ended.
+    pub const fn ended_at(&self) -> Timestamp {
+        self.at.plus_ms(self.duration_ms as i64)
+    }
+}
+
 /// The attempts of an event, oldest first.
 pub async fn list_attempts(tx: &mut Tx, id: EventId) -> Result<Vec<Attempt>, StoreError> {
     const SQL: &str =
@@ -165,7 +172,7 @@ pub(super) async fn record(
         "INSERT INTO delivery_attempts (event_id, number, replay, at_ms, duration_ms, status_code,
         failure_code, error_message, answer_head)
         SELECT event_id, attempts, $1, $2, $3, $4, $5, $6, $7 FROM deliveries WHERE event_id = $8";
-    let ended_at = attempt.at.plus_ms(i64::from(attempt.duration_ms));
+    let ended_at = attempt.ended_at();
     let (status, delivered_at, failed_at) = match ending {
         Ending::Delivered => (DeliveryStatus::Delivered, Some(ended_at), None),
         Ending::Retry => (DeliveryStatus::Retrying, None, None),

@@ -8,7 +8,7 @@ use domain::ids::{EventId, KeyId, TradeId, UserId};
 
 use super::delivery::{Attempt, DeliveryStatus};
 use crate::events::NewEvent;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, Value, params, usage};
 
 /// Notes each event that keys are sent, and queues it where the key has a URL.
 pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), StoreError> {
@@ -77,6 +77,18 @@ pub(super) async fn append(
         .map(|(key, behind, event, replay, at)| params![*behind, *event, *replay, *at, *key].to_vec())
         .collect();
     tx.exec_each(SQL, &rows).await.map(drop)
+}
+
+/// Whether a queue is due at `now` and held by nobody.
+pub async fn has_due(tx: &mut Tx, now: Timestamp) -> Result<bool, StoreError> {
+    Ok(find_oldest_due(tx, now).await?.is_some())
+}
+
+/// Since when the queue has been due that nobody holds and that has been due for longest.
+pub async fn find_oldest_due(tx: &mut Tx, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = "SELECT due_at_ms FROM webhook_endpoints WHERE due_at_ms <= $1 AND held_until_ms <= $1
+        ORDER BY due_at_ms LIMIT 1";
+    tx.find(SQL, &params![now], |row| row.timestamp(0)).await
 }
 
 /// A sender's hold on a key's queue.
@@ -214,12 +226,27 @@ pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> 
         return Err(StoreError::missing("webhook_queue"));
     }
     super::delivery::record(tx, job, attempt, *ending).await?;
+    usage::add_delivery(tx, held.key_id, attempt.ended_at(), *ending).await?;
     tx.exec(DUE, &params![held.key_id, *due_at]).await?;
     Ok(true)
 }
 
-/// Gives a held queue back, so that nobody waits for the hold's end.
+/// Gives a held queue back, so that nobody waits for the hold's end. A queue in which nothing is left is not due.
 pub async fn let_go(tx: &mut Tx, held: Held) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE key_id = $1 AND epoch = $2";
+    const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = 0, due_at_ms = CASE WHEN EXISTS
+        (SELECT 1 FROM webhook_queue WHERE key_id = $1) THEN due_at_ms END WHERE key_id = $1 AND epoch = $2";
     tx.exec(SQL, &params![held.key_id, Value::try_from(held.epoch)?]).await.map(drop)
+}
+
+/// Gives a held queue back and lets it rest until `until`, at no attempt's cost.
+pub async fn postpone(tx: &mut Tx, held: Held, until: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE webhook_endpoints SET held_until_ms = 0, due_at_ms = $1 WHERE key_id = $2 AND epoch = $3";
+    tx.exec(SQL, &params![until, held.key_id, Value::try_from(held.epoch)?]).await.map(drop)
+}
+
+/// Ends every hold: for a process that knows that it is the only one on this database.
+pub async fn end_holds(tx: &mut Tx) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE held_until_ms > 0";
+    tx.exec(SQL, &[]).await.map(drop)
 }

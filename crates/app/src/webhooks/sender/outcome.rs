@@ -1,4 +1,8 @@
-//! What became of an attempt.
+//! What became of an attempt, as it was heard. What it means is for the rules of webhooks to say.
+
+use domain::Timestamp;
+use domain::webhook;
+pub use domain::webhook::NetworkFault;
 
 /// One attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,15 +33,18 @@ pub enum Outcome {
     TargetRefused,
 }
 
-/// Where the way to the receiver broke.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkFault {
-    /// The name has no address, or no name server said so.
-    Dns,
-    /// No address took the connection.
-    Connect,
-    /// The receiver's certificate does not hold, or TLS cannot be spoken with it.
-    Tls,
-    /// The connection ended before the answer, or what came over it is not HTTP.
-    Cut,
+impl Outcome {
+    /// What the outcome is for the rules of deliveries, heard at `now`.
+    pub fn at(&self, now: Timestamp) -> webhook::Outcome {
+        match self {
+            Self::Answered { status, retry_after } => {
+                let retry_after_ms =
+                    retry_after.as_deref().and_then(|text| webhook::retry_after_ms(text, now));
+                webhook::Outcome::Answered { status: *status, retry_after_ms }
+            }
+            Self::TimedOut => webhook::Outcome::TimedOut,
+            Self::Unreachable(fault) => webhook::Outcome::Unreachable(*fault),
+            Self::TargetRefused => webhook::Outcome::TargetRefused,
+        }
+    }
 }

@@ -119,7 +119,7 @@ impl AdminCtx {
         let secrets = self.secrets()?;
         let mut settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
-        settings.webhook_targets = self.config.targets().into();
+        settings.webhooks.targets = self.config.targets().into();
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }

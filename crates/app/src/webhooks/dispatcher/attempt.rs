@@ -1,0 +1,142 @@
+//! One attempt: signed, posted, judged.
+
+use bytes::Bytes;
+use domain::ids::KeyId;
+use domain::trade::{Status, TraceEvent};
+use domain::version::VERSIONS;
+use domain::webhook::target::Target;
+use domain::webhook::{
+    Breaker, Cause, Delivery, Outcome, Standing, Verdict, WebhookSecret, due, judge, signing_secrets,
+};
+use domain::{ErrorCode, Timestamp};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use store::webhooks::{Attempt, Ending, Job};
+
+use crate::webhooks::sender::Sender;
+use crate::{AppError, Ctx};
+
+/// The code of an event that can go nowhere, since its key's URL was taken away.
+const NO_ENDPOINT: &str = "NO_ENDPOINT";
+
+/// An attempt and what follows from it.
+pub(super) struct Attempted {
+    pub attempt: Attempt,
+    pub ending: Ending,
+    pub breaker: Breaker,
+    /// When the queue is due again, if anything is left in it.
+    pub due_at: Timestamp,
+}
+
+/// Makes the attempt that the head of a queue is due for.
+pub(super) async fn make(
+    ctx: &Ctx,
+    sender: &Sender,
+    key_id: KeyId,
+    job: &Job,
+    breaker: Breaker,
+) -> Result<Attempted, AppError> {
+    let at = ctx.now();
+    let Some(url) = &job.url else { return Ok(nowhere(job, breaker, at)) };
+    let (outcome, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
+        Ok(target) => {
+            let posted =
+                sender.post(&target, headers(ctx, key_id, job, at)?, Bytes::from(job.body.clone())).await;
+            (posted.outcome.at(ctx.now()), posted.answer_head)
+        }
+        Err(_) => (Outcome::TargetRefused, None),
+    };
+    let attempt = Attempt {
+        at,
+        duration_ms: u32::try_from(ctx.now().since_ms(at).max(0)).unwrap_or(u32::MAX),
+        status_code: match outcome {
+            Outcome::Answered { status, .. } => Some(status),
+            _ => None,
+        },
+        failure_code: outcome.failure_code().map(str::to_owned),
+        error_message: outcome.error_message(),
+        answer_head,
+        replay: job.replay,
+    };
+    Ok(follow(ctx, job, breaker, attempt, outcome))
+}
+
+/// What follows from an attempt that has just ended.
+fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: Outcome) -> Attempted {
+    let now = ctx.now();
+    let standing = Standing { attempts: job.attempts + 1, began_at: job.began_at };
+    let breaker = breaker.after(!outcome.is_endpoint_failure(), now);
+    let (ending, at) = match judge(outcome, standing, now, u64::from_be_bytes(ctx.random())) {
+        Verdict::Delivered => (Ending::Delivered, now),
+        Verdict::Retry { at } => (Ending::Retry, at),
+        Verdict::Failed => (Ending::Failed, now),
+    };
+    let due_at = due(at, breaker.admits(now));
+    Attempted { attempt, ending, breaker, due_at }
+}
+
+/// Nothing can be posted, now or later. It says nothing of any receiver.
+fn nowhere(job: &Job, breaker: Breaker, at: Timestamp) -> Attempted {
+    let attempt = Attempt {
+        at,
+        duration_ms: 0,
+        status_code: None,
+        failure_code: Some(NO_ENDPOINT.to_owned()),
+        error_message: Some("The key has no webhook URL any more.".to_owned()),
+        answer_head: None,
+        replay: job.replay,
+    };
+    Attempted { attempt, ending: Ending::Failed, breaker, due_at: at }
+}
+
+/// The headers of an attempt that is made at `at`.
+fn headers(ctx: &Ctx, key_id: KeyId, job: &Job, at: Timestamp) -> Result<HeaderMap, AppError> {
+    let open = |sealed: &str| -> Result<WebhookSecret, AppError> {
+        let text = ctx.config.sealing_keys.unseal(sealed, &key_id.to_string()).map_err(unusable)?;
+        String::from_utf8(text).map_err(unusable)?.parse().map_err(unusable)
+    };
+    let current = open(&job.secret_sealed)?;
+    let previous = match &job.previous_secret_sealed {
+        Some((sealed, until)) if at < *until => Some((open(sealed)?, *until)),
+        _ => None,
+    };
+    let cause = if job.replay == 0 { Cause::Event } else { Cause::Redelivery };
+    let previous = previous.as_ref().map(|(secret, until)| (secret, *until));
+    let delivery = Delivery {
+        event_id: &job.event_id.to_string(),
+        api_version: VERSIONS.current,
+        body: job.body.as_bytes(),
+        secrets: &signing_secrets(&current, previous, cause, at),
+        at,
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in delivery.headers() {
+        headers.insert(HeaderName::from_static(name), HeaderValue::try_from(value).map_err(unusable)?);
+    }
+    Ok(headers)
+}
+
+fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> AppError {
+    AppError::new(ErrorCode::InternalError).caused_by(error)
+}
+
+/// What the trace of the event's trade tells of an attempt. The status is the trade's own, which is put in when it is
+/// written.
+pub(super) fn trace(job: &Job, attempt: &Attempt, ending: Ending) -> TraceEvent {
+    let kind = match ending {
+        Ending::Delivered => "webhook.delivered",
+        Ending::Retry => "webhook.attempt-failed",
+        Ending::Failed => "webhook.failed",
+    };
+    let told = TraceEvent::of_webhook(kind, job.event_id, job.kind, Status::Pending, attempt.ended_at())
+        .with("attempt", job.attempts + 1)
+        .with("durationMs", attempt.duration_ms);
+    let told = if job.replay == 0 { told } else { told.with("replay", job.replay) };
+    let told = match attempt.status_code {
+        Some(status) => told.with("statusCode", status),
+        None => told,
+    };
+    match &attempt.failure_code {
+        Some(code) => told.with("failureCode", code.as_str()),
+        None => told,
+    }
+}

@@ -1,0 +1,180 @@
+//! Deliveries when receivers, senders and processes fail.
+
+use std::sync::Arc;
+
+use app::webhooks::{Dispatcher, dispatch_due};
+use app::worker::{Progress, Worker};
+use domain::webhook::DeliveryStatus;
+use store::{Store, StoreError};
+use testkit::Reply;
+
+use crate::webhooks::Told;
+
+/// Every attempt that is due until the breaker opens; how long it then keeps the queue back.
+async fn fail_until_open(told: &Told) -> i64 {
+    for _ in 0..5 {
+        let wait_ms = told.due_at().await.unwrap().since_ms(told.now());
+        told.later(wait_ms.max(0));
+        told.dispatch().await;
+    }
+    told.due_at().await.unwrap().since_ms(told.now())
+}
+
+store::on_each_engine! {
+    async fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it(store: Store) {
+        let told = Told::on(store).await;
+        // The first four fail for a moment each, so that the fifth failure is the second event's first.
+        told.receiver.always(Reply::Status(500));
+        told.traded().await;
+        told.dispatch().await;
+        told.traded().await;
+        assert!(fail_until_open(&told).await >= 30_000);
+        let all = told.deliveries().await;
+        let before = (all[0].attempts, all[1].attempts);
+        // A pause uses up no attempt, however often it is looked at.
+        told.later(1_000);
+        assert_eq!(told.dispatch().await, 0);
+        let all = told.deliveries().await;
+        assert_eq!((all[0].attempts, all[1].attempts), before);
+        told.receiver.take();
+        told.receiver.always(Reply::Status(200));
+        told.next_attempt().await;
+        assert_eq!(told.receiver.take().len(), 2, "the probe, and what it lets through");
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_breaker_opens_between_events_and_keeps_the_next_one_back_at_no_attempts_cost(store: Store) {
+        let told = Told::on(store).await;
+        // Three of five fail: two events are delivered, and each of the others fails for good at its first attempt or once.
+        told.receiver.next([Reply::Status(200), Reply::Status(500), Reply::Status(200), Reply::Status(500)]);
+        told.receiver.always(Reply::Status(500));
+        for _ in 0..4 {
+            told.traded().await;
+        }
+        told.dispatch().await;
+        told.next_attempt().await;
+        told.next_attempt().await;
+        let kept_back_ms = told.due_at().await.unwrap().since_ms(told.now());
+        assert!(kept_back_ms >= 29_000, "{kept_back_ms}");
+        let came = told.receiver.take().len();
+        told.later(kept_back_ms - 1);
+        assert_eq!((told.dispatch().await, told.receiver.take().len()), (0, 0), "after {came}");
+        told.later(1);
+        told.dispatch().await;
+        assert_eq!(told.receiver.take().len(), 1, "a failed probe is one attempt");
+        assert!(told.due_at().await.unwrap().since_ms(told.now()) >= 30_000);
+    }
+
+    async fn of_two_senders_the_one_that_was_overtaken_writes_nothing(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        let held = told.receiver.hold();
+        let (ctx, sender) = (told.app.ctx.clone(), Arc::clone(&told.app.workers.sender));
+        let slow = tokio::spawn(async move { dispatch_due(&ctx, &sender).await.unwrap() });
+        held.reached().await;
+        // While it is held nobody else sends it.
+        told.later(told.app.ctx.config.webhooks.hold_ms - 1);
+        assert_eq!(told.dispatch().await, 0);
+        told.later(1);
+        let other = told.app.another_process("two");
+        assert_eq!(other.dispatch(&told.app.ctx_of_another_process()).await, 1);
+        let before = told.delivery().await;
+        held.release();
+        slow.await.unwrap();
+        assert_eq!(told.delivery().await, before);
+        assert_eq!((before.status, before.attempts), (DeliveryStatus::Delivered, 1));
+        let came = told.receiver.take();
+        assert_eq!((came.len(), came[0].id()), (2, came[1].id()));
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn what_was_posted_and_not_written_is_posted_again_under_the_same_id(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        let held = told.receiver.hold();
+        let (ctx, sender) = (told.app.ctx.clone(), Arc::clone(&told.app.workers.sender));
+        let dies = tokio::spawn(async move { dispatch_due(&ctx, &sender).await });
+        held.reached().await;
+        dies.abort();
+        assert!(dies.await.is_err());
+        assert_eq!(told.delivery().await.attempts, 0);
+        assert_eq!(told.dispatch().await, 0, "its hold lasts");
+        told.later(told.app.ctx.config.webhooks.hold_ms);
+        assert_eq!(told.dispatch().await, 1);
+        let came = told.receiver.take();
+        assert_eq!((came.len(), came[0].id()), (2, came[1].id()));
+        let delivery = told.delivery().await;
+        assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Delivered, 1));
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_stop_waits_for_the_attempt_under_way_and_gives_the_rest_back(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        told.traded().await;
+        let held = told.receiver.hold();
+        let ctx = &told.app.ctx;
+        let dispatcher = Dispatcher::new(Arc::clone(&told.app.workers.sender), 8);
+        assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
+        held.reached().await;
+        // The receiver is slow: the tick did not wait for it.
+        assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
+        let stop = dispatcher.release(ctx);
+        let answer = async {
+            tokio::task::yield_now().await;
+            held.release();
+        };
+        let (stopped, ()) = tokio::join!(stop, answer);
+        stopped.unwrap();
+        let statuses: Vec<_> = told.deliveries().await.iter().map(|delivery| delivery.status).collect();
+        assert_eq!(statuses, [DeliveryStatus::Delivered, DeliveryStatus::Pending]);
+        assert_eq!(told.dispatch().await, 1, "nobody waits for the hold's end");
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_slow_receiver_takes_one_slot_and_the_others_go_on(store: Store) {
+        let told = Told::on(store).await;
+        let elsewhere = told.app.receiver().await;
+        let other = told.app.key_to(&told.ada, domain::key::Tier::Mm, &elsewhere).await;
+        told.traded().await;
+        let held = told.receiver.hold();
+        let dispatcher = Dispatcher::new(Arc::clone(&told.app.workers.sender), 2);
+        dispatcher.tick(&told.app.ctx).await.unwrap();
+        held.reached().await;
+        let next = elsewhere.hold();
+        other.buy(&told.market, 0, "1").await;
+        told.app.workers.execute(&told.app.ctx).await;
+        told.app.workers.synchronise(&told.app.ctx).await;
+        dispatcher.tick(&told.app.ctx).await.unwrap();
+        next.reached().await;
+        next.release();
+        held.release();
+        dispatcher.release(&told.app.ctx).await.unwrap();
+        assert_eq!((told.receiver.kinds(), elsewhere.kinds()), (vec!["trade.completed".to_owned()], vec!["trade.completed".to_owned()]));
+    }
+
+    async fn a_key_whose_url_was_taken_away_delivers_nothing_and_says_so(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        let taken: Result<u64, StoreError> = told.app.ctx.store
+            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = NULL", &[]))).await;
+        assert_eq!(taken, Ok(1));
+        told.dispatch().await;
+        let delivery = told.delivery().await;
+        assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 1));
+        assert_eq!(delivery.last_failure_code.as_deref(), Some("NO_ENDPOINT"));
+        assert!(told.receiver.take().is_empty());
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn an_address_that_is_not_allowed_is_never_called_and_ends_the_event(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        let moved: Result<u64, StoreError> = told.app.ctx.store
+            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'", &[]))).await;
+        assert_eq!(moved, Ok(1));
+        told.dispatch().await;
+        let delivery = told.delivery().await;
+        assert_eq!((delivery.status, delivery.last_failure_code.as_deref()), (DeliveryStatus::Failed, Some("TARGET_NOT_ALLOWED")));
+    }
+}
