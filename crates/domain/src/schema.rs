@@ -8,8 +8,10 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::candle::Interval;
+use crate::event::EventKind;
 use crate::ids::{
-    CorrelationId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId, UserId,
+    CorrelationId, EventId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId, TradeId,
+    UserId,
 };
 use crate::key::{Scope, Scopes, Tier};
 use crate::market::MarketStatus;
@@ -49,6 +51,8 @@ schemas! {
     OrganizationId => "OrganizationId", uuid("An organization's id.");
     PartnerId => "PartnerId", uuid("A partner's id.");
     RedemptionId => "RedemptionId", uuid("The id of a claim.");
+    EventId => "EventId", uuid("An event's id: the same in the feed and in every delivery of it.");
+    EventKind => "EventType", open("What an event tells.", EventKind::ALL.iter().map(|kind| kind.as_str()));
     CorrelationId => "CorrelationId", text("What links a trade to its trace; it is a W3C trace id too.").pattern(Some("^[0-9a-f]{32}$"))
         .examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
     Side => "Side", closed("Whether USDC is given for tokens (buy) or tokens for USDC (sell).", &["buy", "sell"]);

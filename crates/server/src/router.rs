@@ -54,6 +54,7 @@ static TABLE: &[Entry] = table! {
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
     POST "/v1/trades/{id}/confirm", Some(Scope::TradesWrite), Write, None => v1::trades_confirm::confirm;
     GET "/v1/traces/{correlationId}", Some(Scope::TradesRead), Read, None => v1::traces::find;
+    GET "/v1/events", Some(Scope::TradesRead), Read, Some(50) => v1::events::list;
     POST "/v1/redemptions", Some(Scope::TradesWrite), Write, None => v1::redemptions::create;
     GET "/v1/redemptions", Some(Scope::TradesRead), Read, Some(20) => v1::redemptions::list;
     GET "/v1/redemptions/{id}", Some(Scope::TradesRead), Read, None => v1::redemptions::find;

@@ -20,6 +20,7 @@ pub mod events;
 pub mod keys;
 pub mod kill_switches;
 pub mod leases;
+pub mod market_statuses;
 pub mod markets;
 mod migrate;
 mod migrations;

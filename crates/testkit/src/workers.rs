@@ -1,9 +1,10 @@
 //! One process's workers, stepped by hand.
 
+use app::feed::Watcher;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::Sync;
-use app::redemptions::Payer;
+use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
@@ -23,6 +24,10 @@ pub struct Workers {
     pub sync: Sync,
     /// Does nothing unless winnings are paid automatically.
     pub payer: Payer,
+    /// Tells the owners of settled positions; see [`Self::announce`].
+    pub announcer: Announcer,
+    /// Wakes those who listen; see [`Self::watch`].
+    pub watcher: Watcher,
     /// What reads the operator's switches.
     pub switches: SwitchReader,
     /// What writes the audit log.
@@ -39,6 +44,8 @@ impl Workers {
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
             payer: Payer::new(owner.to_owned()),
+            announcer: Announcer::new(owner.to_owned()),
+            watcher: Watcher::default(),
             switches: SwitchReader,
             audit: AuditWriter,
         }
@@ -88,6 +95,22 @@ impl Workers {
         }
     }
 
+    /// Tells the owners of settled positions.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn announce(&self, ctx: &Ctx) {
+        until_idle(&self.announcer, ctx).await.unwrap();
+    }
+
+    /// Wakes those who listen to what has happened.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn watch(&self, ctx: &Ctx) {
+        until_idle(&self.watcher, ctx).await.unwrap();
+    }
+
     /// Steps the sync alone.
     ///
     /// # Panics
@@ -106,6 +129,7 @@ impl Workers {
         }
         self.sync.release(ctx).await.unwrap();
         self.payer.release(ctx).await.unwrap();
+        self.announcer.release(ctx).await.unwrap();
     }
 }
 

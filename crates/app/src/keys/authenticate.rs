@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::ErrorCode;
 use domain::ids::UserId;
 use domain::key::{KeyLimits, PlaintextKey, Scope};
+use store::StoreError;
 use store::keys::Key;
 
 use super::cache;
@@ -77,6 +78,15 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     }
 }
 
+/// The caller as it is now, where its request is answered over a long time: revocation, expiry, allowlist.
+pub async fn judge_again(ctx: &Ctx, caller: &Caller, ip: IpAddr) -> Result<Caller, AppError> {
+    let id = caller.key.id;
+    let read: Result<Option<Key>, StoreError> =
+        ctx.store.read(id, |tx, id| Box::pin(store::keys::find(tx, *id))).await;
+    let key = read?.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    judge_row(ctx, Arc::new(key), ip)
+}
+
 /// Look-up, revocation, expiry, allowlist. A refusal of a key that was found says which it is.
 async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr) -> Result<Caller, AppError> {
     let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
@@ -84,6 +94,10 @@ async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr) -> Result<Caller
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
+    judge_row(ctx, key, ip)
+}
+
+fn judge_row(ctx: &Ctx, key: Arc<Key>, ip: IpAddr) -> Result<Caller, AppError> {
     let refusal = |code| Err(AppError::new(code).of_key(key.id));
     if key.revoked_at.is_some() {
         return refusal(ErrorCode::ApiKeyRevoked);

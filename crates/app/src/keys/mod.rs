@@ -6,7 +6,7 @@ mod cache;
 mod issue;
 mod pause;
 
-pub use authenticate::{Caller, authenticate, is_failed_authentication};
+pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again};
 pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue, revoke};
 pub use pause::{pause, paused, resume};

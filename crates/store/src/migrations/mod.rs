@@ -9,4 +9,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0005_usage", include_str!("0005_usage.sql")),
     ("0006_candles", include_str!("0006_candles.sql")),
     ("0007_events", include_str!("0007_events.sql")),
+    ("0011_feed", include_str!("0011_feed.sql")),
 ];
