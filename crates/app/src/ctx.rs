@@ -19,7 +19,7 @@ use crate::kill_switches::Switches;
 use crate::limits::Limits;
 use crate::markets;
 use crate::redemptions::Redemptions;
-use crate::sealed::SealingKey;
+use crate::sealed::SealingKeys;
 use crate::trades::Turns;
 use crate::usage::Recorder;
 
@@ -67,8 +67,8 @@ pub struct Config {
     pub environment: Environment,
     /// The pepper of key digests.
     pub key_pepper: [u8; 32],
-    /// The key under which webhook secrets are stored.
-    pub sealing_key: SealingKey,
+    /// The keys under which webhook secrets are stored.
+    pub sealing_keys: SealingKeys,
     /// How many executors there are; an account's trades all go through one of them.
     pub lanes: u16,
     /// Blocks, the trade's own included, that make a trade final.
@@ -93,11 +93,11 @@ pub struct Config {
 
 impl Config {
     /// The settings of a service with one executor over the embedded chain.
-    pub fn new(environment: Environment, key_pepper: [u8; 32], sealing_key: SealingKey) -> Self {
+    pub fn new(environment: Environment, key_pepper: [u8; 32], sealing_keys: impl Into<SealingKeys>) -> Self {
         Self {
             environment,
             key_pepper,
-            sealing_key,
+            sealing_keys: sealing_keys.into(),
             lanes: 1,
             confirmations: 1,
             confirmation_window_ms: 5 * domain::time::MINUTE_MS,

@@ -157,7 +157,7 @@ impl Parts {
         }
         let executors = secrets.executors()?;
         let mut settings =
-            app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
+            app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;

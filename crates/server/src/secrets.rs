@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use app::entropy::Entropy;
-use app::sealed::SealingKey;
+use app::sealed::{SealingKey, SealingKeys};
 use chain::Signer;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,10 @@ pub struct Secrets {
     pub key_pepper: String,
     /// The key under which webhook secrets are stored.
     pub sealing_key: String,
+    /// Keys that open what they have sealed and seal nothing: those that `sealingKey` has followed, and the one that is to
+    /// follow it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_sealing_keys: Vec<String>,
     /// The key of cursors' MACs.
     pub cursor_key: String,
     /// The executors' private keys, one lane each.
@@ -81,6 +85,7 @@ impl Secrets {
         Self {
             key_pepper: random(),
             sealing_key: random(),
+            other_sealing_keys: Vec::new(),
             cursor_key: random(),
             executors: (0..executors).map(|_| random()).collect(),
             roles: Roles {
@@ -130,13 +135,13 @@ impl Secrets {
         bytes_of(&self.key_pepper, "keyPepper")
     }
 
-    /// The key under which webhook secrets are stored. Its name is the start of its digest, so that it never changes
-    /// unless the key does.
-    pub fn sealing_key(&self) -> Result<SealingKey, SecretsError> {
-        use sha2::Digest;
-        let key = bytes_of(&self.sealing_key, "sealingKey")?;
-        let id = hex::encode(&sha2::Sha256::digest(key)[..4]);
-        Ok(SealingKey { id, key })
+    /// The keys under which webhook secrets are stored.
+    pub fn sealing_keys(&self) -> Result<SealingKeys, SecretsError> {
+        let others = self.other_sealing_keys.iter().map(|key| sealing_key_of(key, "otherSealingKeys"));
+        Ok(SealingKeys::new(
+            sealing_key_of(&self.sealing_key, "sealingKey")?,
+            others.collect::<Result<_, _>>()?,
+        ))
     }
 
     /// The key of cursors' MACs.
@@ -185,6 +190,14 @@ fn signer_of(key: &str, name: &'static str) -> Result<Signer, SecretsError> {
     Signer::from_hex(key).map_err(|_| SecretsError::Value(name))
 }
 
+/// A sealing key. Its name is the start of its digest, so that it never changes unless the key does.
+fn sealing_key_of(text: &str, name: &'static str) -> Result<SealingKey, SecretsError> {
+    use sha2::Digest;
+    let key = bytes_of(text, name)?;
+    let id = hex::encode(&sha2::Sha256::digest(key)[..4]);
+    Ok(SealingKey { id, key })
+}
+
 fn bytes_of(text: &str, name: &'static str) -> Result<[u8; 32], SecretsError> {
     let bytes = hex::decode(text.trim_start_matches("0x")).map_err(|_| SecretsError::Value(name))?;
     bytes.try_into().map_err(|_| SecretsError::Value(name))
@@ -212,6 +225,24 @@ mod tests {
             Secrets { key_pepper: "hunter2".into(), ..Secrets::generate(&SeededEntropy::new(1), 1) };
         let error = secrets.key_pepper().unwrap_err().to_string();
         assert!(error.contains("keyPepper") && !error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn a_key_that_was_replaced_still_opens_what_it_has_sealed() {
+        let old = Secrets::generate(&SeededEntropy::new(1), 1);
+        let sealed = old.sealing_keys().unwrap().seal(b"whsec", "row", [0; 24]).unwrap();
+        let json = serde_json::to_string(&old).unwrap();
+        assert!(!json.contains("otherSealingKeys"), "a file without others is as it always was");
+        let mut new: Secrets = serde_json::from_str(&json).unwrap();
+        new.sealing_key = Secrets::generate(&SeededEntropy::new(2), 1).sealing_key;
+        assert!(new.sealing_keys().unwrap().unseal(&sealed, "row").is_err());
+        new.other_sealing_keys = vec![old.sealing_key];
+        let keys = new.sealing_keys().unwrap();
+        assert_eq!(keys.unseal(&sealed, "row"), Ok(b"whsec".to_vec()));
+        assert!(!sealed.starts_with(&keys.current_prefix()));
+        new.other_sealing_keys.push("hunter2".to_owned());
+        let error = new.sealing_keys().err().unwrap().to_string();
+        assert_eq!(error, "the secret otherSealingKeys is not 32 bytes in hex");
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod migrate;
 mod migrations;
 pub mod movements;
 pub mod redemptions;
+pub mod sealed;
 pub mod sync;
 pub mod trades;
 pub mod usage;

@@ -1,12 +1,12 @@
 //! Issuing and revoking keys.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
+use domain::webhook::WebhookSecret;
 use domain::{ErrorCode, Timestamp};
 use store::keys::{Key, MAX_ACTIVE};
 
+use super::webhook_secret;
 use crate::{AppError, Ctx};
 
 /// What a key is issued with.
@@ -40,7 +40,7 @@ pub struct IssuedKey {
     /// The key itself.
     pub plaintext: PlaintextKey,
     /// The secret that signs its webhooks.
-    pub webhook_secret: String,
+    pub webhook_secret: WebhookSecret,
 }
 
 /// Issues a key.
@@ -57,9 +57,8 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
             .find_map(std::convert::identity)
             .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
     let id = KeyId(ctx.uuid());
-    let webhook_secret = format!("whsec_{}", STANDARD.encode(ctx.random::<32>()));
-    let sealed = ctx.config.sealing_key.seal(webhook_secret.as_bytes(), &id.to_string(), ctx.random());
-    let sealed = sealed.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let webhook_secret = WebhookSecret::from_bytes(ctx.random());
+    let sealed = webhook_secret::seal(ctx, id, &webhook_secret)?;
     let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
     let now = ctx.now();
     let key = Key {

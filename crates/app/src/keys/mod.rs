@@ -5,6 +5,8 @@ mod authenticate;
 mod cache;
 mod issue;
 mod pause;
+pub mod rewrap;
+pub mod webhook_secret;
 
 pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again};
 pub use cache::KeyCache;

@@ -178,10 +178,10 @@ async fn what_a_key_was_issued_with_reads_back_and_its_secrets_are_stored_nowher
     let issued = app::keys::issue(&app.ctx, wanted).await.unwrap();
     let caller = call(&app, issued.plaintext.expose()).await.unwrap();
     assert_eq!(caller.key.as_ref(), &issued.key);
-    assert!(issued.webhook_secret.starts_with("whsec_"));
+    assert!(issued.webhook_secret.expose().starts_with("whsec_"));
     let stored = app.text_of_keys().await;
     let secret = issued.plaintext.expose().trim_start_matches("service_test_");
-    let webhook = issued.webhook_secret.trim_start_matches("whsec_");
+    let webhook = issued.webhook_secret.expose().trim_start_matches("whsec_");
     assert!(!stored.contains(secret) && !stored.contains(webhook), "{stored}");
 }
 

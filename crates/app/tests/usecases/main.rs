@@ -25,6 +25,7 @@ mod redemption_crashes;
 mod redemptions;
 mod refusals;
 mod reorgs;
+mod rewrap;
 mod scene;
 mod sync;
 mod traces;

@@ -51,7 +51,7 @@ fn check_secrets(config: &Config) -> Result<String, StartError> {
     }
     let secrets = Secrets::load(&config.secrets_file)?;
     secrets.key_pepper()?;
-    secrets.sealing_key()?;
+    secrets.sealing_keys()?;
     secrets.cursor_key()?;
     Ok(format!("{} executors", secrets.executors()?.len()))
 }

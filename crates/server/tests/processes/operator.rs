@@ -92,6 +92,11 @@ async fn obeys(service: &mut Service) {
         (&"API_KEY_REVOKED".into(), &"GET /v1/markets".into()),
         "{entry}"
     );
+
+    service.change_sealing_key();
+    let rewrapped = service.admin(&["secrets", "rewrap"]).await;
+    assert!(rewrapped["rewrapped"].as_u64().unwrap() > 1, "this key's and the demonstration's: {rewrapped}");
+    assert_eq!(service.admin(&["secrets", "rewrap"]).await, json!({ "rewrapped": 0 }));
     service.kill().await;
 }
 

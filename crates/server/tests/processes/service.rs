@@ -5,6 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
+use server::entropy::SystemEntropy;
+use server::secrets::Secrets;
 use store::testing::{TestDatabase, TestFolder};
 use tokio::process::{Child, Command};
 
@@ -130,6 +132,16 @@ impl Service {
         let output = command.output().await.unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?} of {args:?}"))
+    }
+
+    /// Gives the service another sealing key, beside which the one that it had still opens. Processes that run go on with
+    /// what they have read.
+    pub fn change_sealing_key(&self) {
+        let path = self.folder.path().join("secrets.json");
+        let mut secrets = Secrets::load(&path).unwrap();
+        let new = Secrets::generate(&SystemEntropy, 1).sealing_key;
+        secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
+        secrets.save(&path).unwrap();
     }
 
     /// The service's database, read from beside it.

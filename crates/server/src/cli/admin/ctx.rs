@@ -116,7 +116,7 @@ impl AdminCtx {
     fn with_chain(&self, chain: Chain) -> Result<Ctx, StartError> {
         let secrets = self.secrets()?;
         let settings =
-            app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_key()?);
+            app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy), settings))
     }

@@ -142,7 +142,7 @@ async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartErr
     let delegation = delegate(admin, online, &issued.key).await;
     Ok(Record::new()
         .with("key", issued.plaintext.expose())
-        .with("webhookSecret", &issued.webhook_secret)
+        .with("webhookSecret", issued.webhook_secret.expose())
         .and(key_record(&issued.key))
         .with("delegation", delegation))
 }

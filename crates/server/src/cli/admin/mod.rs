@@ -14,6 +14,7 @@ mod organization;
 mod output;
 mod owners;
 mod partner;
+mod secrets;
 mod switch;
 mod thread;
 mod user;
@@ -71,6 +72,9 @@ enum Noun {
     /// Routes and trading, switched off and on again
     #[command(subcommand)]
     Switch(switch::Verb),
+    /// What the service keeps sealed
+    #[command(subcommand)]
+    Secrets(secrets::Verb),
 }
 
 /// Does what the arguments say and prints the outcome: JSON where it is asked for or standard output is no terminal.
@@ -93,6 +97,7 @@ async fn dispatch(noun: Noun, admin: &AdminCtx) -> Result<Answer, StartError> {
         Noun::Thread(verb) => thread::run(*verb, admin).await,
         Noun::Chapter(verb) => chapter::run(verb, admin).await,
         Noun::Switch(verb) => switch::run(verb, admin).await,
+        Noun::Secrets(verb) => secrets::run(verb, admin).await,
     }
 }
 
