@@ -32,6 +32,11 @@ impl StatusChange {
     }
 }
 
+/// The place behind every event of a block, and before what begins by the clock after it.
+pub fn end_of_block(block_number: u64) -> String {
+    Movement::id_at(block_number, BEHIND_ALL - 1)
+}
+
 /// Notes statuses. What stood at the same place before is replaced.
 pub async fn put(tx: &mut Tx, changes: &[StatusChange]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO market_statuses (market_id, id, block_number, status, at_ms)

@@ -4,6 +4,7 @@
 //! and a wake that is lost costs nothing but time.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use domain::ErrorCode;
@@ -27,6 +28,8 @@ pub enum Topic {
     User(UserId),
     /// A market.
     Market(MarketId),
+    /// Nothing: the places that an address takes up are counted.
+    Address(IpAddr),
 }
 
 /// The listeners of this process.
@@ -72,8 +75,7 @@ impl Hub {
         let all: usize = open.values().map(|open| open.listeners).sum();
         let own = open.get(&topic).map_or(0, |open| open.listeners);
         if own >= most || all >= MOST {
-            let detail =
-                format!("At most {most} streams may be open at once. Close one, or try again later.");
+            let detail = "Too many streams are open. Close one, or try again later.";
             let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
             return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
         }
@@ -113,9 +115,14 @@ impl Hub {
         }
     }
 
-    fn tell_market(&self, market: MarketId) {
-        if let Some(open) = self.open.lock().get(&Topic::Market(market)) {
-            open.news.send_modify(|wakes| *wakes += 1);
+    /// `None` for all markets.
+    fn tell_markets(&self, touched: Option<&[MarketId]>) {
+        for (topic, open) in self.open.lock().iter() {
+            if let Topic::Market(id) = topic
+                && touched.is_none_or(|touched| touched.contains(id))
+            {
+                open.news.send_modify(|wakes| *wakes += 1);
+            }
         }
     }
 }
@@ -190,7 +197,6 @@ impl Watcher {
             *self.settled.lock() = None;
             return Ok(());
         }
-        // Who begins to listen reads first: what settled before the first look was read by then.
         let known = *self.settled.lock();
         let read: Result<_, StoreError> = ctx
             .store
@@ -210,7 +216,8 @@ impl Watcher {
             .await;
         let (settled, touched) = read?;
         *self.settled.lock() = settled;
-        touched.into_iter().for_each(|market| ctx.feed.tell_market(market));
+        // Blocks may have settled between a listener's reading and the first look.
+        ctx.feed.tell_markets(known.map(|_| touched.as_slice()));
         Ok(())
     }
 }

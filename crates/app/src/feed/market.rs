@@ -64,6 +64,5 @@ pub async fn read_market(ctx: &Ctx, id: MarketId, after: &str, limit: u32) -> Re
 pub async fn first_position(ctx: &Ctx) -> Result<String, AppError> {
     let settled: Result<Option<u64>, StoreError> =
         ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
-    // Before the first event of the block that follows.
-    Ok(settled?.map_or(String::new(), |settled| Movement::id_at(settled + 1, 0)))
+    Ok(settled?.map_or(String::new(), store::market_statuses::end_of_block))
 }

@@ -37,6 +37,7 @@ async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
         ("/v1/trades/x", "GET,HEAD"),
         ("/v1/trades/x/confirm", "POST"),
         ("/v1/traces/x", "GET,HEAD"),
+        ("/v1/events", "GET,HEAD"),
         ("/v1/account/pause", "POST"),
         ("/v1/redemptions", "GET,HEAD,POST"),
         ("/v1/redemptions/x", "GET,HEAD"),
