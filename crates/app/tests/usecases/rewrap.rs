@@ -70,7 +70,7 @@ async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
     let (sealed, now) = (seal(ctx, key_id, secret).unwrap(), ctx.now());
     let rotated: Result<(), StoreError> = ctx
         .store
-        .write((key_id, sealed), |tx, (key_id, sealed)| {
+        .write((key_id, sealed), move |tx, (key_id, sealed)| {
             Box::pin(store::webhooks::rotate(tx, *key_id, sealed, now, previous_expires_at(now)))
         })
         .await;
