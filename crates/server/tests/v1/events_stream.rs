@@ -133,7 +133,7 @@ async fn a_stream_ends_with_its_key_its_route_and_its_service() {
     tokio::time::resume();
     set(&scene.app.ctx, "GET /v1/events", Setting::On, "ada", None).await.unwrap();
 
-    let mut of_stopped = feed(&scene, "").open().await;
+    let mut of_stopped = feed(&scene, "?from=latest").open().await;
     let waits = tokio::spawn(async move {
         assert_eq!(of_stopped.news().await.data["reason"], "STOPPING");
         assert_eq!(of_stopped.next().await, None);
