@@ -49,13 +49,16 @@ pub async fn run(args: ListenArgs) -> Result<(), StartError> {
             WebhookSecret::from_bytes(bytes)
         }
     };
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-    let client = client.map_err(|error| StartError::Other(error.to_string()))?;
+    let client = || reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+    let failed = |error: reqwest::Error| StartError::Other(error.to_string());
+    // The way to the service may lead through a proxy, the one to a program on this machine does not.
+    let (of_feed, of_receiver) =
+        (client().build().map_err(failed)?, client().no_proxy().build().map_err(failed)?);
     println!("signing with {}", secret.expose());
     println!("posting to {}", args.forward_to);
     let types = args.types.unwrap_or_else(delivered);
-    let receiver = Receiver::new(client.clone(), args.forward_to, secret, Arc::new(SystemClock::default()));
-    let mut feed = Feed::new(client, &args.base_url, args.api_key, &types, args.since);
+    let receiver = Receiver::new(of_receiver, args.forward_to, secret, Arc::new(SystemClock::default()));
+    let mut feed = Feed::new(of_feed, &args.base_url, args.api_key, &types, args.since);
     tokio::select! {
         ended = feed.follow(&receiver) => ended.map_err(StartError::Other),
         () = crate::run::signalled() => Ok(()),
