@@ -10,7 +10,7 @@ fn of(scene: &Scene) -> Call {
 }
 
 async fn next(stream: &mut EventStream) -> Sent {
-    stream.next().await.expect("the stream goes on")
+    stream.next().await.unwrap()
 }
 
 #[tokio::test]
