@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
+use crate::feed::Hub;
 use crate::fresh::{AsOf, Fresh};
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
@@ -53,6 +54,8 @@ pub struct Ctx {
     pub key_cache: Arc<KeyCache>,
     /// Failed authentications that are not written yet.
     pub key_audit: Arc<AuditBuffer>,
+    /// Who listens to what happens.
+    pub feed: Arc<Hub>,
     /// The limiters: in this process's memory, unless another place is put here.
     pub limits: Arc<Limits>,
     /// When webhooks were last looked after here.
@@ -146,6 +149,7 @@ impl Ctx {
             switches: Arc::default(),
             key_cache: Arc::default(),
             key_audit: Arc::default(),
+            feed: Arc::default(),
             limits: Arc::default(),
             dispatching: Arc::default(),
             ids: Arc::default(),

@@ -8,6 +8,7 @@ pub mod cleanup;
 pub mod ctx;
 pub mod entropy;
 pub mod error;
+pub mod feed;
 pub mod fresh;
 pub mod health;
 pub mod import;

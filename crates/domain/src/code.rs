@@ -54,6 +54,7 @@ catalogue! {
     ConfirmationExpired = "CONFIRMATION_EXPIRED", 409, "Confirmation expired", "The confirmation window has passed and the trade has failed. Create it again.";
     ConfirmationTokenInvalid = "CONFIRMATION_TOKEN_INVALID", 409, "Confirmation token invalid", "The token does not belong to this trade.";
     ConfirmationTokenUsed = "CONFIRMATION_TOKEN_USED", 409, "Confirmation token used", "The trade was confirmed already.";
+    CursorExpired = "CURSOR_EXPIRED", 410, "Cursor expired", "The feed no longer holds what follows this position. Begin again from what it holds.";
     DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", 503, "Dependency unavailable", "The database or the chain does not answer at the moment. Back off and try again.";
     IdempotencyKeyConflict = "IDEMPOTENCY_KEY_CONFLICT", 409, "Idempotency key conflict", "This key was used before with a different request.";
     IdempotencyKeyExpired = "IDEMPOTENCY_KEY_EXPIRED", 410, "Idempotency key expired", "This key is past its 24 hours.";

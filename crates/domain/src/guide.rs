@@ -159,6 +159,12 @@ impl ErrorCode {
                 "Nothing is left to do: the trade is on its way. Follow it with GET /v1/trades/{id}.",
                 r#"{"submission": "submitted", "tradeId": "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80"}"#,
             ),
+            Self::CursorExpired => (
+                "The cursor or Last-Event-ID of GET /v1/events stands before the oldest event that the feed still holds, so that some events between them are gone; or behind its end, as after the service's data was restored from a copy.",
+                AfterChange,
+                "Begin again without a cursor, from the oldest event that is held, or with from=latest, and bring your own records up to date from GET /v1/trades. extensions.oldestSequence is the first event that can be read.",
+                r#"{"oldestSequence": 4211}"#,
+            ),
             Self::DependencyUnavailable => (
                 "The database or the chain did not answer in time, refused the connection, or is so busy that the request gave up; or the chain's token or contracts are paused.",
                 SameRequest,

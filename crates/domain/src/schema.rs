@@ -53,6 +53,7 @@ schemas! {
     PartnerId => "PartnerId", uuid("A partner's id.");
     EventId => "EventId", uuid("The id of an event. Receivers know a repeated delivery by it.");
     RedemptionId => "RedemptionId", uuid("The id of a claim.");
+    EventKind => "EventType", open("What an event tells.", EventKind::ALL.iter().map(|kind| kind.as_str()));
     CorrelationId => "CorrelationId", text("What links a trade to its trace; it is a W3C trace id too.").pattern(Some("^[0-9a-f]{32}$"))
         .examples(["4bf92f3577b34da6a3ce929d0e0e4736"]);
     Side => "Side", closed("Whether USDC is given for tokens (buy) or tokens for USDC (sell).", &["buy", "sell"]);
@@ -61,7 +62,6 @@ schemas! {
     Status => "TradeStatus", open("Where a trade stands. completed, failed and rejected are final.", Status::ALL.iter().map(|s| s.as_str()));
     RedemptionStatus => "RedemptionStatus", open("Where a claim stands. completed is paid and final on chain; failed was found to pay nothing.", RedemptionStatus::ALL.iter().map(|s| s.as_str()));
     Interval => "Interval", closed("How long a candle is: minutes, hours or a day, aligned to UTC.", &Interval::ALL.map(Interval::as_str));
-    EventKind => "EventType", open("What an event tells.", EventKind::ALL.iter().map(|kind| kind.as_str()));
     DeliveryStatus => "WebhookStatus", open("What became of an event. delivered was acknowledged; failed was given up; none was not sent, because the key had no URL.", DeliveryStatus::ALL.iter().map(|s| s.as_str()));
     TraceStage => "TraceStage", open("The part of a trade's way that an event belongs to.", TraceStage::ALL.iter().map(|s| s.as_str()));
     Tier => "Tier", open("What governs a key's limits.", ["free", "developer", "enterprise", "mm"]);

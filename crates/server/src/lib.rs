@@ -7,6 +7,7 @@ pub mod docs_pages;
 pub mod entropy;
 pub mod http;
 pub mod markdown;
+mod market_stream;
 pub mod openapi;
 pub mod router;
 pub mod run;

@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Around, Limiter, Problem, RouteInfo, Shared};
-use crate::{docs_pages, v1};
+use crate::{docs_pages, market_stream, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -52,6 +52,7 @@ static TABLE: &[Entry] = table! {
     GET "/v1/trades/{id}", Some(Scope::TradesRead), Read, None => v1::trades_read::find;
     POST "/v1/trades/{id}/confirm", Some(Scope::TradesWrite), Write, None => v1::trades_confirm::confirm;
     GET "/v1/traces/{correlationId}", Some(Scope::TradesRead), Read, None => v1::traces::find;
+    GET "/v1/events", Some(Scope::TradesRead), Read, Some(50) => v1::events::list;
     POST "/v1/redemptions", Some(Scope::TradesWrite), Write, None => v1::redemptions::create;
     GET "/v1/redemptions", Some(Scope::TradesRead), Read, Some(20) => v1::redemptions::list;
     GET "/v1/redemptions/{id}", Some(Scope::TradesRead), Read, None => v1::redemptions::find;
@@ -84,7 +85,7 @@ pub fn router(state: Shared) -> Router {
 /// The same with further routes beside the trading API's. They get request ids, the headers of every answer and problem
 /// bodies, but no guard: no deadline, no key, no limiter.
 pub fn router_with(state: Shared, beside: Router<Shared>) -> Router {
-    router_of(TABLE, state, beside)
+    router_of(TABLE, state, beside.merge(market_stream::routes()))
 }
 
 fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> Router {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use app::cleanup::Cleaner;
 use app::entropy::Entropy;
+use app::feed::Watcher;
 use app::keys::audit::{self, AuditWriter};
 use app::kill_switches::{self, SwitchReader};
 use app::limits::Limits;
 use app::markets::Sync;
-use app::redemptions::{Payer, Redemptions};
+use app::redemptions::{Announcer, Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
 use app::webhooks::Dispatcher;
@@ -310,6 +311,9 @@ impl Running {
             let payer = Payer::new(owner.clone());
             workers.spawn(worker::run(payer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
         }
+        let announcer = Announcer::new(owner.clone());
+        workers.spawn(worker::run(announcer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
+        workers.spawn(worker::run(Watcher::default(), ctx.clone(), WORKER_PAUSE, stopped.clone()));
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
@@ -336,6 +340,8 @@ impl Running {
     /// Takes no new requests, lets those that run and the workers' ticks come to their end, gives the leases up.
     pub async fn stop(mut self) {
         self.stop.send_replace(true);
+        // Streams have no end of their own, and the drain waits for every answer.
+        self.ctx.feed.close();
         if let Err(error) = self.http.await {
             tracing::error!(%error, "the HTTP server ended badly");
         }

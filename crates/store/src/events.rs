@@ -110,6 +110,48 @@ pub async fn list_after(
     .await
 }
 
+/// A part of a user's feed. Every event up to `extent.last` was written when the events were read, and of those behind
+/// `extent.pruned` none was gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// The events, in their order.
+    pub events: Vec<Event>,
+    /// Its end as it was before they were read, its beginning as it was after.
+    pub extent: Extent,
+}
+
+/// The same as [`list_after`], with what it is part of.
+pub async fn slice_after(
+    tx: &mut Tx,
+    user_id: UserId,
+    after: u64,
+    kinds: &[EventKind],
+    limit: u32,
+) -> Result<Slice, StoreError> {
+    let last = extent(tx, user_id).await?.last;
+    let events = list_after(tx, user_id, after, kinds, limit).await?;
+    let pruned = extent(tx, user_id).await?.pruned;
+    Ok(Slice { events, extent: Extent { pruned, last } })
+}
+
+/// How many users [`list_last`] is asked for at once.
+pub const LAST_AT_ONCE: usize = 32;
+
+/// The number of each of these users' last event; those who have none are left out.
+pub async fn list_last(tx: &mut Tx, users: &[UserId]) -> Result<Vec<(UserId, u64)>, StoreError> {
+    const SQL: &str = "SELECT user_id, last_seq FROM feeds WHERE user_id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+        $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)";
+    let mut found = Vec::with_capacity(users.len());
+    for some in users.chunks(LAST_AT_ONCE) {
+        // The places that are left over ask for one of them again.
+        let Some(one) = some.first() else { continue };
+        let filled = some.iter().chain(std::iter::repeat(one)).take(LAST_AT_ONCE);
+        let bound: Vec<Value<'_>> = filled.map(|user| Value::from(*user)).collect();
+        found.extend(tx.list(SQL, &bound, |row| Ok((row.parse(0)?, row.number(1)?))).await?);
+    }
+    Ok(found)
+}
+
 /// Where a user's feed begins and ends.
 pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> {
     const SQL: &str = "SELECT pruned_seq, last_seq FROM feeds WHERE user_id = $1";

@@ -21,6 +21,7 @@ pub mod imports;
 pub mod keys;
 pub mod kill_switches;
 pub mod leases;
+pub mod market_statuses;
 pub mod markets;
 mod migrate;
 mod migrations;

@@ -215,6 +215,23 @@ pub async fn list_of_market(
     tx.list(SQL, &params![market_id, after, limit], from_row).await
 }
 
+/// A market's trades behind the movement `after` in blocks up to `to`, in the chain's order.
+pub async fn list_trades_after(
+    tx: &mut Tx,
+    market_id: MarketId,
+    after: &str,
+    to: u64,
+    limit: u32,
+) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE market_id = $1 AND id > $2 AND block_number <= $3 AND kind IN ('buy', 'sell')
+        ORDER BY id LIMIT $4"
+    );
+    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], from_row).await
+}
+
 /// Takes back everything read from blocks after `fork`.
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM movements WHERE block_number > $1";

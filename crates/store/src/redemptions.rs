@@ -1,16 +1,20 @@
 //! Claims of what settled markets pay. Every move is a compare-and-set that says whether it found the claim where it had to
 //! be; a claim is open as long as it has not ended.
 
-use domain::ids::{BatchId, CorrelationId, KeyId, MarketId, RedemptionId, UserId};
+use domain::event::{self, ClaimData, EventKind};
+use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, RedemptionId, UserId};
 use domain::page::Page;
 use domain::redemption::Status;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
 use crate::bind::position_or_end;
+use crate::events::{self, NewEvent};
 use crate::{Row, StoreError, Tx, Value, params};
 
+mod announcements;
 mod payouts;
 
+pub use announcements::{Announced, Owned, list_owned, list_unannounced, put_announced};
 pub use payouts::{Payable, SettledMarket, list_payable, list_unscanned, put_scan};
 
 /// A claim as stored.
@@ -259,13 +263,31 @@ pub async fn find_uncounted_payment(
     tx.find(SQL, &params![id, Value::try_from(to)?], payment_from_row).await
 }
 
-/// Counts a payment and completes the claim; false where the claim is not known or counts it already.
+/// Counts a payment, completes the claim and tells its owner; false where the claim is not known or counts it already.
 pub async fn complete(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE redemptions SET status = 'completed', paid_usdc_atomic = paid_usdc_atomic + $1,
         paid_movement_id = $2, tx_hash = $3, error_code = NULL, error_message = NULL, updated_at_ms = $4,
-        ended_at_ms = $4 WHERE id = $5 AND COALESCE(paid_movement_id, '') < $2";
+        ended_at_ms = $4 WHERE id = $5 AND COALESCE(paid_movement_id, '') < $2
+        RETURNING user_id, key_id, market_id, outcome_index, tokens_wad, correlation_id";
     let bound = params![payment.usdc, &payment.movement_id, &payment.tx_hash, now, payment.id];
-    Ok(tx.exec(SQL, &bound).await? == 1)
+    let completed = tx.find(SQL, &bound, |row| {
+        let data = ClaimData {
+            redemption_id: payment.id,
+            market_id: row.parse(2)?,
+            outcome_index: row.number(3)?,
+            amount: payment.usdc,
+            tokens: row.parse(4)?,
+            tx_hash: Some(payment.tx_hash.clone()),
+            correlation_id: row.parse(5)?,
+        };
+        Ok((row.parse::<UserId>(0)?, row.opt_parse::<KeyId>(1)?, data))
+    });
+    let Some((user_id, key_id, data)) = completed.await? else { return Ok(false) };
+    let kind = EventKind::RedemptionCompleted;
+    let id = EventId::of_redemption(payment.id, &payment.movement_id, now);
+    let body = event::body(id, kind, now, &data).map_err(|error| StoreError::unwritable(&error))?;
+    events::emit(tx, NewEvent { id, user_id, kind, key_id, trade_id: None, body, at: now });
+    Ok(true)
 }
 
 /// Ends an open claim for which nothing more is paid: as failed, or as completed where something was paid before; false

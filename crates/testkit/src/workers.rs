@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use app::feed::Watcher;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::Sync;
-use app::redemptions::Payer;
+use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::webhooks::dispatch_due;
 use app::webhooks::sender::{Sender, SystemResolver};
@@ -30,6 +31,10 @@ pub struct Workers {
     pub sync: Sync,
     /// Does nothing unless winnings are paid automatically.
     pub payer: Payer,
+    /// Tells the owners of settled positions; see [`Self::announce`].
+    pub announcer: Announcer,
+    /// Wakes those who listen; see [`Self::watch`].
+    pub watcher: Watcher,
     /// What reads the operator's switches.
     pub switches: SwitchReader,
     /// What writes the audit log.
@@ -48,6 +53,8 @@ impl Workers {
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
             payer: Payer::new(owner.to_owned()),
+            announcer: Announcer::new(owner.to_owned()),
+            watcher: Watcher::default(),
             switches: SwitchReader,
             audit: AuditWriter,
             sender: Arc::new(sender()),
@@ -107,6 +114,22 @@ impl Workers {
         }
     }
 
+    /// Tells the owners of settled positions.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn announce(&self, ctx: &Ctx) {
+        until_idle(&self.announcer, ctx).await.unwrap();
+    }
+
+    /// Wakes those who listen to what has happened.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn watch(&self, ctx: &Ctx) {
+        until_idle(&self.watcher, ctx).await.unwrap();
+    }
+
     /// Steps the sync alone.
     ///
     /// # Panics
@@ -125,6 +148,7 @@ impl Workers {
         }
         self.sync.release(ctx).await.unwrap();
         self.payer.release(ctx).await.unwrap();
+        self.announcer.release(ctx).await.unwrap();
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use domain::ids::UserId;
 use domain::key::{KeyLimits, PlaintextKey, Scope};
 use domain::{ErrorCode, Timestamp};
+use store::StoreError;
 use store::keys::Key;
 
 use super::cache;
@@ -77,6 +78,15 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     }
 }
 
+/// The caller as it is now, where its request is answered over a long time: revocation, expiry, allowlist.
+pub async fn judge_again(ctx: &Ctx, caller: &Caller, ip: IpAddr) -> Result<Caller, AppError> {
+    let id = caller.key.id;
+    let read: Result<Option<Key>, StoreError> =
+        ctx.store.read(id, |tx, id| Box::pin(store::keys::find(tx, *id))).await;
+    let key = read?.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    judge_row(Arc::new(key), ip, ctx.now())
+}
+
 /// Look-up, revocation, expiry, allowlist. A refusal of a key that was found says which it is.
 async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
     let digest = alloy_primitives::hex::encode(plaintext.digest(&ctx.config.key_pepper));
@@ -84,6 +94,10 @@ async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr, now: Timestamp) 
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
+    judge_row(key, ip, now)
+}
+
+fn judge_row(key: Arc<Key>, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
     let refusal = |code| Err(AppError::new(code).of_key(key.id));
     if key.revoked_at.is_some() {
         return refusal(ErrorCode::ApiKeyRevoked);

@@ -9,7 +9,7 @@ pub mod rewrap;
 pub mod webhook_secret;
 mod webhook_url;
 
-pub use authenticate::{Caller, authenticate, is_failed_authentication};
+pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again};
 pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue, revoke};
 pub use pause::{pause, paused, resume};

@@ -9,6 +9,7 @@ use domain::market::MarketStatus;
 use domain::position;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use store::leases::Lease;
+use store::market_statuses::StatusChange;
 use store::markets::{AsOf, Market, Outcome};
 use store::movements::{Held, IntentFailure, Kind, Movement};
 use store::sync::SyncBlock;
@@ -125,6 +126,7 @@ struct Fold {
     positions: Positions,
     movements: Vec<Movement>,
     failures: Vec<IntentFailure>,
+    statuses: Vec<StatusChange>,
 }
 
 struct Touched {
@@ -154,6 +156,7 @@ impl Fold {
             }
             EventKind::MarketStatusChanged { market_id, status } => {
                 self.change(tx, *market_id, event, at, |market| set_status(market, *status, at)).await?;
+                self.note_status(*market_id, event, at);
             }
             EventKind::MarketResolved { market_id, payouts_wad } => {
                 let tx_hash = event.tx_hash.to_string();
@@ -164,6 +167,7 @@ impl Fold {
                     market.resolved_at = Some(at);
                 })
                 .await?;
+                self.note_status(*market_id, event, at);
             }
             EventKind::MarketCancelled { market_id, payouts_wad, scale_wad } => {
                 let tx_hash = event.tx_hash.to_string();
@@ -175,6 +179,7 @@ impl Fold {
                     market.resolved_at = Some(at);
                 })
                 .await?;
+                self.note_status(*market_id, event, at);
             }
             EventKind::MarketToppedUp { market_id, scale_wad, .. } => {
                 self.change(tx, *market_id, event, at, |market| market.refund_scale = Some(Wad(*scale_wad)))
@@ -262,6 +267,22 @@ impl Fold {
         Ok(())
     }
 
+    /// Notes the status that a market has after an event, unless the event before said the same.
+    fn note_status(&mut self, number: u64, event: &Event, at: Timestamp) {
+        let Some(Some(Touched { market, .. })) = self.markets.get(&number) else { return };
+        let change = StatusChange {
+            market_id: market.id,
+            id: place_of(event),
+            block_number: event.block_number,
+            status: market.status,
+            at,
+        };
+        let last = self.statuses.iter().rev().find(|noted| noted.market_id == change.market_id);
+        if last.is_none_or(|last| last.status != change.status) {
+            self.statuses.push(change);
+        }
+    }
+
     /// A movement in a market that was not made here is nobody's business here.
     async fn movement(&mut self, tx: &mut Tx, number: u64, movement: Movement) -> Result<(), AppError> {
         let Some(touched) = self.touched(tx, number).await? else { return Ok(()) };
@@ -278,6 +299,7 @@ impl Fold {
     async fn write(self, tx: &mut Tx) -> Result<(), AppError> {
         store::movements::insert(tx, &self.movements).await?;
         store::movements::insert_failures(tx, &self.failures).await?;
+        store::market_statuses::put(tx, &self.statuses).await?;
         for touched in self.markets.into_values().flatten().filter(|touched| touched.changed) {
             let changed = touched.outcomes.into_iter().enumerate();
             let changed = changed.filter(|(index, _)| touched.changed_outcomes.contains(index));
@@ -336,11 +358,16 @@ fn text(address: Address) -> String {
     address.to_string().to_lowercase()
 }
 
+/// Where on the chain an event stands, as ids of movements tell it.
+fn place_of(event: &Event) -> String {
+    Movement::id_at(event.block_number, u32::try_from(event.log_index).unwrap_or(u32::MAX))
+}
+
 /// What every movement has; a redemption unless more is said.
 fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, tokens_wad: u128) -> Movement {
     let log_index = u32::try_from(event.log_index).unwrap_or(u32::MAX);
     Movement {
-        id: Movement::id_at(event.block_number, log_index),
+        id: place_of(event),
         block_number: event.block_number,
         log_index,
         tx_hash: event.tx_hash.to_string(),

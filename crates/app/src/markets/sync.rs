@@ -12,6 +12,7 @@ use domain::Timestamp;
 use domain::market::MarketStatus;
 use store::StoreError;
 use store::leases::Lease;
+use store::market_statuses::StatusChange;
 use store::markets::{AsOf, Market};
 use store::sync::SyncBlock;
 use tokio::sync::Notify;
@@ -172,7 +173,13 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         .await;
     let mut lives = Vec::new();
     for market in touched? {
-        lives.push((market.id, life_of(ctx, &market).await?));
+        let mut life = life_of(ctx, &market).await?;
+        // The note of its end may be taken back with the blocks: the market is closed, and noted, again.
+        let by_the_clock = market.frozen_at == Some(market.end_time) && market.end_time <= ctx.now();
+        if let Some(life) = life.as_mut().filter(|life| by_the_clock && life.status == MarketStatus::Frozen) {
+            life.status = MarketStatus::Open;
+        }
+        lives.push((market.id, life));
     }
     ctx.store
         .write((lease.clone(), stands, lives), |tx, (lease, stands, lives)| {
@@ -180,6 +187,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
                 lease::check(tx, lease).await?;
                 let fork = &stands.block;
                 store::movements::delete_after(tx, *fork).await?;
+                store::market_statuses::delete_after(tx, *fork).await?;
                 store::sync::delete_after(tx, *fork).await?;
                 if store::sync::find_settled(tx).await?.is_some_and(|settled| settled > *fork) {
                     tracing::error!(fork, "the chain was reorganised deeper than what was said to be final");
@@ -284,11 +292,15 @@ async fn close_markets(ctx: &Ctx, lease: &Lease) -> Result<(), AppError> {
         .write((lease.clone(), over), |tx, (lease, over)| {
             Box::pin(async move {
                 lease::check(tx, lease).await?;
+                let last = store::sync::find_last(tx, None).await?.map_or(0, |last| last.number);
                 for market in over {
                     let mut market = market.clone();
                     market.status = MarketStatus::Frozen;
                     market.frozen_at = Some(market.end_time);
                     store::markets::put_state(tx, &market, &[]).await?;
+                    let (status, at) = (market.status, market.end_time);
+                    let change = StatusChange::by_the_clock(market.id, last, status, at);
+                    store::market_statuses::put(tx, &[change]).await?;
                 }
                 Ok(())
             })

@@ -4,6 +4,7 @@
 //! The hub pays whatever a position is worth to its holder, whoever calls and however often, so nothing can be paid twice.
 //! What must be right is the bookkeeping: a claim is completed by a final event and by nothing else.
 
+mod announcer;
 mod claim;
 mod judge;
 mod payer;
@@ -15,6 +16,7 @@ use store::StoreError;
 
 use crate::{AppError, Ctx};
 
+pub use announcer::Announcer;
 pub use claim::{Claimed, NewClaim, claim};
 pub(crate) use judge::{Judged, Sendable, conclude, judge};
 pub use payer::Payer;

@@ -11,6 +11,7 @@ mod cleanup;
 mod crashes;
 mod dry_run;
 mod executor;
+mod feed;
 mod gate;
 mod gate_races;
 mod history;

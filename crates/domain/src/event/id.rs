@@ -14,9 +14,9 @@ impl EventId {
         Self::of(EventKind::of_status(status), &[id.0.as_bytes(), status.as_str().as_bytes()], at)
     }
 
-    /// The event of a claim that was paid.
-    pub fn of_redemption(id: RedemptionId, at: Timestamp) -> Self {
-        Self::of(EventKind::RedemptionCompleted, &[id.0.as_bytes()], at)
+    /// The event of a claim that was paid by the movement `payment`. A refund may be paid in several.
+    pub fn of_redemption(id: RedemptionId, payment: &str, at: Timestamp) -> Self {
+        Self::of(EventKind::RedemptionCompleted, &[id.0.as_bytes(), payment.as_bytes()], at)
     }
 
     /// What `user` is told of a market that was settled at `at`: its end, or what an outcome of it pays.
@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn ids_sort_by_the_time_of_what_they_name() {
-        let of = |ms| EventId::of_redemption(RedemptionId(Uuid::from_u128(9)), Timestamp::from_ms(ms));
+        let claim = RedemptionId(Uuid::from_u128(9));
+        let of = |ms| EventId::of_redemption(claim, "000000000007-000001", Timestamp::from_ms(ms));
         assert!(of(1_777_464_000_123) < of(1_777_464_000_124));
     }
 }

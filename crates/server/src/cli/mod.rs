@@ -4,6 +4,7 @@ pub mod admin;
 mod config_check;
 mod deploy;
 mod dev;
+mod listen;
 mod migrate;
 mod serve;
 
@@ -17,6 +18,7 @@ use crate::run::StartError;
 
 pub use deploy::DeployArgs;
 pub use dev::DevArgs;
+pub use listen::ListenArgs;
 
 /// Foretell: a prediction-market service.
 #[derive(Debug, Parser)]
@@ -44,6 +46,8 @@ enum Command {
     /// Print the trading API's OpenAPI document
     #[command(name = "openapi")]
     OpenApi,
+    /// Post a user's events to a program on this machine, as its webhook would
+    Listen(ListenArgs),
     /// Look at the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -80,13 +84,17 @@ impl Cli {
             println!("{:#}", crate::openapi::parsed());
             return Ok(());
         }
+        // What listens needs a key and an address, and nothing of the service's own.
+        if let Command::Listen(args) = self.command {
+            return listen::run(args).await;
+        }
         let config: Config = self.options.or_from_file(self.config.as_deref())?.decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config).await,
             Command::Migrate => migrate::run(&config).await,
             Command::Deploy(args) => deploy::run(args, &config).await,
-            Command::OpenApi => Ok(()),
+            Command::OpenApi | Command::Listen(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&config).await,
             Command::Admin(args) => admin::run(*args, config).await,
         }

@@ -5,6 +5,6 @@ use app::{AppError, Ctx};
 use super::RouteInfo;
 
 /// Refuses a request to a route that is off, or that trades while trading is halted.
-pub(super) fn check(ctx: &Ctx, route: &RouteInfo) -> Result<(), AppError> {
+pub fn check(ctx: &Ctx, route: &RouteInfo) -> Result<(), AppError> {
     ctx.switches.check(route.method.as_str(), route.path, route.trades())
 }

@@ -9,7 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
 use domain::ErrorCode;
-use domain::page::{CursorCodec, Page};
+use domain::page::{CursorCodec, Page, Position};
 use domain::trade::FieldError;
 
 use super::page::page_size;
@@ -138,28 +138,36 @@ impl Given<'_> {
         items.unwrap_or_default()
     }
 
+    /// `limit`, or else the route's page size.
+    pub fn limit(&mut self) -> Option<u32> {
+        match self.text("limit") {
+            None => Some(self.page_default.unwrap_or(1)),
+            Some(_) => self.with("limit", "is an integer from 1; more than 100 is reduced to 100", page_size),
+        }
+    }
+
+    /// The position of `cursor`, which must be one of this path and of `filters`; `None` where it is not, and inside where
+    /// none was sent.
+    pub fn cursor(&mut self, filters: &str) -> Option<Option<Position>> {
+        let after = self.text("cursor").map(|text| self.codec.decode(self.path, filters, &text)).transpose();
+        let after =
+            after.map_err(|_| self.wrong("cursor", "is a cursor that this list gave for the same filters"));
+        after.ok()
+    }
+
     /// `limit` and `cursor`, the cursor bound to this path and to every other parameter.
     pub fn paging(&mut self) -> Option<Paging> {
-        let default = self.page_default.unwrap_or(1);
-        let limit = match self.text("limit") {
-            None => Some(default),
-            Some(_) => self.with("limit", "is an integer from 1; more than 100 is reduced to 100", page_size),
-        };
+        let limit = self.limit();
         let mut filters: Vec<_> =
             self.pairs.iter().filter(|(name, _)| name != "limit" && name != "cursor").collect();
         filters.sort();
         let filters = serde_json::to_string(&filters).unwrap_or_default();
-        let after = self.text("cursor").map(|text| self.codec.decode(self.path, &filters, &text)).transpose();
-        let after =
-            after.map_err(|_| self.wrong("cursor", "is a cursor that this list gave for the same filters"));
-        Some(Paging {
-            page: Page { limit: limit?, after: after.ok()? },
-            route: self.path.to_owned(),
-            filters,
-        })
+        let after = self.cursor(&filters);
+        Some(Paging { page: Page { limit: limit?, after: after? }, route: self.path.to_owned(), filters })
     }
 
-    fn wrong(&mut self, name: &str, detail: &str) {
+    /// Notes what is wrong with a parameter.
+    pub fn wrong(&mut self, name: &str, detail: &str) {
         self.errors.push(FieldError::new(format!("/{name}"), detail));
     }
 }

@@ -3,12 +3,14 @@
 //! What a caller sends draws on the caller's user; everything else (routes without a key, unknown paths and methods,
 //! refused keys) on the address that it came from. A good key is never held up by its address.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use app::AppError;
 use app::keys::{Caller, is_failed_authentication};
 use app::limits::{self, ADDRESS_LIMIT, UNAVAILABLE_RETRY_S};
-use axum::extract::{ConnectInfo, Request};
+use axum::extract::{ConnectInfo, FromRequestParts, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use domain::rate::{Verdict, WINDOW_MS};
@@ -37,7 +39,16 @@ pub struct Standing {
 
 /// The client's address, as the surrounding layer leaves it in the request.
 #[derive(Debug, Clone, Copy)]
-struct ClientAddress(IpAddr);
+pub struct ClientAddress(pub IpAddr);
+
+impl<S: Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let marked = parts.extensions.get::<Self>().copied();
+        Ok(marked.unwrap_or(Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
+    }
+}
 
 /// Finds out whose request it is and leaves it there for [`address_of`].
 pub fn mark_address(app: &Shared, request: &mut Request) -> IpAddr {

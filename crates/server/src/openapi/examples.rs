@@ -43,6 +43,7 @@ static EXAMPLES: &[Example] = examples! {
     confirmTrade "request" token "The token of the answer that held the trade" "confirmTrade.request";
     confirmTrade "200" released "A released trade" "confirmTrade.200";
     getTrace "200" completed "A trade that was held, confirmed and completed" "getTrace.200";
+    listEvents "200" page "A trade that was held, and completed" "listEvents.200";
     listTrades "200" page "A page" "listTrades.200";
     getTrade "200" completed "A completed trade" "getTrade.200.completed";
     getTrade "200" rejected "A rejected trade" "getTrade.200.rejected";

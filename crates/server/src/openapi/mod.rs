@@ -43,6 +43,7 @@ use crate::v1;
         v1::trades_read::find,
         v1::trades_confirm::confirm,
         v1::traces::find,
+        v1::events::list,
         v1::redemptions::create,
         v1::redemptions::list,
         v1::redemptions::find,
@@ -68,6 +69,7 @@ use crate::v1;
         domain::ids::MarketId,
         domain::ids::OrganizationId,
         domain::candle::Interval,
+        domain::event::EventKind,
         domain::ids::CorrelationId,
         domain::ids::PartnerId,
         domain::ids::RedemptionId,
@@ -77,6 +79,7 @@ use crate::v1;
         domain::trade::Side,
         domain::trade::Status,
         domain::webhook::DeliveryStatus,
+        v1::events::Beginning,
         formats::ClientRequestId,
         formats::Instant,
     ))

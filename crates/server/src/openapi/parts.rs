@@ -31,6 +31,7 @@ pub fn tags(used: &BTreeSet<String>) -> Value {
     let tags = [
         ("Markets", "Markets, quotes, and the trades made against a market."),
         ("Trades", "Creating trades and following them."),
+        ("Events", "What happened, in order and without a gap."),
         ("Portfolio", "What the caller's smart account holds."),
         ("Redemptions", "Claiming what settled positions pay."),
         ("Webhooks", "What was delivered to the key's webhook, and its secret."),
@@ -176,7 +177,11 @@ fn extensions() -> Map<String, Value> {
         ("requiredUsdc", digits("What the trade needs, in atomic units.")),
         ("availableUsdc", digits("What the account has left for it, in atomic units.")),
         ("marketStatus", json!({ "type": "string", "description": "The market's status." })),
-        ("limiter", words("Which limiter refused.", &["read", "write", "redelivery", "address"])),
+        ("limiter", words("Which limiter refused.", &["read", "write", "redelivery", "address", "streams"])),
+        (
+            "oldestSequence",
+            json!({ "type": "integer", "format": "int64", "minimum": 1, "description": "The first event that can be read." }),
+        ),
         ("permanent", json!({ "type": "boolean", "description": "Whether waiting is of no use." })),
     ];
     members.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()

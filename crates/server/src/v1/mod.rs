@@ -2,6 +2,7 @@
 
 pub mod account_pause;
 pub mod docs;
+pub mod events;
 pub mod health;
 pub mod history;
 mod instants;

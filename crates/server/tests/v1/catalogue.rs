@@ -34,6 +34,7 @@ async fn every_code_is_sent_in_the_one_form_or_is_known_never_to_be_sent() {
     provoked.extend(by_state().await);
     provoked.extend(by_confirm().await);
     provoked.extend(by_webhooks().await);
+    provoked.push(by_what_is_no_longer_held().await);
     provoked.extend(by_the_operator().await);
     provoked.extend(by_what_is_broken().await);
     provoked.push(by_time().await);
@@ -226,6 +227,19 @@ async fn by_webhooks() -> Provoked {
         (ErrorCode::WebhookSecretRotationCooldown, receiving.call("POST", rotate)),
     ])
     .await
+}
+
+/// A place in the feed behind which events are gone.
+async fn by_what_is_no_longer_held() -> (ErrorCode, Answer) {
+    const PRUNE: &str = "UPDATE feeds SET pruned_seq = last_seq";
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let start = client.get("/v1/events").await.ok();
+    let path = format!("/v1/events?cursor={}", text(&start["pagination"]["cursor"]));
+    client.buy(market, 0, "1").await.created();
+    let pruned: Result<u64, StoreError> =
+        app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
+    assert_eq!(pruned.unwrap(), 1);
+    (ErrorCode::CursorExpired, client.get(&path).await)
 }
 
 async fn by_the_operator() -> Provoked {

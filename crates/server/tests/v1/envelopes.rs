@@ -45,6 +45,7 @@ async fn reads() -> (Scene, Vec<(&'static str, String, Wrapped)>) {
         ("/v1/trades", "/v1/trades".to_owned(), Page),
         ("/v1/trades/{id}", format!("/v1/trades/{trade_id}"), One("trade")),
         ("/v1/traces/{correlationId}", format!("/v1/traces/{}", text(&trade["correlationId"])), One("trace")),
+        ("/v1/events", "/v1/events".to_owned(), Page),
         ("/v1/redemptions", "/v1/redemptions".to_owned(), Page),
         ("/v1/redemptions/{id}", format!("/v1/redemptions/{claim_id}"), One("redemption")),
         ("/v1/portfolio", "/v1/portfolio".to_owned(), One("portfolio")),

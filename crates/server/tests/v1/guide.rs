@@ -114,6 +114,7 @@ fn page_of(path: &str) -> &'static str {
         "health" | "ready" | "openapi.json" | "docs" => "api/conventions.md",
         "markets" => "api/markets.md",
         "trades" | "traces" => "api/trades.md",
+        "events" => "api/events.md",
         "redemptions" => "api/redemptions.md",
         "portfolio" | "account" | "key" => "api/account.md",
         "webhooks" | "auth" => "api/webhooks.md",

@@ -77,6 +77,7 @@ const MATRIX: &[Line] = &[
     ("GET /v1/trades/{id}", "/v1/trades/{id}", "", Trade),
     ("POST /v1/trades/{id}/confirm", "/v1/trades/{id}/confirm", r#"{"token":"{token}"}"#, Held),
     ("GET /v1/traces/{correlationId}", "/v1/traces/{id}", "", Trace),
+    ("GET /v1/events", "/v1/events?types=*", "", Nothing),
     ("POST /v1/redemptions", "/v1/redemptions", r#"{"marketId":"{id}","outcomeIndex":0}"#, Settled),
     ("GET /v1/redemptions", "/v1/redemptions", "", Nothing),
     ("GET /v1/redemptions", "/v1/redemptions?marketId={id}", "", Settled),

@@ -43,6 +43,7 @@ async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
         ("/v1/webhooks/test", "POST"),
         ("/v1/webhooks/endpoint", "GET,HEAD"),
         ("/v1/auth/api-keys/me/webhook-secret/rotate", "POST"),
+        ("/v1/events", "GET,HEAD"),
         ("/v1/account/pause", "POST"),
         ("/v1/redemptions", "GET,HEAD,POST"),
         ("/v1/redemptions/x", "GET,HEAD"),

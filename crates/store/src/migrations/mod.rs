@@ -11,4 +11,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0007_events", include_str!("0007_events.sql")),
     ("0008_catalogue", include_str!("0008_catalogue.sql")),
     ("0010_deliveries", include_str!("0010_deliveries.sql")),
+    ("0011_feed", include_str!("0011_feed.sql")),
 ];

@@ -8,13 +8,14 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Uri};
+use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::TestMarket;
-use crate::http::Answer;
+use crate::http::{Answer, EventStream};
 
 /// Where a client is that says nothing else.
 const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7));
@@ -198,7 +199,17 @@ impl Call {
     ///
     /// # Panics
     /// Where the answer's body breaks off.
-    pub async fn send(mut self) -> Answer {
+    pub async fn send(self) -> Answer {
+        let (method, path) = (self.method.clone(), self.path.path().to_owned());
+        Answer::read(method, path, self.respond().await).await
+    }
+
+    /// Sends it and asks for a stream of events.
+    pub async fn open(self) -> EventStream {
+        EventStream::read(self.header("accept", "text/event-stream").respond().await)
+    }
+
+    async fn respond(mut self) -> Response {
         let body = match self.body {
             Sent::Nothing => Body::empty(),
             Sent::Body(body) => body,
@@ -208,17 +219,16 @@ impl Call {
             }
         };
         let mut request = Request::new(body);
-        *request.method_mut() = self.method.clone();
-        *request.uri_mut() = self.path.clone();
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.path;
         for (name, value) in self.headers {
             request.headers_mut().append(name, value);
         }
         request.extensions_mut().insert(ConnectInfo(SocketAddr::new(self.from, 50_000)));
-        let response = match self.router.oneshot(request).await {
+        match self.router.oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
-        };
-        Answer::read(self.method, self.path.path().to_owned(), response).await
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod answer;
 mod call;
 mod contract;
 mod print;
+mod stream;
 
 use axum::Router;
 use domain::page::CursorCodec;
@@ -17,6 +18,7 @@ use server::http::{AppState, KeptBodies, Shared};
 
 pub use answer::Answer;
 pub use call::{Anonymous, Auth, Call, Client, Keyed};
+pub use stream::{EventStream, Sent};
 
 use crate::{TestApp, TestKey};
 

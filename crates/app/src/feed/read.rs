@@ -1,0 +1,72 @@
+//! Reading a user's feed from a place on.
+
+use domain::ErrorCode;
+use domain::event::EventKind;
+use domain::ids::UserId;
+use store::StoreError;
+use store::events::{Event, Extent, Slice};
+
+use crate::{AppError, Ctx};
+
+/// Where to read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The oldest event that is held.
+    Oldest,
+    /// Behind the last one there is now.
+    Latest,
+    /// Behind the event of this number.
+    Behind(u64),
+}
+
+/// A part of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The events of the kinds that were asked for.
+    pub events: Vec<Event>,
+    /// Everything up to this number was read: where to go on from.
+    pub position: u64,
+    /// Whether there was more to read.
+    pub has_more: bool,
+}
+
+/// The user's events of these kinds from `place` on, oldest first, at most `limit`.
+///
+/// # Errors
+/// `CURSOR_EXPIRED` where events behind the place are gone, or the feed ends before it.
+pub async fn read(
+    ctx: &Ctx,
+    user_id: UserId,
+    place: Place,
+    kinds: &[EventKind],
+    limit: u32,
+) -> Result<Part, AppError> {
+    let after = match place {
+        Place::Oldest => 0,
+        Place::Behind(after) => after,
+        Place::Latest => {
+            let extent: Result<Extent, StoreError> =
+                ctx.store.read(user_id, |tx, user_id| Box::pin(store::events::extent(tx, *user_id))).await;
+            return Ok(Part { events: Vec::new(), position: extent?.last, has_more: false });
+        }
+    };
+    let slice: Result<Slice, StoreError> = ctx
+        .store
+        .read((user_id, after, kinds.to_vec(), limit + 1), |tx, (user_id, after, kinds, limit)| {
+            Box::pin(store::events::slice_after(tx, *user_id, *after, kinds, *limit))
+        })
+        .await;
+    let Slice { mut events, extent } = slice?;
+    if place != Place::Oldest && (after < extent.pruned || after > extent.last) {
+        return Err(expired(extent));
+    }
+    let has_more = events.len() > limit as usize;
+    events.truncate(limit as usize);
+    let seen = events.last().map_or(0, |event| event.seq);
+    let position = if has_more { seen } else { seen.max(extent.last).max(extent.pruned) };
+    Ok(Part { events, position, has_more })
+}
+
+fn expired(extent: Extent) -> AppError {
+    AppError::new(ErrorCode::CursorExpired).with("oldestSequence", extent.pruned + 1)
+}

@@ -1,0 +1,189 @@
+//! The announcer: tells the users of the service that a market in which they have a position has its final result, and which
+//! of their positions pay.
+//!
+//! It writes the events and, in the same transaction, `announcements`: how far it has gone through each market. A page that
+//! a crash cuts short is told whole or not begun, so each user is told once. Nothing is told before the result is final.
+
+use domain::event::{self, EventKind, MarketData, PositionData};
+use domain::ids::EventId;
+use domain::market::MarketStatus;
+use domain::redemption::Payout;
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use futures::StreamExt;
+use serde_json::Error as Unwritable;
+use store::StoreError;
+use store::events::NewEvent;
+use store::leases::Lease;
+use store::redemptions::{Announced, Owned};
+
+use super::{FinalResult, Redemptions, redeemable, settled_block};
+use crate::lease::{self, LeaseHolder};
+use crate::worker::{Progress, Worker};
+use crate::{AppError, Ctx};
+
+/// Markets of one tick, and positions of each.
+const MARKETS: u32 = 20;
+const POSITIONS: u32 = 100;
+/// Questions to the chain that are open at once.
+const CONCURRENT: usize = 16;
+
+/// The announcer's worker.
+#[derive(Debug)]
+pub struct Announcer {
+    lease: LeaseHolder,
+}
+
+impl Worker for Announcer {
+    fn name(&self) -> &'static str {
+        "announcer"
+    }
+
+    async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        self.lease.release(ctx).await
+    }
+
+    async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
+        let chain_id = ctx.chain.chain_id();
+        let markets: Result<Vec<_>, StoreError> = ctx
+            .store
+            .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unannounced(tx, *id, MARKETS)))
+            .await;
+        let mut progress = Progress::Idle;
+        let settled = settled_block(ctx).await?;
+        for market in markets? {
+            // A result that is not final yet may be another in the end.
+            let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
+            announce_page(ctx, &lease, market, &result).await?;
+            progress = Progress::More;
+        }
+        Ok(progress)
+    }
+}
+
+impl Announcer {
+    /// An announcer. `owner` names this process in leases.
+    pub fn new(owner: String) -> Self {
+        Self { lease: LeaseHolder::new("announcer".to_owned(), owner) }
+    }
+}
+
+/// Tells the owners of a market's next positions.
+async fn announce_page(
+    ctx: &Ctx,
+    lease: &Lease,
+    mut market: Announced,
+    result: &FinalResult,
+) -> Result<(), AppError> {
+    let page: Result<Vec<Owned>, StoreError> = ctx
+        .store
+        .read(market.clone(), |tx, market| Box::pin(store::redemptions::list_owned(tx, market, POSITIONS)))
+        .await;
+    let page = page?;
+    let is_last = page.len() < POSITIONS as usize;
+    if let Some(last) = page.last() {
+        market.after = (last.account.clone(), i64::from(last.outcome_index));
+    }
+    let now = ctx.now();
+    let worths = worths(ctx, &market, result, &page).await?;
+    let events = events_of(&mut market, result, page.into_iter().zip(worths), now);
+    let events = events.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let input = (lease.clone(), market, events, is_last.then_some(now));
+    ctx.store
+        .write(input, |tx, (lease, market, events, ended_at)| {
+            Box::pin(async move {
+                lease::check(tx, lease).await?;
+                for event in events {
+                    store::events::emit(tx, event.clone());
+                }
+                Ok::<_, AppError>(store::redemptions::put_announced(tx, market, *ended_at).await?)
+            })
+        })
+        .await
+}
+
+/// What the chain would pay for each position that nobody has claimed. Where the service claims by itself there is nothing
+/// for its owner to do.
+async fn worths(
+    ctx: &Ctx,
+    market: &Announced,
+    result: &FinalResult,
+    page: &[Owned],
+) -> Result<Vec<Usdc>, AppError> {
+    let worths: Vec<Result<Usdc, AppError>> = futures::stream::iter(page.to_vec())
+        .map(async |position| {
+            let pays = match result.payout(position.outcome_index) {
+                Payout::PerToken(payout) => payout > Wad::ZERO,
+                Payout::Refund => true,
+            };
+            let automatic = ctx.config.redemptions == Redemptions::Automatic;
+            if automatic || !pays || position.is_claimed || position.tokens == Wad::ZERO {
+                return Ok(Usdc::ZERO);
+            }
+            let account = position.account.parse();
+            let account =
+                account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            redeemable(ctx, account, market.number, position.outcome_index).await
+        })
+        .buffered(CONCURRENT)
+        .collect()
+        .await;
+    worths.into_iter().collect()
+}
+
+/// The events of a page: the result once for each account, and every position that pays.
+fn events_of(
+    market: &mut Announced,
+    result: &FinalResult,
+    page: impl Iterator<Item = (Owned, Usdc)>,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Unwritable> {
+    let mut events = Vec::new();
+    for (position, worth) in page {
+        // One that was sold before the end is none; one that was paid since then was held at the end.
+        if position.tokens == Wad::ZERO && position.updated_at < market.resolved_at {
+            continue;
+        }
+        if market.told != position.account {
+            events.push(resolved(market, result, &position, now)?);
+            market.told.clone_from(&position.account);
+        }
+        if worth > Usdc::ZERO {
+            events.push(claimable(market, &position, worth, now)?);
+        }
+    }
+    Ok(events)
+}
+
+fn resolved(
+    market: &Announced,
+    result: &FinalResult,
+    position: &Owned,
+    now: Timestamp,
+) -> Result<NewEvent, Unwritable> {
+    let kind = EventKind::MarketResolved;
+    let id = EventId::of_market(kind, market.id, None, position.user_id, market.resolved_at);
+    let data = MarketData {
+        market_id: market.id,
+        status: market.status,
+        payouts: (market.status == MarketStatus::Resolved).then(|| result.payouts.clone()),
+        resolved_at: market.resolved_at,
+    };
+    let body = event::body(id, kind, now, &data)?;
+    Ok(NewEvent { id, user_id: position.user_id, kind, key_id: None, trade_id: None, body, at: now })
+}
+
+fn claimable(
+    market: &Announced,
+    position: &Owned,
+    worth: Usdc,
+    now: Timestamp,
+) -> Result<NewEvent, Unwritable> {
+    let (kind, user_id) = (EventKind::PositionClaimable, position.user_id);
+    let outcome_index = position.outcome_index;
+    let id = EventId::of_market(kind, market.id, Some(outcome_index), user_id, market.resolved_at);
+    let tokens = position.tokens;
+    let data = PositionData { market_id: market.id, outcome_index, tokens, claimable_usdc: worth };
+    let body = event::body(id, kind, now, &data)?;
+    Ok(NewEvent { id, user_id, kind, key_id: None, trade_id: None, body, at: now })
+}

@@ -1,0 +1,310 @@
+//! `GET /api/markets/{id}/stream`: what happens to a market, for everybody and without a key.
+//!
+//! A stream begins with the market as it is, and goes on with its trades and statuses once their blocks are final. Each has
+//! its place on the chain as its id, by which a client that was cut off goes on without a gap.
+
+use std::time::Duration;
+
+use app::AppError;
+use app::feed::{self, Happening, Subscription, Told, Topic, Wake};
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use axum::routing::get;
+use domain::ids::MarketId;
+use domain::market::{MarketStatus, probability_for_display, round_for_display};
+use domain::rate::network_of;
+use domain::trade::Side;
+use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use serde::Serialize;
+use store::StoreError;
+use store::markets::{Market, Outcome};
+use store::movements::{Kind, Movement};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use crate::http::{ClientAddress, EventBytes, PathId, Problem, Shared, last_event_id};
+
+const PATH: &str = "/api/markets/{id}/stream";
+/// How long nothing is sent at the most.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Happenings that are read at once.
+const PAGE: u32 = 100;
+/// The streams that one address may have open on a process.
+const MOST_STREAMS: usize = 10;
+/// Digits of a probability.
+const DECIMALS: i32 = 6;
+
+/// The market as it is, with everything up to a block.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Snapshot<'a> {
+    id: MarketId,
+    question: &'a str,
+    status: MarketStatus,
+    outcomes: Vec<Price<'a>>,
+    end_time: Timestamp,
+    block: u64,
+    as_of: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Price<'a> {
+    index: u8,
+    label: &'a str,
+    /// From 0 to 1; once it is settled, what a token pays.
+    price: f64,
+}
+
+/// A trade, made through this service or past it: what the chain shows to everybody.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Trade<'a> {
+    id: &'a str,
+    outcome_index: u8,
+    side: Side,
+    /// USDC moved, fee included, atomic-6.
+    amount: Usdc,
+    tokens: Wad,
+    /// The outcome's price once the trade was made.
+    price_after: Option<f64>,
+    trader: &'a str,
+    tx_hash: &'a str,
+    block: u64,
+    at: Timestamp,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    id: &'a str,
+    status: MarketStatus,
+    block: u64,
+    at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Heartbeat {
+    at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Closing<'a> {
+    reason: &'a str,
+    at: Timestamp,
+}
+
+struct MarketStream {
+    app: Shared,
+    id: MarketId,
+    liquidity: Usdc,
+    /// The id of the last happening that was sent.
+    position: String,
+    subscription: Subscription,
+    /// The place of the client's address, held as long as the stream.
+    _address: Subscription,
+    heartbeats: Interval,
+    pending: EventBytes,
+    is_behind: bool,
+    is_beat_due: bool,
+    has_ended: bool,
+}
+
+/// The route, to be served beside the trading API.
+pub fn routes() -> Router<Shared> {
+    Router::new().route(PATH, get(stream))
+}
+
+async fn stream(
+    State(app): State<Shared>,
+    PathId(id): PathId,
+    ClientAddress(ip): ClientAddress,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let ctx = &app.ctx;
+    let verdict = ctx.limits.take_address(ip, ctx.now());
+    if !verdict.allowed {
+        return Err(app::limits::exceeded("address", verdict).into());
+    }
+    ctx.switches.check("GET", PATH, false)?;
+    let id: MarketId = id.parse().map_err(|_| Problem::new(ErrorCode::MarketNotFound))?;
+    let address = ctx.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
+    let subscription = ctx.feed.subscribe(Topic::Market(id), usize::MAX)?;
+    // Before the market is read: what is final by now is part of what is read.
+    let position = match last_event_id(&headers)? {
+        Some(text) if is_place(text) => text.to_owned(),
+        Some(_) => {
+            return Err(AppError::field("/Last-Event-ID", "is the id of an event of this stream").into());
+        }
+        None => feed::first_position(ctx).await?,
+    };
+    let (market, outcomes) = find(&app, id).await?;
+    let mut heartbeats = interval(HEARTBEAT);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeats.reset();
+    let mut pending = EventBytes::beginning();
+    let snapshot = snapshot(&market, &outcomes, ctx.now());
+    pending.push(Some(&position), "market", &snapshot).map_err(internal)?;
+    let stream = MarketStream {
+        app,
+        id,
+        liquidity: market.liquidity,
+        position,
+        subscription,
+        _address: address,
+        heartbeats,
+        pending,
+        is_behind: true,
+        is_beat_due: false,
+        has_ended: false,
+    };
+    let pieces = futures::stream::unfold(stream, async |mut stream| {
+        let piece = stream.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), stream))
+    });
+    let mut response = EventBytes::answer(pieces);
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(response)
+}
+
+/// Past what is kept for a moment, which may be older than the position.
+async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Problem> {
+    let read: Result<Option<(Market, Vec<Outcome>)>, StoreError> = app
+        .ctx
+        .store
+        .read(id, |tx, id| {
+            Box::pin(async move {
+                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
+                let outcomes = store::markets::outcomes(tx, *id).await?;
+                Ok(Some((market, outcomes)))
+            })
+        })
+        .await;
+    let found = read?.filter(|(market, _)| market.chain_market_id.is_some());
+    found.ok_or_else(|| Problem::new(ErrorCode::MarketNotFound))
+}
+
+/// Whether the text is a place of the chain as ids tell it; the empty one is before all.
+fn is_place(text: &str) -> bool {
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once('-').is_some_and(|(block, log)| digits(block, 12) && digits(log, 6))
+}
+
+fn snapshot<'a>(market: &'a Market, outcomes: &'a [Outcome], now: Timestamp) -> Snapshot<'a> {
+    let price = |outcome: &'a Outcome| {
+        let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
+        let price = payout.map_or_else(
+            || price_of(outcome.quantity, market.cost, market.liquidity),
+            |payout| round_for_display(payout.to_f64_for_display(), DECIMALS),
+        );
+        Price { index: outcome.index, label: &outcome.label, price }
+    };
+    Snapshot {
+        id: market.id,
+        question: &market.question,
+        status: market.status_at(now),
+        outcomes: outcomes.iter().map(price).collect(),
+        end_time: market.end_time,
+        block: market.as_of_block,
+        as_of: market.as_of,
+    }
+}
+
+fn price_of(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
+    let (quantity, cost) = (quantity.to_f64_for_display(), cost.to_f64_for_display());
+    round_for_display(probability_for_display(quantity, cost, liquidity.to_f64_for_display()), DECIMALS)
+}
+
+fn internal(error: serde_json::Error) -> AppError {
+    AppError::new(ErrorCode::InternalError).caused_by(error)
+}
+
+impl MarketStream {
+    /// The next piece; `None` behind the last.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let piece = std::mem::take(&mut self.pending);
+            if !piece.is_empty() {
+                return Some(piece.into_bytes());
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Err(error) = self.step().await {
+                tracing::warn!(%error, cause = ?error.source, "a market's stream ends");
+                self.end(error.code.as_str());
+            }
+        }
+    }
+
+    /// Reads, or waits until that makes sense.
+    async fn step(&mut self) -> Result<(), AppError> {
+        if self.subscription.is_closing() {
+            self.end("STOPPING");
+            return Ok(());
+        }
+        if !self.is_behind {
+            tokio::select! {
+                biased;
+                // It is read then too: what a watcher has passed over is found.
+                _ = self.heartbeats.tick() => self.is_beat_due = true,
+                wake = self.subscription.wait() => if wake == Wake::Closing { return Ok(()) },
+            }
+        }
+        self.app.ctx.switches.check("GET", PATH, false)?;
+        self.subscription.catch_up();
+        let Told { happenings, has_more } =
+            feed::read_market(&self.app.ctx, self.id, &self.position, PAGE).await?;
+        for happening in &happenings {
+            self.push(happening)?;
+        }
+        self.is_behind = has_more;
+        if self.is_beat_due && !has_more {
+            self.is_beat_due = false;
+            let at = self.app.ctx.now();
+            self.pending.push(None, "heartbeat", &Heartbeat { at }).map_err(internal)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, happening: &Happening) -> Result<(), AppError> {
+        let id = happening.id();
+        let pushed = match happening {
+            Happening::Trade(movement) => {
+                self.pending.push(Some(&id), "trade", &trade(movement, self.liquidity))
+            }
+            Happening::Status(change) => {
+                let (status, block, at) = (change.status, change.block_number, change.at);
+                self.pending.push(Some(&id), "status", &Status { id, status, block, at })
+            }
+        };
+        self.position = id.to_owned();
+        pushed.map_err(internal)
+    }
+
+    fn end(&mut self, reason: &str) {
+        self.has_ended = true;
+        let closing = Closing { reason, at: self.app.ctx.now() };
+        // Texts alone: writing them does not fail.
+        drop(self.pending.push(None, "closing", &closing));
+    }
+}
+
+fn trade(movement: &Movement, liquidity: Usdc) -> Trade<'_> {
+    let after = movement.quantity.zip(movement.cost);
+    Trade {
+        id: &movement.id,
+        outcome_index: movement.outcome_index,
+        side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },
+        amount: movement.usdc,
+        tokens: movement.tokens,
+        price_after: after.map(|(quantity, cost)| price_of(quantity, cost, liquidity)),
+        trader: &movement.account,
+        tx_hash: &movement.tx_hash,
+        block: movement.block_number,
+        at: movement.created_at,
+    }
+}
