@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use domain::thread::ThreadStatus;
 
 use super::clauses::Clauses;
 use super::markets::found;
@@ -23,22 +24,11 @@ pub struct ThreadRow {
     pub totals: Totals,
 }
 
-/// Where a thread stands in its window, which is half open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadWhen {
-    /// Within it.
-    Active,
-    /// Before its start.
-    Upcoming,
-    /// At its end or behind it.
-    Closed,
-}
-
 /// What a list of threads is narrowed to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadFilter {
     /// Threads that stand so at this instant.
-    pub when: Option<(ThreadWhen, Timestamp)>,
+    pub status: Option<(ThreadStatus, Timestamp)>,
     /// Threads of this category.
     pub category: Option<String>,
     /// Threads with any of these tags.
@@ -87,15 +77,15 @@ impl ThreadFilter {
         if let Some(id) = self.partner_id {
             clauses.and("t.partner_id = ?", params![id]);
         }
-        if let Some((when, now)) = self.when {
-            let condition = match when {
-                ThreadWhen::Active => {
+        if let Some((status, now)) = self.status {
+            let condition = match status {
+                ThreadStatus::Active => {
                     "COALESCE(t.start_time_ms, 0) <= ? AND (t.end_time_ms IS NULL OR t.end_time_ms > ?)"
                 }
-                ThreadWhen::Upcoming => {
+                ThreadStatus::Upcoming => {
                     "t.start_time_ms > ? AND (t.end_time_ms IS NULL OR t.end_time_ms > ?)"
                 }
-                ThreadWhen::Closed => "t.end_time_ms <= ? AND t.end_time_ms <= ?",
+                ThreadStatus::Closed => "t.end_time_ms <= ? AND t.end_time_ms <= ?",
             };
             clauses.and(condition, params![now, now]);
         }
