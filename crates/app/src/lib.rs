@@ -14,6 +14,7 @@ pub mod health;
 pub mod import;
 pub mod keys;
 pub mod kill_switches;
+pub mod leaderboard;
 pub mod lease;
 pub mod limits;
 pub mod markets;

@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
-use domain::thread::ThreadStatus;
+pub use domain::thread::ThreadStatus as ThreadWhen;
 
 use super::clauses::Clauses;
 use super::markets::found;
@@ -28,7 +28,7 @@ pub struct ThreadRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadFilter {
     /// Threads that stand so at this instant.
-    pub status: Option<(ThreadStatus, Timestamp)>,
+    pub when: Option<(ThreadWhen, Timestamp)>,
     /// Threads of this category.
     pub category: Option<String>,
     /// Threads with any of these tags.
@@ -77,15 +77,15 @@ impl ThreadFilter {
         if let Some(id) = self.partner_id {
             clauses.and("t.partner_id = ?", params![id]);
         }
-        if let Some((status, now)) = self.status {
-            let condition = match status {
-                ThreadStatus::Active => {
+        if let Some((when, now)) = self.when {
+            let condition = match when {
+                ThreadWhen::Active => {
                     "COALESCE(t.start_time_ms, 0) <= ? AND (t.end_time_ms IS NULL OR t.end_time_ms > ?)"
                 }
-                ThreadStatus::Upcoming => {
+                ThreadWhen::Upcoming => {
                     "t.start_time_ms > ? AND (t.end_time_ms IS NULL OR t.end_time_ms > ?)"
                 }
-                ThreadStatus::Closed => "t.end_time_ms <= ? AND t.end_time_ms <= ?",
+                ThreadWhen::Closed => "t.end_time_ms <= ? AND t.end_time_ms <= ?",
             };
             clauses.and(condition, params![now, now]);
         }
