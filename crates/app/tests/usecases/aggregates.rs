@@ -144,7 +144,7 @@ store::on_each_engine! {
         assert_eq!(trending(&app, Window::OneHour).await, [(market.id, 1, 1_000_000, 1)]);
         assert_eq!(trending(&app, Window::OneDay).await, [(market.id, 3, 31_000_000, 2)]);
         app.assert_aggregates().await;
-        app.advance_ms(DAY_MS).await;
+        app.advance_ms(DAY_MS + 600_000).await;
         app.run_workers().await;
         assert_eq!(trending(&app, Window::OneDay).await, []);
         assert_eq!(trending(&app, Window::SevenDays).await, [(market.id, 3, 31_000_000, 2)]);

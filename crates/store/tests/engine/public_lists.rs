@@ -23,7 +23,8 @@ fn markets() -> i64 {
 
 /// Every tenth market is resolved, every hundredth cancelled; half of them belong to one organization.
 async fn fill(store: &Store, markets: i64) {
-    const NUMBERS: &str = "WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) ";
+    const NUMBERS: &str =
+        "WITH RECURSIVE n (i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < $2) ";
     const ID: &str = "'00000000-0000-7000-9000-' || SUBSTR('000000000000' || CAST(i AS TEXT), -12)";
     const PG_ID: &str = "'00000000-0000-7000-9000-' || LPAD(CAST(i AS TEXT), 12, '0')";
     let id = if store.engine() == Engine::Sqlite { ID } else { PG_ID };
@@ -77,7 +78,8 @@ async fn fill(store: &Store, markets: i64) {
         .await;
     done.unwrap();
     if store.engine() == Engine::Postgres {
-        let analysed: Result<u64, StoreError> = store.write((), |tx, ()| Box::pin(tx.exec("ANALYZE", &[]))).await;
+        let analysed: Result<u64, StoreError> =
+            store.write((), |tx, ()| Box::pin(tx.exec("ANALYZE", &[]))).await;
         analysed.unwrap();
     }
 }
@@ -110,7 +112,13 @@ fn filters() -> Vec<(&'static str, MarketFilter)> {
     ]
 }
 
-async fn page(store: &Store, filter: &MarketFilter, sort: MarketSort, order: Order, offset: u32) -> (Vec<MarketId>, u64) {
+async fn page(
+    store: &Store,
+    filter: &MarketFilter,
+    sort: MarketSort,
+    order: Order,
+    offset: u32,
+) -> (Vec<MarketId>, u64) {
     let extent = Extent { limit: 50, offset };
     let read: Result<_, StoreError> = store
         .read((filter.clone(), sort, order, extent), |tx, (filter, sort, order, extent)| {
@@ -125,7 +133,11 @@ async fn measured(name: &str, store: &Store, filter: &MarketFilter, sort: Market
     let began = Instant::now();
     let (_, total) = page(store, filter, sort, Order::Desc, offset).await;
     if markets() > 1_000 {
-        println!("{:?} {name} {sort:?} at {offset}: {:.1} ms", store.engine(), began.elapsed().as_secs_f64() * 1e3);
+        println!(
+            "{:?} {name} {sort:?} at {offset}: {:.1} ms",
+            store.engine(),
+            began.elapsed().as_secs_f64() * 1e3
+        );
     }
     total
 }
