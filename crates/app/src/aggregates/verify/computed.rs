@@ -71,11 +71,11 @@ impl Computed {
         if let Some((listed, market)) = &of.misplaced {
             note("list row", listed.clone(), market.clone());
         }
-        let trades = of.movements.iter().filter(|movement| is_trade(movement));
+        let mut trades = of.movements.iter().filter(|movement| is_trade(movement));
         let volume: u64 = trades.clone().map(|trade| trade.usdc.atomic()).sum();
         note("volume", of.market.volume.atomic().to_string(), volume.to_string());
         note("trades", of.market.trade_count.to_string(), trades.clone().count().to_string());
-        let cost = trades.last().and_then(|trade| trade.cost).unwrap_or(of.market.opening_cost);
+        let cost = trades.next_back().and_then(|trade| trade.cost).unwrap_or(of.market.opening_cost);
         note("cost", of.market.cost.to_string(), cost.to_string());
         let positions = fold(&of.movements, &mut note);
         let kept =
