@@ -148,7 +148,11 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Refuses a name that nothing has. What stands in this file and is wrong itself was told of there.
     fn unknown(&mut self, at: &str, member: &str, kind: Kind, key: &str) {
+        if self.seen.contains_key(&(kind, key)) {
+            return;
+        }
         let detail = format!("{key:?} is the key of no {kind} in this file or in one imported before");
         self.refuse(at, member, detail);
     }

@@ -6,6 +6,7 @@
 
 mod aggregates;
 mod anvil;
+mod bad_catalogues;
 mod caps;
 mod cleanup;
 mod crashes;
@@ -25,6 +26,7 @@ mod pause;
 mod portfolio;
 mod redemption_crashes;
 mod redemptions;
+mod refunded;
 mod refusals;
 mod reorgs;
 mod scene;

@@ -1,4 +1,8 @@
-//! What the demonstration is about: organizations, threads, markets. Data, and nothing else.
+//! What the demonstration is about: organizations, threads, markets. Data, and the catalogue that is made of it.
+
+use app::import::{Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
+use domain::Timestamp;
+use domain::time::DAY_MS;
 
 /// How a market of the demonstration ends its first week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +35,7 @@ pub struct Thread {
     pub partner: Option<usize>,
     pub chapters: &'static [&'static str],
     pub starts_in_days: i64,
-    pub ends_in_days: i64,
+    pub ends_in_days: Option<i64>,
 }
 
 /// A market: its thread and chapter, outcomes with opening odds in hundredths (all equal where empty), `b` in whole USDC.
@@ -66,29 +70,29 @@ pub const ORGANIZATIONS: [Organization; 2] = [
     },
 ];
 
-/// The threads.
-pub const THREADS: [Thread; 4] = [
+/// The threads: three that are active, three that are to come, three that are over.
+pub const THREADS: [Thread; 9] = [
     Thread {
         title: "The year in space",
-        description: "Launches, landings and first light.\n\nEvery market closes before the event it asks about is decided.",
+        description: "Launches, landings and first light.\n\nEvery market closes **before** the event it asks about is decided. Results are taken from the agencies' own reports.",
         category: "science",
         tags: &["space", "launches"],
         organization: 0,
         partner: Some(0),
         chapters: &["Crewed flights", "Robots and telescopes"],
         starts_in_days: -30,
-        ends_in_days: 300,
+        ends_in_days: Some(300),
     },
     Thread {
         title: "Elections ahead",
-        description: "Who governs next, and by how much.",
+        description: "Who governs next, and by how much.\n\n- Seats count as the electoral commission publishes them.\n- A market on turnout takes the final figure.",
         category: "politics",
         tags: &["elections"],
         organization: 0,
         partner: Some(1),
         chapters: &["Parliaments", "Presidents"],
         starts_in_days: -20,
-        ends_in_days: 200,
+        ends_in_days: None,
     },
     Thread {
         title: "Football, season finale",
@@ -99,7 +103,7 @@ pub const THREADS: [Thread; 4] = [
         partner: Some(0),
         chapters: &["The title", "The rest of the table"],
         starts_in_days: -60,
-        ends_in_days: 90,
+        ends_in_days: Some(90),
     },
     Thread {
         title: "Summer tournament",
@@ -110,7 +114,62 @@ pub const THREADS: [Thread; 4] = [
         partner: None,
         chapters: &["Groups"],
         starts_in_days: 30,
-        ends_in_days: 120,
+        ends_in_days: Some(120),
+    },
+    Thread {
+        title: "The budget debate",
+        description: "Opens with the first reading.",
+        category: "politics",
+        tags: &["budget"],
+        organization: 0,
+        partner: Some(1),
+        chapters: &[],
+        starts_in_days: 14,
+        ends_in_days: Some(60),
+    },
+    Thread {
+        title: "Meteor showers of next year",
+        description: "Counts are those of the observers' network.",
+        category: "science",
+        tags: &["sky"],
+        organization: 0,
+        partner: Some(0),
+        chapters: &[],
+        starts_in_days: 45,
+        ends_in_days: Some(400),
+    },
+    Thread {
+        title: "The sample return",
+        description: "One capsule, one landing. It is over.",
+        category: "science",
+        tags: &["space", "landing"],
+        organization: 0,
+        partner: Some(0),
+        chapters: &[],
+        starts_in_days: -60,
+        ends_in_days: Some(-1),
+    },
+    Thread {
+        title: "The first debate",
+        description: "Both candidates, ninety minutes. It is over.",
+        category: "politics",
+        tags: &["elections", "debates"],
+        organization: 0,
+        partner: Some(1),
+        chapters: &[],
+        starts_in_days: -30,
+        ends_in_days: Some(-2),
+    },
+    Thread {
+        title: "The spring round",
+        description: "The table as it stood after the last round.",
+        category: "sports",
+        tags: &["football", "league"],
+        organization: 1,
+        partner: Some(0),
+        chapters: &["The last places"],
+        starts_in_days: -90,
+        ends_in_days: Some(-1),
     },
 ];
 
@@ -143,6 +202,9 @@ const fn ended(market: Market, ending: Ending) -> Market {
     Market { ending, ..market }
 }
 
+/// The markets that are featured, the first one foremost.
+const FEATURED: [usize; 4] = [0, 7, 12, 15];
+
 /// The markets.
 pub const MARKETS: [Market; 20] = [
     binary("Will the next crewed lunar flyby launch before July?", 0, 0, &[35, 65]),
@@ -154,7 +216,7 @@ pub const MARKETS: [Market; 20] = [
         &["Falcon 9", "Long March 2", "Electron", "Starship", "Another"],
     ),
     binary("Will the new infrared telescope publish first light by spring?", 0, 1, &[70, 30]),
-    ended(binary("Does the sample capsule land intact?", 0, 1, &[80, 20]), Ending::Resolved(0)),
+    ended(binary("Does the sample capsule land intact?", 6, 0, &[80, 20]), Ending::Resolved(0)),
     ended(binary("Is the crew rotation flown in its first window?", 0, 0, &[]), Ending::Cancelled),
     binary("Does the governing coalition keep its majority?", 1, 0, &[45, 55]),
     many(
@@ -170,7 +232,7 @@ pub const MARKETS: [Market; 20] = [
         1,
         &["The incumbent", "The challenger", "No run-off is held"],
     ),
-    ended(binary("Is the first debate held as planned?", 1, 1, &[90, 10]), Ending::Resolved(1)),
+    ended(binary("Is the first debate held as planned?", 7, 0, &[90, 10]), Ending::Resolved(1)),
     ended(binary("Is the recount finished within the month?", 1, 1, &[]), Ending::Frozen),
     many("Who wins the league?", 2, 0, &["Rovers", "Athletic", "City", "United"]),
     binary("Do the leaders stay unbeaten at home?", 2, 0, &[55, 45]),
@@ -183,13 +245,120 @@ pub const MARKETS: [Market; 20] = [
     ),
     binary("Does a promoted side finish in the top half?", 2, 1, &[20, 80]),
     ended(
-        many("Who is relegated last?", 2, 1, &["Harbour", "Wanderers", "Albion", "County"]),
+        many("Who is relegated last?", 8, 0, &["Harbour", "Wanderers", "Albion", "County"]),
         Ending::Resolved(2),
     ),
     ended(binary("Is the derby moved to Monday?", 2, 1, &[30, 70]), Ending::Frozen),
     binary("Does the host nation win its group?", 3, 0, &[60, 40]),
 ];
 
+/// The content as a catalogue, in days around `end`.
+pub fn catalogue(end: Timestamp) -> Catalogue {
+    let day = |days: i64| end.plus_ms(days * DAY_MS);
+    Catalogue {
+        organizations: ORGANIZATIONS.iter().map(organization).collect(),
+        partners: ORGANIZATIONS.iter().flat_map(partners).collect(),
+        threads: THREADS.iter().zip(0..).map(|(of, index)| thread(of, index, &day)).collect(),
+        chapters: THREADS.iter().zip(0..).flat_map(|(of, index)| chapters(of, index)).collect(),
+        markets: MARKETS.iter().zip(0..).map(|(of, index)| market(of, index, &day)).collect(),
+    }
+}
+
+fn organization(of: &Organization) -> OrganizationItem {
+    OrganizationItem {
+        key: of.slug.to_owned(),
+        name: of.name.to_owned(),
+        slug: of.slug.to_owned(),
+        description: Some(of.description.to_owned()),
+        logo: None,
+        website: Some(format!("https://{}.example", of.slug)),
+    }
+}
+
+fn partners(of: &Organization) -> impl Iterator<Item = PartnerItem> {
+    of.partners.iter().map(|(name, slug)| PartnerItem {
+        key: (*slug).to_owned(),
+        organization: of.slug.to_owned(),
+        name: (*name).to_owned(),
+        slug: (*slug).to_owned(),
+        description: None,
+        logo: None,
+        website: None,
+        active: true,
+    })
+}
+
+fn thread(of: &Thread, index: usize, day: &impl Fn(i64) -> Timestamp) -> ThreadItem {
+    let organization = &ORGANIZATIONS[of.organization];
+    let partner = of.partner.and_then(|index| organization.partners.get(index));
+    ThreadItem {
+        key: format!("thread-{index}"),
+        title: of.title.to_owned(),
+        organization: Some(organization.slug.to_owned()),
+        partner: partner.map(|(_, slug)| (*slug).to_owned()),
+        description: Some(of.description.to_owned()),
+        image: None,
+        background_image: None,
+        category: Some(of.category.to_owned()),
+        tags: of.tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        start_time: Some(day(of.starts_in_days)),
+        end_time: of.ends_in_days.map(day),
+    }
+}
+
+fn chapters(of: &Thread, thread: usize) -> impl Iterator<Item = ChapterItem> {
+    of.chapters.iter().zip(0..).map(move |(title, index)| ChapterItem {
+        key: chapter_key(thread, index),
+        thread: format!("thread-{thread}"),
+        title: (*title).to_owned(),
+        position: None,
+    })
+}
+
+fn chapter_key(thread: usize, chapter: usize) -> String {
+    format!("thread-{thread}/chapter-{chapter}")
+}
+
+fn market(of: &Market, index: usize, day: &impl Fn(i64) -> Timestamp) -> MarketItem {
+    let featured = FEATURED.iter().zip(1..).find(|(featured, _)| **featured == index);
+    let has_chapter = of.chapter < THREADS[of.thread].chapters.len();
+    MarketItem {
+        key: format!("market-{index}"),
+        question: of.question.to_owned(),
+        outcomes: of.outcomes.iter().map(|label| (*label).to_owned()).collect(),
+        opening_odds: of.odds.iter().map(|odds| Decimal(format!("0.{odds:02}"))).collect(),
+        liquidity: Decimal(of.liquidity.to_string()),
+        fee_bps: of.fee_bps,
+        end_time: day(of.ends_in_days),
+        thread: Some(format!("thread-{}", of.thread)),
+        chapter: has_chapter.then(|| chapter_key(of.thread, of.chapter)),
+        description: None,
+        category: None,
+        tags: None,
+        featured: featured.map(|(_, place)| place),
+        source_url: None,
+    }
+}
+
 /// The names of the demonstration's users; the first has a key of every tier.
 pub const USERS: [&str; 12] =
     ["ada", "bruno", "chiyo", "dara", "emil", "farah", "goran", "hana", "ines", "jonas", "kemal", "lena"];
+
+#[cfg(test)]
+mod tests {
+    use domain::thread::ThreadStatus;
+
+    use super::*;
+
+    #[test]
+    fn the_demonstration_has_three_threads_of_every_status() {
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let threads = catalogue(now).threads;
+        for status in ThreadStatus::ALL {
+            let of_status = threads
+                .iter()
+                .filter(|thread| ThreadStatus::at(now, thread.start_time, thread.end_time) == status);
+            assert_eq!(of_status.count(), 3, "{status}");
+        }
+    }
+}

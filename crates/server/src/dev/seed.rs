@@ -7,21 +7,20 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use app::entropy::{Entropy, SeededEntropy};
+use app::import::{self, ImportError, Kind, Step};
 use app::keys::{Caller, IssueKey, issue};
-use app::markets::{self, NewMarket, Sync};
+use app::markets::{self, Sync};
 use app::trades::{Executor, NewTrade, create};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx, accounts};
 use chain::{Signer, calls};
-use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
+use domain::ids::MarketId;
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
-use domain::time::{DAY_MS, ManualClock};
+use domain::time::ManualClock;
 use domain::trade::Draft;
 use domain::{ErrorCode, Usdc};
-use store::StoreError;
-use store::catalog::{Chapter, Organization, Partner, Thread};
 
-use super::content::{self, Ending, MARKETS, ORGANIZATIONS, THREADS, USERS};
+use super::content::{self, Ending, MARKETS, USERS};
 use super::file::{DevKey, DevUser, write_owners};
 use crate::run::{Parts, StartError};
 use crate::secrets::Secrets;
@@ -30,8 +29,6 @@ const HOUR_MS: i64 = 3_600_000;
 const HOURS: i64 = 7 * 24;
 /// What every account is given.
 const FUNDS: Usdc = Usdc::from_whole(50_000);
-/// What the resolver is given to fund markets.
-const MARKET_FUNDS: Usdc = Usdc::from_whole(2_000_000);
 
 /// A user of the demonstration while it is made.
 struct Trader {
@@ -45,10 +42,8 @@ struct Trader {
 /// markets are read from the database.
 pub async fn seed(parts: &Parts, clock: &ManualClock, data_dir: &Path) -> Result<Vec<DevUser>, StartError> {
     let ctx = &parts.ctx;
-    let end = clock_end(ctx);
     let workers = Workers::new(&parts.secrets)?;
-    let threads = make_content(ctx).await?;
-    let markets = make_markets(ctx, clock, &parts.secrets, &threads, end).await?;
+    let markets = make_markets(ctx, clock, &parts.secrets).await?;
     let (traders, owners) = make_traders(ctx, &parts.secrets).await?;
     workers.run(ctx).await?;
     trade(ctx, clock, &workers, &traders, &markets).await?;
@@ -101,131 +96,28 @@ impl Workers {
     }
 }
 
-/// A thread with all that markets take from it.
-struct MadeThread {
-    thread: Thread,
-    chapters: Vec<String>,
-}
-
-async fn make_content(ctx: &Ctx) -> Result<Vec<MadeThread>, StartError> {
-    let now = ctx.now();
-    let end = clock_end(ctx);
-    let mut organizations = Vec::new();
-    let mut partners = Vec::new();
-    for content::Organization { name, slug, description, partners: names } in &ORGANIZATIONS {
-        let id = OrganizationId(ctx.uuid());
-        organizations.push(Organization {
-            id,
-            name: (*name).to_owned(),
-            slug: (*slug).to_owned(),
-            description: Some((*description).to_owned()),
-            logo: None,
-            website: None,
-        });
-        let of_organization = names.iter().map(|(name, slug)| Partner {
-            id: PartnerId(ctx.uuid()),
-            organization_id: id,
-            name: (*name).to_owned(),
-            slug: (*slug).to_owned(),
-            description: None,
-            logo: None,
-            website: None,
-            active: true,
-        });
-        partners.push(of_organization.collect::<Vec<_>>());
-    }
-    let mut made = Vec::new();
-    for planned in &THREADS {
-        let partner = planned.partner.and_then(|index| partners[planned.organization].get(index));
-        let thread = Thread {
-            id: ThreadId(ctx.uuid()),
-            organization_id: Some(organizations[planned.organization].id),
-            partner_id: partner.map(|partner| partner.id),
-            title: planned.title.to_owned(),
-            description: Some(planned.description.to_owned()),
-            image: None,
-            background_image: None,
-            category: Some(planned.category.to_owned()),
-            tags: planned.tags.iter().map(|tag| (*tag).to_owned()).collect(),
-            start_time: Some(end.plus_ms(planned.starts_in_days * DAY_MS)),
-            end_time: Some(end.plus_ms(planned.ends_in_days * DAY_MS)),
-        };
-        let chapters = planned.chapters.iter().zip(0u32..).map(|(title, position)| Chapter {
-            id: ctx.uuid().to_string(),
-            thread_id: thread.id,
-            title: (*title).to_owned(),
-            position,
-        });
-        made.push((thread.clone(), chapters.collect::<Vec<_>>()));
-    }
-    let rows = (organizations, partners, made, now);
-    let made = ctx
-        .store
-        .write(rows, |tx, (organizations, partners, made, now)| {
-            Box::pin(async move {
-                for organization in organizations {
-                    store::catalog::insert_organization(tx, organization, *now).await?;
-                }
-                for partner in partners.iter().flatten() {
-                    store::catalog::insert_partner(tx, partner, *now).await?;
-                }
-                for (thread, chapters) in made {
-                    store::catalog::insert_thread(tx, thread, *now).await?;
-                    for chapter in chapters {
-                        store::catalog::insert_chapter(tx, chapter).await?;
-                    }
-                }
-                Ok::<_, StoreError>(made.clone())
-            })
-        })
-        .await?;
-    let made = made.into_iter().map(|(thread, chapters)| MadeThread {
-        thread,
-        chapters: chapters.into_iter().map(|chapter| chapter.id).collect(),
-    });
-    Ok(made.collect())
-}
-
+/// Imports the content, as an operator's file is. Gives the markets in their order.
 async fn make_markets(
     ctx: &Ctx,
     clock: &ManualClock,
     secrets: &Secrets,
-    threads: &[MadeThread],
-    end: domain::Timestamp,
 ) -> Result<Vec<MarketId>, StartError> {
-    let resolver = secrets.roles.resolver()?;
-    let contracts = ctx.chain.contracts();
-    let deployer = secrets.roles.deployer()?;
-    let mint = calls::mint(resolver.address(), U256::from(MARKET_FUNDS.atomic()));
-    ctx.chain.transact(&deployer, Some(contracts.usdc), mint).await?;
-    let approve = calls::approve(contracts.hub, U256::MAX);
-    ctx.chain.transact(&resolver, Some(contracts.usdc), approve).await?;
+    let catalogue = content::catalogue(clock_end(ctx));
+    let failed = |error: ImportError| match error {
+        ImportError::Refused(problems) => StartError::Import(problems),
+        ImportError::Failed(error) => error.into(),
+    };
+    let plan = import::plan(ctx, &catalogue).await.map_err(failed)?;
+    let (resolver, deployer) = (secrets.roles.resolver()?, secrets.roles.deployer()?);
     let mut ids = Vec::new();
-    for planned in &MARKETS {
-        // A second apart, so that lists show them in this order.
-        clock.advance(1_000);
-        let MadeThread { thread, chapters } = &threads[planned.thread];
-        let hundredth = U256::from(10u64.pow(16));
-        let new = NewMarket {
-            id: None,
-            question: planned.question.to_owned(),
-            description: None,
-            category: thread.category.clone(),
-            tags: thread.tags.clone(),
-            outcomes: planned.outcomes.iter().map(|label| (*label).to_owned()).collect(),
-            opening_odds: planned.odds.iter().map(|odds| U256::from(*odds) * hundredth).collect(),
-            liquidity: Usdc::from_whole(planned.liquidity),
-            fee_bps: planned.fee_bps,
-            end_time: end.plus_ms(planned.ends_in_days * DAY_MS),
-            thread_id: Some(thread.id),
-            organization_id: thread.organization_id,
-            partner_id: thread.partner_id,
-            chapter_id: chapters.get(planned.chapter).cloned(),
-            source_url: None,
-            featured_position: None,
-        };
-        ids.push(markets::create(ctx, &resolver, new).await?);
-    }
+    let mut done = |step: &Step| {
+        if step.kind == Kind::Market {
+            // A second apart, so that lists show them in this order.
+            clock.advance(1_000);
+            ids.extend(step.id().parse::<MarketId>());
+        }
+    };
+    import::run(ctx, &plan, &resolver, Some(&deployer), &mut done).await.map_err(failed)?;
     Ok(ids)
 }
 

@@ -11,6 +11,7 @@ mod cluster;
 mod crash;
 mod dice;
 mod hangup;
+mod imports;
 mod operator;
 mod oracle;
 mod service;

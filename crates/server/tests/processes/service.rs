@@ -1,6 +1,6 @@
 //! The binary as a process that can be killed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -122,14 +122,24 @@ impl Service {
 
     /// What `foretell admin` prints beside the service, as JSON.
     pub async fn admin(&self, args: &[&str]) -> Value {
+        let output = self.admin_command(args).output().await.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?} of {args:?}"))
+    }
+
+    /// `foretell admin` beside the service, not run yet.
+    pub fn admin_command(&self, args: &[&str]) -> Command {
         let mut command = foretell(self.folder.path());
         command.args(["admin", "--json"]).args(args).stdout(Stdio::piped());
         if let Some(database) = &self.database {
             command.env("FORETELL_DATABASE_URL", &database.url);
         }
-        let output = command.output().await.unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?} of {args:?}"))
+        command
+    }
+
+    /// A file in the service's folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// The service's database, read from beside it.

@@ -34,9 +34,16 @@ fn a_full_disk_is_told_to_exactly_those_whose_rows_are_not_kept() {
     testing::block_on(async {
         let store = fresh().await;
         let bounded: Result<_, StoreError> = store
-            .write((), |tx, ()| Box::pin(tx.find("PRAGMA max_page_count = 120", &[], |row| row.int(0))))
+            .write((), |tx, ()| {
+                Box::pin(async move {
+                    let pages = tx.find("PRAGMA page_count", &[], |row| row.int(0)).await?.unwrap_or(0);
+                    let bound: &str = format!("PRAGMA max_page_count = {}", pages + 50).leak();
+                    Ok((pages, tx.find(bound, &[], |row| row.int(0)).await?))
+                })
+            })
             .await;
-        assert_eq!(bounded, Ok(Some(120)));
+        let (pages, bound) = bounded.unwrap();
+        assert_eq!(bound, Some(pages + 50));
         let units = (0..120_i64).map(|n| {
             store.write(n, |tx, n| {
                 Box::pin(async move {

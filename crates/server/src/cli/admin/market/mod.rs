@@ -1,6 +1,7 @@
 //! `foretell admin market`.
 
 mod create;
+mod update;
 
 use alloy_primitives::U256;
 use app::markets;
@@ -26,6 +27,8 @@ use crate::secrets::{Roles, SecretsError};
 pub enum Verb {
     /// Create a market on chain; the resolver pays its funding, with test money in development
     Create(Box<create::CreateArgs>),
+    /// Change what is given of how a market is listed and leave the rest; an empty text takes the old one away
+    Update(Box<update::UpdateArgs>),
     /// Stop trading for the moment
     Freeze(One),
     /// Let trading go on
@@ -104,6 +107,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
         Verb::List(args) => return list(args, admin).await,
         Verb::Show(one) => find(admin, one.market).await.map(|(market, outcomes)| record(&market, &outcomes)),
         Verb::Create(args) => create::create(*args, admin).await,
+        Verb::Update(args) => update::update(*args, admin).await,
         Verb::Freeze(one) => {
             let (ctx, signer) = with_role(admin, guardian_or_resolver).await?;
             followed(admin, one.market, markets::freeze(&ctx, &signer, one.market).await?).await
