@@ -2,6 +2,7 @@
 //! no rule is read from the store where it is answered.
 
 pub mod accounts;
+pub mod aggregates;
 pub mod catalog;
 mod chain_errors;
 pub mod cleanup;
@@ -14,6 +15,7 @@ pub mod health;
 pub mod import;
 pub mod keys;
 pub mod kill_switches;
+pub mod leaderboard;
 pub mod lease;
 pub mod limits;
 pub mod markets;

@@ -75,5 +75,6 @@ pub async fn put_listing(tx: &mut Tx, l: &Listing) -> Result<(), StoreError> {
         l.market_id
     ];
     tx.mark_markets_changed();
-    tx.exec(SQL, &bound).await.map(drop)
+    tx.exec(SQL, &bound).await?;
+    crate::listed::refresh(tx, l.market_id).await
 }

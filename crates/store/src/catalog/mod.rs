@@ -20,4 +20,4 @@ pub use organization::{
 pub use partner::{
     Partner, find_partner, insert_partner, list_partners, lock_partner, partner_with_slug, put_partner,
 };
-pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread};
+pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread, put_words};

@@ -10,6 +10,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0006_candles", include_str!("0006_candles.sql")),
     ("0007_events", include_str!("0007_events.sql")),
     ("0008_catalogue", include_str!("0008_catalogue.sql")),
+    ("0009_aggregates", include_str!("0009_aggregates.sql")),
     ("0010_deliveries", include_str!("0010_deliveries.sql")),
     ("0011_feed", include_str!("0011_feed.sql")),
 ];
