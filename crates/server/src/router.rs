@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Limiter, Problem, RouteInfo, Shared, guard, surround};
-use crate::{docs_pages, v1};
+use crate::{docs_pages, public, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -93,6 +93,7 @@ fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> 
         .method_not_allowed_fallback(|| std::future::ready(Problem::new(ErrorCode::MethodNotAllowed)))
         .fallback(|| std::future::ready(Problem::new(ErrorCode::ResourceNotFound)))
         .layer(from_fn_with_state(Shared::clone(&state), surround))
+        .merge(public::router(Shared::clone(&state)))
         .with_state(state)
 }
 

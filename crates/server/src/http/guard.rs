@@ -19,7 +19,7 @@ use super::usage::Meter;
 use super::{Limiter, RouteInfo, Shared, audit, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 const X_API_KEY: &str = "x-api-key";
 
 /// What the checks have found out and every answer tells, a refusal too.
@@ -153,7 +153,7 @@ fn timed_out(route: &RouteInfo) -> AppError {
     }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> AppError {
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> AppError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let cause = format!("a handler panicked: {}", text.unwrap_or("without a text"));

@@ -7,7 +7,6 @@ pub mod history;
 pub mod key;
 mod market_record;
 pub mod markets;
-mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
@@ -19,3 +18,5 @@ pub mod trades_confirm;
 pub mod trades_create;
 pub mod trades_read;
 pub mod usage;
+
+use crate::numbers;
