@@ -1,5 +1,6 @@
 //! What stands before every handler: the deadline, the limiter, the operator's switch.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 
 use axum::extract::{Request, State};
@@ -20,8 +21,9 @@ pub async fn guard(
 ) -> Response {
     let mut drawn: Option<Standing> = None;
     request.extensions_mut().insert(route);
+    let ip = address_of(&request);
     let admitted_and_handled = async {
-        match admit(&app, route, &request, &mut drawn).await {
+        match admit(&app, route, ip, &mut drawn).await {
             Ok(()) => next.run(request).await,
             Err(refusal) => refusal.into_response(),
         }
@@ -41,10 +43,10 @@ pub async fn guard(
 async fn admit(
     app: &Shared,
     route: &'static PublicRoute,
-    request: &Request,
+    ip: IpAddr,
     drawn: &mut Option<Standing>,
 ) -> Result<(), Refusal> {
-    standing::draw(app, route, address_of(request), drawn).await?;
+    standing::draw(app, route, ip, drawn).await?;
     app.ctx.switches.check("GET", route.path, false)?;
     Ok(())
 }

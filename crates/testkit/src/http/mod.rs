@@ -16,6 +16,7 @@ use domain::page::CursorCodec;
 use server::http::{AppState, KeptBodies, Shared};
 
 pub use answer::Answer;
+pub use contract::assert_public_schema;
 pub use call::{Anonymous, Auth, Call, Client, Keyed};
 
 use crate::{TestApp, TestKey};
