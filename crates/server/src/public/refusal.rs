@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
 use serde::Serialize;
 use serde_json::Value;
 use store::StoreError;
@@ -98,6 +99,9 @@ impl From<AppError> for Refusal {
         let has_own_words = error.detail != error.code.default_detail();
         let message = match wrong_parameters(&error) {
             Some(wrong) => wrong,
+            None if error.code == ErrorCode::OutcomeIndexInvalid => {
+                format!("outcomeIndex is out of range. {}", error.detail)
+            }
             // Words about what this surface does not show would only confuse.
             None if has_own_words && code != Code::InternalError => error.detail.clone(),
             None => code.message().to_owned(),
@@ -159,7 +163,6 @@ fn log(refusal: &Refusal, path: &str, id: RequestId) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::ErrorCode;
     use domain::trade::FieldError;
 
     fn shown(refusal: &Refusal) -> String {

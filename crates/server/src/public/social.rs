@@ -101,7 +101,7 @@ pub async fn of_thread(
 
 impl SocialLink {
     fn new(url: String, title: String, image: Option<String>) -> Self {
-        let text = format!("{title} See what the market thinks on Foretell.");
+        let text = format!("What does the market think? {title}");
         let (to, said, about) = (encoded(&url), encoded(&text), encoded(&title));
         let links = Networks {
             x: format!("https://x.com/intent/post?text={said}&url={to}"),

@@ -33,6 +33,9 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     id.tell(headers);
     standing.write(headers, app.ctx.now());
     cors::open(headers);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        cors::tell_methods(headers);
+    }
     match status {
         StatusCode::OK | StatusCode::NOT_MODIFIED => headers.entry(CACHE_CONTROL).or_insert(CACHED),
         _ => headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store")),
