@@ -2,6 +2,7 @@
 //! no rule is read from the store where it is answered.
 
 pub mod accounts;
+pub mod aggregates;
 pub mod catalog;
 mod chain_errors;
 pub mod cleanup;

@@ -17,9 +17,11 @@ pub mod rate;
 pub mod redemption;
 pub mod risk;
 mod schema;
+pub mod search;
 pub mod signature;
 pub mod time;
 pub mod trade;
+pub mod trending;
 pub mod usage;
 pub mod version;
 

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::{Usdc, Wad};
+
 /// Where a market stands, as both APIs say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -93,9 +95,30 @@ pub fn round_for_display(value: f64, decimals: i32) -> f64 {
     (value * scale).round() / scale
 }
 
+/// The probability of an outcome in millionths: what is shown with six decimals, as an integer that sorts.
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a display value between 0 and 1"
+)]
+pub fn probability_ppm(quantity: Wad, cost: Wad, liquidity: Usdc) -> u32 {
+    let (quantity, cost) = (quantity.to_f64_for_display(), cost.to_f64_for_display());
+    let shown = probability_for_display(quantity, cost, liquidity.to_f64_for_display());
+    (round_for_display(shown, 6) * 1e6).round() as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn millionths_sort_as_what_is_shown() {
+        let wad = |whole| Wad::from_amount(Usdc::from_whole(whole));
+        assert_eq!(probability_ppm(wad(50), wad(50), Usdc::from_whole(100)), 1_000_000);
+        assert_eq!(probability_ppm(wad(0), wad(100), Usdc::from_whole(100)), 367_879);
+        assert_eq!(probability_ppm(wad(0), wad(100), Usdc::ZERO), 0);
+    }
 
     #[test]
     fn only_open_and_frozen_markets_move() {

@@ -38,6 +38,12 @@ pub async fn confirm(tx: &mut Tx, lease: &Lease) -> Result<bool, StoreError> {
     Ok(tx.exec(SQL, &params![&lease.name, &lease.owner, lease.epoch]).await? == 1)
 }
 
+/// Waits until no transaction is under way under this lease, and keeps others from beginning before this one ends.
+pub async fn exclude(tx: &mut Tx, name: &str) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE leases SET epoch = epoch WHERE name = $1";
+    tx.exec(SQL, &params![name]).await.map(drop)
+}
+
 /// Gives the lease up, so that another process need not wait for its end.
 pub async fn release(tx: &mut Tx, lease: &Lease) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE leases SET until_ms = 0 WHERE name = $1 AND owner = $2 AND epoch = $3";

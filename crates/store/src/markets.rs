@@ -10,7 +10,7 @@ use domain::page::Page;
 use domain::{Timestamp, Usdc, Wad};
 
 use crate::bind::position_or_end;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, Value, listed, params};
 
 /// A market as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,15 +120,15 @@ impl Market {
     }
 }
 
-const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question, description, category, tags, thread_id,
+pub(crate) const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question, description, category, tags, thread_id,
     organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic, cost_wad,
     volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
     frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad";
 
-const OUTCOME_COLUMNS: &str =
+pub(crate) const OUTCOME_COLUMNS: &str =
     "market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count";
 
-fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
     let payouts = row.opt_str(19)?.map(|_| row.texts(19)).transpose()?;
     let payouts = payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
     Ok(Market {
@@ -170,7 +170,7 @@ fn outcome_from_row(row: &Row<'_>) -> Result<Outcome, StoreError> {
 }
 
 /// The outcome whose columns begin there.
-fn outcome_from(row: &Row<'_>, first: usize) -> Result<Outcome, StoreError> {
+pub(crate) fn outcome_from(row: &Row<'_>, first: usize) -> Result<Outcome, StoreError> {
     Ok(Outcome {
         market_id: row.parse(first)?,
         index: row.number(first + 1)?,
@@ -224,6 +224,26 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
 pub async fn find(tx: &mut Tx, id: MarketId) -> Result<Option<Market>, StoreError> {
     const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM markets WHERE id = $1");
     tx.find(SQL, &params![id], from_row).await
+}
+
+/// Keeps a market's row from being changed by others before this transaction ends.
+pub async fn lock(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE markets SET as_of_ms = as_of_ms WHERE id = $1";
+    tx.exec(SQL, &params![id]).await.map(drop)
+}
+
+/// The ids of markets, on chain or not yet, behind the one with id `after`.
+pub async fn list_ids(tx: &mut Tx, after: Option<MarketId>, limit: u32) -> Result<Vec<MarketId>, StoreError> {
+    const SQL: &str = "SELECT id FROM markets WHERE id > $1 ORDER BY id LIMIT $2";
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    tx.list(SQL, &params![after, limit], |row| row.parse(0)).await
+}
+
+/// The hub's numbers of a chain's markets.
+pub async fn list_numbers(tx: &mut Tx, chain_id: u64) -> Result<Vec<(u64, MarketId)>, StoreError> {
+    const SQL: &str =
+        "SELECT chain_market_id, id FROM markets WHERE chain_id = $1 AND chain_market_id IS NOT NULL";
+    tx.list(SQL, &[Value::try_from(chain_id)?], |row| Ok((row.number(0)?, row.parse(1)?))).await
 }
 
 /// The market that the hub numbers so.
@@ -356,6 +376,7 @@ pub async fn mark_created(
     let rows: Vec<_> =
         quantities.iter().zip(0u8..).map(|(q, index)| params![*q, id, index].to_vec()).collect();
     tx.exec_each(OUTCOME, &rows).await?;
+    listed::refresh(tx, id).await?;
     Ok(true)
 }
 
@@ -368,7 +389,8 @@ pub struct AsOf {
     pub time: Timestamp,
 }
 
-/// Writes what the chain has changed of a market, and of those of its outcomes that are given.
+/// Writes what the chain has changed of a market, and of those of its outcomes that are given. Positions that changed with
+/// it are written before, since a market's place in lists may depend on them.
 pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Result<(), StoreError> {
     const MARKET: &str =
         "UPDATE markets SET status = $1, cost_wad = $2, volume_usdc_atomic = $3, trade_count = $4,
@@ -404,7 +426,8 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
             Ok(params![o.quantity, o.volume, Value::try_from(o.trade_count)?, market.id, o.index].to_vec())
         })
         .collect();
-    tx.exec_each(OUTCOME, &rows?).await.map(drop)
+    tx.exec_each(OUTCOME, &rows?).await?;
+    listed::refresh(tx, market.id).await
 }
 
 /// Open markets whose time is over at `now`: the chain has stopped trading them by itself.
@@ -440,5 +463,6 @@ pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Resul
 pub async fn clear_created(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET chain_market_id = NULL WHERE id = $1";
     tx.mark_markets_changed();
-    tx.exec(SQL, &params![id]).await.map(drop)
+    tx.exec(SQL, &params![id]).await?;
+    listed::refresh(tx, id).await
 }

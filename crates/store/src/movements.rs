@@ -94,6 +94,8 @@ pub struct Movement {
     pub trade_id: Option<TradeId>,
     /// The block's time.
     pub created_at: Timestamp,
+    /// What a sale or a redemption gained over what its tokens had cost.
+    pub realized_pnl: UsdcDelta,
 }
 
 impl Movement {
@@ -105,7 +107,7 @@ impl Movement {
 
 const COLUMNS: &str =
     "id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account, counterparty,
-    usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms";
+    usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms, realized_pnl_usdc_atomic";
 
 fn from_row(row: &Row<'_>) -> Result<Movement, StoreError> {
     Ok(Movement {
@@ -125,14 +127,16 @@ fn from_row(row: &Row<'_>) -> Result<Movement, StoreError> {
         quantity: row.opt_parse(13)?,
         trade_id: row.opt_parse(14)?,
         created_at: row.timestamp(15)?,
+        realized_pnl: UsdcDelta(row.int(16)?),
     })
 }
 
 /// Adds events.
 pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO movements (id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account,
-        counterparty, usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)";
+        counterparty, usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms,
+        realized_pnl_usdc_atomic)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
     let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = movements
         .iter()
         .map(|m| {
@@ -152,7 +156,8 @@ pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreErro
                 m.cost,
                 m.quantity,
                 m.trade_id,
-                m.created_at
+                m.created_at,
+                m.realized_pnl
             ]
             .to_vec())
         })
@@ -213,6 +218,49 @@ pub async fn list_of_market(
         " FROM movements WHERE market_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     );
     tx.list(SQL, &params![market_id, after, limit], from_row).await
+}
+
+/// What a transaction moved, in the chain's order. At most 1,000.
+pub async fn list_of_transaction(tx: &mut Tx, hash: &str) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE tx_hash = $1 ORDER BY id LIMIT 1000"
+    );
+    tx.list(SQL, &params![hash], from_row).await
+}
+
+/// Movements of blocks after `fork` behind the one with this id (from the first for an empty text), in the chain's order.
+pub async fn list_after(
+    tx: &mut Tx,
+    fork: u64,
+    after: &str,
+    limit: u32,
+) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE block_number > $1 AND id > $2 ORDER BY id LIMIT $3"
+    );
+    // Ids begin with the block.
+    let floor = Movement::id_at(fork, u32::MAX);
+    let after = after.max(floor.as_str());
+    tx.list(SQL, &params![Value::try_from(fork)?, after, limit], from_row).await
+}
+
+/// Movements behind the one with this id (from the first for an empty text), in the chain's order.
+pub async fn list_all(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", COLUMNS, " FROM movements WHERE id > $1 ORDER BY id LIMIT $2");
+    tx.list(SQL, &params![after, limit], from_row).await
+}
+
+/// Writes what movements realised.
+pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE movements SET realized_pnl_usdc_atomic = $1 WHERE id = $2";
+    let rows: Vec<Vec<Value<'_>>> =
+        movements.iter().map(|m| params![m.realized_pnl, &m.id].to_vec()).collect();
+    tx.exec_each(SQL, &rows).await.map(drop)
 }
 
 /// Takes back everything read from blocks after `fork`.
@@ -336,6 +384,16 @@ pub async fn list_positions(
     );
     let market_id = market_id.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![account, market_id], held_from_row).await
+}
+
+/// A market's positions, those that were closed too.
+pub async fn list_of_market_positions(tx: &mut Tx, market_id: MarketId) -> Result<Vec<Held>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        HELD,
+        " FROM positions WHERE market_id = $1 ORDER BY account, outcome_index"
+    );
+    tx.list(SQL, &params![market_id], held_from_row).await
 }
 
 /// Writes positions as they are now.

@@ -56,6 +56,16 @@ impl TestApp {
         assert_nothing_left_aside(&ledger);
         assert_traces_whole(&ledger);
         assert_counted_as_they_happened(&ledger);
+        self.assert_aggregates().await;
+    }
+
+    /// Everything that is summed over movements is what a fresh computation gives, and movements are the chain's events.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub async fn assert_aggregates(&self) {
+        let verified = app::aggregates::verify(&self.ctx).await.unwrap();
+        assert!(verified.differences.is_empty(), "{:#?}", verified.differences);
     }
 
     async fn assert_markets(&self, ledger: &Ledger) {

@@ -7,11 +7,12 @@ use chain::{Event, EventKind, MarketStatus as OnChain};
 use domain::ids::{MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::position;
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::{ErrorCode, Timestamp, Usdc, UsdcDelta, Wad};
 use store::leases::Lease;
 use store::markets::{AsOf, Market, Outcome};
 use store::movements::{Held, IntentFailure, Kind, Movement};
 use store::sync::SyncBlock;
+use store::traders::Deeds;
 use store::{StoreError, Tx};
 
 use super::candles::Minutes;
@@ -123,6 +124,7 @@ struct Fold {
     chain_id: u64,
     markets: BTreeMap<u64, Option<Touched>>,
     positions: Positions,
+    deeds: Deeds,
     movements: Vec<Movement>,
     failures: Vec<IntentFailure>,
 }
@@ -270,7 +272,9 @@ impl Fold {
         touched.minutes.add(&touched.market, &touched.outcomes, &movement);
         touched.changed = true;
         touched.changed_outcomes.insert(usize::from(movement.outcome_index));
-        self.positions.add(tx, &movement).await?;
+        let realized_pnl = self.positions.add(tx, &movement).await?;
+        let movement = Movement { realized_pnl, ..movement };
+        self.deeds.add(&movement);
         self.movements.push(movement);
         Ok(())
     }
@@ -278,6 +282,8 @@ impl Fold {
     async fn write(self, tx: &mut Tx) -> Result<(), AppError> {
         store::movements::insert(tx, &self.movements).await?;
         store::movements::insert_failures(tx, &self.failures).await?;
+        // Before the markets: where these stand in lists may depend on what is still owed to positions.
+        self.positions.write(tx).await?;
         for touched in self.markets.into_values().flatten().filter(|touched| touched.changed) {
             let changed = touched.outcomes.into_iter().enumerate();
             let changed = changed.filter(|(index, _)| touched.changed_outcomes.contains(index));
@@ -285,7 +291,7 @@ impl Fold {
             store::markets::put_state(tx, &touched.market, &outcomes).await?;
             touched.minutes.append(tx, touched.market.id).await?;
         }
-        self.positions.write(tx).await
+        Ok(self.deeds.write(tx).await?)
     }
 }
 
@@ -356,6 +362,7 @@ fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, toke
         quantity: None,
         trade_id: None,
         created_at: at,
+        realized_pnl: UsdcDelta(0),
     }
 }
 
@@ -377,43 +384,25 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Applies a movement to the position, or the two positions, that it touches.
-    pub async fn add(&mut self, tx: &mut Tx, movement: &Movement) -> Result<(), AppError> {
+    /// Applies a movement to the position, or the two positions, that it touches. Answers what it realised.
+    pub async fn add(&mut self, tx: &mut Tx, movement: &Movement) -> Result<UsdcDelta, AppError> {
         let Movement { usdc, tokens, fee, .. } = *movement;
-        match movement.kind {
-            Kind::Buy => {
-                self.move_one(
-                    tx,
-                    &movement.account,
-                    movement,
-                    position::Movement::Bought { usdc, tokens, fee },
-                )
-                .await?;
-            }
-            Kind::Sell => {
-                self.move_one(
-                    tx,
-                    &movement.account,
-                    movement,
-                    position::Movement::Sold { usdc, tokens, fee },
-                )
-                .await?;
-            }
-            Kind::Redeem => {
-                self.move_one(tx, &movement.account, movement, position::Movement::Redeemed { usdc, tokens })
-                    .await?;
-            }
-            Kind::Transfer => {
-                let sender = self.held(tx, &movement.account, movement).await?;
-                let cost_basis = sender.position.cost_of(tokens);
-                self.move_one(tx, &movement.account, movement, position::Movement::Sent { tokens }).await?;
-                if let Some(receiver) = &movement.counterparty {
-                    let received = position::Movement::Received { tokens, cost_basis };
-                    self.move_one(tx, receiver, movement, received).await?;
-                }
-            }
+        let moved = match movement.kind {
+            Kind::Buy => position::Movement::Bought { usdc, tokens, fee },
+            Kind::Sell => position::Movement::Sold { usdc, tokens, fee },
+            Kind::Redeem => position::Movement::Redeemed { usdc, tokens },
+            Kind::Transfer => position::Movement::Sent { tokens },
+        };
+        let sender = self.held(tx, &movement.account, movement).await?;
+        let before = sender.position;
+        self.move_one(tx, &movement.account, movement, moved).await?;
+        if let (Kind::Transfer, Some(receiver)) = (movement.kind, &movement.counterparty) {
+            let received = position::Movement::Received { tokens, cost_basis: before.cost_of(tokens) };
+            self.move_one(tx, receiver, movement, received).await?;
+            return Ok(UsdcDelta(0));
         }
-        Ok(())
+        let after = self.held(tx, &movement.account, movement).await?.position;
+        Ok(UsdcDelta(after.realized_pnl.0.saturating_sub(before.realized_pnl.0)))
     }
 
     /// Writes what was touched.

@@ -10,6 +10,7 @@ mod life;
 mod quote;
 mod sync;
 
+pub(crate) use apply::Positions;
 pub use create::{NewMarket, check, create};
 pub use find::{Rows, find, get, outcome_of};
 pub use funding::{Funded, fund, funding_ceil};

@@ -1,7 +1,7 @@
 //! The sync: reads the contracts' events into the tables, once and in the chain's order, and settles trades from those that
 //! are final. It follows the chain through reorganisations: what an abandoned block said is taken back.
 //!
-//! It alone writes `movements`, `positions`, `candles`, `intent_failures`, `sync_blocks` and the chain's part of `markets`
+//! It alone writes `movements`, `positions`, `candles`, what `store::traders` keeps, `intent_failures`, `sync_blocks` and the chain's part of `markets`
 //! and `outcomes`; it ends trades. Everything of one reading is written in one transaction with the note of how far was
 //! read, so a crash leaves the whole reading or none of it, and the next tick goes on from the note.
 
@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use super::apply::Reading;
 use super::candles::{self, Remade};
 use super::reference_of;
+use crate::aggregates;
 use crate::lease::{self, LeaseHolder};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -34,6 +35,7 @@ const MANY_EVENTS: usize = 2_000;
 pub struct Sync {
     first_block: u64,
     blocks_at_once: AtomicU64,
+    windows: aggregates::Windows,
     lease: LeaseHolder,
 }
 
@@ -54,8 +56,10 @@ impl Worker for Sync {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
         close_markets(ctx, &lease).await?;
         let more_candles = candles::catch_up(ctx, &lease).await?;
+        let more_aggregates = aggregates::catch_up(ctx, &lease).await?;
+        self.windows.advance(ctx, &lease).await?;
         let progress = self.follow(ctx, &lease).await?;
-        Ok(if more_candles { Progress::More } else { progress })
+        Ok(if more_candles || more_aggregates { Progress::More } else { progress })
     }
 }
 
@@ -63,7 +67,8 @@ impl Sync {
     /// A sync that starts at `first_block` on an empty database. `owner` names this process in leases.
     pub fn new(owner: String, first_block: u64) -> Self {
         let lease = LeaseHolder::new("sync".to_owned(), owner);
-        Self { first_block, blocks_at_once: AtomicU64::new(64), lease }
+        let windows = aggregates::Windows::default();
+        Self { first_block, blocks_at_once: AtomicU64::new(64), windows, lease }
     }
 
     /// Reads the next blocks, or takes back those that the chain has left.
@@ -179,7 +184,9 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
             Box::pin(async move {
                 lease::check(tx, lease).await?;
                 let fork = &stands.block;
+                let deeds = aggregates::taken_back(tx, *fork).await?;
                 store::movements::delete_after(tx, *fork).await?;
+                deeds.write(tx).await?;
                 store::sync::delete_after(tx, *fork).await?;
                 if store::sync::find_settled(tx).await?.is_some_and(|settled| settled > *fork) {
                     tracing::error!(fork, "the chain was reorganised deeper than what was said to be final");
@@ -266,9 +273,10 @@ pub async fn rebuild(
             positions.add(tx, movement).await?;
         }
     }
+    // Before the market: where it stands in lists may depend on what is still owed to positions.
+    positions.write(tx).await?;
     store::markets::put_state(tx, &market, &outcomes).await?;
-    candles.write(tx, id).await?;
-    positions.write(tx).await
+    Ok(candles.write(tx, id).await?)
 }
 
 /// Markets whose time is over have stopped trading on chain by themselves; no event says so.

@@ -16,4 +16,4 @@ pub use organization::{
     put_organization,
 };
 pub use partner::{Partner, find_partner, insert_partner, list_partners, lock_partner, put_partner};
-pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread};
+pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread, put_words};

@@ -3,6 +3,7 @@
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 
+use crate::search::{self, Texts};
 use crate::{Row, StoreError, Tx, params};
 
 /// A thread of markets.
@@ -73,7 +74,8 @@ pub async fn insert_thread(tx: &mut Tx, t: &Thread, now: Timestamp) -> Result<()
         t.end_time,
         now
     ];
-    tx.exec(SQL, &bound).await.map(drop)
+    tx.exec(SQL, &bound).await?;
+    put_words(tx, t).await
 }
 
 /// The thread with this id.
@@ -130,5 +132,13 @@ pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
     ];
     tx.mark_markets_changed();
     tx.exec(THREAD, &bound).await?;
-    tx.exec(MARKETS, &params![t.organization_id, t.partner_id, t.id]).await.map(drop)
+    tx.exec(MARKETS, &params![t.organization_id, t.partner_id, t.id]).await?;
+    crate::listed::refresh_thread(tx, t.id).await?;
+    put_words(tx, t).await
+}
+
+/// Writes the words that a thread is found by.
+pub async fn put_words(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
+    let texts = Texts { title: t.title.clone(), tags: t.tags.clone(), category: t.category.clone() };
+    search::put(tx, search::Kind::Thread, &t.id.to_string(), &texts).await
 }

@@ -4,30 +4,36 @@ use std::borrow::Cow;
 
 use super::Engine;
 
-/// The word that migrations write for a column of bytes.
-const BYTES: &str = "BYTES";
+/// The words that migrations write for what the engines call differently: a column of bytes, and a column of text that
+/// sorts by its bytes whatever the database's collation is.
+const WORDS: [(&str, &str, &str); 2] =
+    [("BYTES", "BLOB", "BYTEA"), ("BYTEWISE_TEXT", "TEXT", "TEXT COLLATE \"C\"")];
 
 /// A migration's text as `engine` reads it.
 pub(crate) fn for_engine(engine: Engine, sql: &str) -> Cow<'_, str> {
-    let bytes = match engine {
-        Engine::Sqlite => "BLOB",
-        Engine::Postgres => "BYTEA",
-    };
-    if !sql.contains(BYTES) {
-        return Cow::Borrowed(sql);
-    }
+    WORDS.into_iter().fold(Cow::Borrowed(sql), |sql, (word, sqlite, postgres)| {
+        let own = match engine {
+            Engine::Sqlite => sqlite,
+            Engine::Postgres => postgres,
+        };
+        if sql.contains(word) { Cow::Owned(with_word(&sql, word, own)) } else { sql }
+    })
+}
+
+/// `sql` with `own` for each `word` that stands alone.
+fn with_word(sql: &str, word: &str, own: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(sql.len());
     let mut rest = sql;
-    while let Some(at) = rest.find(BYTES) {
-        let end = at + BYTES.len();
+    while let Some(at) = rest.find(word) {
+        let end = at + word.len();
         let whole = !rest[..at].ends_with(is_word) && !rest[end..].starts_with(is_word);
         out.push_str(&rest[..at]);
-        out.push_str(if whole { bytes } else { BYTES });
+        out.push_str(if whole { own } else { word });
         rest = &rest[end..];
     }
     out.push_str(rest);
-    Cow::Owned(out)
+    out
 }
 
 /// How many parameters `sql` takes, if its placeholders `$1..$n` are numbered in order of first appearance.
@@ -107,5 +113,8 @@ mod tests {
             "CREATE TABLE t (a BLOB NOT NULL, MAX_BYTES BIGINT, BYTES_USED BIGINT, b BLOB)"
         );
         assert!(for_engine(Engine::Postgres, sql).contains("a BYTEA NOT NULL"));
+        let sql = "CREATE TABLE t (a BYTEWISE_TEXT NOT NULL)";
+        assert_eq!(for_engine(Engine::Sqlite, sql), "CREATE TABLE t (a TEXT NOT NULL)");
+        assert!(for_engine(Engine::Postgres, sql).contains("a TEXT COLLATE \"C\" NOT NULL"));
     }
 }

@@ -97,6 +97,25 @@ impl Tx {
         self.note(listed)
     }
 
+    /// As [`Tx::list`] for a query put together of clauses, each of them a text of this crate. Such queries come in many
+    /// shapes, so PostgreSQL does not keep them.
+    pub(crate) async fn list_shaped<T>(
+        &mut self,
+        sql: &str,
+        params: &[Value<'_>],
+        map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        self.check(sql, params)?;
+        let listed = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.list(sql, params, &map),
+            Conn::Postgres(conn) => match conn.rows_once(sql, params).await {
+                Ok(rows) => rows.iter().map(|row| map(&Row::postgres(row)).map_err(Fault::from)).collect(),
+                Err(fault) => Err(fault),
+            },
+        };
+        self.note(listed)
+    }
+
     /// Runs one statement for each of `rows` in their order, as [`Tx::exec`] would, and answers the affected rows
     /// of each. Prepared once; on PostgreSQL the rows are sent without waiting for one another.
     ///
@@ -170,7 +189,7 @@ impl Tx {
         if self.writes { Ok(()) } else { Err(StoreError::driver("a reader cannot write")) }
     }
 
-    fn check(&self, sql: &'static str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    fn check(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         debug_assert_eq!(parameters_in_order(sql), Some(params.len()), "placeholders of {sql}");
         self.check_usable()?;
         params.iter().try_for_each(Value::check)

@@ -79,6 +79,14 @@ impl Connection {
         pin!(rows).try_collect().await.map_err(fault)
     }
 
+    /// As [`Self::rows`], of a statement that is forgotten again.
+    pub(crate) async fn rows_once(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+        let client = self.client()?;
+        let statement = client.prepare_typed(sql, &types_of(params)).await.map_err(fault)?;
+        let rows = client.query_raw(&statement, params).await.map_err(fault)?;
+        pin!(rows).try_collect().await.map_err(fault)
+    }
+
     pub(crate) async fn exec_each(&mut self, sql: &str, rows: &[Vec<Value<'_>>]) -> Result<Vec<u64>, Fault> {
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         let types = (0..first.len()).map(|column| column_type(rows, column)).collect();

@@ -114,7 +114,7 @@ impl Connection {
 
     pub(crate) fn list<T>(
         &mut self,
-        sql: &'static str,
+        sql: &str,
         params: &[Value<'_>],
         map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, Fault> {
@@ -138,7 +138,7 @@ impl Connection {
         self.sqlite.execute_batch(sql).map_err(|e| fault(&self.sqlite, e))
     }
 
-    fn prepare(&self, sql: &'static str) -> Result<CachedStatement<'_>, Fault> {
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, Fault> {
         self.sqlite.prepare_cached(sql).map_err(|e| fault(&self.sqlite, e))
     }
 

@@ -1,0 +1,119 @@
+//! Making sums again: of databases that are older than they are, and where the operator asks for it.
+//!
+//! Markets and threads whose sums are to be made stand in a backlog. The sync works it off beside its reading, a piece at a
+//! tick; until a market's turn comes its new movements are not counted, and then all are, in one transaction.
+
+use domain::UsdcDelta;
+use domain::ids::MarketId;
+use store::leases::Lease;
+use store::movements::Movement;
+use store::traders::Deeds;
+use store::traders::backlog::{self, Behind};
+use store::{StoreError, Tx};
+
+use super::PAGE;
+use crate::markets::Positions;
+use crate::{AppError, Ctx, lease};
+
+/// The most of the backlog in one transaction.
+const AT_ONCE: u32 = 100;
+/// A transaction that has counted so many movements takes no further market.
+const MANY_MOVEMENTS: usize = 5_000;
+
+/// Works off a piece of the backlog under the sync's lease. Answers whether there is more.
+pub async fn catch_up(ctx: &Ctx, lease: &Lease) -> Result<bool, AppError> {
+    if !is_behind(ctx).await? {
+        return Ok(false);
+    }
+    ctx.store
+        .write(lease.clone(), |tx, lease| {
+            Box::pin(async move {
+                lease::check(tx, lease).await?;
+                step(tx).await
+            })
+        })
+        .await
+}
+
+/// Forgets everything that is summed and makes it again. A sync that runs beside it waits meanwhile, a piece at a time.
+pub async fn rebuild(ctx: &Ctx) -> Result<(), AppError> {
+    let restarted: Result<(), StoreError> = ctx
+        .store
+        .write((), |tx, ()| {
+            Box::pin(async move {
+                store::leases::exclude(tx, SYNC).await?;
+                backlog::restart(tx).await
+            })
+        })
+        .await;
+    restarted?;
+    while is_behind(ctx).await? {
+        ctx.store
+            .write((), |tx, ()| {
+                Box::pin(async move {
+                    store::leases::exclude(tx, SYNC).await?;
+                    step(tx).await
+                })
+            })
+            .await?;
+    }
+    Ok(())
+}
+
+/// The lease under which movements are written.
+const SYNC: &str = "sync";
+
+async fn is_behind(ctx: &Ctx) -> Result<bool, AppError> {
+    let behind: Result<Vec<Behind>, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(backlog::list_behind(tx, 1))).await;
+    Ok(!behind?.is_empty())
+}
+
+async fn step(tx: &mut Tx) -> Result<bool, AppError> {
+    let mut counted = 0;
+    for behind in backlog::list_behind(tx, AT_ONCE).await? {
+        match behind {
+            Behind::Market(id) => counted += make(tx, id).await?,
+            Behind::Thread(id) => {
+                if let Some(thread) = store::catalog::find_thread(tx, id).await? {
+                    store::catalog::put_words(tx, &thread).await?;
+                }
+            }
+        }
+        backlog::finish(tx, behind).await?;
+        if counted >= MANY_MOVEMENTS {
+            break;
+        }
+    }
+    Ok(!backlog::list_behind(tx, 1).await?.is_empty())
+}
+
+/// Counts all movements of a market of which none is counted. Its positions are made again with it: what a movement
+/// realised follows from them.
+async fn make(tx: &mut Tx, id: MarketId) -> Result<usize, AppError> {
+    store::markets::lock(tx, id).await?;
+    store::listed::refresh(tx, id).await?;
+    store::movements::delete_positions(tx, id).await?;
+    let (mut positions, mut deeds) = (Positions::default(), Deeds::default());
+    let (mut after, mut counted) = (String::new(), 0);
+    loop {
+        let mut movements = store::movements::list_of_market(tx, id, &after, PAGE).await?;
+        let Some(last) = movements.last() else { break };
+        after.clone_from(&last.id);
+        counted += movements.len();
+        let mut changed: Vec<Movement> = Vec::new();
+        for movement in &mut movements {
+            let realized: UsdcDelta = positions.add(tx, movement).await?;
+            if movement.realized_pnl != realized {
+                movement.realized_pnl = realized;
+                changed.push(movement.clone());
+            }
+            deeds.add(movement);
+        }
+        store::movements::put_realized(tx, &changed).await?;
+    }
+    positions.write(tx).await?;
+    deeds.write_all(tx).await?;
+    store::listed::refresh(tx, id).await?;
+    Ok(counted)
+}

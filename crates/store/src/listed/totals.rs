@@ -1,0 +1,105 @@
+//! Sums over listed markets, moved by differences.
+
+use std::collections::BTreeMap;
+
+use domain::Usdc;
+
+use super::place::{ListStatus, Place, Scope, ScopeKind};
+use crate::{StoreError, Tx, Value, params};
+
+/// The sums of a scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Its markets on chain, whatever their status.
+    pub markets: u64,
+    /// USDC traded on them.
+    pub volume: Usdc,
+    /// The accounts that have traded on any of them.
+    pub participants: u64,
+}
+
+/// What is added to a scope's sums.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Change {
+    markets: [i64; ListStatus::ALL.len()],
+    volume: i64,
+    participants: i64,
+}
+
+impl Change {
+    /// Nothing but participants.
+    pub const fn of_participants(participants: i64) -> Self {
+        Self { markets: [0; ListStatus::ALL.len()], volume: 0, participants }
+    }
+
+    /// Without a market of this place.
+    pub fn take(&mut self, place: &Place) {
+        self.add(place, -1);
+    }
+
+    /// With a market of this place.
+    pub fn give(&mut self, place: &Place) {
+        self.add(place, 1);
+    }
+
+    fn add(&mut self, place: &Place, sign: i64) {
+        for (status, markets) in ListStatus::ALL.into_iter().zip(&mut self.markets) {
+            *markets += if status == place.status { sign } else { 0 };
+        }
+        self.volume += sign * i64::try_from(place.volume.atomic()).unwrap_or(i64::MAX);
+    }
+
+    fn is_none(&self) -> bool {
+        self.markets.iter().all(|markets| *markets == 0) && self.volume == 0 && self.participants == 0
+    }
+}
+
+/// Adds to the sums.
+pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, Change>) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO totals (scope, scope_id, open_markets, frozen_markets, resolved_markets,
+        cancelled_markets, refunded_markets, volume_usdc_atomic, participants)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (scope, scope_id) DO UPDATE SET
+        open_markets = totals.open_markets + excluded.open_markets,
+        frozen_markets = totals.frozen_markets + excluded.frozen_markets,
+        resolved_markets = totals.resolved_markets + excluded.resolved_markets,
+        cancelled_markets = totals.cancelled_markets + excluded.cancelled_markets,
+        refunded_markets = totals.refunded_markets + excluded.refunded_markets,
+        volume_usdc_atomic = totals.volume_usdc_atomic + excluded.volume_usdc_atomic,
+        participants = totals.participants + excluded.participants";
+    let rows: Vec<Vec<Value<'_>>> = changes
+        .iter()
+        .filter(|(_, change)| !change.is_none())
+        .map(|((kind, id), c)| {
+            let [open, frozen, resolved, cancelled, refunded] = c.markets;
+            let scope = kind.as_str();
+            params![scope, id, open, frozen, resolved, cancelled, refunded, c.volume, c.participants].to_vec()
+        })
+        .collect();
+    tx.exec_each(SQL, &rows).await.map(drop)
+}
+
+/// A scope's sums; nothing where no market was ever counted in it.
+pub async fn find_totals(tx: &mut Tx, kind: ScopeKind, id: &str) -> Result<Totals, StoreError> {
+    const SQL: &str =
+        "SELECT open_markets + frozen_markets + resolved_markets + cancelled_markets + refunded_markets,
+        volume_usdc_atomic, participants FROM totals WHERE scope = $1 AND scope_id = $2";
+    let bound = params![kind.as_str(), id];
+    let found = tx.find(SQL, &bound, |row| {
+        Ok(Totals { markets: row.number(0)?, volume: row.usdc(1)?, participants: row.number(2)? })
+    });
+    Ok(found.await?.unwrap_or_default())
+}
+
+/// How many of a scope's markets have one of these statuses.
+pub(crate) async fn count(tx: &mut Tx, scope: &Scope, statuses: &[ListStatus]) -> Result<u64, StoreError> {
+    const SQL: &str =
+        "SELECT open_markets, frozen_markets, resolved_markets, cancelled_markets, refunded_markets
+        FROM totals WHERE scope = $1 AND scope_id = $2";
+    let counts: Option<[u64; 5]> = tx
+        .find(SQL, &params![scope.0.as_str(), &scope.1], |row| {
+            Ok([row.number(0)?, row.number(1)?, row.number(2)?, row.number(3)?, row.number(4)?])
+        })
+        .await?;
+    let counts = ListStatus::ALL.into_iter().zip(counts.unwrap_or_default());
+    Ok(counts.filter(|(status, _)| statuses.contains(status)).map(|(_, count)| count).sum())
+}

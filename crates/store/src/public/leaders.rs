@@ -1,0 +1,151 @@
+//! Who has gained and traded most.
+
+use domain::ids::MarketId;
+use domain::time::DAY_MS;
+use domain::{Timestamp, Usdc, UsdcDelta, Wad};
+
+use super::{Extent, Listed};
+use crate::{Row, StoreError, Tx, params};
+
+/// What a leaderboard speaks of. The last 24 hours begin at a whole hour, the last days at a whole day, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Timeframe {
+    /// 24 hours.
+    OneDay,
+    /// Seven days.
+    SevenDays,
+    /// Thirty days.
+    ThirtyDays,
+    /// Everything.
+    #[default]
+    All,
+}
+
+impl Timeframe {
+    /// The span of the rows that are summed, and where the first of them begins.
+    pub(crate) fn spans(self, now: Timestamp) -> Option<(i64, i64)> {
+        const HOUR_MS: i64 = DAY_MS / 24;
+        let days = |days: i64| (now.ms() - days * DAY_MS).div_euclid(DAY_MS) * DAY_MS;
+        match self {
+            Self::OneDay => Some((HOUR_MS, (now.ms() - DAY_MS).div_euclid(HOUR_MS) * HOUR_MS)),
+            Self::SevenDays => Some((DAY_MS, days(7))),
+            Self::ThirtyDays => Some((DAY_MS, days(30))),
+            Self::All => None,
+        }
+    }
+}
+
+/// What a leaderboard is ranked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LeaderSort {
+    /// Realised profit.
+    #[default]
+    Profit,
+    /// USDC traded.
+    Volume,
+}
+
+/// An account's figures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// Whose, lower-case hex.
+    pub account: String,
+    /// Trades made.
+    pub trade_count: u64,
+    /// USDC traded.
+    pub volume: Usdc,
+    /// Profit of what was sold or redeemed.
+    pub realized_pnl: UsdcDelta,
+}
+
+fn from_row(row: &Row<'_>) -> Result<Leader, StoreError> {
+    Ok(Leader {
+        account: row.text(0)?,
+        trade_count: row.number(1)?,
+        volume: row.usdc(2)?,
+        realized_pnl: UsdcDelta(row.int(3)?),
+    })
+}
+
+/// The accounts that have done something in the timeframe, the greatest first; ties by the account, the last first.
+pub async fn list_leaders(
+    tx: &mut Tx,
+    timeframe: Timeframe,
+    sort: LeaderSort,
+    extent: Extent,
+    now: Timestamp,
+) -> Result<Listed<Leader>, StoreError> {
+    const ALL: &str =
+        "SELECT account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic FROM leaderboard";
+    const SUM: &str = "SELECT account, CAST(SUM(trade_count) AS BIGINT) AS trade_count,
+        CAST(SUM(volume_usdc_atomic) AS BIGINT) AS volume_usdc_atomic,
+        CAST(SUM(realized_pnl_usdc_atomic) AS BIGINT) AS realized_pnl_usdc_atomic
+        FROM leaderboard_spans WHERE span_ms = $1 AND start_ms >= $2 GROUP BY account";
+    let key = match sort {
+        LeaderSort::Profit => "realized_pnl_usdc_atomic",
+        LeaderSort::Volume => "volume_usdc_atomic",
+    };
+    let (from, mut bound) = match timeframe.spans(now) {
+        None => (ALL.to_owned(), Vec::new()),
+        Some((span, start)) => (format!("SELECT * FROM ({SUM}) sums"), params![span, start].to_vec()),
+    };
+    let count = match timeframe {
+        Timeframe::All => "SELECT COUNT(*) FROM leaderboard",
+        _ => "SELECT COUNT(DISTINCT account) FROM leaderboard_spans WHERE span_ms = $1 AND start_ms >= $2",
+    };
+    let counted = tx.list_shaped(count, &bound, |row| row.number(0)).await?;
+    let places = (bound.len() + 1, bound.len() + 2);
+    bound.extend(params![extent.limit, extent.offset]);
+    let sql = format!("{from} ORDER BY {key} DESC, account DESC LIMIT ${} OFFSET ${}", places.0, places.1);
+    let items = tx.list_shaped(&sql, &bound, from_row).await?;
+    Ok(Listed { items, total: counted.first().copied().unwrap_or_default() })
+}
+
+/// An open position with its market's state, from which its worth follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPosition {
+    /// The market.
+    pub market_id: MarketId,
+    /// The outcome.
+    pub outcome_index: u8,
+    /// Tokens held.
+    pub tokens: Wad,
+    /// What they cost.
+    pub cost_basis: Usdc,
+    /// The outcome's quantity.
+    pub quantity: Wad,
+    /// The market maker's cost.
+    pub cost: Wad,
+    /// The market maker's `b`.
+    pub liquidity: Usdc,
+    /// What each outcome of a settled market pays.
+    pub payouts: Option<Vec<Wad>>,
+    /// The part of its cost that a cancelled market refunds.
+    pub refund_scale: Option<Wad>,
+}
+
+/// An account's open positions. At most 10,000.
+pub async fn list_open_positions(tx: &mut Tx, account: &str) -> Result<Vec<OpenPosition>, StoreError> {
+    const SQL: &str = "SELECT p.market_id, p.outcome_index, p.tokens_wad, p.cost_basis_usdc_atomic, o.quantity_wad,
+        m.cost_wad, m.liquidity_usdc_atomic, m.payouts, m.refund_scale_wad FROM positions p
+        CROSS JOIN markets m CROSS JOIN outcomes o WHERE p.account = $1 AND p.tokens_wad <> '0' AND m.id = p.market_id
+        AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
+        ORDER BY p.market_id, p.outcome_index LIMIT 10000";
+    tx.list(SQL, &params![account], |row| {
+        let payouts = row.opt_str(7)?.map(|_| row.texts(7)).transpose()?;
+        let payouts =
+            payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
+        Ok(OpenPosition {
+            market_id: row.parse(0)?,
+            outcome_index: row.number(1)?,
+            tokens: row.parse(2)?,
+            cost_basis: row.usdc(3)?,
+            quantity: row.parse(4)?,
+            cost: row.parse(5)?,
+            liquidity: row.usdc(6)?,
+            payouts: payouts.transpose().map_err(|_| row.corrupt(7, "not a list of WAD"))?,
+            refund_scale: row.opt_parse(8)?,
+        })
+    })
+    .await
+}

@@ -1,0 +1,142 @@
+//! The windows that trending markets are ranked over: they begin at whole five minutes and end now.
+//!
+//! A trade comes into every window that holds its five minutes. What a window loses when it moves on is summed from the
+//! buckets that it leaves behind; and an account leaves it when its last trade in the market does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::ids::MarketId;
+use domain::trending::score_e4;
+use domain::{Timestamp, Usdc};
+
+use super::deeds::Figures;
+use super::{leaderboard, lock};
+use crate::public::Window;
+use crate::{StoreError, Tx, Value, params};
+
+/// How exactly a window begins.
+pub const BUCKET_MS: i64 = 300_000;
+
+/// Each window's length and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edges(pub Vec<(i64, i64)>);
+
+impl Edges {
+    /// Where a window begins.
+    pub fn of(&self, window: Window) -> i64 {
+        self.0.iter().find(|(window_ms, _)| *window_ms == window.ms()).map_or(0, |(_, start)| *start)
+    }
+}
+
+/// Differences of a market's figures in a window.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InWindow {
+    /// Trades.
+    pub trades: i64,
+    /// USDC atomic.
+    pub volume: i64,
+    /// Accounts whose last trade is in it.
+    pub unique_traders: i64,
+}
+
+/// The start of the five minutes that hold an instant.
+pub const fn bucket_of(at_ms: i64) -> i64 {
+    at_ms.div_euclid(BUCKET_MS) * BUCKET_MS
+}
+
+/// Adds to buckets that any window still holds.
+pub async fn add_buckets(
+    tx: &mut Tx,
+    buckets: &BTreeMap<(i64, MarketId), Figures>,
+    edges: &Edges,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO market_buckets (start_ms, market_id, trade_count, volume_usdc_atomic)
+        VALUES ($1, $2, $3, $4) ON CONFLICT (start_ms, market_id) DO UPDATE SET
+        trade_count = market_buckets.trade_count + excluded.trade_count,
+        volume_usdc_atomic = market_buckets.volume_usdc_atomic + excluded.volume_usdc_atomic";
+    const FORGET: &str =
+        "DELETE FROM market_buckets WHERE start_ms = $1 AND market_id = $2 AND trade_count = 0";
+    let oldest = edges.of(Window::SevenDays);
+    let kept = || buckets.iter().filter(|((start, _), figures)| *start >= oldest && !figures.is_none());
+    let rows: Vec<Vec<Value<'_>>> =
+        kept().map(|((start, id), f)| params![*start, *id, f.trades, f.volume].to_vec()).collect();
+    tx.exec_each(SQL, &rows).await?;
+    let less = kept().filter(|(_, figures)| figures.trades < 0);
+    let rows: Vec<Vec<Value<'_>>> = less.map(|((start, id), _)| params![*start, *id].to_vec()).collect();
+    tx.exec_each(FORGET, &rows).await.map(drop)
+}
+
+/// Adds to markets' figures in windows and scores them anew.
+pub async fn add(tx: &mut Tx, changes: &BTreeMap<(i64, MarketId), InWindow>) -> Result<(), StoreError> {
+    const FIND: &str = "SELECT trade_count, volume_usdc_atomic, unique_traders FROM trending_markets
+        WHERE window_ms = $1 AND market_id = $2";
+    const PUT: &str = "INSERT INTO trending_markets (window_ms, market_id, trade_count, volume_usdc_atomic,
+        unique_traders, score_e4) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (window_ms, market_id) DO UPDATE SET
+        trade_count = excluded.trade_count, volume_usdc_atomic = excluded.volume_usdc_atomic,
+        unique_traders = excluded.unique_traders, score_e4 = excluded.score_e4";
+    const FORGET: &str = "DELETE FROM trending_markets WHERE window_ms = $1 AND market_id = $2";
+    let (mut rows, mut gone): (Vec<Vec<Value<'_>>>, Vec<Vec<Value<'_>>>) = (Vec::new(), Vec::new());
+    for ((window_ms, id), change) in changes {
+        if change.trades == 0 && change.volume == 0 && change.unique_traders == 0 {
+            continue;
+        }
+        let place = params![*window_ms, *id];
+        let found = tx.find(FIND, &place, |row| Ok((row.int(0)?, row.int(1)?, row.int(2)?)));
+        let (trades, volume, unique_traders) = found.await?.unwrap_or_default();
+        let trades = trades + change.trades;
+        let (volume, unique_traders) = (volume + change.volume, unique_traders + change.unique_traders);
+        if trades <= 0 {
+            gone.push(params![*window_ms, *id].to_vec());
+            continue;
+        }
+        let natural = |n: i64| u64::try_from(n).unwrap_or_default();
+        let score = score_e4(natural(unique_traders), natural(trades), Usdc::from_atomic(natural(volume)));
+        rows.push(params![*window_ms, *id, trades, volume, unique_traders, score].to_vec());
+    }
+    tx.exec_each(PUT, &rows).await?;
+    tx.exec_each(FORGET, &gone).await.map(drop)
+}
+
+/// Moves the windows on to `now`, and forgets buckets and spans that nothing asks for any more.
+pub async fn advance(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
+    const MOVE: &str = "UPDATE trending_windows SET start_ms = $1 WHERE window_ms = $2";
+    const FORGET: &str = "DELETE FROM market_buckets WHERE start_ms < $1";
+    let mut edges = lock(tx).await?;
+    for (window_ms, start) in &mut edges.0 {
+        let next = bucket_of(now.ms() - *window_ms);
+        if next <= *start {
+            continue;
+        }
+        leave(tx, *window_ms, *start, next).await?;
+        tx.exec(MOVE, &params![next, *window_ms]).await?;
+        *start = next;
+    }
+    tx.exec(FORGET, &params![edges.of(Window::SevenDays)]).await?;
+    leaderboard::forget(tx, &edges).await
+}
+
+/// What a window loses between its former beginning and its next.
+async fn leave(tx: &mut Tx, window_ms: i64, start: i64, next: i64) -> Result<(), StoreError> {
+    const TRADES: &str =
+        "SELECT market_id, CAST(SUM(trade_count) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
+        FROM market_buckets WHERE start_ms >= $1 AND start_ms < $2 GROUP BY market_id";
+    const TRADERS: &str =
+        "SELECT market_id, COUNT(*) FROM traders WHERE last_trade_ms >= $1 AND last_trade_ms < $2
+        AND trade_count > 0 GROUP BY market_id";
+    let mut changes: BTreeMap<(i64, MarketId), InWindow> = BTreeMap::new();
+    for (id, trades, volume) in
+        tx.list(TRADES, &params![start, next], |row| Ok((row.parse(0)?, row.int(1)?, row.int(2)?))).await?
+    {
+        let change = changes.entry((window_ms, id)).or_default();
+        (change.trades, change.volume) = (-trades, -volume);
+    }
+    let known: BTreeSet<(i64, MarketId)> = changes.keys().copied().collect();
+    for (id, traders) in
+        tx.list(TRADERS, &params![start, next], |row| Ok((row.parse(0)?, row.int(1)?))).await?
+    {
+        if known.contains(&(window_ms, id)) {
+            changes.entry((window_ms, id)).or_default().unique_traders = -traders;
+        }
+    }
+    add(tx, &changes).await
+}
