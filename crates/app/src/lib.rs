@@ -13,6 +13,7 @@ pub mod fresh;
 pub mod health;
 pub mod keys;
 pub mod kill_switches;
+pub mod leaders;
 pub mod lease;
 pub mod limits;
 pub mod markets;

@@ -1,11 +1,11 @@
 //! Who has gained and traded most.
 
+use app::leaders::{Ranked, leaders};
 use axum::extract::State;
 use axum::response::Response;
 use domain::{Cents, UsdcDelta};
 use serde::Serialize;
-use store::StoreError;
-use store::public::{Leader, LeaderSort, Timeframe};
+use store::public::{LeaderSort, Timeframe};
 use utoipa::ToSchema;
 
 use super::Refusal;
@@ -34,6 +34,8 @@ struct LeaderRecord {
     address: String,
     /// What sales and redemptions of the timeframe gained over what their tokens had cost, in cents; below zero a loss.
     realized_profit: i64,
+    /// What its open positions would gain now, whatever the timeframe, in cents; below zero a loss.
+    unrealized_profit: i64,
     /// USDC traded in the timeframe.
     total_volume: Cents,
     trade_count: u64,
@@ -83,15 +85,7 @@ pub async fn leaderboard(
 ) -> Result<Response, Refusal> {
     let Query { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
     let read = async || {
-        let now = app.ctx.now();
-        let read: Result<_, StoreError> = app
-            .ctx
-            .store
-            .read((), move |tx, ()| {
-                Box::pin(store::public::list_leaders(tx, timeframe, sort, window.extent(), now))
-            })
-            .await;
-        let listed = read?;
+        let listed = leaders(&app.ctx, timeframe, sort, window.extent()).await?;
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
         let ranks = u64::from(window.offset) + 1..;
         let leaders = listed.items.into_iter().zip(ranks).map(|(row, rank)| LeaderRecord::new(row, rank));
@@ -102,13 +96,15 @@ pub async fn leaderboard(
 }
 
 impl LeaderRecord {
-    fn new(row: Leader, rank: u64) -> Self {
+    fn new(row: Ranked, rank: u64) -> Self {
+        let Ranked { leader, unrealized_pnl } = row;
         Self {
             rank,
-            address: row.account,
-            realized_profit: cents_floor(row.realized_pnl),
-            total_volume: row.volume.to_cents_floor(),
-            trade_count: row.trade_count,
+            address: leader.account,
+            realized_profit: cents_floor(leader.realized_pnl),
+            unrealized_profit: cents_floor(unrealized_pnl),
+            total_volume: leader.volume.to_cents_floor(),
+            trade_count: leader.trade_count,
         }
     }
 }

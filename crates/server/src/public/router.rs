@@ -81,3 +81,21 @@ pub fn router(state: Shared) -> Router<Shared> {
         .route("/api/{*rest}", nothing())
         .layer(from_fn_with_state(state, surround::surround))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_public_routes_reads_as_documented() {
+        let line = |route: &PublicRoute| {
+            let limit = match route.limiter {
+                Limiter::PerMinute(limit) => limit.to_string(),
+                Limiter::Address => "address".to_owned(),
+            };
+            let page = route.page.map_or("-".to_owned(), |page| format!("{} to {}", page.default, page.most));
+            format!("{:<36} {limit:<8} {page}", route.path)
+        };
+        insta::assert_snapshot!(routes().map(line).collect::<Vec<_>>().join("\n"));
+    }
+}

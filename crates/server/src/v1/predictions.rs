@@ -147,6 +147,7 @@ mod tests {
             quantity: Some(Wad::ZERO),
             trade_id: None,
             created_at: Timestamp::from_ms(0),
+            realized_pnl: domain::UsdcDelta(0),
         };
         let record = PredictionRecord::new(&market, movement);
         insta::assert_snapshot!(serde_json::to_string_pretty(&record).unwrap());

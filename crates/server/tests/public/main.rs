@@ -8,6 +8,7 @@ mod conditional_requests;
 mod cors;
 mod documents;
 mod errors;
+mod guide;
 mod history;
 mod lists;
 mod markets;

@@ -16,7 +16,7 @@ pub use groups::{
     ChapterRow, OrganizationRow, PartnerFilter, PartnerRow, get_organization, get_partner, list_chapters,
     list_partners,
 };
-pub use leaders::{Leader, LeaderSort, Timeframe, list_leaders, list_open_positions};
+pub use leaders::{Leader, LeaderSort, OpenPosition, Timeframe, list_leaders, list_open_positions};
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_markets};
 pub use threads::{ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
