@@ -3,19 +3,22 @@
 //! A change is a function over the row: it is run on what the row holds at that moment, and its outcome is checked like a
 //! new row.
 
+pub(crate) mod check;
+mod listing;
+
+pub use listing::change_market;
+
 use domain::ErrorCode;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use domain::trade::FieldError;
 use store::catalog::{self, Chapter, Organization, Partner, Thread};
 use store::{StoreError, Tx};
 
 use crate::{AppError, Ctx};
 
-/// The most characters of a description.
-const MAX_DESCRIPTION: usize = 20_000;
-
 /// Adds an organization.
 pub async fn add_organization(ctx: &Ctx, organization: Organization) -> Result<Organization, AppError> {
-    check_organization(&organization)?;
+    checked(check::organization(&organization))?;
     let now = ctx.now();
     ctx.store
         .write((organization, now), |tx, (organization, now)| {
@@ -40,7 +43,7 @@ pub async fn change_organization(
                 let found = catalog::lock_organization(tx, *id, *now).await?;
                 let mut organization = found.ok_or_else(|| missing("organization"))?;
                 change(&mut organization);
-                check_organization(&organization)?;
+                checked(check::organization(&organization))?;
                 catalog::put_organization(tx, &organization).await.map_err(slug_taken)?;
                 Ok(organization)
             })
@@ -50,7 +53,7 @@ pub async fn change_organization(
 
 /// Adds a partner to its organization.
 pub async fn add_partner(ctx: &Ctx, partner: Partner) -> Result<Partner, AppError> {
-    check_partner(&partner)?;
+    checked(check::partner(&partner))?;
     let now = ctx.now();
     ctx.store
         .write((partner, now), |tx, (partner, now)| {
@@ -77,7 +80,7 @@ pub async fn change_partner(
                 let found = catalog::lock_partner(tx, *id, *now).await?;
                 let mut partner = found.ok_or_else(|| missing("partner"))?;
                 change(&mut partner);
-                check_partner(&partner)?;
+                checked(check::partner(&partner))?;
                 catalog::put_partner(tx, &partner).await.map_err(slug_taken)?;
                 Ok(partner)
             })
@@ -93,7 +96,7 @@ pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
             Box::pin(async move {
                 let mut thread = thread.clone();
                 place_thread(tx, &mut thread).await?;
-                check_thread(&thread)?;
+                checked(check::thread(&thread))?;
                 catalog::insert_thread(tx, &thread, *now).await?;
                 Ok(thread)
             })
@@ -115,7 +118,7 @@ pub async fn change_thread(
                 let mut thread = found.ok_or_else(|| missing("thread"))?;
                 change(&mut thread);
                 place_thread(tx, &mut thread).await?;
-                check_thread(&thread)?;
+                checked(check::thread(&thread))?;
                 catalog::put_thread(tx, &thread).await?;
                 Ok(thread)
             })
@@ -140,7 +143,7 @@ pub async fn add_chapter(
     ctx.store
         .write((chapter, position, now), |tx, (chapter, position, now)| {
             Box::pin(async move {
-                check_text("/title", &chapter.title, 200)?;
+                checked(check::chapter(chapter))?;
                 // The thread's row is taken, so that two chapters made at once get two places.
                 let thread = catalog::lock_thread(tx, chapter.thread_id, *now).await?;
                 thread.ok_or_else(|| missing("thread"))?;
@@ -167,7 +170,7 @@ pub async fn change_chapter(
             Box::pin(async move {
                 let mut chapter = catalog::lock_chapter(tx, id).await?.ok_or_else(|| missing("chapter"))?;
                 change(&mut chapter);
-                check_text("/title", &chapter.title, 200)?;
+                checked(check::chapter(&chapter))?;
                 catalog::put_chapter(tx, &chapter).await?;
                 Ok(chapter)
             })
@@ -220,102 +223,16 @@ async fn place_thread(tx: &mut Tx, thread: &mut Thread) -> Result<(), AppError> 
     Ok(())
 }
 
-fn check_organization(organization: &Organization) -> Result<(), AppError> {
-    let Organization { name, slug, description, logo, website, .. } = organization;
-    check_text("/name", name, 200)?;
-    check_slug(slug)?;
-    check_optional("/description", description.as_deref(), MAX_DESCRIPTION)?;
-    check_url("/logo", logo.as_deref())?;
-    check_url("/website", website.as_deref())
+/// Nothing, or a refusal that names all that is wrong.
+pub(crate) fn checked(errors: Vec<FieldError>) -> Result<(), AppError> {
+    if errors.is_empty() { Ok(()) } else { Err(AppError::validation(&errors)) }
 }
 
-fn check_partner(partner: &Partner) -> Result<(), AppError> {
-    let Partner { name, slug, description, logo, website, .. } = partner;
-    check_text("/name", name, 200)?;
-    check_slug(slug)?;
-    check_optional("/description", description.as_deref(), MAX_DESCRIPTION)?;
-    check_url("/logo", logo.as_deref())?;
-    check_url("/website", website.as_deref())
-}
-
-fn check_thread(thread: &Thread) -> Result<(), AppError> {
-    check_text("/title", &thread.title, 200)?;
-    check_optional("/description", thread.description.as_deref(), MAX_DESCRIPTION)?;
-    check_url("/image", thread.image.as_deref())?;
-    check_url("/backgroundImage", thread.background_image.as_deref())?;
-    check_optional("/category", thread.category.as_deref(), 100)?;
-    if thread.tags.len() > 50 {
-        return Err(AppError::field("/tags", "are at most 50"));
-    }
-    thread.tags.iter().try_for_each(|tag| check_text("/tags", tag, 100))?;
-    match (thread.start_time, thread.end_time) {
-        (Some(start), Some(end)) if start >= end => Err(AppError::field("/endTime", "is after the start")),
-        _ => Ok(()),
-    }
-}
-
-fn check_text(pointer: &str, text: &str, most: usize) -> Result<(), AppError> {
-    if text.trim().is_empty() || text.chars().count() > most || text.contains('\0') {
-        return Err(AppError::field(pointer, &format!("is 1 to {most} characters")));
-    }
-    Ok(())
-}
-
-fn check_optional(pointer: &str, text: Option<&str>, most: usize) -> Result<(), AppError> {
-    text.map_or(Ok(()), |text| check_text(pointer, text, most))
-}
-
-fn check_url(pointer: &str, url: Option<&str>) -> Result<(), AppError> {
-    let Some(url) = url else { return Ok(()) };
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let well_formed = rest.is_some_and(|rest| !rest.is_empty())
-        && url.len() <= 2_000
-        && !url.chars().any(|c| c.is_whitespace() || c.is_control());
-    if well_formed { Ok(()) } else { Err(AppError::field(pointer, "is an http or https address")) }
-}
-
-fn check_slug(slug: &str) -> Result<(), AppError> {
-    let word =
-        |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    if slug.len() <= 100 && slug.split('-').all(word) {
-        return Ok(());
-    }
-    Err(AppError::field(
-        "/slug",
-        "is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters",
-    ))
-}
-
-fn slug_taken(error: StoreError) -> AppError {
+pub(crate) fn slug_taken(error: StoreError) -> AppError {
     let taken = error.is_conflict_on("organizations_slug") || error.is_conflict_on("partners_slug");
     if taken { AppError::field("/slug", "is taken") } else { error.into() }
 }
 
 fn missing(what: &str) -> AppError {
     AppError::new(ErrorCode::ResourceNotFound).detail(format!("There is no {what} with this id."))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slug_is_lower_case_words_joined_by_hyphens() {
-        for slug in ["a", "northlight-media", "2026"] {
-            assert!(check_slug(slug).is_ok(), "{slug}");
-        }
-        for slug in ["", "-a", "a-", "a--b", "A", "a b", "é", &"a".repeat(101)] {
-            assert!(check_slug(slug).is_err(), "{slug}");
-        }
-    }
-
-    #[test]
-    fn an_address_is_http_or_https() {
-        for url in ["https://example.org/logo.png", "http://localhost:3000"] {
-            assert!(check_url("/logo", Some(url)).is_ok(), "{url}");
-        }
-        for url in ["", "https://", "javascript:alert(1)", "https://a b", "example.org"] {
-            assert!(check_url("/logo", Some(url)).is_err(), "{url}");
-        }
-    }
 }

@@ -11,6 +11,7 @@ pub mod entropy;
 pub mod error;
 pub mod fresh;
 pub mod health;
+pub mod import;
 pub mod keys;
 pub mod kill_switches;
 pub mod leaders;

@@ -19,6 +19,7 @@ pub mod risk;
 mod schema;
 pub mod search;
 pub mod signature;
+pub mod thread;
 pub mod time;
 pub mod trade;
 pub mod trending;

@@ -76,6 +76,75 @@ impl FromStr for MarketStatus {
     }
 }
 
+/// Which markets a list of the public API is narrowed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MarketFilter {
+    /// Open ones.
+    Active,
+    /// Frozen ones.
+    Paused,
+    /// Those with a result.
+    Resolved,
+    /// Those that were called off.
+    Cancelled,
+    /// Those that were called off and owe no holder a refund any more.
+    Refunded,
+    /// Open ones and those with a result.
+    All,
+}
+
+impl MarketFilter {
+    /// Every filter.
+    pub const ALL: [Self; 6] =
+        [Self::Active, Self::Paused, Self::Resolved, Self::Cancelled, Self::Refunded, Self::All];
+
+    /// The word of the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Resolved => "resolved",
+            Self::Cancelled => "cancelled",
+            Self::Refunded => "refunded",
+            Self::All => "all",
+        }
+    }
+
+    /// The statuses of the markets that it lets through.
+    pub const fn statuses(self) -> &'static [MarketStatus] {
+        match self {
+            Self::Active => &[MarketStatus::Open],
+            Self::Paused => &[MarketStatus::Frozen],
+            Self::Resolved => &[MarketStatus::Resolved],
+            Self::Cancelled | Self::Refunded => &[MarketStatus::Cancelled],
+            Self::All => &[MarketStatus::Open, MarketStatus::Resolved],
+        }
+    }
+
+    /// Whether, besides, nobody may be owed a refund.
+    pub const fn needs_refunds_paid(self) -> bool {
+        matches!(self, Self::Refunded)
+    }
+
+    /// What the older parameter `active` says: open markets, or those with a result.
+    pub const fn of_active(active: bool) -> Self {
+        if active { Self::Active } else { Self::Resolved }
+    }
+
+    /// Whether markets with a result are among what it lets through, so that bounds on the time of the result apply.
+    pub const fn holds_resolved(self) -> bool {
+        matches!(self, Self::Resolved | Self::All)
+    }
+}
+
+impl FromStr for MarketFilter {
+    type Err = ParseMarketStatusError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|filter| filter.as_str() == text).ok_or(ParseMarketStatusError)
+    }
+}
+
 /// The probability of an outcome from the market's state, for display: `exp((q - C) / b)`.
 ///
 /// `quantity` and `cost` are WAD as numbers, `liquidity` is `b` in whole USDC. Money never passes through here: prices
@@ -145,6 +214,37 @@ mod tests {
     fn both_apis_words_name_the_same_statuses() {
         assert_eq!(MarketStatus::from_filter_word("paused"), MarketStatus::from_filter_word("FROZEN"));
         assert_eq!(MarketStatus::from_filter_word("open"), None);
+    }
+
+    #[test]
+    fn a_filter_word_means_statuses() {
+        let meant: Vec<_> = MarketFilter::ALL
+            .into_iter()
+            .map(|filter| {
+                let statuses: Vec<_> = filter.statuses().iter().map(|status| status.as_str()).collect();
+                let paid = if filter.needs_refunds_paid() { " paid" } else { "" };
+                format!("{}: {}{paid}", filter.as_str(), statuses.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            meant,
+            [
+                "active: OPEN",
+                "paused: FROZEN",
+                "resolved: RESOLVED",
+                "cancelled: CANCELLED",
+                "refunded: CANCELLED paid",
+                "all: OPEN RESOLVED"
+            ]
+        );
+        for filter in MarketFilter::ALL {
+            assert_eq!(filter.as_str().parse(), Ok(filter));
+            assert_eq!(filter.holds_resolved(), filter.statuses().contains(&MarketStatus::Resolved));
+        }
+        for word in ["", "OPEN", "Active", "frozen", "active,paused"] {
+            assert_eq!(word.parse::<MarketFilter>(), Err(ParseMarketStatusError), "{word}");
+        }
+        assert_eq!([true, false].map(MarketFilter::of_active), [MarketFilter::Active, MarketFilter::Resolved]);
     }
 
     #[test]

@@ -139,6 +139,17 @@ impl Wad {
         Self(U256::from(amount.atomic()) * U256::from(1_000_000_000_000u64))
     }
 
+    /// A share, written as a decimal from 0 to 1 of at most 18 decimals.
+    pub fn from_share(text: &str) -> Result<Self, ParseShareError> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+        let digits = !decimals.is_empty() && decimals.bytes().all(|b| b.is_ascii_digit());
+        if !matches!(whole, "0" | "1") || !digits || decimals.len() > 18 {
+            return Err(ParseShareError);
+        }
+        let share: Self = format!("{whole}{decimals:0<18}").parse().map_err(|_| ParseShareError)?;
+        if share <= Self::ONE { Ok(share) } else { Err(ParseShareError) }
+    }
+
     /// The chain's width for token amounts; `None` where it does not fit.
     pub fn to_u128(self) -> Option<u128> {
         u128::try_from(self.0).ok()
@@ -159,6 +170,11 @@ impl Wad {
         wad_to_f64_for_display(self.0)
     }
 }
+
+/// The text is not a share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no decimal between 0 and 1 of at most 18 decimals")]
+pub struct ParseShareError;
 
 impl From<u128> for Wad {
     fn from(wad: u128) -> Self {
@@ -258,6 +274,19 @@ mod tests {
             "1.2.3",
         ] {
             assert_eq!(text.parse::<Usdc>(), Err(ParseAmountError), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_a_decimal_from_0_to_1() {
+        let tenth = 100_000_000_000_000_000u128;
+        for (text, wad) in
+            [("0", 0), ("1", 10 * tenth), ("1.0", 10 * tenth), ("0.10", tenth), ("0.000000000000000001", 1)]
+        {
+            assert_eq!(Wad::from_share(text), Ok(Wad::from(wad)), "{text}");
+        }
+        for text in ["", ".", "1.", ".5", "00", "2", "1.000000000000000001", "-0.1", "0.1234567890123456789", "1e0"] {
+            assert_eq!(Wad::from_share(text), Err(ParseShareError), "{text}");
         }
     }
 

@@ -6,6 +6,7 @@ pub mod dev;
 pub mod docs_pages;
 pub mod entropy;
 pub mod http;
+pub mod markdown;
 mod numbers;
 pub mod openapi;
 pub mod public;

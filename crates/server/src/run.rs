@@ -81,12 +81,25 @@ pub enum StartError {
     /// A use case that a command runs.
     #[error("{0}")]
     App(#[from] app::AppError),
+    /// What keeps a catalogue from being imported.
+    #[error("nothing was imported:{}", .0.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
+    Import(Vec<app::import::Problem>),
     /// Anything that a sentence says best.
     #[error("{0}")]
     Other(String),
 }
 
 impl StartError {
+    /// The error as programs read it.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut error = serde_json::json!({ "code": self.code(), "message": self.to_string() });
+        if let Self::Import(problems) = self {
+            let problem = |of: &app::import::Problem| serde_json::json!({ "path": of.path, "detail": of.detail });
+            error["problems"] = problems.iter().map(problem).collect();
+        }
+        serde_json::json!({ "error": error })
+    }
+
     /// A word for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -94,6 +107,7 @@ impl StartError {
             Self::Chain(_) | Self::Embedded(_) => "CHAIN",
             Self::Store(_) => "DATABASE",
             Self::Config(_) | Self::Secrets(_) | Self::File { .. } => "CONFIGURATION",
+            Self::Import(_) => "IMPORT_REFUSED",
             Self::Other(_) => "COMMAND",
         }
     }

@@ -16,6 +16,7 @@ pub mod candles;
 pub mod catalog;
 mod engine;
 mod error;
+pub mod imports;
 pub mod keys;
 pub mod kill_switches;
 pub mod leases;

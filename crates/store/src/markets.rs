@@ -75,6 +75,8 @@ pub struct Market {
     pub as_of: Timestamp,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Its place among the featured markets, the least first; absent where it is not featured.
+    pub featured_position: Option<u32>,
 }
 
 /// One outcome of a market.
@@ -123,7 +125,7 @@ impl Market {
 pub(crate) const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question, description, category, tags, thread_id,
     organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic, cost_wad,
     volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
-    frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad";
+    frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad, featured_position";
 
 pub(crate) const OUTCOME_COLUMNS: &str =
     "market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count";
@@ -162,6 +164,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
         as_of: row.timestamp(27)?,
         created_at: row.timestamp(28)?,
         opening_cost: row.parse(29)?,
+        featured_position: row.opt_number(30)?,
     })
 }
 
@@ -186,8 +189,9 @@ pub(crate) fn outcome_from(row: &Row<'_>, first: usize) -> Result<Outcome, Store
 pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(), StoreError> {
     const MARKET: &str = "INSERT INTO markets (id, chain_id, contract_address, question, description, category, tags,
         thread_id, organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic,
-        opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block, as_of_ms, created_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, 0, 0, $17, $18, $19, $20)";
+        opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block, as_of_ms, created_at_ms,
+        featured_position)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, 0, 0, $17, $18, $19, $20, $21)";
     const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,
         volume_usdc_atomic, trade_count) VALUES ($1, $2, $3, '0', '0', 0, 0)";
     tx.mark_markets_changed();
@@ -212,7 +216,8 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
         market.end_time,
         Value::try_from(market.as_of_block)?,
         market.as_of,
-        market.created_at
+        market.created_at,
+        market.featured_position
     ];
     tx.exec(MARKET, &bound).await?;
     let indexed = labels.iter().zip(0u8..).map(|(label, index)| params![market.id, index, label].to_vec());
@@ -283,6 +288,17 @@ pub struct ListFilter {
     pub text: Option<String>,
 }
 
+/// Of rows of `markets`: called off, and no holder is owed a refund any more. A refund is a part of what the position
+/// cost, so that tokens that cost nothing are owed nothing.
+pub const REFUNDS_PAID: &str = "markets.status = 'CANCELLED' AND NOT EXISTS (SELECT 1 FROM positions
+    WHERE positions.market_id = markets.id AND positions.tokens_wad <> '0' AND positions.cost_basis_usdc_atomic > 0)";
+
+/// Whether a market was called off and has paid every refund.
+pub async fn is_refunded(tx: &mut Tx, id: MarketId) -> Result<bool, StoreError> {
+    const SQL: &str = const_format::concatcp!("SELECT 1 FROM markets WHERE id = $1 AND ", REFUNDS_PAID);
+    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+}
+
 /// The rows that a list's filter and page choose.
 const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chain_market_id IS NOT NULL
     AND ($3 = '' OR $3 LIKE '%,' || status || ',%') AND ($4 = '' OR category = $4)
@@ -305,7 +321,7 @@ pub async fn list(
         CHOSEN,
         ") m JOIN outcomes o ON o.market_id = m.id"
     );
-    const OUTCOME: usize = 30;
+    const OUTCOME: usize = 31;
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),

@@ -38,6 +38,7 @@ pub fn market_of(app: &TestApp, labels: &[&str]) -> NewMarket {
         partner_id: None,
         chapter_id: None,
         source_url: None,
+        featured_position: None,
     }
 }
 

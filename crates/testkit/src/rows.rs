@@ -163,7 +163,7 @@ impl TestApp {
                     for sql in TABLES.into_iter().chain([OUTCOMES]) {
                         tx.exec(sql, &[]).await?;
                     }
-                    Ok(())
+                    store::traders::backlog::restart(tx).await
                 })
             })
             .await;

@@ -1,16 +1,24 @@
 //! Creating a market: its row first, then the market on chain under the row's id, so that a creation that was cut short is
 //! finished by doing it again and never done twice.
 
+use std::collections::HashSet;
+
 use alloy_primitives::U256;
 use chain::{MarketTerms, Signer, calls};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
+use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use store::StoreError;
+use store::catalog::Listing;
 use store::markets::Market;
+use uuid::Uuid;
 
-use super::reference_of;
-use crate::{AppError, Ctx};
+use super::{funding_ceil, reference_of};
+use crate::{AppError, Ctx, catalog};
+
+/// The least odds that the hub takes.
+const LEAST_ODDS_WAD: u64 = 1_000_000_000_000;
 
 /// What a market is made of.
 #[derive(Debug, Clone)]
@@ -45,6 +53,8 @@ pub struct NewMarket {
     pub chapter_id: Option<String>,
     /// The post it came from.
     pub source_url: Option<String>,
+    /// Its place among the featured markets.
+    pub featured_position: Option<u32>,
 }
 
 /// Creates a market, funded by `resolver`, who must have allowed the hub to take the funding.
@@ -84,36 +94,82 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
 
 /// Whether a market can be made of this; asks nobody.
 pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
-    let refuse = |pointer: &str, detail: &str| Err(AppError::field(pointer, detail));
-    if new.question.is_empty() || new.question.chars().count() > 500 || new.question.contains('\0') {
-        return refuse("/question", "is 1 to 500 characters");
-    }
-    if !(2..=250).contains(&new.outcomes.len()) {
-        return refuse("/outcomes", "are 2 to 250");
-    }
-    if new
-        .outcomes
-        .iter()
-        .any(|label| label.is_empty() || label.chars().count() > 100 || label.contains('\0'))
-    {
-        return refuse("/outcomes", "have names of 1 to 100 characters");
-    }
-    if !new.opening_odds.is_empty() && new.opening_odds.len() != new.outcomes.len() {
-        return refuse("/openingOdds", "are as many as the outcomes, or none");
-    }
-    if new.fee_bps > 1_000 {
-        return refuse("/feeBps", "is at most 1000");
-    }
-    if new.liquidity < Usdc::from_whole(1) {
-        return refuse("/liquidity", "is at least 1 USDC");
-    }
+    let mut wrong = wrong_terms(new);
+    wrong.extend(catalog::check::listing(&new.listing(MarketId(Uuid::nil()))));
     if new.end_time <= now {
-        return refuse("/endTime", "is in the future");
+        wrong.push(FieldError::new("/endTime", "is in the future"));
     }
-    Ok(())
+    catalog::checked(wrong)
 }
 
-fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
+/// What is wrong with what never changes of a market.
+pub(crate) fn wrong_terms(new: &NewMarket) -> Vec<FieldError> {
+    let mut wrong = Vec::new();
+    let mut refuse = |pointer: &str, detail: &str| wrong.push(FieldError::new(pointer, detail));
+    if catalog::check::text("/question", &new.question, 500).is_some() {
+        refuse("/question", "is 1 to 500 characters");
+    }
+    if !(2..=250).contains(&new.outcomes.len()) {
+        refuse("/outcomes", "are 2 to 250");
+    }
+    if new.outcomes.iter().any(|label| catalog::check::text("/outcomes", label, 100).is_some()) {
+        refuse("/outcomes", "have names of 1 to 100 characters");
+    }
+    if new.outcomes.iter().collect::<HashSet<_>>().len() < new.outcomes.len() {
+        refuse("/outcomes", "have different names");
+    }
+    if !new.opening_odds.is_empty() {
+        if new.opening_odds.len() != new.outcomes.len() {
+            refuse("/openingOdds", "are as many as the outcomes, or none");
+        } else if let Err(detail) = check_odds(&new.opening_odds) {
+            refuse("/openingOdds", detail);
+        }
+    }
+    if new.fee_bps > 1_000 {
+        refuse("/feeBps", "is at most 1000");
+    }
+    if new.liquidity < Usdc::from_whole(1) {
+        refuse("/liquidity", "is at least 1 USDC");
+    } else if funding_ceil(new.liquidity, new.outcomes.len(), &[]).is_none() {
+        refuse("/liquidity", "is more than any market can have");
+    }
+    if u32::try_from(new.end_time.s()).is_err() {
+        refuse("/endTime", "is before 2106");
+    }
+    wrong
+}
+
+/// Whether these can be a market's odds at its opening: WAD, summing to exactly one, none of them less than the hub takes.
+pub fn check_odds(odds: &[U256]) -> Result<(), &'static str> {
+    let sum = odds.iter().fold(U256::ZERO, |sum, odds| sum.saturating_add(*odds));
+    if sum != Wad::ONE.0 {
+        Err("odds sum to exactly 1")
+    } else if odds.iter().any(|odds| *odds < U256::from(LEAST_ODDS_WAD)) {
+        Err("odds are at least 0.000001 each")
+    } else {
+        Ok(())
+    }
+}
+
+impl NewMarket {
+    /// How the market is listed from the beginning.
+    pub(crate) fn listing(&self, market_id: MarketId) -> Listing {
+        Listing {
+            market_id,
+            description: self.description.clone(),
+            category: self.category.clone(),
+            tags: self.tags.clone(),
+            thread_id: self.thread_id,
+            organization_id: self.organization_id,
+            partner_id: self.partner_id,
+            chapter_id: self.chapter_id.clone(),
+            source_url: self.source_url.clone(),
+            featured_position: self.featured_position,
+        }
+    }
+}
+
+pub(crate) fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
     let now = ctx.now();
     Market {
         id,
@@ -146,5 +202,6 @@ fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
         as_of_block: 0,
         as_of: now,
         created_at: now,
+        featured_position: new.featured_position,
     }
 }

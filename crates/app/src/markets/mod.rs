@@ -11,7 +11,8 @@ mod quote;
 mod sync;
 
 pub(crate) use apply::Positions;
-pub use create::{NewMarket, check, create};
+pub use create::{NewMarket, check, check_odds, create};
+pub(crate) use create::{row, wrong_terms};
 pub use find::{Rows, find, get, outcome_of};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Span, history};

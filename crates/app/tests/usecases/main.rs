@@ -14,6 +14,7 @@ mod gate;
 mod gate_races;
 mod history;
 mod idempotency;
+mod imports;
 mod key_audit;
 mod keys;
 mod kill_switches;

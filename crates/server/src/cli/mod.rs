@@ -68,9 +68,7 @@ impl Cli {
         match self.dispatch().await {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) if json => {
-                let error =
-                    serde_json::json!({ "error": { "code": error.code(), "message": error.to_string() } });
-                println!("{error}");
+                println!("{}", error.to_json());
                 ExitCode::FAILURE
             }
             Err(error) => {

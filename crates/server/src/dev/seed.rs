@@ -222,6 +222,7 @@ async fn make_markets(
             partner_id: thread.partner_id,
             chapter_id: chapters.get(planned.chapter).cloned(),
             source_url: None,
+            featured_position: None,
         };
         ids.push(markets::create(ctx, &resolver, new).await?);
     }

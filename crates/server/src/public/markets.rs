@@ -9,9 +9,8 @@ use domain::ids::MarketId;
 use domain::market::round_for_display;
 use serde::Serialize;
 use store::StoreError;
-use store::listed::ListStatus;
 use store::markets::{Market, Outcome};
-use store::public::{Extent, ListedMarket, MarketFilter, MarketSort, Order, TrendingMarket, Window};
+use store::public::{ListedMarket, TrendingMarket, Window};
 use utoipa::ToSchema;
 
 use super::answer::Meta;
@@ -197,17 +196,11 @@ struct FeaturedRecord {
     featured: bool,
 }
 
-/// The tag by which the operator features a market.
-const FEATURED: &str = "featured";
-/// How many of what the tag's word finds are looked at.
-const MOST_FEATURED: u32 = 100;
-
 /// `GET /api/markets/featured`.
 #[utoipa::path(
     get, path = "/api/markets/featured", operation_id = "listFeaturedMarkets", tag = "Markets",
     summary = "List featured markets",
-    description = "The open markets that the operator features with the tag featured, those with most volume first. \
-        _meta.count says how many.",
+    description = "The markets that the operator features, in the operator's order. _meta.count says how many.",
     responses((status = 200, description = "The markets.", body = FeaturedAnswer)),
 )]
 pub async fn featured(
@@ -215,24 +208,9 @@ pub async fn featured(
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Response, Refusal> {
-    let filter = MarketFilter {
-        statuses: vec![ListStatus::Open],
-        text: Some(FEATURED.to_owned()),
-        ..MarketFilter::default()
-    };
-    let extent = Extent { limit: MOST_FEATURED, offset: 0 };
-    let read: Result<_, StoreError> = app
-        .ctx
-        .store
-        .read(filter, move |tx, filter| {
-            Box::pin(store::public::list_markets(tx, filter, MarketSort::TotalVolume, Order::Desc, extent))
-        })
-        .await;
-    let mut markets = read?.items;
-    // A word of the question is no tag.
-    markets.retain(|listed| listed.market.tags.iter().any(|tag| tag == FEATURED));
-    markets.sort_by_key(|listed| std::cmp::Reverse((listed.market.volume, listed.market.id)));
-    let markets: Vec<_> = markets.into_iter().map(FeaturedRecord::new).collect();
+    let read: Result<Vec<ListedMarket>, StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::public::list_featured(tx))).await;
+    let markets: Vec<_> = read?.into_iter().map(FeaturedRecord::new).collect();
     meta.count(markets.len()).answer(&FeaturedAnswer { markets })
 }
 

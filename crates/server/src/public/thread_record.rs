@@ -1,57 +1,13 @@
 //! A thread as this surface shows it.
 
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use domain::thread::ThreadStatus;
 use domain::{Cents, Timestamp};
 use serde::Serialize;
 use store::public::ThreadRow;
-use utoipa::openapi::extensions::ExtensionsBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use super::market_record::MarketRecord;
-
-/// Where a thread stands by its window: the start belongs to it, the end does not. Without a start it has begun, without an
-/// end it never closes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ThreadStatus {
-    /// Not begun.
-    Upcoming,
-    /// Going on.
-    Active,
-    /// Over.
-    Closed,
-}
-
-impl ThreadStatus {
-    /// That of a thread with this window at `now`.
-    pub fn at(start: Option<Timestamp>, end: Option<Timestamp>, now: Timestamp) -> Self {
-        if end.is_some_and(|end| now >= end) {
-            Self::Closed
-        } else if start.is_some_and(|start| now < start) {
-            Self::Upcoming
-        } else {
-            Self::Active
-        }
-    }
-}
-
-impl PartialSchema for ThreadStatus {
-    fn schema() -> RefOr<Schema> {
-        let words = ["upcoming", "active", "closed"];
-        let schema = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .description(Some(
-                "Where a thread stands by its window: upcoming before its start, active from then on, closed from its end \
-                on. Known values: upcoming, active, closed. Others may be added.",
-            ))
-            .extensions(Some(ExtensionsBuilder::new().add("x-extensible-enum", words).build()));
-        RefOr::T(Schema::from(schema))
-    }
-}
-
-impl ToSchema for ThreadStatus {}
 
 /// A thread of a list.
 #[derive(Debug, Serialize, ToSchema)]
@@ -128,7 +84,7 @@ impl ThreadRecord {
         let ThreadRow { thread, created_at, updated_at, totals } = listed;
         Self {
             id: thread.id,
-            status: ThreadStatus::at(thread.start_time, thread.end_time, now),
+            status: ThreadStatus::at(now, thread.start_time, thread.end_time),
             title: thread.title,
             description: thread.description,
             total_volume: totals.volume.to_cents_floor(),
@@ -150,7 +106,7 @@ impl ThreadDetail {
         let ThreadRow { thread, created_at, updated_at, totals } = listed;
         Self {
             id: thread.id,
-            status: ThreadStatus::at(thread.start_time, thread.end_time, now),
+            status: ThreadStatus::at(now, thread.start_time, thread.end_time),
             title: thread.title,
             description: thread.description,
             image: thread.image,
@@ -175,22 +131,4 @@ impl ThreadDetail {
 pub fn next_turn<'a>(threads: impl Iterator<Item = &'a ThreadRow>, now: Timestamp) -> Option<Timestamp> {
     let turns = threads.flat_map(|listed| [listed.thread.start_time, listed.thread.end_time]);
     turns.flatten().filter(|turn| *turn > now).min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_holds_its_start_and_not_its_end_and_may_be_open_on_either_side() {
-        let at = |ms: i64| Some(Timestamp::from_ms(ms));
-        let status = |start, end, now| ThreadStatus::at(start, end, Timestamp::from_ms(now));
-        assert_eq!(status(at(10), at(20), 9), ThreadStatus::Upcoming);
-        assert_eq!(status(at(10), at(20), 10), ThreadStatus::Active);
-        assert_eq!(status(at(10), at(20), 19), ThreadStatus::Active);
-        assert_eq!(status(at(10), at(20), 20), ThreadStatus::Closed);
-        assert_eq!(status(None, at(20), 0), ThreadStatus::Active);
-        assert_eq!(status(at(10), None, i64::MAX), ThreadStatus::Active);
-        assert_eq!(status(None, None, 0), ThreadStatus::Active);
-    }
 }

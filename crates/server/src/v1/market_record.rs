@@ -180,6 +180,7 @@ pub mod testing {
             as_of_block: 7,
             as_of: at,
             created_at: at,
+            featured_position: None,
         };
         let outcome = |index: u8, label: &str| Outcome {
             market_id: id,

@@ -120,6 +120,7 @@ async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader>
             partner_id: None,
             chapter_id: None,
             source_url: None,
+            featured_position: None,
         };
         markets.push(app::markets::create(ctx, &resolver, new).await.unwrap().to_string());
     }

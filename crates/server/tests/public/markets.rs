@@ -90,16 +90,13 @@ async fn trending_counts_what_lies_within_the_timeframe_and_shows_open_markets_a
 }
 
 #[tokio::test]
-async fn featured_markets_are_those_that_the_operator_has_tagged() {
+async fn featured_markets_are_those_that_the_operator_features_in_the_operators_order() {
     let scene = Scene::new().await;
-    scene
-        .app
-        .market_with(&["A", "B"], |new| new.question = "Is a word of the question featured?".to_owned())
-        .await;
+    let first = scene.app.market_with(&["A", "B"], |new| new.featured_position = Some(1)).await;
     let answer = scene.get("/api/markets/featured").await;
     let body = ok(&answer);
-    assert_eq!(ids(&body, "markets"), [scene.cup.id.to_string()]);
-    assert_eq!(body["_meta"]["count"], 1);
+    assert_eq!(ids(&body, "markets"), [first.id.to_string(), scene.cup.id.to_string()]);
+    assert_eq!(body["_meta"]["count"], 2);
     insta::assert_snapshot!(answer);
 }
 

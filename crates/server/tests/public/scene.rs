@@ -61,7 +61,7 @@ impl Scene {
                 within(new);
                 new.question = "Who wins the cup?".to_owned();
                 new.description = Some("Of *all*.".to_owned());
-                new.tags = vec!["featured".to_owned()];
+                new.featured_position = Some(2);
             })
             .await;
         app.advance_ms(1_000).await;

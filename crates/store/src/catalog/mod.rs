@@ -4,6 +4,7 @@
 //! by id, newest first: ids grow with time.
 
 mod chapter;
+mod listing;
 mod organization;
 mod partner;
 mod thread;
@@ -11,9 +12,12 @@ mod thread;
 pub use chapter::{
     Chapter, find_chapter, insert_chapter, list_chapters, lock_chapter, next_position, put_chapter,
 };
+pub use listing::{Listing, lock_listing, put_listing};
 pub use organization::{
     Organization, find_organization, insert_organization, list_organizations, lock_organization,
-    put_organization,
+    organization_with_slug, put_organization,
 };
-pub use partner::{Partner, find_partner, insert_partner, list_partners, lock_partner, put_partner};
+pub use partner::{
+    Partner, find_partner, insert_partner, list_partners, lock_partner, partner_with_slug, put_partner,
+};
 pub use thread::{Thread, find_thread, insert_thread, list_threads, lock_thread, put_thread, put_words};

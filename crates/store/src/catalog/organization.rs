@@ -58,6 +58,12 @@ pub async fn find_organization(tx: &mut Tx, id: OrganizationId) -> Result<Option
     tx.find(SQL, &params![id], from_row).await
 }
 
+/// Which organization has this slug.
+pub async fn organization_with_slug(tx: &mut Tx, slug: &str) -> Result<Option<OrganizationId>, StoreError> {
+    const SQL: &str = "SELECT id FROM organizations WHERE slug = $1";
+    tx.find(SQL, &params![slug], |row| row.parse(0)).await
+}
+
 /// Organizations, the newest first, behind the one with id `after`.
 pub async fn list_organizations(
     tx: &mut Tx,

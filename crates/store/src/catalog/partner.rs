@@ -74,6 +74,12 @@ pub async fn find_partner(tx: &mut Tx, id: PartnerId) -> Result<Option<Partner>,
     tx.find(SQL, &params![id], from_row).await
 }
 
+/// Which partner has this slug.
+pub async fn partner_with_slug(tx: &mut Tx, slug: &str) -> Result<Option<PartnerId>, StoreError> {
+    const SQL: &str = "SELECT id FROM partners WHERE slug = $1";
+    tx.find(SQL, &params![slug], |row| row.parse(0)).await
+}
+
 /// Partners, of one organization where that is given, the newest first, behind the one with id `after`.
 pub async fn list_partners(
     tx: &mut Tx,

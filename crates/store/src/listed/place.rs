@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::Usdc;
 use domain::Wad;
 use domain::ids::MarketId;
-use domain::market::{MarketStatus, probability_ppm};
+use domain::market::{MarketFilter, MarketStatus, probability_ppm};
 
 use crate::{Row, StoreError, Tx, params};
 
@@ -38,17 +38,16 @@ impl ListStatus {
         }
     }
 
-    /// The statuses that a filter word of the public API means; `None` for an unknown word.
-    pub fn of_filter_word(word: &str) -> Option<&'static [Self]> {
-        Some(match word {
-            "active" => &[Self::Open],
-            "paused" => &[Self::Frozen],
-            "resolved" => &[Self::Resolved],
-            "cancelled" => &[Self::Cancelled, Self::Refunded],
-            "refunded" => &[Self::Refunded],
-            "all" => &[Self::Open, Self::Resolved],
-            _ => return None,
-        })
+    /// The statuses that a filter of the public API means.
+    pub const fn of(filter: MarketFilter) -> &'static [Self] {
+        match filter {
+            MarketFilter::Active => &[Self::Open],
+            MarketFilter::Paused => &[Self::Frozen],
+            MarketFilter::Resolved => &[Self::Resolved],
+            MarketFilter::Cancelled => &[Self::Cancelled, Self::Refunded],
+            MarketFilter::Refunded => &[Self::Refunded],
+            MarketFilter::All => &[Self::Open, Self::Resolved],
+        }
     }
 }
 

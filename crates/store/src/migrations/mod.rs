@@ -8,5 +8,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0004_redemptions", include_str!("0004_redemptions.sql")),
     ("0005_usage", include_str!("0005_usage.sql")),
     ("0006_candles", include_str!("0006_candles.sql")),
+    ("0008_catalogue", include_str!("0008_catalogue.sql")),
     ("0009_aggregates", include_str!("0009_aggregates.sql")),
 ];

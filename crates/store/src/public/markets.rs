@@ -133,6 +133,17 @@ pub async fn list_markets(
     Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
 }
 
+/// The most featured markets.
+const MOST_FEATURED: u32 = 200;
+
+/// The featured markets, in the operator's order; ties by id.
+pub async fn list_featured(tx: &mut Tx) -> Result<Vec<ListedMarket>, StoreError> {
+    let page = "SELECT id AS market_id, ROW_NUMBER() OVER (ORDER BY featured_position, id) AS place FROM
+        (SELECT id, featured_position FROM markets WHERE featured_position IS NOT NULL AND chain_market_id IS NOT NULL
+        ORDER BY featured_position, id LIMIT $1) page";
+    rows_of(tx, page, &params![MOST_FEATURED]).await
+}
+
 /// The market with this id, if it is on chain.
 pub async fn get_market(tx: &mut Tx, id: MarketId) -> Result<Option<ListedMarket>, StoreError> {
     let page = "SELECT market_id, 1 AS place FROM listed_markets WHERE market_id = $1";

@@ -17,7 +17,7 @@ pub use groups::{
     list_partners,
 };
 pub use leaders::{Leader, LeaderSort, OpenPosition, Timeframe, list_leaders, list_open_positions};
-pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_markets};
+pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
 pub use threads::{ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
 pub use trending::{TrendingMarket, Window, list_trending};

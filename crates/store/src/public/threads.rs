@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+pub use domain::thread::ThreadStatus as ThreadWhen;
 
 use super::clauses::Clauses;
 use super::markets::found;
@@ -21,17 +22,6 @@ pub struct ThreadRow {
     pub updated_at: Timestamp,
     /// The sums over its markets on chain.
     pub totals: Totals,
-}
-
-/// Where a thread stands in its window, which is half open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadWhen {
-    /// Within it.
-    Active,
-    /// Before its start.
-    Upcoming,
-    /// At its end or behind it.
-    Closed,
 }
 
 /// What a list of threads is narrowed to.

@@ -8,6 +8,7 @@ mod account;
 mod chapter;
 mod ctx;
 mod delegation;
+mod import;
 mod key;
 mod market;
 mod organization;
@@ -68,6 +69,8 @@ enum Noun {
     /// Chapters of threads
     #[command(subcommand)]
     Chapter(chapter::Verb),
+    /// Import organizations, partners, threads, chapters and markets from a file
+    Import(import::ImportArgs),
     /// Routes and trading, switched off and on again
     #[command(subcommand)]
     Switch(switch::Verb),
@@ -76,12 +79,12 @@ enum Noun {
 /// Does what the arguments say and prints the outcome: JSON where it is asked for or standard output is no terminal.
 pub async fn run(args: AdminArgs, config: Config) -> Result<(), StartError> {
     let admin = AdminCtx::open(config).await?;
-    let answer = dispatch(args.noun, &admin).await;
+    let answer = dispatch(args.noun, args.json, &admin).await;
     admin.close().await;
     answer.map_err(explain)?.print(args.json)
 }
 
-async fn dispatch(noun: Noun, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, StartError> {
     match noun {
         Noun::User(verb) => user::run(verb, admin).await,
         Noun::Account(verb) => account::run(verb, admin).await,
@@ -92,6 +95,7 @@ async fn dispatch(noun: Noun, admin: &AdminCtx) -> Result<Answer, StartError> {
         Noun::Partner(verb) => partner::run(verb, admin).await,
         Noun::Thread(verb) => thread::run(*verb, admin).await,
         Noun::Chapter(verb) => chapter::run(verb, admin).await,
+        Noun::Import(args) => import::run(args, json, admin).await,
         Noun::Switch(verb) => switch::run(verb, admin).await,
     }
 }

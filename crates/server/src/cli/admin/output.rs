@@ -58,26 +58,26 @@ pub enum Answer {
     One(Record),
     /// Records, and which of their members a table shows.
     Many(Vec<Record>, &'static [&'static str]),
+    /// All of it was printed while the command ran.
+    Printed,
 }
 
 impl Answer {
     /// Prints it to standard output.
     pub fn print(&self, json: bool) -> Result<(), StartError> {
-        let mut out = std::io::stdout();
-        let text = if json || !out.is_terminal() { self.to_json() } else { self.to_text() };
-        match writeln!(out, "{text}") {
-            // Whoever reads has read enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => {
-                written.map_err(|source| StartError::File { path: "standard output".to_owned(), source })
-            }
+        if matches!(self, Self::Printed) {
+            return Ok(());
         }
+        let out = std::io::stdout();
+        let text = if json || !out.is_terminal() { self.to_json() } else { self.to_text() };
+        print_line(&text)
     }
 
     fn to_json(&self) -> String {
         match self {
             Self::One(record) => serde_json::to_string_pretty(record),
             Self::Many(records, _) => serde_json::to_string_pretty(records),
+            Self::Printed => Ok(String::new()),
         }
         .unwrap_or_default()
     }
@@ -88,6 +88,7 @@ impl Answer {
                 let members = record.0.iter().map(|(name, value)| vec![(*name).to_owned(), text_of(value)]);
                 align(&members.collect::<Vec<_>>())
             }
+            Self::Printed => String::new(),
             Self::Many(records, _) if records.is_empty() => "none".to_owned(),
             Self::Many(records, columns) => {
                 let head = columns.iter().map(|column| column.to_uppercase()).collect();
@@ -96,6 +97,15 @@ impl Answer {
                 align(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
             }
         }
+    }
+}
+
+/// Prints one line to standard output.
+pub fn print_line(text: &str) -> Result<(), StartError> {
+    match writeln!(std::io::stdout(), "{text}") {
+        // Whoever reads has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|source| StartError::File { path: "standard output".to_owned(), source }),
     }
 }
 

@@ -116,13 +116,7 @@ impl FromStr for Odds {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let odds = wads(text)?;
-        if sum(&odds) != Wad::ONE.0 {
-            return Err(bad("odds sum to exactly 1"));
-        }
-        // The least that the hub takes.
-        if odds.iter().any(|odds| *odds < U256::from(10u64.pow(12))) {
-            return Err(bad("odds are at least 0.000001 each"));
-        }
+        app::markets::check_odds(&odds).map_err(bad)?;
         Ok(Self(odds))
     }
 }
@@ -159,15 +153,8 @@ fn sum(parts: &[U256]) -> U256 {
     parts.iter().fold(U256::ZERO, |sum, part| sum.saturating_add(*part))
 }
 
-/// A decimal between 0 and 1 of at most 18 decimals.
 fn wad(text: &str) -> Result<U256, BadValue> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let well_formed = matches!(whole, "0" | "1") && digits(decimals) && decimals.len() <= 18;
-    let wad: Option<U256> =
-        well_formed.then(|| format!("{whole}{decimals:0<18}")).and_then(|wad| wad.parse().ok());
-    wad.filter(|wad| *wad <= Wad::ONE.0)
-        .ok_or_else(|| bad(format!("{text:?} is no decimal between 0 and 1 of at most 18 decimals")))
+    Wad::from_share(text).map(|wad| wad.0).map_err(|error| bad(format!("{text:?} is {error}")))
 }
 
 /// Bytes in hex, with or without `0x`.

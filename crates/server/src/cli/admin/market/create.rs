@@ -53,6 +53,9 @@ pub struct CreateArgs {
     /// The post that it came from
     #[arg(long, value_name = "URL")]
     source_url: Option<String>,
+    /// Its place among the featured markets, the least first [default: not featured]
+    #[arg(long, value_name = "N")]
+    featured: Option<u32>,
     /// Finish a creation that was cut short: the id that it named, with the same arguments
     #[arg(long, value_name = "ID")]
     id: Option<MarketId>,
@@ -90,6 +93,7 @@ pub async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Record, StartE
         partner_id: of_thread.and_then(|thread| thread.partner_id),
         chapter_id: chapter.map(|chapter| chapter.id),
         source_url: args.source_url,
+        featured_position: args.featured,
     };
     markets::check(&new, ctx.now())?;
     let minter = match ctx.config.environment {

@@ -243,6 +243,7 @@ fn record(market: &Market, outcomes: &[Outcome]) -> Record {
         .with("tags", &market.tags)
         .with("description", &market.description)
         .with("sourceUrl", &market.source_url)
+        .with("featured", market.featured_position)
         .with("threadId", market.thread_id)
         .with("organizationId", market.organization_id)
         .with("partnerId", market.partner_id)

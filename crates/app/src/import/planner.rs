@@ -1,0 +1,183 @@
+//! Judging a catalogue as a whole: what each item becomes, and all that is wrong.
+
+mod arrangement;
+mod market;
+
+use std::collections::HashMap;
+
+use domain::ids::OrganizationId;
+use domain::trade::FieldError;
+use domain::{Timestamp, Usdc};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use store::catalog::{Chapter, Partner, Thread};
+use store::imports::Import;
+use uuid::Uuid;
+
+use super::document::Catalogue;
+use super::known::{self, Known};
+use super::plan::{Action, Plan, Row, Step};
+use super::{ImportError, Kind, Problem};
+use crate::{AppError, Ctx, markets};
+
+/// The most items of one catalogue.
+const MAX_ITEMS: usize = 10_000;
+
+/// Judges a catalogue and tells what a run will do. Makes nothing. Where the creation of a market was cut short, the chain is
+/// asked whether it has the market.
+pub async fn plan(ctx: &Ctx, catalogue: &Catalogue) -> Result<Plan, ImportError> {
+    if let Some(problem) = known::too_large(catalogue, MAX_ITEMS) {
+        return Err(ImportError::Refused(vec![problem]));
+    }
+    let known = known::read(ctx, catalogue).await?;
+    let new_id = || ctx.uuid();
+    let mut planner = Planner::new(&known, ctx.now(), &new_id);
+    planner.organizations(&catalogue.organizations);
+    planner.partners(&catalogue.partners);
+    planner.threads(&catalogue.threads);
+    planner.chapters(&catalogue.chapters);
+    planner.markets(&catalogue.markets);
+    let Planner { mut steps, problems, .. } = planner;
+    if !problems.is_empty() {
+        return Err(ImportError::Refused(problems));
+    }
+    settle_finished(ctx, &known, &mut steps).await?;
+    let funding = funding(&steps)?;
+    Ok(Plan { steps, funding })
+}
+
+/// A market that the chain has, and the sync has only not read yet, needs nothing more of the chain.
+async fn settle_finished(ctx: &Ctx, known: &Known, steps: &mut [Step]) -> Result<(), AppError> {
+    for step in steps.iter_mut().filter(|step| step.action == Action::Finish) {
+        let Row::Market(new) = &step.row else { continue };
+        let Some(id) = new.id else { continue };
+        if ctx.chain.market_of(markets::reference_of(id)).await?.is_some() {
+            let old = known.imports.get(&(step.kind, step.import.key.clone()));
+            let same = old.is_some_and(|old| old.content_hash == step.import.content_hash);
+            step.action = if same { Action::Skip } else { Action::Update };
+        }
+    }
+    Ok(())
+}
+
+fn funding(steps: &[Step]) -> Result<Usdc, ImportError> {
+    let mut funding = Usdc::ZERO;
+    for step in steps.iter().filter(|step| step.is_for_the_chain()) {
+        let Row::Market(new) = &step.row else { continue };
+        let one = markets::funding_ceil(new.liquidity, new.outcomes.len(), &new.opening_odds);
+        funding = one.and_then(|one| funding.checked_add(one)).ok_or_else(|| {
+            let detail = "take more USDC than there can be".to_owned();
+            ImportError::Refused(vec![Problem { path: "markets".to_owned(), detail }])
+        })?;
+    }
+    Ok(funding)
+}
+
+struct Planner<'a> {
+    known: &'a Known,
+    now: Timestamp,
+    new_id: &'a (dyn Fn() -> Uuid + Sync),
+    steps: Vec<Step>,
+    problems: Vec<Problem>,
+    /// Where each key of this file stands.
+    seen: HashMap<(Kind, &'a str), String>,
+    slugs: HashMap<(Kind, &'a str), String>,
+    organizations: HashMap<&'a str, OrganizationId>,
+    partners: HashMap<&'a str, Partner>,
+    threads: HashMap<&'a str, Thread>,
+    chapters: HashMap<&'a str, Chapter>,
+    next_position: HashMap<&'a str, u32>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(known: &'a Known, now: Timestamp, new_id: &'a (dyn Fn() -> Uuid + Sync)) -> Self {
+        Self {
+            known,
+            now,
+            new_id,
+            steps: Vec::new(),
+            problems: Vec::new(),
+            seen: HashMap::new(),
+            slugs: HashMap::new(),
+            organizations: HashMap::new(),
+            partners: HashMap::new(),
+            threads: HashMap::new(),
+            chapters: HashMap::new(),
+            next_position: HashMap::new(),
+        }
+    }
+
+    fn refuse(&mut self, at: &str, member: &str, detail: impl Into<String>) {
+        self.problems.push(Problem { path: format!("{at}.{member}"), detail: detail.into() });
+    }
+
+    fn refuse_fields(&mut self, at: &str, errors: Vec<FieldError>) {
+        for FieldError { pointer, detail } in errors {
+            self.refuse(at, pointer.trim_start_matches('/'), detail);
+        }
+    }
+
+    fn import(&self, kind: Kind, key: &str) -> Option<&'a Import> {
+        self.known.imports.get(&(kind, key.to_owned()))
+    }
+
+    /// The id of the row that a key stands for, or a new one.
+    fn id_of(&self, kind: Kind, key: &str) -> Uuid {
+        let known = self.import(kind, key).and_then(|import| Uuid::try_parse(&import.row_id).ok());
+        known.unwrap_or_else(|| (self.new_id)())
+    }
+
+    fn check_key(&mut self, kind: Kind, key: &'a str, at: &str) {
+        if !known::is_key(key) {
+            let should = "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
+            self.refuse(at, "key", should);
+        }
+        if let Some(first) = self.seen.insert((kind, key), at.to_owned()) {
+            self.refuse(at, "key", format!("{key:?} is the key of {first} already"));
+        }
+    }
+
+    fn check_slug(&mut self, kind: Kind, slug: &'a str, id: Uuid, at: &str) {
+        if let Some(first) = self.slugs.insert((kind, slug), at.to_owned()) {
+            self.refuse(at, "slug", format!("{slug:?} is the slug of {first} already"));
+        }
+        let owner = self.known.slugs.get(&(kind, slug.to_owned()));
+        if owner.is_some_and(|owner| *owner != id.to_string()) {
+            self.refuse(at, "slug", format!("{slug:?} is taken by another {kind}"));
+        }
+    }
+
+    fn unknown(&mut self, at: &str, member: &str, kind: Kind, key: &str) {
+        let detail = format!("{key:?} is the key of no {kind} in this file or in one imported before");
+        self.refuse(at, member, detail);
+    }
+
+    /// What an item stays under, for good.
+    fn check_stays(&mut self, kind: Kind, key: &str, terms: &Value, at: &str, member: &str) {
+        if self.import(kind, key).is_some_and(|old| old.terms_hash != digest(terms)) {
+            self.refuse(at, member, format!("cannot change: a {kind} stays with its {member}"));
+        }
+    }
+
+    fn step(&mut self, kind: Kind, key: &str, id: Uuid, said: (&Value, &Value), row: Row) {
+        let (terms, content) = said;
+        let import = Import {
+            kind: kind.as_str().to_owned(),
+            key: key.to_owned(),
+            row_id: id.to_string(),
+            terms_hash: digest(terms),
+            content_hash: digest(content),
+        };
+        let action = match self.import(kind, key) {
+            None => Action::Create,
+            Some(old) if old.content_hash == import.content_hash => Action::Skip,
+            Some(_) => Action::Update,
+        };
+        self.steps.push(Step { kind, action, import, row });
+    }
+}
+
+/// A digest that is the same wherever the same was said.
+fn digest(said: &Value) -> String {
+    hex::encode(Sha256::digest(said.to_string()))
+}

@@ -1,0 +1,141 @@
+//! What markets are arranged under.
+
+use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use serde_json::{Value, json};
+use store::catalog::{Chapter, Organization, Partner, Thread};
+
+use super::super::Kind;
+use super::super::document::{ChapterItem, OrganizationItem, PartnerItem, ThreadItem};
+use super::super::plan::Row;
+use super::Planner;
+use crate::catalog::check;
+
+impl<'a> Planner<'a> {
+    pub(super) fn organizations(&mut self, items: &'a [OrganizationItem]) {
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("organizations[{index}]");
+            self.check_key(Kind::Organization, &item.key, &at);
+            let id = self.id_of(Kind::Organization, &item.key);
+            let row = Organization {
+                id: OrganizationId(id),
+                name: item.name.clone(),
+                slug: item.slug.clone(),
+                description: item.description.clone(),
+                logo: item.logo.clone(),
+                website: item.website.clone(),
+            };
+            self.refuse_fields(&at, check::organization(&row));
+            self.check_slug(Kind::Organization, &item.slug, id, &at);
+            self.organizations.insert(&item.key, row.id);
+            let said = (&Value::Null, &json!(item));
+            self.step(Kind::Organization, &item.key, id, said, Row::Organization(row));
+        }
+    }
+
+    pub(super) fn partners(&mut self, items: &'a [PartnerItem]) {
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("partners[{index}]");
+            self.check_key(Kind::Partner, &item.key, &at);
+            let id = self.id_of(Kind::Partner, &item.key);
+            let Some(organization_id) = self.organization(&at, &item.organization) else { continue };
+            let row = Partner {
+                id: PartnerId(id),
+                organization_id,
+                name: item.name.clone(),
+                slug: item.slug.clone(),
+                description: item.description.clone(),
+                logo: item.logo.clone(),
+                website: item.website.clone(),
+                active: item.active,
+            };
+            self.refuse_fields(&at, check::partner(&row));
+            self.check_slug(Kind::Partner, &item.slug, id, &at);
+            let terms = json!(organization_id);
+            self.check_stays(Kind::Partner, &item.key, &terms, &at, "organization");
+            self.partners.insert(&item.key, row.clone());
+            self.step(Kind::Partner, &item.key, id, (&terms, &json!(item)), Row::Partner(row));
+        }
+    }
+
+    pub(super) fn threads(&mut self, items: &'a [ThreadItem]) {
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("threads[{index}]");
+            self.check_key(Kind::Thread, &item.key, &at);
+            let id = self.id_of(Kind::Thread, &item.key);
+            let (organization_id, partner_id) = self.place_of_thread(&at, item);
+            let row = Thread {
+                id: ThreadId(id),
+                organization_id,
+                partner_id,
+                title: item.title.clone(),
+                description: item.description.clone(),
+                image: item.image.clone(),
+                background_image: item.background_image.clone(),
+                category: item.category.clone(),
+                tags: item.tags.clone(),
+                start_time: item.start_time,
+                end_time: item.end_time,
+            };
+            self.refuse_fields(&at, check::thread(&row));
+            let said = (&Value::Null, &json!([item, organization_id, partner_id]));
+            self.step(Kind::Thread, &item.key, id, said, Row::Thread(row.clone()));
+            self.threads.insert(&item.key, row);
+        }
+    }
+
+    pub(super) fn chapters(&mut self, items: &'a [ChapterItem]) {
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("chapters[{index}]");
+            self.check_key(Kind::Chapter, &item.key, &at);
+            let id = self.id_of(Kind::Chapter, &item.key);
+            let next = self.next_position.entry(&item.thread).or_default();
+            let position = item.position.unwrap_or(*next);
+            *next = position.saturating_add(1);
+            let Some(thread) = self.thread(&item.thread) else {
+                self.unknown(&at, "thread", Kind::Thread, &item.thread);
+                continue;
+            };
+            let thread_id = thread.id;
+            let row = Chapter { id: id.to_string(), thread_id, title: item.title.clone(), position };
+            self.refuse_fields(&at, check::chapter(&row));
+            let terms = json!(thread_id);
+            self.check_stays(Kind::Chapter, &item.key, &terms, &at, "thread");
+            self.chapters.insert(&item.key, row.clone());
+            let content = json!([item, position]);
+            self.step(Kind::Chapter, &item.key, id, (&terms, &content), Row::Chapter(row));
+        }
+    }
+
+    fn place_of_thread(
+        &mut self,
+        at: &str,
+        item: &ThreadItem,
+    ) -> (Option<OrganizationId>, Option<PartnerId>) {
+        let organization_id = item.organization.as_ref().and_then(|key| self.organization(at, key));
+        let Some(key) = &item.partner else { return (organization_id, None) };
+        let found = self.partners.get(key.as_str()).or_else(|| self.known.partners.get(key));
+        let Some((id, of_partner)) = found.map(|partner| (partner.id, partner.organization_id)) else {
+            self.unknown(at, "partner", Kind::Partner, key);
+            return (organization_id, None);
+        };
+        if organization_id.is_some_and(|organization| organization != of_partner) {
+            self.refuse(at, "partner", format!("{key:?} is a partner of another organization"));
+        }
+        (Some(of_partner), Some(id))
+    }
+
+    fn organization(&mut self, at: &str, key: &str) -> Option<OrganizationId> {
+        let here = self.organizations.get(key).copied();
+        let before = || self.import(Kind::Organization, key).and_then(|import| import.row_id.parse().ok());
+        let found = here.or_else(before);
+        if found.is_none() {
+            self.unknown(at, "organization", Kind::Organization, key);
+        }
+        found
+    }
+
+    /// The thread of this key, in this file or imported before.
+    pub(super) fn thread(&self, key: &str) -> Option<&Thread> {
+        self.threads.get(key).or_else(|| self.known.threads.get(key))
+    }
+}

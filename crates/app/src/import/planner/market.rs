@@ -1,0 +1,153 @@
+//! Markets: terms that never change, and how they are listed.
+
+use alloy_primitives::U256;
+use domain::ids::{MarketId, ThreadId};
+use domain::{Usdc, Wad};
+use serde_json::{Value, json};
+use store::catalog::Thread;
+
+use super::super::Kind;
+use super::super::document::MarketItem;
+use super::super::plan::{Action, Row};
+use super::{Planner, digest};
+use crate::catalog::check;
+use crate::markets::{NewMarket, wrong_terms};
+
+impl<'a> Planner<'a> {
+    pub(super) fn markets(&mut self, items: &'a [MarketItem]) {
+        for (index, item) in items.iter().enumerate() {
+            let at = format!("markets[{index}]");
+            self.check_key(Kind::Market, &item.key, &at);
+            let id = self.id_of(Kind::Market, &item.key);
+            let read = (self.liquidity(&at, item), self.odds(&at, item));
+            let (thread, chapter_id) = self.place_of_market(&at, item);
+            let (Some(liquidity), Some(opening_odds)) = read else { continue };
+            let new = NewMarket {
+                id: Some(MarketId(id)),
+                question: item.question.clone(),
+                description: item.description.clone(),
+                category: item.category.clone().or_else(|| thread.as_ref()?.category.clone()),
+                tags: item.tags.clone().or_else(|| Some(thread.as_ref()?.tags.clone())).unwrap_or_default(),
+                outcomes: item.outcomes.clone(),
+                opening_odds,
+                liquidity,
+                fee_bps: item.fee_bps,
+                end_time: item.end_time,
+                thread_id: thread.as_ref().map(|thread| thread.id),
+                organization_id: thread.as_ref().and_then(|thread| thread.organization_id),
+                partner_id: thread.as_ref().and_then(|thread| thread.partner_id),
+                chapter_id,
+                source_url: item.source_url.clone(),
+                featured_position: item.featured,
+            };
+            self.market(&at, &item.key, new);
+        }
+    }
+
+    fn market(&mut self, at: &str, key: &str, new: NewMarket) {
+        let id = new.id.unwrap_or(MarketId(uuid::Uuid::nil()));
+        let (terms, content) = (terms(&new), content(&new));
+        self.refuse_fields(at, check::listing(&new.listing(id)));
+        let made = self.import(Kind::Market, key);
+        match made {
+            Some(old) if old.terms_hash != digest(&terms) => self.refuse_changed(at, key, &new),
+            Some(_) => {}
+            None => self.refuse_fields(at, wrong_terms(&new)),
+        }
+        let is_made = made.is_some();
+        let on_chain =
+            self.known.markets.get(key).is_some_and(|(market, _)| market.chain_market_id.is_some());
+        if !on_chain && new.end_time <= self.now {
+            self.refuse(at, "endTime", "is in the future");
+        }
+        self.step(Kind::Market, key, id.0, (&terms, &content), Row::Market(Box::new(new)));
+        if is_made && !on_chain && let Some(step) = self.steps.last_mut() {
+            step.action = Action::Finish;
+        }
+    }
+
+    /// Names what would change of a market that is made.
+    fn refuse_changed(&mut self, at: &str, key: &str, new: &NewMarket) {
+        const FIXED: &str = "cannot change: it is a term of a market that is made";
+        let Some((old, labels)) = self.known.markets.get(key) else {
+            return self.refuse(at, "key", FIXED);
+        };
+        let changed = [
+            ("question", old.question != new.question),
+            ("outcomes", *labels != new.outcomes),
+            ("liquidity", old.liquidity != new.liquidity),
+            ("feeBps", old.fee_bps != new.fee_bps),
+            ("endTime", old.end_time != new.end_time),
+        ];
+        let changed: Vec<_> = changed.into_iter().filter(|(_, is)| *is).map(|(member, _)| member).collect();
+        // The odds that a market opened with are not kept as they were written.
+        let changed = if changed.is_empty() { vec!["openingOdds"] } else { changed };
+        for member in changed {
+            self.refuse(at, member, FIXED);
+        }
+    }
+
+    fn liquidity(&mut self, at: &str, item: &MarketItem) -> Option<Usdc> {
+        let read: Result<Usdc, _> = item.liquidity.0.parse();
+        read.map_err(|error| self.refuse(at, "liquidity", error.to_string())).ok()
+    }
+
+    fn odds(&mut self, at: &str, item: &MarketItem) -> Option<Vec<U256>> {
+        let mut odds = Vec::with_capacity(item.opening_odds.len());
+        for (index, text) in item.opening_odds.iter().enumerate() {
+            match Wad::from_share(&text.0) {
+                Ok(wad) => odds.push(wad.0),
+                Err(error) => self.refuse(at, &format!("openingOdds[{index}]"), format!("is {error}")),
+            }
+        }
+        (odds.len() == item.opening_odds.len()).then_some(odds)
+    }
+
+    fn place_of_market(&mut self, at: &str, item: &MarketItem) -> (Option<Thread>, Option<String>) {
+        let mut thread = None;
+        if let Some(key) = &item.thread {
+            thread = self.thread(key).cloned();
+            if thread.is_none() {
+                self.unknown(at, "thread", Kind::Thread, key);
+            }
+        }
+        let Some(key) = &item.chapter else { return (thread, None) };
+        let found = self.chapters.get(key.as_str()).or_else(|| self.known.chapters.get(key)).cloned();
+        let Some(chapter) = found else {
+            self.unknown(at, "chapter", Kind::Chapter, key);
+            return (thread, None);
+        };
+        if item.thread.is_none() {
+            thread = self.thread_with_id(chapter.thread_id);
+        } else if thread.as_ref().is_some_and(|thread| thread.id != chapter.thread_id) {
+            self.refuse(at, "chapter", format!("{key:?} is a chapter of another thread"));
+        }
+        (thread, Some(chapter.id))
+    }
+
+    fn thread_with_id(&self, id: ThreadId) -> Option<Thread> {
+        let here = self.threads.values().find(|thread| thread.id == id);
+        here.or_else(|| self.known.threads_of_chapters.get(&id)).cloned()
+    }
+}
+
+/// What never changes of a market, in one spelling.
+fn terms(new: &NewMarket) -> Value {
+    let odds: Vec<String> = new.opening_odds.iter().map(U256::to_string).collect();
+    json!([new.question, new.outcomes, odds, new.liquidity.atomic(), new.fee_bps, new.end_time.ms()])
+}
+
+fn content(new: &NewMarket) -> Value {
+    json!([
+        terms(new),
+        new.description,
+        new.category,
+        new.tags,
+        new.thread_id,
+        new.organization_id,
+        new.partner_id,
+        new.chapter_id,
+        new.source_url,
+        new.featured_position
+    ])
+}

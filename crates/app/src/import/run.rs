@@ -1,0 +1,140 @@
+//! Doing what a plan says.
+
+use chain::Signer;
+use domain::{ErrorCode, Timestamp};
+use store::imports::{self, Import};
+use store::{StoreError, Tx, catalog as rows};
+
+use super::plan::{Action, Plan, Row, Step};
+use super::{ImportError, Problem};
+use crate::markets;
+use crate::{AppError, Ctx};
+
+/// Items that are written in one transaction.
+const CHUNK: usize = 100;
+
+/// Whether the resolver can pay for the plan's markets: its own USDC, unless there is somebody who makes test money.
+pub async fn check_funding(
+    ctx: &Ctx,
+    plan: &Plan,
+    resolver: &Signer,
+    minter: Option<&Signer>,
+) -> Result<(), ImportError> {
+    let needed = plan.funding.atomic();
+    if needed == 0 || minter.is_some() {
+        return Ok(());
+    }
+    let balance = ctx.chain.usdc_balance(resolver.address()).await.map_err(AppError::from)?;
+    if balance >= alloy_primitives::U256::from(needed) {
+        return Ok(());
+    }
+    Err(unfunded(plan, resolver, &balance.to_string()))
+}
+
+fn unfunded(plan: &Plan, resolver: &Signer, balance_atomic: &str) -> ImportError {
+    let count = plan.steps.iter().filter(|step| step.is_for_the_chain()).count();
+    let detail = format!(
+        "the {count} that are new take up to {} millionths of a USDC from the resolver {}, who has {balance_atomic}",
+        plan.funding.atomic(),
+        resolver.address()
+    );
+    ImportError::Refused(vec![Problem { path: "markets".to_owned(), detail }])
+}
+
+/// Does what is left to do, and tells each item once it is done. What is arranged comes first, then one market after
+/// another; whatever stops it, another run with the same catalogue goes on from there.
+pub async fn run(
+    ctx: &Ctx,
+    plan: &Plan,
+    resolver: &Signer,
+    minter: Option<&Signer>,
+    done: &mut (dyn FnMut(&Step) + Send),
+) -> Result<(), ImportError> {
+    check_funding(ctx, plan, resolver, minter).await?;
+    if plan.funding.atomic() > 0 {
+        let funded = markets::fund(ctx, resolver, minter, plan.funding).await?;
+        if funded.balance < funded.needed {
+            return Err(unfunded(plan, resolver, &funded.balance.atomic().to_string()));
+        }
+    }
+    let (on_chain, arranged): (Vec<_>, Vec<_>) =
+        plan.steps.iter().partition(|step| step.is_for_the_chain());
+    for chunk in arranged.chunks(CHUNK) {
+        write(ctx, chunk.iter().map(|step| (*step).clone()).collect()).await?;
+        chunk.iter().for_each(|step| done(step));
+    }
+    for step in on_chain {
+        let Row::Market(new) = &step.row else { continue };
+        write(ctx, vec![step.clone()]).await?;
+        markets::create(ctx, resolver, new.as_ref().clone()).await?;
+        done(step);
+    }
+    Ok(())
+}
+
+async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
+    let now = ctx.now();
+    let markets = steps.iter().map(|step| match &step.row {
+        Row::Market(new) => new.id.map(|id| markets::row(ctx, id, new)),
+        _ => None,
+    });
+    let steps: Vec<_> = markets.collect::<Vec<_>>().into_iter().zip(steps).collect();
+    ctx.store
+        .write((steps, now), |tx, (steps, now)| {
+            Box::pin(async move {
+                for (market, step) in steps {
+                    apply(tx, step, market.as_ref(), *now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+}
+
+async fn apply(
+    tx: &mut Tx,
+    step: &Step,
+    market: Option<&store::markets::Market>,
+    now: Timestamp,
+) -> Result<(), AppError> {
+    match step.action {
+        Action::Skip => return Ok(()),
+        Action::Create => imports::insert(tx, &step.import, now).await.map_err(|e| made_meanwhile(&step.import, e))?,
+        Action::Update | Action::Finish => imports::put_content(tx, &step.import, now).await?,
+    }
+    let is_new = step.action == Action::Create;
+    match &step.row {
+        Row::Organization(row) if is_new => rows::insert_organization(tx, row, now).await,
+        Row::Organization(row) => {
+            rows::lock_organization(tx, row.id, now).await?;
+            rows::put_organization(tx, row).await
+        }
+        Row::Partner(row) if is_new => rows::insert_partner(tx, row, now).await,
+        Row::Partner(row) => {
+            rows::lock_partner(tx, row.id, now).await?;
+            rows::put_partner(tx, row).await
+        }
+        Row::Thread(row) if is_new => rows::insert_thread(tx, row, now).await,
+        Row::Thread(row) => {
+            rows::lock_thread(tx, row.id, now).await?;
+            rows::put_thread(tx, row).await
+        }
+        Row::Chapter(row) if is_new => rows::insert_chapter(tx, row).await,
+        Row::Chapter(row) => rows::put_chapter(tx, row).await,
+        Row::Market(new) => match market {
+            Some(row) if is_new => store::markets::insert(tx, row, &new.outcomes).await,
+            Some(row) => rows::put_listing(tx, &new.listing(row.id)).await,
+            None => Ok(()),
+        },
+    }
+    .map_err(crate::catalog::slug_taken)
+}
+
+fn made_meanwhile(import: &Import, error: StoreError) -> AppError {
+    if !error.is_conflict_on("imports_key") {
+        return error.into();
+    }
+    let Import { kind, key, .. } = import;
+    let detail = format!("Another run has just made the {kind} {key:?}. Run this one again.");
+    AppError::new(ErrorCode::ValidationFailed).detail(detail)
+}

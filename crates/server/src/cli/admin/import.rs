@@ -1,0 +1,168 @@
+//! `foretell admin import`: a catalogue from a file.
+//!
+//! On a terminal a bar shows how far it is; anywhere else each item that is done is a line of JSON, and the last line sums
+//! up. The same command goes on where a run was cut short.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use app::Ctx;
+use app::import::{self, Action, Catalogue, Format, ImportError, Plan, Problem, Step};
+use clap::{Args, ValueEnum};
+use domain::key::Environment;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record, print_line};
+use super::values::usdc_text;
+use crate::run::StartError;
+
+/// The largest file that is read.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// What is imported.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The catalogue, JSON or YAML
+    file: PathBuf,
+    /// The file's language [default: JSON for names that end in .json, YAML for all others]
+    #[arg(long, value_enum)]
+    format: Option<Language>,
+    /// Judge the file, say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    Json,
+    Yaml,
+}
+
+pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let catalogue = read(&args)?;
+    // What has no market needs no chain.
+    let ctx = if catalogue.markets.is_empty() { admin.ctx()? } else { admin.online().await? };
+    let roles = admin.secrets()?.roles;
+    let resolver = roles.resolver()?;
+    let minter = match ctx.config.environment {
+        Environment::Test => roles.deployer().ok(),
+        Environment::Live => None,
+    };
+    let plan = import::plan(&ctx, &catalogue).await.map_err(refused)?;
+    let mut shown = Shown::new(json || !std::io::stdout().is_terminal(), plan.steps.len());
+    if args.dry_run {
+        import::check_funding(&ctx, &plan, &resolver, minter.as_ref()).await.map_err(refused)?;
+        plan.steps.iter().for_each(|step| shown.step(step));
+        return shown.end(summary(&plan, true));
+    }
+    let done = import::run(&ctx, &plan, &resolver, minter.as_ref(), &mut |step| shown.step(step)).await;
+    if let Err(error) = done {
+        shown.clear();
+        return Err(refused(error));
+    }
+    let summary = summary(&plan, false).with("synced", followed(admin, &ctx, &plan).await?);
+    shown.end(summary)
+}
+
+fn read(args: &ImportArgs) -> Result<Catalogue, StartError> {
+    let fail = |source| StartError::File { path: args.file.display().to_string(), source };
+    if std::fs::metadata(&args.file).map_err(fail)?.len() > MAX_BYTES {
+        return Err(StartError::Other(format!("{} is larger than 32 MiB", args.file.display())));
+    }
+    let text = std::fs::read_to_string(&args.file).map_err(fail)?;
+    let format = args.format.unwrap_or_else(|| language_of(&args.file));
+    let format = if format == Language::Json { Format::Json } else { Format::Yaml };
+    import::read(&text, format).map_err(|error| {
+        let problem = Problem { path: args.file.display().to_string(), detail: error.to_string() };
+        StartError::Import(vec![problem])
+    })
+}
+
+fn language_of(file: &Path) -> Language {
+    let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if is_json { Language::Json } else { Language::Yaml }
+}
+
+fn refused(error: ImportError) -> StartError {
+    match error {
+        ImportError::Refused(problems) => StartError::Import(problems),
+        ImportError::Failed(error) => {
+            let detail = format!("{} Run the same import again: it goes on from here.", error.detail);
+            error.detail(detail).into()
+        }
+    }
+}
+
+/// Whether the running service shows the markets that were made.
+async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &Plan) -> Result<bool, StartError> {
+    if !plan.steps.iter().any(Step::is_for_the_chain) {
+        return Ok(true);
+    }
+    admin.follow(ctx.chain.head().await?.number).await
+}
+
+fn summary(plan: &Plan, dry_run: bool) -> Record {
+    Record::new()
+        .with("dryRun", dry_run)
+        .with("items", plan.steps.len())
+        .with("created", plan.count(Action::Create))
+        .with("finished", plan.count(Action::Finish))
+        .with("updated", plan.count(Action::Update))
+        .with("skipped", plan.count(Action::Skip))
+        .with("fundingUsdc", usdc_text(plan.funding))
+}
+
+/// What is seen of a run.
+enum Shown {
+    Lines,
+    Bar(ProgressBar),
+}
+
+impl Shown {
+    fn new(lines: bool, steps: usize) -> Self {
+        if lines {
+            return Self::Lines;
+        }
+        let bar = ProgressBar::new(steps as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        Self::Bar(bar)
+    }
+
+    fn step(&mut self, step: &Step) {
+        match self {
+            Self::Lines => {
+                let record = Record::new()
+                    .with("kind", step.kind.as_str())
+                    .with("key", step.key())
+                    .with("id", step.id())
+                    .with("action", step.action.as_str());
+                // Who no longer reads the lines does not stop the work.
+                drop(print_line(&serde_json::to_string(&record).unwrap_or_default()));
+            }
+            Self::Bar(bar) => {
+                bar.inc(1);
+                bar.set_message(format!("{} {}", step.kind, step.key()));
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn end(self, summary: Record) -> Result<Answer, StartError> {
+        self.clear();
+        match self {
+            Self::Lines => {
+                print_line(&serde_json::to_string(&Record::new().with("summary", summary)).unwrap_or_default())?;
+                Ok(Answer::Printed)
+            }
+            Self::Bar(_) => Ok(Answer::One(summary)),
+        }
+    }
+}
