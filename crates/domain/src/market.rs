@@ -244,7 +244,10 @@ mod tests {
         for word in ["", "OPEN", "Active", "frozen", "active,paused"] {
             assert_eq!(word.parse::<MarketFilter>(), Err(ParseMarketStatusError), "{word}");
         }
-        assert_eq!([true, false].map(MarketFilter::of_active), [MarketFilter::Active, MarketFilter::Resolved]);
+        assert_eq!(
+            [true, false].map(MarketFilter::of_active),
+            [MarketFilter::Active, MarketFilter::Resolved]
+        );
     }
 
     #[test]

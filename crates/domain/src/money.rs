@@ -285,7 +285,9 @@ mod tests {
         {
             assert_eq!(Wad::from_share(text), Ok(Wad::from(wad)), "{text}");
         }
-        for text in ["", ".", "1.", ".5", "00", "2", "1.000000000000000001", "-0.1", "0.1234567890123456789", "1e0"] {
+        for text in
+            ["", ".", "1.", ".5", "00", "2", "1.000000000000000001", "-0.1", "0.1234567890123456789", "1e0"]
+        {
             assert_eq!(Wad::from_share(text), Err(ParseShareError), "{text}");
         }
     }

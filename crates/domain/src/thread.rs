@@ -76,9 +76,14 @@ mod tests {
     #[test]
     fn a_thread_has_begun_at_its_start_and_is_over_at_its_end() {
         use ThreadStatus::{Active, Closed, Upcoming};
-        for (now_ms, status) in
-            [(i64::MIN, Upcoming), (99, Upcoming), (100, Active), (199, Active), (200, Closed), (i64::MAX, Closed)]
-        {
+        for (now_ms, status) in [
+            (i64::MIN, Upcoming),
+            (99, Upcoming),
+            (100, Active),
+            (199, Active),
+            (200, Closed),
+            (i64::MAX, Closed),
+        ] {
             assert_eq!(at(now_ms, Some(100), Some(200)), status, "{now_ms}");
         }
     }

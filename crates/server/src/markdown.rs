@@ -9,8 +9,33 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 /// What descriptions can be made of. Images are not among it: they would tell their host who reads.
 const TAGS: [&str; 27] = [
-    "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre",
-    "strong", "table", "tbody", "td", "th", "thead", "tr", "ul", "sub", "sup",
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
+    "sub",
+    "sup",
 ];
 
 static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
@@ -68,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_link_gives_no_weight_and_no_handle_to_where_it_leads() {
-        let link = r#"<p><a href="https://example.org/?a=1&amp;b=2" title="t" rel="nofollow noopener">x</a></p>"#;
+        let link =
+            r#"<p><a href="https://example.org/?a=1&amp;b=2" title="t" rel="nofollow noopener">x</a></p>"#;
         assert_eq!(to_html("[x](https://example.org/?a=1&b=2 \"t\")").trim_end(), link);
         let mail = r#"<p><a href="mailto:a@example.org" rel="nofollow noopener">a@example.org</a></p>"#;
         assert_eq!(to_html("<a@example.org>").trim_end(), mail);
@@ -88,7 +114,9 @@ mod tests {
             "/logout",
             "#top",
         ] {
-            for text in [format!("[x](<{target}>)"), format!("[x][y]\n\n[y]: <{target}>"), format!("<{target}>")] {
+            for text in
+                [format!("[x](<{target}>)"), format!("[x][y]\n\n[y]: <{target}>"), format!("<{target}>")]
+            {
                 let html = to_html(&text);
                 assert!(!html.contains("href"), "{text}: {html}");
             }
@@ -121,7 +149,10 @@ mod tests {
             for tag in tags {
                 let name: String = tag.chars().take_while(char::is_ascii_alphanumeric).collect();
                 assert!(TAGS.contains(&name.as_str()), "{text}: {html}");
-                assert!(!tag.contains("onerror=alert(1)>") && !tag.starts_with("a onclick"), "{text}: {html}");
+                assert!(
+                    !tag.contains("onerror=alert(1)>") && !tag.starts_with("a onclick"),
+                    "{text}: {html}"
+                );
             }
         }
         assert_eq!(to_html("<b>x</b>").trim_end(), "<p>&lt;b&gt;x&lt;/b&gt;</p>");

@@ -18,7 +18,8 @@ pub fn probability(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
 /// The probability of an outcome as it stands, or the payout of a settled market.
 pub fn of_outcome(market: &Market, outcome: &Outcome) -> f64 {
     let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
-    payout.map_or_else(|| probability(outcome.quantity, market.cost, market.liquidity), |payout| price(*payout))
+    payout
+        .map_or_else(|| probability(outcome.quantity, market.cost, market.liquidity), |payout| price(*payout))
 }
 
 /// A WAD price or payout.
@@ -60,8 +61,13 @@ mod tests {
 
     #[test]
     fn units_read_as_wholes_without_zeros_at_the_end() {
-        let cases =
-            [(0u64, "0"), (1, "0.000001"), (25_000_000, "25"), (25_500_000, "25.5"), (1_234_567_890, "1234.56789")];
+        let cases = [
+            (0u64, "0"),
+            (1, "0.000001"),
+            (25_000_000, "25"),
+            (25_500_000, "25.5"),
+            (1_234_567_890, "1234.56789"),
+        ];
         for (units, text) in cases {
             assert_eq!(decimal(&units, 6), text);
         }

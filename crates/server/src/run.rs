@@ -94,7 +94,8 @@ impl StartError {
     pub fn to_json(&self) -> serde_json::Value {
         let mut error = serde_json::json!({ "code": self.code(), "message": self.to_string() });
         if let Self::Import(problems) = self {
-            let problem = |of: &app::import::Problem| serde_json::json!({ "path": of.path, "detail": of.detail });
+            let problem =
+                |of: &app::import::Problem| serde_json::json!({ "path": of.path, "detail": of.detail });
             error["problems"] = problems.iter().map(problem).collect();
         }
         serde_json::json!({ "error": error })

@@ -38,7 +38,8 @@ pub async fn find(tx: &mut Tx, kind: &str, key: &str) -> Result<Option<Import>, 
 
 /// Remembers a new item. A conflict where another run has just made it.
 pub async fn insert(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO imports (kind, import_key, row_id, terms_hash, content_hash, created_at_ms,
+    const SQL: &str =
+        "INSERT INTO imports (kind, import_key, row_id, terms_hash, content_hash, created_at_ms,
         updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)";
     let Import { kind, key, row_id, terms_hash, content_hash } = import;
     tx.exec(SQL, &params![kind, key, row_id, terms_hash, content_hash, now]).await.map(drop)
@@ -46,6 +47,7 @@ pub async fn insert(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), 
 
 /// Notes what was read for an item this time.
 pub async fn put_content(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE imports SET content_hash = $1, updated_at_ms = $2 WHERE kind = $3 AND import_key = $4";
+    const SQL: &str =
+        "UPDATE imports SET content_hash = $1, updated_at_ms = $2 WHERE kind = $3 AND import_key = $4";
     tx.exec(SQL, &params![&import.content_hash, now, &import.kind, &import.key]).await.map(drop)
 }

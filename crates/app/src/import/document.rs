@@ -210,7 +210,8 @@ impl Visitor<'_> for DecimalVisitor {
         // The shortest text that reads as this number is the author's own, as long as that has at most 15 digits.
         let text = number.to_string();
         let digits = text.bytes().filter(u8::is_ascii_digit).count();
-        let leading = text.bytes().take_while(|b| matches!(b, b'0' | b'.' | b'-')).filter(|b| *b == b'0').count();
+        let leading =
+            text.bytes().take_while(|b| matches!(b, b'0' | b'.' | b'-')).filter(|b| *b == b'0').count();
         if digits - leading <= 15 {
             Ok(Decimal(text))
         } else {

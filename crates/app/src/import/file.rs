@@ -117,8 +117,14 @@ mod tests {
         const WINDOW: &str = "not an ISO 8601 instant such as 2026-04-29T12:00:00Z";
         for (text, message) in [
             ("threads:\n  - key: a\n", "line 2: threads[0]: missing field `title`".to_owned()),
-            ("threads:\n  - key: a\n    title: x\n    endTime: soon\n", format!("line 4: threads[0].endTime: {WINDOW}")),
-            ("threads:\n  - key: a\n    key: b\n", "line 3: threads[0]: duplicate mapping key: key".to_owned()),
+            (
+                "threads:\n  - key: a\n    title: x\n    endTime: soon\n",
+                format!("line 4: threads[0].endTime: {WINDOW}"),
+            ),
+            (
+                "threads:\n  - key: a\n    key: b\n",
+                "line 3: threads[0]: duplicate mapping key: key".to_owned(),
+            ),
             ("threads: 3\n", "line 1: threads: expected sequence start".to_owned()),
             ("- 1\n", "line 1: expected mapping start".to_owned()),
             ("---\n---\n", "line 2: multiple YAML documents detected".to_owned()),
@@ -130,7 +136,11 @@ mod tests {
             ("threads:\n  - key: a\n    titel: x\n", Format::Yaml),
             ("{\"threads\":\n\n[{\"key\": \"a\", \"titel\": 1}]}", Format::Json),
         ] {
-            assert!(told(text, format).starts_with(&format!("line 3: {titel}")), "{text}: {}", told(text, format));
+            assert!(
+                told(text, format).starts_with(&format!("line 3: {titel}")),
+                "{text}: {}",
+                told(text, format)
+            );
         }
     }
 

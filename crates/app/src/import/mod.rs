@@ -14,9 +14,7 @@ mod plan;
 mod planner;
 mod run;
 
-pub use document::{
-    Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem,
-};
+pub use document::{Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 pub use file::{Format, Unreadable, read};
 pub use plan::{Action, Plan, Step};
 pub use planner::plan;

@@ -129,7 +129,8 @@ impl<'a> Planner<'a> {
 
     fn check_key(&mut self, kind: Kind, key: &'a str, at: &str) {
         if !known::is_key(key) {
-            let should = "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
+            let should =
+                "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
             self.refuse(at, "key", should);
         }
         if let Some(first) = self.seen.insert((kind, key), at.to_owned()) {

@@ -57,8 +57,7 @@ pub async fn run(
             return Err(unfunded(plan, resolver, &funded.balance.atomic().to_string()));
         }
     }
-    let (on_chain, arranged): (Vec<_>, Vec<_>) =
-        plan.steps.iter().partition(|step| step.is_for_the_chain());
+    let (on_chain, arranged): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_for_the_chain());
     for chunk in arranged.chunks(CHUNK) {
         write(ctx, chunk.iter().map(|step| (*step).clone()).collect()).await?;
         chunk.iter().for_each(|step| done(step));
@@ -99,7 +98,9 @@ async fn apply(
 ) -> Result<(), AppError> {
     match step.action {
         Action::Skip => return Ok(()),
-        Action::Create => imports::insert(tx, &step.import, now).await.map_err(|e| made_meanwhile(&step.import, e))?,
+        Action::Create => {
+            imports::insert(tx, &step.import, now).await.map_err(|e| made_meanwhile(&step.import, e))?
+        }
         Action::Update | Action::Finish => imports::put_content(tx, &step.import, now).await?,
     }
     let is_new = step.action == Action::Create;

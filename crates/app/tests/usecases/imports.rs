@@ -65,9 +65,9 @@ async fn markets(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
         .ctx
         .store
         .read(page, |tx, page| {
-            Box::pin(async move {
-                store::markets::list(tx, &store::markets::ListFilter::default(), page).await
-            })
+            Box::pin(
+                async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },
+            )
         })
         .await;
     listed.unwrap()
@@ -336,9 +336,14 @@ async fn a_market_follows_its_listing() {
     assert_eq!((row.featured_position, row.tags.join(" ")), (Some(7), "moved".to_owned()));
 
     let cup = id_of(&known, "regatta-2030/cup");
-    let back = app::catalog::change_market(&app.ctx, id, move |listing| listing.chapter_id = Some(cup.clone()));
+    let back =
+        app::catalog::change_market(&app.ctx, id, move |listing| listing.chapter_id = Some(cup.clone()));
     let back = back.await.unwrap();
-    assert_eq!(back.thread_id.unwrap().to_string(), id_of(&known, "regatta-2030"), "a chapter names its thread");
+    assert_eq!(
+        back.thread_id.unwrap().to_string(),
+        id_of(&known, "regatta-2030"),
+        "a chapter names its thread"
+    );
     let cup = back.chapter_id.unwrap();
     let wrong = app::catalog::change_market(&app.ctx, id, move |listing| {
         listing.thread_id = Some(town_hall);

@@ -68,10 +68,7 @@ pub(crate) fn read_known<T>(
     judge(Given { pairs, errors, path: "", page_default: None, codec }, read)
 }
 
-fn judge<T>(
-    mut given: Given<'_>,
-    read: impl FnOnce(&mut Given<'_>) -> Option<T>,
-) -> Result<T, AppError> {
+fn judge<T>(mut given: Given<'_>, read: impl FnOnce(&mut Given<'_>) -> Option<T>) -> Result<T, AppError> {
     match (read(&mut given), given.errors.as_slice()) {
         (Some(read), []) => Ok(read),
         (None, []) => {
@@ -168,11 +165,7 @@ impl Given<'_> {
 }
 
 /// The decoded pairs of `query`, and what is wrong with them before their meaning is asked.
-fn decode_pairs(
-    query: &str,
-    known: &[&str],
-    unknown: Unknown,
-) -> (Vec<(String, String)>, Vec<FieldError>) {
+fn decode_pairs(query: &str, known: &[&str], unknown: Unknown) -> (Vec<(String, String)>, Vec<FieldError>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut errors = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -68,6 +68,7 @@ impl From<ErrorCode> for Code {
             ErrorCode::MarketNotTradeable | ErrorCode::ChainNotSupported => Self::MarketNotTradeable,
             ErrorCode::LiquidityInsufficient | ErrorCode::InsufficientBalance => Self::LiquidityInsufficient,
             ErrorCode::RateLimitExceeded => Self::RateLimitExceeded,
+            ErrorCode::MethodNotAllowed => Self::MethodNotAllowed,
             ErrorCode::RouteDisabled => Self::RouteDisabled,
             ErrorCode::RequestTimeout => Self::RequestTimeout,
             ErrorCode::DependencyUnavailable | ErrorCode::RateLimitUnavailable => Self::DependencyUnavailable,
@@ -87,7 +88,8 @@ mod tests {
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(codes, sorted);
-        let table: Vec<_> = Code::ALL.iter().map(|code| format!("{} {}", code.status(), code.as_str())).collect();
+        let table: Vec<_> =
+            Code::ALL.iter().map(|code| format!("{} {}", code.status(), code.as_str())).collect();
         insta::assert_snapshot!(table.join("\n"));
     }
 

@@ -89,7 +89,8 @@ pub async fn leaderboard(
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
         let ranks = u64::from(window.offset) + 1..;
         let leaders = listed.items.into_iter().zip(ranks).map(|(row, rank)| LeaderRecord::new(row, rank));
-        let timeframe = TIMEFRAMES.iter().find(|(_, meant)| *meant == timeframe).map_or("all", |(word, _)| *word);
+        let timeframe =
+            TIMEFRAMES.iter().find(|(_, meant)| *meant == timeframe).map_or("all", |(word, _)| *word);
         Ok((LeaderboardAnswer { leaders: leaders.collect(), timeframe, pagination }, None))
     };
     meta.kept(&app, &name, read).await

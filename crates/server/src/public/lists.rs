@@ -233,10 +233,7 @@ pub async fn of_organization(
     meta.kept(&app, &name, read).await
 }
 
-async fn listed(
-    app: &Shared,
-    chosen: Chosen,
-) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Refusal> {
+async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Refusal> {
     let window = chosen.window;
     let read: Result<_, StoreError> = app
         .ctx

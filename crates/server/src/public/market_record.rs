@@ -216,8 +216,12 @@ fn records(market: &Market, outcomes: Vec<Outcome>) -> Vec<OutcomeRecord> {
 
 fn resolution(market: &Market) -> Option<ResolutionRecord> {
     let payouts = market.payouts.as_ref()?;
-    let whole: Vec<_> =
-        payouts.iter().enumerate().filter(|(_, payout)| **payout == Wad::ONE).map(|(index, _)| index).collect();
+    let whole: Vec<_> = payouts
+        .iter()
+        .enumerate()
+        .filter(|(_, payout)| **payout == Wad::ONE)
+        .map(|(index, _)| index)
+        .collect();
     let outcome_index = if let [only] = whole[..] { Some(only) } else { None };
     Some(ResolutionRecord {
         outcome_index,

@@ -106,9 +106,8 @@ pub async fn quote(
 impl QuoteRecord {
     fn new(quote: &Quote, now: Timestamp) -> Self {
         let Quote { market, outcome_index, action, fill, .. } = quote;
-        let price = |cost: U256, quantity: U256| {
-            numbers::probability(Wad(quantity), Wad(cost), market.liquidity)
-        };
+        let price =
+            |cost: U256, quantity: U256| numbers::probability(Wad(quantity), Wad(cost), market.liquidity);
         let price_before = price(fill.cost_before_wad, fill.quantity_before_wad);
         let price_after = price(fill.cost_after_wad, fill.quantity_after_wad);
         let (usdc, tokens) = (Usdc::from_atomic(fill.usdc_atomic), Wad(fill.tokens_wad));

@@ -88,7 +88,8 @@ pub struct AsOf {
 impl MarketRecord {
     /// `market` as it reads at `now`.
     pub fn new(market: Market, outcomes: Vec<Outcome>, now: Timestamp) -> Self {
-        let probabilities: Vec<f64> = outcomes.iter().map(|outcome| numbers::of_outcome(&market, outcome)).collect();
+        let probabilities: Vec<f64> =
+            outcomes.iter().map(|outcome| numbers::of_outcome(&market, outcome)).collect();
         let outcomes = outcomes.into_iter().zip(probabilities).map(|(outcome, probability)| OutcomeRecord {
             index: outcome.index,
             probability,

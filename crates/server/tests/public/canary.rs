@@ -31,7 +31,8 @@ async fn nothing_private_is_in_any_public_answer() {
         .await
         .created();
     scene.app.run_workers().await;
-    let trade = client.get(&format!("/v1/trades/{}", created["id"].as_str().unwrap())).await.ok()["trade"].take();
+    let trade =
+        client.get(&format!("/v1/trades/{}", created["id"].as_str().unwrap())).await.ok()["trade"].take();
     assert_eq!(trade["status"], "completed");
     let (key_id, hash) = (key.caller.key.id.to_string(), trade["txHash"].as_str().unwrap());
     let private = [
@@ -55,7 +56,10 @@ async fn nothing_private_is_in_any_public_answer() {
             let answer = scene.get(&format!("{path}{query}")).await;
             for text in private {
                 assert!(!answer.text.contains(text), "{path}{query} tells {text}:\n{answer}");
-                assert!(!format!("{:?}", answer.headers).contains(text), "{path}{query} tells {text}:\n{answer}");
+                assert!(
+                    !format!("{:?}", answer.headers).contains(text),
+                    "{path}{query} tells {text}:\n{answer}"
+                );
             }
             asked += usize::from(answer.status.is_success());
         }

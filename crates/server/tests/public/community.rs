@@ -30,7 +30,8 @@ async fn a_transaction_tells_what_it_moved_and_whose_it_was() {
 async fn a_transaction_that_did_nothing_here_is_not_found() {
     let scene = Scene::new().await;
     let nothing = format!("0x{}", "0".repeat(64));
-    for hash in [nothing.as_str(), "0x", "1", "%ff", &nothing[..65], &format!("{nothing}0"), &"g".repeat(66)] {
+    for hash in [nothing.as_str(), "0x", "1", "%ff", &nothing[..65], &format!("{nothing}0"), &"g".repeat(66)]
+    {
         scene.refused(&format!("/api/transactions/{hash}"), 404, "TRANSACTION_NOT_FOUND").await;
     }
 }

@@ -31,14 +31,20 @@ async fn an_answer_that_says_the_same_has_the_same_tag_and_is_a_304() {
         let other = scene.client.get(&path).header("if-none-match", "W/\"other\"").await;
         assert_eq!(other.status.as_u16(), 200, "{path}");
         let head = scene.client.call("HEAD", &path).await;
-        assert_eq!((head.status.as_u16(), head.text.as_str(), head.header("etag")), (200, "", Some(tag)), "{path}");
+        assert_eq!(
+            (head.status.as_u16(), head.text.as_str(), head.header("etag")),
+            (200, "", Some(tag)),
+            "{path}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_trade_changes_the_tag_at_once() {
     let scene = Scene::new().await;
-    for path in ["/api/markets".to_owned(), format!("/api/markets/{}", scene.rain.id), "/api/threads".to_owned()] {
+    for path in
+        ["/api/markets".to_owned(), format!("/api/markets/{}", scene.rain.id), "/api/threads".to_owned()]
+    {
         let before = scene.get(&path).await;
         ok(&before);
         scene.app.stranger_buys(scene.rain, 0, "5").await;
@@ -55,9 +61,11 @@ async fn a_change_of_the_catalogue_shows_within_a_quarter_of_a_second() {
     let scene = Scene::new().await;
     let path = format!("/api/partners/{}", scene.partner);
     assert_eq!(scene.ok(&path).await["partner"]["name"], "Club");
-    app::catalog::change_partner(&scene.app.ctx, scene.partner, |partner| partner.name = "Society".to_owned())
-        .await
-        .unwrap();
+    app::catalog::change_partner(&scene.app.ctx, scene.partner, |partner| {
+        partner.name = "Society".to_owned()
+    })
+    .await
+    .unwrap();
     scene.app.clock.advance(250);
     assert_eq!(scene.ok(&path).await["partner"]["name"], "Society");
 }

@@ -27,7 +27,9 @@ async fn a_browser_that_asks_first_is_told_that_it_may() {
 #[tokio::test]
 async fn every_answer_is_open_to_every_page_and_shows_it_the_same() {
     let scene = Scene::new().await;
-    for path in ["/api/threads", "/api/threads/1", "/api/nothing", "/api/threads?limit=0", "/api/openapi.json"] {
+    for path in
+        ["/api/threads", "/api/threads/1", "/api/nothing", "/api/threads?limit=0", "/api/openapi.json"]
+    {
         let plain = scene.get(path).await;
         let answer = scene.client.get(path).header("origin", "https://page.test").await;
         assert_headers_of_every_answer(&answer);

@@ -40,7 +40,8 @@ fn every_example_is_what_its_schema_says() {
             let content = &response["content"]["application/json"];
             for (name, example) in content["examples"].as_object().into_iter().flatten() {
                 let reference = example["$ref"].as_str().unwrap_or_default().trim_start_matches('#');
-                let example = document.pointer(reference).filter(|_| !reference.is_empty()).unwrap_or(example);
+                let example =
+                    document.pointer(reference).filter(|_| !reference.is_empty()).unwrap_or(example);
                 testkit::http::assert_public_schema(
                     &format!("{path} {status} {name}"),
                     &content["schema"],

@@ -7,7 +7,15 @@ use crate::scene::{Scene, refused};
 #[tokio::test]
 async fn an_unknown_path_below_api_is_refused_in_this_surfaces_form() {
     let client = TestApp::new().await.http().anonymous();
-    for path in ["/api", "/api/", "/api/nothing", "/api/threads/", "/api/threads/1/nothing", "/api//threads", "/api/Threads"] {
+    for path in [
+        "/api",
+        "/api/",
+        "/api/nothing",
+        "/api/threads/",
+        "/api/threads/1/nothing",
+        "/api//threads",
+        "/api/Threads",
+    ] {
         refused(&client.get(path).await, 404, "NOT_FOUND");
     }
     insta::assert_snapshot!(client.get("/api/nothing").await);

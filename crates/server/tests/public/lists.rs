@@ -121,6 +121,9 @@ async fn pages_follow_one_another_until_there_is_no_more() {
     }
     assert_eq!(walked, all);
     let beyond = scene.ok("/api/markets?offset=4294967295").await;
-    assert_eq!((&beyond["pagination"]["hasMore"], &beyond["pagination"]["total"]), (&false.into(), &3.into()));
+    assert_eq!(
+        (&beyond["pagination"]["hasMore"], &beyond["pagination"]["total"]),
+        (&false.into(), &3.into())
+    );
     assert!(ids(&beyond, "markets").is_empty());
 }

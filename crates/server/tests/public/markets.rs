@@ -32,7 +32,9 @@ async fn a_market_that_is_not_there_or_not_on_chain_yet_is_not_found_anywhere() 
     };
     app::markets::create(&scene.app.ctx, &scene.app.roles.resolver, new).await.unwrap_err();
     let thread = scene.thread.to_string();
-    for id in ["0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f81", "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80", "1", "%ff", &thread] {
+    for id in
+        ["0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f81", "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80", "1", "%ff", &thread]
+    {
         for below in ["", "/history", "/social-link", "/quote?outcomeIndex=0&action=buy&amount=1"] {
             scene.refused(&format!("/api/markets/{id}{below}"), 404, "MARKET_NOT_FOUND").await;
         }
@@ -74,7 +76,10 @@ async fn trending_counts_what_lies_within_the_timeframe_and_shows_open_markets_a
     let scene = Scene::new().await;
     let count = async |query: &str| {
         let body = scene.ok(&format!("/api/markets/trending?{query}")).await;
-        (body["markets"].as_array().unwrap().len(), body["timeframe"]["trending"].as_str().unwrap().to_owned())
+        (
+            body["markets"].as_array().unwrap().len(),
+            body["timeframe"]["trending"].as_str().unwrap().to_owned(),
+        )
     };
     assert_eq!(count("timeframe=1h").await, (2, "1h".to_owned()));
     assert_eq!(count("limit=1").await, (1, "24h".to_owned()));

@@ -18,7 +18,10 @@ async fn a_partner_is_shown_with_its_sums_whether_active_or_not() {
     insta::assert_snapshot!(answer);
     let idle = scene::partner(&scene.app, scene.organization, "Idle", false).await;
     let body = scene.ok(&format!("/api/partners/{idle}")).await;
-    assert_eq!((&body["partner"]["status"], &body["partner"]["marketCount"]), (&"inactive".into(), &0.into()));
+    assert_eq!(
+        (&body["partner"]["status"], &body["partner"]["marketCount"]),
+        (&"inactive".into(), &0.into())
+    );
 }
 
 #[tokio::test]
@@ -47,7 +50,9 @@ async fn an_organizations_and_a_partners_threads_and_markets_are_theirs_alone() 
     let other = scene::organization(&scene.app, "Other").await;
     let idle = scene::partner(&scene.app, other, "Idle", false).await;
     scene::thread(&scene.app, |thread| thread.organization_id = Some(other)).await;
-    for path in [format!("/api/organizations/{}", scene.organization), format!("/api/partners/{}", scene.partner)] {
+    for path in
+        [format!("/api/organizations/{}", scene.organization), format!("/api/partners/{}", scene.partner)]
+    {
         let found = scene.ok(&format!("{path}/threads")).await;
         assert_eq!(ids(&found, "threads"), [thread.as_str()], "{path}");
         for (status, count) in [("upcoming", 0), ("closed", 0), ("all", 1), ("active", 1)] {

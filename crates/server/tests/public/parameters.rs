@@ -21,8 +21,7 @@ fn routes(scene: &Scene) -> Vec<(String, Vec<Wrong>)> {
     let Scene { thread, organization, partner, rain, .. } = scene;
     let status: Wrong = ("status", &NO_WORD);
     let list = |own: &[Wrong]| [&OF_WINDOW[..], &OF_SORT[..], own].concat();
-    let too_many: Wrong =
-        ("tags", &["", "a,,b", ",", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u", "%ff"]);
+    let too_many: Wrong = ("tags", &["", "a,,b", ",", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u", "%ff"]);
     let of_markets = [
         status,
         ("active", &NO_FLAG),
@@ -45,7 +44,10 @@ fn routes(scene: &Scene) -> Vec<(String, Vec<Wrong>)> {
     vec![
         ("/api/threads".into(), list(&[status, ("category", &NO_TEXT), too_many, ("q", &NO_TEXT)])),
         (format!("/api/threads/{thread}"), vec![("includeMarkets", &NO_FLAG)]),
-        (format!("/api/threads/{thread}/markets"), list(&[status, ("status", &["all", "refunded"]), ("sortBy", &["end_time"])])),
+        (
+            format!("/api/threads/{thread}/markets"),
+            list(&[status, ("status", &["all", "refunded"]), ("sortBy", &["end_time"])]),
+        ),
         ("/api/markets".into(), list(&of_markets)),
         (
             "/api/markets/trending".into(),
@@ -101,7 +103,8 @@ async fn the_largest_page_of_each_list_is_as_documented() {
 #[tokio::test]
 async fn everything_that_is_wrong_is_told_at_once() {
     let scene = Scene::new().await;
-    let body = scene.refused("/api/markets?status=x&limit=0&sortBy=y&threadId=1", 400, "INVALID_REQUEST").await;
+    let body =
+        scene.refused("/api/markets?status=x&limit=0&sortBy=y&threadId=1", 400, "INVALID_REQUEST").await;
     insta::assert_snapshot!(body["message"].as_str().unwrap());
 }
 
@@ -119,7 +122,11 @@ async fn what_a_route_does_not_know_is_passed_over() {
     let plain = scene.ok("/api/markets").await;
     for query in ["utm_source=x", "fbclid", "limit_=0", "%ff=1", "a=%ff", "a=1&a=2", "Limit=0", "=", "&&"] {
         let body = scene.ok(&format!("/api/markets?{query}")).await;
-        assert_eq!((&body["markets"], &body["pagination"]), (&plain["markets"], &plain["pagination"]), "{query}");
+        assert_eq!(
+            (&body["markets"], &body["pagination"]),
+            (&plain["markets"], &plain["pagination"]),
+            "{query}"
+        );
     }
     scene.ok(&format!("/api/markets/{}?x=1", scene.rain.id)).await;
 }

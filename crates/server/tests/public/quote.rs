@@ -44,7 +44,9 @@ async fn only_an_open_market_is_quoted_and_only_an_outcome_that_it_has() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}/quote", scene.rain.id);
     scene.refused(&format!("{path}?outcomeIndex=2&action=buy&amount=1"), 400, "INVALID_REQUEST").await;
-    scene.refused(&format!("{path}?outcomeIndex=0&action=sell&amount=9999999"), 409, "LIQUIDITY_INSUFFICIENT").await;
+    scene
+        .refused(&format!("{path}?outcomeIndex=0&action=sell&amount=9999999"), 409, "LIQUIDITY_INSUFFICIENT")
+        .await;
     scene.app.freeze(scene.rain).await;
     scene.app.run_workers().await;
     scene.refused(&format!("{path}?outcomeIndex=0&action=buy&amount=1"), 409, "MARKET_NOT_TRADEABLE").await;

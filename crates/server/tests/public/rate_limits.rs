@@ -52,7 +52,11 @@ async fn a_limit_is_of_one_address_and_one_template_whatever_the_id() {
         let peer = format!("2001:db8:1:2::{host:x}");
         refused(&client.get("/api/partners/1").from_peer(&peer).await, 404, "PARTNER_NOT_FOUND");
     }
-    refused(&client.get("/api/partners/1").from_peer("2001:db8:1:2:ffff::").await, 429, "RATE_LIMIT_EXCEEDED");
+    refused(
+        &client.get("/api/partners/1").from_peer("2001:db8:1:2:ffff::").await,
+        429,
+        "RATE_LIMIT_EXCEEDED",
+    );
     refused(&client.get("/api/partners/1").from_peer("2001:db8:1:3::").await, 404, "PARTNER_NOT_FOUND");
 }
 
@@ -72,14 +76,21 @@ async fn what_belongs_to_no_route_with_data_draws_on_the_addresss_own_limiter() 
     let app = TestApp::new().await;
     let client = app.http().anonymous();
     for made in 1..=75 {
-        for (n, (method, path)) in
-            [("GET", "/api/nothing"), ("POST", "/api/threads"), ("OPTIONS", "/api/threads"), ("GET", "/api/docs")]
-                .into_iter()
-                .enumerate()
+        for (n, (method, path)) in [
+            ("GET", "/api/nothing"),
+            ("POST", "/api/threads"),
+            ("OPTIONS", "/api/threads"),
+            ("GET", "/api/docs"),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let answer = client.call(method, path).await;
             assert_headers_of_every_answer(&answer);
-            assert_eq!((standing(&answer).0, standing(&answer).1), (300, 300 - (4 * (made - 1) + n as u64 + 1)));
+            assert_eq!(
+                (standing(&answer).0, standing(&answer).1),
+                (300, 300 - (4 * (made - 1) + n as u64 + 1))
+            );
         }
     }
     for path in ["/api/nothing", "/api/docs", "/api/openapi.json"] {

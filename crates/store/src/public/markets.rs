@@ -156,7 +156,7 @@ pub(super) async fn rows_of(
     page: &str,
     bound: &[Value<'_>],
 ) -> Result<Vec<ListedMarket>, StoreError> {
-    const OUTCOME: usize = 30;
+    const OUTCOME: usize = 31;
     // The crossings keep the page outermost. A market's columns are read with its first outcome alone.
     let sql = format!(
         "SELECT m.*, o.*, l.list_status, l.participants, p.place FROM ({page}) p CROSS JOIN listed_markets l
@@ -184,10 +184,10 @@ pub(super) async fn rows_of(
 }
 
 fn place_from(row: &Row<'_>) -> Result<(i64, ListStatus, u64), StoreError> {
-    let word = row.str(37)?;
+    let word = row.str(38)?;
     let status = ListStatus::ALL.into_iter().find(|status| status.as_str() == word);
-    let status = status.ok_or_else(|| row.corrupt(37, "not a status of lists"))?;
-    Ok((row.int(39)?, status, row.number(38)?))
+    let status = status.ok_or_else(|| row.corrupt(38, "not a status of lists"))?;
+    Ok((row.int(40)?, status, row.number(39)?))
 }
 
 /// The ids of a page. Each status has a branch, in the order of an index: the engines merge them.

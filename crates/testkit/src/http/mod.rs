@@ -16,8 +16,8 @@ use domain::page::CursorCodec;
 use server::http::{AppState, KeptBodies, Shared};
 
 pub use answer::Answer;
-pub use contract::assert_public_schema;
 pub use call::{Anonymous, Auth, Call, Client, Keyed};
+pub use contract::assert_public_schema;
 
 use crate::{TestApp, TestKey};
 

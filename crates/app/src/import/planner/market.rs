@@ -61,7 +61,10 @@ impl<'a> Planner<'a> {
             self.refuse(at, "endTime", "is in the future");
         }
         self.step(Kind::Market, key, id.0, (&terms, &content), Row::Market(Box::new(new)));
-        if is_made && !on_chain && let Some(step) = self.steps.last_mut() {
+        if is_made
+            && !on_chain
+            && let Some(step) = self.steps.last_mut()
+        {
             step.action = Action::Finish;
         }
     }

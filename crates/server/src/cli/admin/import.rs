@@ -159,7 +159,9 @@ impl Shown {
         self.clear();
         match self {
             Self::Lines => {
-                print_line(&serde_json::to_string(&Record::new().with("summary", summary)).unwrap_or_default())?;
+                print_line(
+                    &serde_json::to_string(&Record::new().with("summary", summary)).unwrap_or_default(),
+                )?;
                 Ok(Answer::Printed)
             }
             Self::Bar(_) => Ok(Answer::One(summary)),

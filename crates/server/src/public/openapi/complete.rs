@@ -50,7 +50,8 @@ pub fn complete(document: &mut Value) {
 
 /// Completes one operation, and says which codes it can answer with.
 fn complete_operation(operation: &mut Value, route: &PublicRoute) -> BTreeSet<Code> {
-    let own = operation.as_object_mut().and_then(|operation| operation.remove("x-error-codes")).unwrap_or_default();
+    let own =
+        operation.as_object_mut().and_then(|operation| operation.remove("x-error-codes")).unwrap_or_default();
     operation["security"] = json!([]);
     let limit = match route.limiter {
         Limiter::PerMinute(limit) => {
@@ -113,8 +114,7 @@ fn add_refusals(operation: &mut Value, codes: &BTreeSet<Code>) {
     for (status, codes) in by_status {
         let lines = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.message()));
         let description = format!("Refused:\n\n{}", lines.collect::<Vec<_>>().join("\n"));
-        let reference =
-            |code: &Code| json!({ "$ref": format!("#/components/examples/{}", code.as_str()) });
+        let reference = |code: &Code| json!({ "$ref": format!("#/components/examples/{}", code.as_str()) });
         let examples: Map<String, Value> =
             codes.iter().map(|code| (code.as_str().to_owned(), reference(code))).collect();
         let waits = matches!(status, 429 | 503).then_some("Retry-After");

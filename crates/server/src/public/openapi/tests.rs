@@ -30,12 +30,16 @@ fn the_document_describes_exactly_the_routes_of_the_table() {
 #[test]
 fn every_operation_is_named_once_and_described_with_a_known_tag() {
     let document = parsed();
-    let tags: BTreeSet<_> = document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].to_string()).collect();
+    let tags: BTreeSet<_> =
+        document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].to_string()).collect();
     let mut ids = BTreeSet::new();
     for (path, operation) in operations(&document) {
         assert!(ids.insert(operation["operationId"].to_string()), "{path}");
         for member in ["operationId", "summary", "description"] {
-            assert!(operation[member].as_str().is_some_and(|text| !text.is_empty()), "{path} has no {member}");
+            assert!(
+                operation[member].as_str().is_some_and(|text| !text.is_empty()),
+                "{path} has no {member}"
+            );
         }
         assert!(tags.contains(&operation["tags"][0].to_string()), "{path}");
     }
@@ -46,7 +50,8 @@ fn a_lists_limit_is_that_of_the_table() {
     let document = parsed();
     for route in routes() {
         let parameters = document["paths"][route.path]["get"]["parameters"].as_array().unwrap().clone();
-        let limit = parameters.iter().find(|parameter| parameter["name"] == "limit").map(|limit| &limit["schema"]);
+        let limit =
+            parameters.iter().find(|parameter| parameter["name"] == "limit").map(|limit| &limit["schema"]);
         let found = limit.map(|limit| (limit["default"].as_u64(), limit["maximum"].as_u64()));
         let expected = route.page.map(|page| (Some(page.default.into()), Some(page.most.into())));
         assert_eq!(found, expected, "{}", route.path);
@@ -93,7 +98,8 @@ fn the_codes_that_annotations_name_are_codes_and_every_code_is_named_somewhere()
         .collect();
     // What has no route can have no operation.
     let without = ["METHOD_NOT_ALLOWED", "NOT_FOUND"];
-    let all: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).filter(|code| !without.contains(code)).collect();
+    let all: BTreeSet<_> =
+        Code::ALL.iter().map(|code| code.as_str()).filter(|code| !without.contains(code)).collect();
     assert_eq!(named, all);
 }
 
