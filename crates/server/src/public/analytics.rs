@@ -8,7 +8,7 @@ use super::{Code, Refusal};
     summary = "List markets for you",
     description = "Markets of the categories and threads that one has traded. It takes a session of the web application: \
         without one it is refused.",
-    responses(),
+    responses((status = 200, description = "What a signed-in reader gets. Nobody can sign in yet.")),
     extensions(("x-error-codes" = json!(["UNAUTHORIZED"]))),
 )]
 pub async fn for_you() -> Refusal {
@@ -20,7 +20,7 @@ pub async fn for_you() -> Refusal {
     get, path = "/api/portfolio/analytics", operation_id = "getPortfolioAnalytics", tag = "Session",
     summary = "Read your portfolio over time",
     description = "Value and profit over time. It takes a session of the web application: without one it is refused.",
-    responses(),
+    responses((status = 200, description = "What a signed-in reader gets. Nobody can sign in yet.")),
     extensions(("x-error-codes" = json!(["UNAUTHORIZED"]))),
 )]
 pub async fn analytics() -> Refusal {

@@ -52,7 +52,6 @@ pub fn headers() -> Value {
         "ETag": text("Names this state for If-None-Match. Opaque; it does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
         "Retry-After": { "description": "Seconds after which another try makes sense.", "required": false,
             "schema": { "type": "integer", "format": "int64", "minimum": 1 }, "example": 12 },
-        "Allow": text("What the path can be asked with.", "GET, HEAD, OPTIONS"),
     })
 }
 
