@@ -14,7 +14,7 @@ pub mod health;
 pub mod import;
 pub mod keys;
 pub mod kill_switches;
-pub mod leaders;
+pub mod leaderboard;
 pub mod lease;
 pub mod limits;
 pub mod markets;

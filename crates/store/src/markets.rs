@@ -127,6 +127,9 @@ pub(crate) const COLUMNS: &str = "id, chain_id, contract_address, chain_market_i
     volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
     frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad, featured_position";
 
+/// How many columns a market has: those of an outcome stand behind them.
+pub(crate) const OUTCOME: usize = 31;
+
 pub(crate) const OUTCOME_COLUMNS: &str =
     "market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count";
 
@@ -321,7 +324,6 @@ pub async fn list(
         CHOSEN,
         ") m JOIN outcomes o ON o.market_id = m.id"
     );
-    const OUTCOME: usize = 31;
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),

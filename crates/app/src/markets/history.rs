@@ -29,6 +29,50 @@ pub struct Span {
     pub to: Option<Timestamp>,
 }
 
+/// A time up to now, or up to the end of the market's trading, for charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Range {
+    /// An hour.
+    OneHour,
+    /// 24 hours.
+    OneDay,
+    /// Seven days.
+    SevenDays,
+    /// Thirty days.
+    ThirtyDays,
+    /// From the market's creation on, or as much of it as one answer holds in days.
+    All,
+}
+
+impl Range {
+    /// Every range and its word.
+    pub const WORDS: [(&'static str, Self); 5] = [
+        ("1h", Self::OneHour),
+        ("24h", Self::OneDay),
+        ("7d", Self::SevenDays),
+        ("30d", Self::ThirtyDays),
+        ("all", Self::All),
+    ];
+
+    /// The range of a word.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.into_iter().find(|(known, _)| *known == word).map(|(_, range)| range)
+    }
+
+    /// The span of a market's history at `now`; the interval is chosen where none is given.
+    pub fn span(self, market: &Market, interval: Option<Interval>, now: Timestamp) -> Span {
+        let to = trading_end(market, now).plus_ms(1);
+        let ms = match self {
+            Self::OneHour => DAY_MS / 24,
+            Self::OneDay => DAY_MS,
+            Self::SevenDays => 7 * DAY_MS,
+            Self::ThirtyDays => 30 * DAY_MS,
+            Self::All => to.since_ms(market.created_at).clamp(DAY_MS / 24, (MOST_INTERVALS - 1) * DAY_MS),
+        };
+        Span { interval, from: Some(to.plus_ms(-ms)), to: Some(to) }
+    }
+}
+
 /// The market maker's state at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolState {

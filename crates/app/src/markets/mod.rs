@@ -15,7 +15,7 @@ pub use create::{NewMarket, check, check_odds, create};
 pub(crate) use create::{row, wrong_terms};
 pub use find::{Rows, find, get, outcome_of};
 pub use funding::{Funded, fund, funding_ceil};
-pub use history::{History, PoolState, Span, history};
+pub use history::{History, PoolState, Range, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote, quote_usdc};
 pub use sync::{Sync, rebuild};

@@ -4,6 +4,7 @@
 //! PostgreSQL; limits run in memory and, where `FORETELL_TEST_REDIS_URL` names one, on Redis; what only anvil can do runs where `FORETELL_ANVIL` names its binary.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
+mod aggregates;
 mod anvil;
 mod caps;
 mod cleanup;

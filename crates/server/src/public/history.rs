@@ -1,6 +1,6 @@
 //! How trading has moved a market's prices, for charts.
 
-use app::markets::{History, Span, outcome_of};
+use app::markets::{History, Range, Span, outcome_of};
 use axum::extract::State;
 use axum::response::Response;
 use domain::candle::{self, Bucket, Interval};
@@ -17,21 +17,26 @@ use super::query::{Asked, Parameters, Query};
 use crate::http::{PathId, Shared};
 use crate::numbers;
 
-/// `interval`, `from`, `to`, `outcomeIndex`, all of them optional.
+/// `interval`, `range`, or `from` and `to`, and `outcomeIndex`, all of them optional.
 #[derive(Debug)]
 pub struct HistoryQuery {
     span: Span,
+    range: Option<Range>,
     outcome_index: Option<i64>,
 }
 
 impl Parameters for HistoryQuery {
-    const NAMES: &'static [&'static str] = &["interval", "from", "to", "outcomeIndex"];
+    const NAMES: &'static [&'static str] = &["interval", "range", "from", "to", "outcomeIndex"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
         let interval = asked.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h, 1d");
         let (from, to) = (asked.seconds("from"), asked.seconds("to"));
         let outcome_index = asked.parsed("outcomeIndex", "is an integer, 0 for the first");
-        Some(Self { span: Span { interval, from, to }, outcome_index })
+        let range = asked.word_if_sent("range", &Range::WORDS);
+        if asked.text("range").is_some() && (from.is_some() || to.is_some()) {
+            asked.wrong("range", "is sent without from and to");
+        }
+        Some(Self { span: Span { interval, from, to }, range, outcome_index })
     }
 }
 
@@ -94,6 +99,7 @@ struct CandleRecord {
     params(
         ("id" = MarketId, Path, description = "The market's id."),
         ("interval" = Option<Interval>, Query, example = "1h", description = "How long a candle is."),
+        ("range" = Option<String>, Query, pattern = "^(1h|24h|7d|30d|all)$", example = "7d", description = "1h, 24h, 7d, 30d or all, up to now or to the end of trading, in the place of from and to."),
         ("from" = Option<u64>, Query, maximum = 253370764799u64, example = 1777377600, description = "The span's start, inclusive, in seconds since 1970."),
         ("to" = Option<u64>, Query, maximum = 253370764799u64, example = 1777464000, description = "The span's end, exclusive, in seconds since 1970."),
         ("outcomeIndex" = Option<i64>, Query, minimum = 0, description = "Candles of this outcome alone, counted from 0."),
@@ -107,10 +113,11 @@ pub async fn history(
     query: Query<HistoryQuery>,
     meta: Meta,
 ) -> Result<Response, Refusal> {
-    let HistoryQuery { span, outcome_index } = query.parameters;
+    let HistoryQuery { span, range, outcome_index } = query.parameters;
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
         let only = outcome_index.map(|index| outcome_of(outcomes.len(), index)).transpose()?;
+        let span = range.map_or(span, |range| range.span(&market, span.interval, app.ctx.now()));
         let history = app::markets::history(&app.ctx, &market, &outcomes, span).await?;
         Ok((HistoryAnswer { history: HistoryRecord::new(&market, outcomes, only, &history) }, None))
     };

@@ -1,6 +1,6 @@
 //! Who has gained and traded most.
 
-use app::leaders::{Ranked, leaders};
+use app::leaderboard::Ranked;
 use axum::extract::State;
 use axum::response::Response;
 use domain::{Cents, UsdcDelta};
@@ -85,10 +85,9 @@ pub async fn leaderboard(
 ) -> Result<Response, Refusal> {
     let Query { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
     let read = async || {
-        let listed = leaders(&app.ctx, timeframe, sort, window.extent()).await?;
+        let listed = app::leaderboard::leaderboard(&app.ctx, timeframe, sort, window.extent()).await?;
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
-        let ranks = u64::from(window.offset) + 1..;
-        let leaders = listed.items.into_iter().zip(ranks).map(|(row, rank)| LeaderRecord::new(row, rank));
+        let leaders = listed.items.into_iter().map(LeaderRecord::new);
         let timeframe =
             TIMEFRAMES.iter().find(|(_, meant)| *meant == timeframe).map_or("all", |(word, _)| *word);
         Ok((LeaderboardAnswer { leaders: leaders.collect(), timeframe, pagination }, None))
@@ -97,8 +96,8 @@ pub async fn leaderboard(
 }
 
 impl LeaderRecord {
-    fn new(row: Ranked, rank: u64) -> Self {
-        let Ranked { leader, unrealized_pnl } = row;
+    fn new(row: Ranked) -> Self {
+        let Ranked { rank, leader, unrealized_pnl } = row;
         Self {
             rank,
             address: leader.account,

@@ -20,6 +20,8 @@ async fn one_outcome_and_a_span_can_be_asked_for() {
     assert_eq!(history["outcomes"].as_array().unwrap().len(), 1);
     assert_eq!(history["outcomes"][0]["outcomeIndex"], 1);
     assert_eq!((&history["from"], &history["to"]), (&start.into(), &(start + 600).into()));
+    let day = scene.ok(&format!("{path}?range=24h")).await["history"].take();
+    assert!(day["to"].as_u64().unwrap() - day["from"].as_u64().unwrap() >= 86_400, "{day}");
     for wrong in ["outcomeIndex=2", "interval=1w", "from=x", "from=9&to=8", "interval=1m&from=0&to=86400000"]
     {
         scene.refused(&format!("{path}?{wrong}"), 400, "INVALID_REQUEST").await;

@@ -37,6 +37,7 @@ fn routes(scene: &Scene) -> Vec<(String, Vec<Wrong>)> {
     ];
     let of_history: Vec<Wrong> = vec![
         ("interval", &["1w", "", "1H"]),
+        ("range", &["2h", "", "ALL", "1h&from=0", "1h&to=5"]),
         ("from", &NO_SECONDS),
         ("to", &NO_SECONDS),
         ("outcomeIndex", &["x", "", "1.5", "-1", "2"]),

@@ -8,7 +8,7 @@ use domain::{Timestamp, search};
 use super::clauses::{Clauses, literals};
 use super::{Extent, Listed, Order};
 use crate::listed::{ListStatus, Scope, ScopeKind};
-use crate::markets::{COLUMNS, Market, OUTCOME_COLUMNS, Outcome, from_row, outcome_from};
+use crate::markets::{COLUMNS, Market, OUTCOME, OUTCOME_COLUMNS, Outcome, from_row, outcome_from};
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// A market of a list.
@@ -156,7 +156,6 @@ pub(super) async fn rows_of(
     page: &str,
     bound: &[Value<'_>],
 ) -> Result<Vec<ListedMarket>, StoreError> {
-    const OUTCOME: usize = 31;
     // The crossings keep the page outermost. A market's columns are read with its first outcome alone.
     let sql = format!(
         "SELECT m.*, o.*, l.list_status, l.participants, p.place FROM ({page}) p CROSS JOIN listed_markets l
@@ -184,10 +183,11 @@ pub(super) async fn rows_of(
 }
 
 fn place_from(row: &Row<'_>) -> Result<(i64, ListStatus, u64), StoreError> {
-    let word = row.str(38)?;
+    const STATUS: usize = OUTCOME + 7;
+    let word = row.str(STATUS)?;
     let status = ListStatus::ALL.into_iter().find(|status| status.as_str() == word);
-    let status = status.ok_or_else(|| row.corrupt(38, "not a status of lists"))?;
-    Ok((row.int(40)?, status, row.number(39)?))
+    let status = status.ok_or_else(|| row.corrupt(STATUS, "not a status of lists"))?;
+    Ok((row.int(STATUS + 2)?, status, row.number(STATUS + 1)?))
 }
 
 /// The ids of a page. Each status has a branch, in the order of an index: the engines merge them.

@@ -7,6 +7,7 @@ mod conflicts;
 mod fixture;
 mod migrations;
 mod postgres;
+mod public_lists;
 mod sqlite;
 mod units;
 mod usage;

@@ -5,6 +5,7 @@
 //! file per noun: its arguments, what each verb does, and the record that it prints.
 
 mod account;
+mod aggregates;
 mod chapter;
 mod ctx;
 mod delegation;
@@ -71,6 +72,9 @@ enum Noun {
     Chapter(chapter::Verb),
     /// Import organizations, partners, threads, chapters and markets from a file
     Import(import::ImportArgs),
+    /// Sums over markets and movements
+    #[command(subcommand)]
+    Aggregates(aggregates::Verb),
     /// Routes and trading, switched off and on again
     #[command(subcommand)]
     Switch(switch::Verb),
@@ -96,6 +100,7 @@ async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, St
         Noun::Thread(verb) => thread::run(*verb, admin).await,
         Noun::Chapter(verb) => chapter::run(verb, admin).await,
         Noun::Import(args) => import::run(args, json, admin).await,
+        Noun::Aggregates(verb) => aggregates::run(verb, admin).await,
         Noun::Switch(verb) => switch::run(verb, admin).await,
     }
 }

@@ -1,0 +1,366 @@
+//! Sums over markets and movements: right after every move, taken back with what is taken back, made again from nothing.
+
+use app::aggregates::{Verified, rebuild, verify};
+use app::catalog;
+use app::leaderboard::{Ranked, leaderboard};
+use domain::ids::{MarketId, OrganizationId, ThreadId};
+use domain::time::DAY_MS;
+use domain::{Usdc, UsdcDelta};
+use store::catalog::{Organization, Thread};
+use store::listed::{ListStatus, ScopeKind, Totals};
+use store::public::{
+    Extent, LeaderSort, ListedMarket, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe,
+    TrendingMarket, Window,
+};
+use store::{Store, StoreError};
+use testkit::{TestApp, TestMarket};
+
+use crate::scene::Scene;
+
+const HOUR_MS: i64 = 3_600_000;
+
+async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
+    let id = OrganizationId(app.ctx.uuid());
+    let organization = Organization {
+        id,
+        name: slug.to_owned(),
+        slug: slug.to_owned(),
+        description: None,
+        logo: None,
+        website: None,
+    };
+    catalog::add_organization(&app.ctx, organization).await.unwrap();
+    id
+}
+
+async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &str) -> ThreadId {
+    let id = ThreadId(app.ctx.uuid());
+    let thread = Thread {
+        id,
+        organization_id,
+        partner_id: None,
+        title: title.to_owned(),
+        description: None,
+        image: None,
+        background_image: None,
+        category: None,
+        tags: vec!["cup".to_owned()],
+        start_time: None,
+        end_time: None,
+    };
+    catalog::add_thread(&app.ctx, thread).await.unwrap();
+    id
+}
+
+async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<ThreadId>) {
+    catalog::change_market(&app.ctx, market, move |listing| listing.thread_id = thread_id).await.unwrap();
+}
+
+async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
+    let read: Result<Totals, StoreError> = app
+        .ctx
+        .store
+        .read((kind, id.to_string()), |tx, (kind, id)| Box::pin(store::listed::find_totals(tx, *kind, id)))
+        .await;
+    read.unwrap()
+}
+
+async fn listed(app: &TestApp, market: TestMarket) -> ListedMarket {
+    let read: Result<_, StoreError> =
+        app.ctx.store.read(market.id, |tx, id| Box::pin(store::public::get_market(tx, *id))).await;
+    read.unwrap().expect("the market is listed")
+}
+
+async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64)> {
+    let read: Result<Vec<TrendingMarket>, StoreError> = app
+        .ctx
+        .store
+        .read(window, |tx, window| Box::pin(store::public::list_trending(tx, *window, None, 10)))
+        .await;
+    let row = |m: TrendingMarket| (m.listed.market.id, m.trade_count, m.volume.atomic(), m.unique_traders);
+    read.unwrap().into_iter().map(row).collect()
+}
+
+async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<Ranked> {
+    let extent = Extent { limit: 10, offset: 0 };
+    leaderboard(&app.ctx, timeframe, sort, extent).await.unwrap().items
+}
+
+async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
+    let spoilt: Result<u64, StoreError> =
+        app.ctx.store.write((), move |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
+    assert!(spoilt.unwrap() > 0, "{sql}");
+    verify(&app.ctx).await.unwrap()
+}
+
+store::on_each_engine! {
+    async fn a_market_is_counted_where_it_stands_and_its_sums_follow_it(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let other = app.market(&["Yes", "No"]).await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let (one, two) = (thread(&app, Some(club), "One").await, thread(&app, Some(league), "Two").await);
+        put_under(&app, market.id, Some(one)).await;
+        put_under(&app, other.id, Some(one)).await;
+        key.buy(&market, 0, "10").await;
+        key.buy(&other, 0, "5").await;
+        app.stranger_buys(market, 1, "20").await;
+        app.run_workers().await;
+        let sums = |markets, usdc, participants| Totals { markets, volume: Usdc::from_whole(usdc), participants };
+        // Ada trades on both and is counted once.
+        assert_eq!(totals(&app, ScopeKind::Thread, one).await, sums(2, 35, 2));
+        assert_eq!(totals(&app, ScopeKind::Organization, club).await, sums(2, 35, 2));
+        assert_eq!(listed(&app, market).await.participants, 2);
+
+        put_under(&app, market.id, Some(two)).await;
+        assert_eq!(totals(&app, ScopeKind::Thread, one).await, sums(1, 5, 1));
+        assert_eq!(totals(&app, ScopeKind::Thread, two).await, sums(1, 30, 2));
+        assert_eq!(totals(&app, ScopeKind::Organization, league).await, sums(1, 30, 2));
+        app.assert_aggregates().await;
+
+        // A thread takes its markets along to another organization.
+        catalog::change_thread(&app.ctx, two, move |thread| thread.organization_id = Some(club)).await.unwrap();
+        assert_eq!(totals(&app, ScopeKind::Organization, club).await, sums(2, 35, 2));
+        assert_eq!(totals(&app, ScopeKind::Organization, league).await, sums(0, 0, 0));
+        put_under(&app, market.id, None).await;
+        assert_eq!(totals(&app, ScopeKind::Organization, club).await, sums(1, 5, 1));
+        app.stranger_buys(other, 0, "1").await;
+        app.run_workers().await;
+        assert_eq!(totals(&app, ScopeKind::Thread, one).await, sums(1, 6, 2));
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_window_holds_the_trades_of_its_time_and_lets_them_go(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.stranger_buys(market, 1, "20").await;
+        app.run_workers().await;
+        for window in Window::ALL {
+            assert_eq!(trending(&app, window).await, [(market.id, 2, 30_000_000, 2)]);
+        }
+        app.advance_ms(HOUR_MS + 600_000).await;
+        key.buy(&market, 0, "1").await;
+        app.run_workers().await;
+        assert_eq!(trending(&app, Window::OneHour).await, [(market.id, 1, 1_000_000, 1)]);
+        assert_eq!(trending(&app, Window::OneDay).await, [(market.id, 3, 31_000_000, 2)]);
+        app.assert_aggregates().await;
+        app.advance_ms(DAY_MS).await;
+        app.run_workers().await;
+        assert_eq!(trending(&app, Window::OneDay).await, []);
+        assert_eq!(trending(&app, Window::SevenDays).await, [(market.id, 3, 31_000_000, 2)]);
+        app.advance_ms(7 * DAY_MS).await;
+        app.run_workers().await;
+        assert_eq!(trending(&app, Window::SevenDays).await, []);
+        app.assert_aggregates().await;
+    }
+
+    async fn a_frozen_market_does_not_trend(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.freeze(market).await;
+        app.run_workers().await;
+        assert_eq!(trending(&app, Window::OneHour).await, []);
+        app.unfreeze(market).await;
+        app.run_workers().await;
+        assert_eq!(trending(&app, Window::OneHour).await.len(), 1);
+    }
+
+    async fn leaders_are_ranked_by_what_they_realised_or_traded_in_the_time(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.stranger_buys(market, 0, "200").await;
+        app.run_workers().await;
+        key.sell_all(&market, 0).await;
+        app.run_workers().await;
+        let by_profit = leaders(&app, Timeframe::All, LeaderSort::Profit).await;
+        let adas = ada.account.to_string().to_lowercase();
+        assert_eq!(by_profit[0].leader.account, adas, "she sold for more than she had paid");
+        assert!(by_profit[0].leader.realized_pnl > UsdcDelta(0));
+        assert_eq!((by_profit[0].rank, by_profit[0].unrealized_pnl), (1, UsdcDelta(0)));
+        assert_ne!(by_profit[1].unrealized_pnl, UsdcDelta(0));
+        let by_volume = leaders(&app, Timeframe::OneDay, LeaderSort::Volume).await;
+        assert_eq!((by_volume[0].leader.volume, by_volume[1].leader.account.as_str()), (Usdc::from_whole(200), adas.as_str()));
+
+        app.advance_ms(2 * DAY_MS).await;
+        app.run_workers().await;
+        assert_eq!(leaders(&app, Timeframe::OneDay, LeaderSort::Profit).await, []);
+        assert_eq!(leaders(&app, Timeframe::SevenDays, LeaderSort::Profit).await, by_profit);
+        app.advance_ms(32 * DAY_MS).await;
+        app.run_workers().await;
+        assert_eq!(leaders(&app, Timeframe::ThirtyDays, LeaderSort::Profit).await, []);
+        app.assert_aggregates().await;
+    }
+
+    async fn a_cancelled_market_is_refunded_once_it_owes_nobody_anything(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        let untraded = app.market(&["Yes", "No"]).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.cancel(market).await;
+        app.cancel(untraded).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, market).await.status, ListStatus::Cancelled);
+        assert_eq!(listed(&app, untraded).await.status, ListStatus::Refunded);
+        let redeem = chain::calls::redeem(ada.account, market.number, 0);
+        app.send(&app.roles.relayer, app.ctx.chain.contracts().hub, redeem).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, market).await.status, ListStatus::Refunded);
+        app.assert_aggregates().await;
+    }
+
+    async fn sums_made_again_are_the_sums_that_were_kept(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let one = thread(&app, None, "One").await;
+        put_under(&app, market.id, Some(one)).await;
+        key.buy(&market, 0, "10").await;
+        app.stranger_buys(market, 1, "20").await;
+        app.run_workers().await;
+        key.sell_all(&market, 0).await;
+        app.run_workers().await;
+        app.assert_aggregates().await;
+        let before = (totals(&app, ScopeKind::Thread, one).await, trending(&app, Window::OneDay).await);
+        rebuild(&app.ctx).await.unwrap();
+        assert_eq!((totals(&app, ScopeKind::Thread, one).await, trending(&app, Window::OneDay).await), before);
+        key.buy(&market, 0, "1").await;
+        app.run_workers().await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn whatever_is_spoilt_is_found_and_mended(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        for (sql, what) in [
+            ("UPDATE totals SET volume_usdc_atomic = volume_usdc_atomic + 1 WHERE scope = 'all'", "totals all "),
+            ("UPDATE listed_markets SET probability_ppm = 3 WHERE probability_ppm > 0", "list row of market"),
+            ("UPDATE listed_markets SET participants = 9", "participants of market"),
+            ("UPDATE traders SET trade_count = 7", "traders "),
+            ("UPDATE trending_markets SET unique_traders = 7 WHERE window_ms = 3600000", "trending 3600000"),
+            ("UPDATE market_buckets SET volume_usdc_atomic = 7", "buckets "),
+            ("UPDATE leaderboard SET realized_pnl_usdc_atomic = 7", "leaderboard "),
+            ("DELETE FROM leaderboard_spans WHERE span_ms = 3600000", "spans 3600000"),
+            ("DELETE FROM search_terms WHERE kind = 'market'", "list row of market"),
+        ] {
+            let verified = spoil(&app, sql).await;
+            assert_eq!(verified.differences.len(), 1, "{sql}: {:#?}", verified.differences);
+            assert!(verified.differences[0].what.starts_with(what), "{:?}", verified.differences);
+            rebuild(&app.ctx).await.unwrap();
+            app.assert_aggregates().await;
+        }
+        // A movement that is not the chain's is no sum's fault.
+        let verified = spoil(&app, "UPDATE movements SET fee_atomic = fee_atomic + 1").await;
+        assert!(verified.differences.iter().any(|d| d.what.starts_with("movement ")), "{verified:?}");
+    }
+
+    async fn lists_are_narrowed_sorted_and_counted(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let named = |question: &'static str, category: &'static str| {
+            move |new: &mut app::markets::NewMarket| {
+                new.question = question.to_owned();
+                new.category = Some(category.to_owned());
+                new.tags = vec!["final".to_owned()];
+            }
+        };
+        let apple = app.market_with(&["Yes", "No"], named("apple pie?", "food")).await;
+        let zebra = app.market_with(&["Yes", "No"], named("Zebra crossing?", "sports")).await;
+        key.buy(&zebra, 1, "50").await;
+        key.buy(&apple, 0, "5").await;
+        app.run_workers().await;
+        app.resolve(apple, 0).await;
+        app.run_workers().await;
+        let list = async |filter: MarketFilter, sort: MarketSort, order: Order| {
+            let extent = Extent { limit: 10, offset: 0 };
+            let read: Result<_, StoreError> = app
+                .ctx
+                .store
+                .read((filter, sort, order, extent), |tx, (filter, sort, order, extent)| {
+                    Box::pin(store::public::list_markets(tx, filter, *sort, *order, *extent))
+                })
+                .await;
+            let list = read.unwrap();
+            assert_eq!(list.total, list.items.len() as u64);
+            list.items.into_iter().map(|m| m.market.id).collect::<Vec<_>>()
+        };
+        let all = MarketFilter::default;
+        let open = || MarketFilter { statuses: vec![ListStatus::Open], ..all() };
+        let (m, a, z) = (market.id, apple.id, zebra.id);
+        assert_eq!(list(all(), MarketSort::CreatedAt, Order::Asc).await, [m, a, z]);
+        assert_eq!(list(all(), MarketSort::CreatedAt, Order::Desc).await, [z, a, m]);
+        assert_eq!(list(all(), MarketSort::TotalVolume, Order::Desc).await, [z, a, m]);
+        assert_eq!(list(all(), MarketSort::Title, Order::Asc).await, [a, m, z], "whatever its case");
+        assert_eq!(list(open(), MarketSort::CurrentProbability, Order::Asc).await, [z, m]);
+        let food = MarketFilter { category: Some("food".to_owned()), ..all() };
+        assert_eq!(list(food.clone(), MarketSort::EndTime, Order::Desc).await, [a]);
+        assert_eq!(list(MarketFilter { statuses: vec![ListStatus::Open], ..food }, MarketSort::EndTime, Order::Desc).await, []);
+        let resolved_at = listed(&app, apple).await.market.resolved_at.unwrap();
+        let bounds = |after: i64, before: i64| MarketFilter {
+            resolved_after: Some(resolved_at.plus_ms(after)),
+            resolved_before: Some(resolved_at.plus_ms(before)),
+            ..all()
+        };
+        assert_eq!(list(bounds(0, 0), MarketSort::CreatedAt, Order::Asc).await, [m, a, z], "both inclusive");
+        assert_eq!(list(bounds(1, 9), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
+        assert_eq!(list(bounds(-9, -1), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
+        let text = |text: &str| MarketFilter { text: Some(text.to_owned()), ..all() };
+        let sort = MarketSort::default();
+        assert_eq!(list(text("ZEBR"), sort, Order::Asc).await, [z]);
+        assert_eq!(list(text("final"), sort, Order::Asc).await, [z, a], "a tag, ties by id");
+        assert_eq!(list(text("pie final"), sort, Order::Asc).await, [a], "every word");
+        assert_eq!(list(text("will"), sort, Order::Asc).await, [m]);
+        for nothing in ["", "--", "pies", "zebra pie", "%"] {
+            assert_eq!(list(text(nothing), sort, Order::Asc).await, [], "{nothing}");
+        }
+        assert_eq!(list(MarketFilter { statuses: vec![ListStatus::Open], ..text("final") }, sort, Order::Asc).await, [z]);
+    }
+
+    async fn threads_are_found_by_their_words_and_tags(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (one, two) = (thread(&app, None, "World Cup").await, thread(&app, None, "Rain in May").await);
+        let list = async |filter: ThreadFilter| {
+            let extent = Extent { limit: 10, offset: 0 };
+            let read: Result<_, StoreError> = app
+                .ctx
+                .store
+                .read((filter, extent), |tx, (filter, extent)| {
+                    let (sort, order) = (ThreadSort::TotalVolume, Order::Desc);
+                    Box::pin(store::public::list_threads(tx, filter, sort, order, *extent))
+                })
+                .await;
+            read.unwrap().items.into_iter().map(|row| row.thread.id).collect::<Vec<_>>()
+        };
+        let text = |text: &str| ThreadFilter { text: Some(text.to_owned()), ..ThreadFilter::default() };
+        let tags = |tags: &[&str]| ThreadFilter {
+            tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..ThreadFilter::default()
+        };
+        assert_eq!(list(text("cup")).await, [one, two], "a title's word before a tag");
+        assert_eq!(list(text("rai")).await, [two]);
+        assert_eq!(list(tags(&["none", "cup"])).await, [two, one], "any of them, ties by id");
+        assert_eq!(list(tags(&["cu", "c_p", "%"])).await, []);
+        catalog::change_thread(&app.ctx, two, |thread| thread.title = "Snow".to_owned()).await.unwrap();
+        assert_eq!(list(text("rai")).await, []);
+        assert_eq!(list(text("sno")).await, [two]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_reorganisation_takes_back_no_sum_holds() {
+    let app = TestApp::with().forkable().start().await;
+    let Scene { app, key, market, .. } = Scene::of(app).await;
+    key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    let before = (trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await);
+    app.branches().part();
+    app.stranger_buys(market, 0, "50").await;
+    app.run_workers().await;
+    assert_eq!(listed(&app, market).await.participants, 2);
+    app.branches().switch();
+    app.mine(9).await;
+    app.run_workers().await;
+    assert_eq!(listed(&app, market).await.participants, 1);
+    assert_eq!((trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await), before);
+    assert_eq!(leaders(&app, Timeframe::All, LeaderSort::Volume).await.len(), 1);
+    app.assert_ledger_equals_chain().await;
+}
