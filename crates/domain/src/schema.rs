@@ -16,6 +16,7 @@ use crate::ids::{
 use crate::key::{Scope, Scopes, Tier};
 use crate::market::MarketStatus;
 use crate::redemption::Status as RedemptionStatus;
+use crate::thread::ThreadStatus;
 use crate::trade::{AmountType, Side, Status, TraceStage};
 use crate::webhook::DeliveryStatus;
 use crate::{Cents, Timestamp, Usdc, UsdcDelta, Wad};
@@ -61,6 +62,7 @@ schemas! {
     MarketStatus => "MarketStatus", open("OPEN is tradeable. FROZEN is not for the moment, or awaits its result. RESOLVED and CANCELLED are final.", MarketStatus::ALL.iter().map(|s| s.as_str()));
     Status => "TradeStatus", open("Where a trade stands. completed, failed and rejected are final.", Status::ALL.iter().map(|s| s.as_str()));
     RedemptionStatus => "RedemptionStatus", open("Where a claim stands. completed is paid and final on chain; failed was found to pay nothing.", RedemptionStatus::ALL.iter().map(|s| s.as_str()));
+    ThreadStatus => "ThreadStatus", open("Where a thread stands by its window: upcoming before its start, active from then on, closed from its end on.", ThreadStatus::ALL.iter().map(|s| s.as_str()));
     Interval => "Interval", closed("How long a candle is: minutes, hours or a day, aligned to UTC.", &Interval::ALL.map(Interval::as_str));
     DeliveryStatus => "WebhookStatus", open("What became of an event. delivered was acknowledged; failed was given up; none was not sent, because the key had no URL.", DeliveryStatus::ALL.iter().map(|s| s.as_str()));
     TraceStage => "TraceStage", open("The part of a trade's way that an event belongs to.", TraceStage::ALL.iter().map(|s| s.as_str()));

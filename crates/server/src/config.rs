@@ -123,6 +123,9 @@ pub struct Options {
     /// Address of the published error pages [default: the service's own /docs]
     #[arg(long, env = "FORETELL_DOCS_URL", global = true)]
     pub docs_url: Option<String>,
+    /// Address of the web application, which links to threads and markets lead to [default: the service's own]
+    #[arg(long, env = "FORETELL_APP_URL", global = true)]
+    pub app_url: Option<String>,
     /// Proxies whose Forwarded and X-Forwarded-For headers are believed: addresses or CIDR ranges
     #[arg(long, env = "FORETELL_TRUSTED_PROXIES", value_delimiter = ',', global = true)]
     pub trusted_proxies: Option<Vec<IpNet>>,
@@ -188,6 +191,8 @@ pub struct Config {
     pub environment: Environment,
     /// Address of the published error pages; the service's own where absent.
     pub docs_url: Option<String>,
+    /// Address of the web application; the service's own where absent.
+    pub app_url: Option<String>,
     /// Proxies that are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// Depth of finality; by chain where absent.
@@ -235,6 +240,7 @@ impl Options {
             listen: self.listen.or(of_file.listen),
             environment: self.environment.or(of_file.environment),
             docs_url: self.docs_url.or(of_file.docs_url),
+            app_url: self.app_url.or(of_file.app_url),
             trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
             confirmations: self.confirmations.or(of_file.confirmations),
             first_block: self.first_block.or(of_file.first_block),
@@ -274,6 +280,7 @@ impl Options {
             listen: self.listen.unwrap_or(DEFAULT_LISTEN),
             environment: self.environment.unwrap_or(Environment::Test),
             docs_url: self.docs_url,
+            app_url: self.app_url,
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
             confirmations: self.confirmations,
             first_block: self.first_block.unwrap_or(0),

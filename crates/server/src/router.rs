@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Around, Limiter, Problem, RouteInfo, Shared};
-use crate::{docs_pages, market_stream, v1};
+use crate::{docs_pages, market_stream, public, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -99,6 +99,7 @@ fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> 
         .merge(beside.layer(around.clone()))
         .method_not_allowed_fallback(refused(ErrorCode::MethodNotAllowed))
         .fallback(refused(ErrorCode::ResourceNotFound))
+        .merge(public::router(Shared::clone(&state)))
         .with_state(state)
 }
 

@@ -209,6 +209,7 @@ impl Parts {
             ctx: self.ctx.clone(),
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
             docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
+            app_url: config.app_url.clone().unwrap_or_else(|| base_url.to_owned()),
             trusted_proxies: config.trusted_proxies.clone(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),

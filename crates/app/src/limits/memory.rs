@@ -16,6 +16,7 @@ pub struct Memory {
     writes: Table<UserId, TokenBucket>,
     redeliveries: Table<UserId, TokenBucket>,
     lockouts: Table<IpAddr, Lockout>,
+    routes: Table<(IpAddr, &'static str), SlidingWindow>,
 }
 
 impl Memory {
@@ -25,6 +26,7 @@ impl Memory {
             writes: Table::unbounded(),
             redeliveries: Table::unbounded(),
             lockouts: Table::bounded(MAX_ADDRESSES),
+            routes: Table::bounded(MAX_ADDRESSES),
         }
     }
 
@@ -34,6 +36,10 @@ impl Memory {
             Kind::Write => self.writes.with(user, now, |bucket| bucket.take(limit, now)),
             Kind::Redelivery => self.redeliveries.with(user, now, |bucket| bucket.take(limit, now)),
         }
+    }
+
+    pub fn take_route(&self, network: IpAddr, route: &'static str, limit: u32, now: Timestamp) -> Verdict {
+        self.routes.with((network, route), now, |window| window.take(limit, now))
     }
 
     pub fn shut_out(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {

@@ -139,6 +139,21 @@ impl Limits {
         }
     }
 
+    /// Asks for one more request of the address to a route that asks for no key, of so many a minute.
+    pub async fn take_route(
+        &self,
+        ip: IpAddr,
+        route: &'static str,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Verdict, Unavailable> {
+        let network = network_of(ip);
+        match &self.shared {
+            Shared::Memory(memory) => Ok(memory.take_route(network, route, limit, now)),
+            Shared::Redis(redis) => redis.take_route(network, route, limit, now).await,
+        }
+    }
+
     /// Until when the address is shut out, if it is.
     pub async fn shut_out(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
         let network = network_of(ip);
@@ -201,6 +216,6 @@ pub fn shut_out(until: Timestamp, now: Timestamp) -> AppError {
 }
 
 /// Whole seconds after which another try makes sense: rounded up, and at least one.
-fn retry_after_s(ms: i64) -> u32 {
+pub fn retry_after_s(ms: i64) -> u32 {
     u32::try_from(ms.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
 }

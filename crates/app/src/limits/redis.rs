@@ -59,7 +59,28 @@ impl Redis {
     ) -> Result<Verdict, Unavailable> {
         let script = if kind == Kind::Read { &self.window } else { &self.bucket };
         let key = format!("{}:{}:{user}", self.prefix, kind.as_str());
-        let answer: (bool, i64, i64, i64) = self.run(script, &key, &[i64::from(limit), now.ms()]).await?;
+        self.take_at(script, &key, limit, now).await
+    }
+
+    pub async fn take_route(
+        &self,
+        network: IpAddr,
+        route: &'static str,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Verdict, Unavailable> {
+        let key = format!("{}:route:{route}:{network}", self.prefix);
+        self.take_at(&self.window, &key, limit, now).await
+    }
+
+    async fn take_at(
+        &self,
+        script: &Script,
+        key: &str,
+        limit: u32,
+        now: Timestamp,
+    ) -> Result<Verdict, Unavailable> {
+        let answer: (bool, i64, i64, i64) = self.run(script, key, &[i64::from(limit), now.ms()]).await?;
         let (allowed, remaining, reset_at_ms, retry_after_ms) = answer;
         let remaining = u32::try_from(remaining).unwrap_or_default();
         Ok(Verdict { allowed, limit, remaining, reset_at: Timestamp::from_ms(reset_at_ms), retry_after_ms })

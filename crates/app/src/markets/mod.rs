@@ -17,7 +17,7 @@ pub use find::{Rows, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Range, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
-pub use quote::{Action, Quote, quote};
+pub use quote::{Action, Quote, quote, quote_usdc};
 pub use sync::{Sync, rebuild};
 
 use alloy_primitives::B256;

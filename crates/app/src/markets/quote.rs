@@ -6,7 +6,7 @@ use alloy_primitives::U256;
 use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
 use domain::market::MarketStatus;
 use domain::trade::Side;
-use domain::{ErrorCode, Wad};
+use domain::{ErrorCode, Usdc, Wad};
 use store::markets::{Market, Outcome};
 
 use super::{get, outcome_of};
@@ -49,9 +49,8 @@ pub async fn quote(
 ) -> Result<Quote, AppError> {
     let (rows, number) = get(ctx, market_id).await?;
     let (market, outcomes) = Arc::unwrap_or_clone(rows);
-    let status = market.status_at(ctx.now());
-    if block.is_none() && status != MarketStatus::Open {
-        return Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str()));
+    if block.is_none() {
+        check_open(ctx, &market)?;
     }
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
     let side = match action.side {
@@ -69,6 +68,35 @@ pub async fn quote(
     let (fill, block) =
         tokio::try_join!(ctx.chain.quote(number, outcome_index, side, action.amount), ctx.chain.head(),)?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+}
+
+/// Quotes a trade as it is now in USDC on both sides, fee included: what a buy spends, what a sale brings.
+pub async fn quote_usdc(
+    ctx: &Ctx,
+    market_id: &str,
+    outcome_index: i64,
+    side: Side,
+    usdc: Usdc,
+) -> Result<Quote, AppError> {
+    let (rows, number) = get(ctx, market_id).await?;
+    let (market, outcomes) = Arc::unwrap_or_clone(rows);
+    check_open(ctx, &market)?;
+    let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
+    let on_chain = match side {
+        Side::Buy => ChainSide::BuyForUsdc,
+        Side::Sell => ChainSide::SellForUsdc,
+    };
+    let action = Action { side, amount: U256::from(usdc.atomic()) };
+    let (fill, block) =
+        tokio::try_join!(ctx.chain.quote(number, outcome_index, on_chain, action.amount), ctx.chain.head())?;
+    Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+}
+
+fn check_open(ctx: &Ctx, market: &Market) -> Result<(), AppError> {
+    match market.status_at(ctx.now()) {
+        MarketStatus::Open => Ok(()),
+        status => Err(AppError::new(ErrorCode::MarketNotTradeable).with("marketStatus", status.as_str())),
+    }
 }
 
 struct Past {

@@ -43,9 +43,13 @@ enum Command {
     Migrate,
     /// Put the contracts onto the chain of --rpc-url
     Deploy(DeployArgs),
-    /// Print the trading API's OpenAPI document
+    /// Print an API's OpenAPI document
     #[command(name = "openapi")]
-    OpenApi,
+    OpenApi {
+        /// The public read API's instead of the trading API's
+        #[arg(long)]
+        public: bool,
+    },
     /// Post a user's events to a program on this machine, as its webhook would
     Listen(ListenArgs),
     /// Look at the configuration
@@ -80,8 +84,9 @@ impl Cli {
 
     async fn dispatch(self) -> Result<(), StartError> {
         // The document follows from the program alone.
-        if matches!(self.command, Command::OpenApi) {
-            println!("{:#}", crate::openapi::parsed());
+        if let Command::OpenApi { public } = self.command {
+            let document = if public { crate::public::openapi::parsed() } else { crate::openapi::parsed() };
+            println!("{document:#}");
             return Ok(());
         }
         // What listens needs a key and an address, and nothing of the service's own.
@@ -94,7 +99,7 @@ impl Cli {
             Command::Serve => serve::run(config).await,
             Command::Migrate => migrate::run(&config).await,
             Command::Deploy(args) => deploy::run(args, &config).await,
-            Command::OpenApi | Command::Listen(_) => Ok(()),
+            Command::OpenApi { .. } | Command::Listen(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&config).await,
             Command::Admin(args) => admin::run(*args, config).await,
         }

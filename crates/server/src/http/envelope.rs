@@ -187,6 +187,13 @@ pub struct Stable {
     part: StablePart,
 }
 
+impl Stable {
+    /// That of an object whose `_meta` is still to come: `{` and its members, without the closing brace.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self { part: StablePart::of(&bytes), bytes: Bytes::from(bytes) }
+    }
+}
+
 /// An envelope whose stable part can be kept and answered again with another `_meta`.
 pub trait Written {
     /// The stable part.
@@ -196,11 +203,11 @@ pub trait Written {
 fn stable(envelope: &impl Members) -> serde_json::Result<Stable> {
     let mut out = Vec::with_capacity(envelope.about_bytes());
     envelope.write(&mut out)?;
-    Ok(Stable { part: StablePart::of(&out), bytes: Bytes::from(out) })
+    Ok(Stable::of(out))
 }
 
 /// Completes a stable part to an answer. Its bytes are shared, not copied.
-pub fn with_meta(stable: Stable, meta: &Meta) -> Response {
+pub fn with_meta(stable: Stable, meta: &impl Serialize) -> Response {
     match rest(meta) {
         Ok(rest) => {
             let body = Body::new(Halves([stable.bytes, rest]));
@@ -215,7 +222,7 @@ pub fn with_meta(stable: Stable, meta: &Meta) -> Response {
 const META_BYTES: usize = 128;
 
 /// `_meta` and the closing brace.
-fn rest(meta: &Meta) -> serde_json::Result<Bytes> {
+fn rest(meta: &impl Serialize) -> serde_json::Result<Bytes> {
     let mut out = Vec::with_capacity(META_BYTES);
     out.extend_from_slice(b",\"_meta\":");
     serde_json::to_writer(&mut out, meta)?;

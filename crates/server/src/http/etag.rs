@@ -33,7 +33,7 @@ pub(super) struct Owner(pub KeyId);
 
 /// What of a request decides about tags.
 #[derive(Debug)]
-pub(super) struct Condition {
+pub(crate) struct Condition {
     reads: bool,
     uri: Uri,
     if_none_match: Vec<HeaderValue>,

@@ -18,7 +18,7 @@ use super::usage::Meter;
 use super::{RouteInfo, Shared, audit, etag, kill_switch, signature, version};
 
 /// How long a request may take, from its headers to its answer.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// What the checks have found out and every answer tells, a refusal too.
@@ -149,7 +149,7 @@ fn timed_out(route: &RouteInfo) -> AppError {
     if route.is_write() { error } else { error.detail("The request took too long. Try it again.") }
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> AppError {
+pub(crate) fn panicked(panic: &(dyn Any + Send)) -> AppError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let cause = format!("a handler panicked: {}", text.unwrap_or("without a text"));

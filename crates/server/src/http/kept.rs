@@ -88,16 +88,28 @@ impl KeptBodies {
         meta: Meta,
         write: impl AsyncFnOnce() -> Result<(E, Option<Timestamp>), Problem>,
     ) -> Result<Response, Problem> {
+        let name = uri.path_and_query().map_or("", |name| name.as_str());
+        let write = async || {
+            let (envelope, until) = write().await?;
+            Ok::<_, Problem>((envelope.stable()?, until))
+        };
+        Ok(envelope::with_meta(Self::stable(app, name, write).await?, &meta))
+    }
+
+    /// The stable part that is kept under `name` and still fresh, or else the one that `write` makes.
+    pub(crate) async fn stable<X>(
+        app: &Shared,
+        name: &str,
+        write: impl AsyncFnOnce() -> Result<(Stable, Option<Timestamp>), X>,
+    ) -> Result<Stable, X> {
         let Self { answers: kept, .. } = &app.kept;
         let as_of = app.ctx.markets_as_of();
-        let name = uri.path_and_query().map_or("", |name| name.as_str());
         if let Some(stable) = kept.get(name, as_of) {
-            return Ok(envelope::with_meta(stable, &meta));
+            return Ok(stable);
         }
-        let (envelope, until) = write().await?;
-        let stable = envelope.stable()?;
+        let (stable, until) = write().await?;
         kept.put(name.into(), as_of, until, stable.clone());
-        Ok(envelope::with_meta(stable, &meta))
+        Ok(stable)
     }
 
     /// The record of the market that a list names, where it is still fresh: also what other processes have done to the

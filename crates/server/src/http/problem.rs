@@ -175,7 +175,7 @@ fn log(problem: &Problem, instance: &str, id: RequestId) {
 }
 
 /// An error and its causes in one line.
-fn with_causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -82,15 +82,36 @@ fn read<T: Parameters>(
     page_default: Option<u32>,
     codec: &CursorCodec,
 ) -> Result<T, AppError> {
-    let (pairs, errors) = decode_pairs(query, T::NAMES);
-    let mut given = Given { pairs, errors, path, page_default, codec };
-    match (T::read(&mut given), given.errors.as_slice()) {
+    let (pairs, errors) = decode_pairs(query, T::NAMES, Unknown::Refused);
+    judge(Given { pairs, errors, path, page_default, codec }, T::read)
+}
+
+/// The parameters that `names` names and how `read` reads them, from a query that may hold others too.
+pub(crate) fn read_known<T>(
+    query: &str,
+    names: &[&str],
+    codec: &CursorCodec,
+    read: impl FnOnce(&mut Given<'_>) -> Option<T>,
+) -> Result<T, AppError> {
+    let (pairs, errors) = decode_pairs(query, names, Unknown::Ignored);
+    judge(Given { pairs, errors, path: "", page_default: None, codec }, read)
+}
+
+fn judge<T>(mut given: Given<'_>, read: impl FnOnce(&mut Given<'_>) -> Option<T>) -> Result<T, AppError> {
+    match (read(&mut given), given.errors.as_slice()) {
         (Some(read), []) => Ok(read),
         (None, []) => {
             Err(AppError::new(ErrorCode::InternalError).caused_by("a query was refused without a reason"))
         }
         (_, errors) => Err(AppError::validation(errors)),
     }
+}
+
+/// What becomes of a parameter that a route does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Refused,
+    Ignored,
 }
 
 /// The parameters of one request, and what is wrong with them so far.
@@ -166,6 +187,13 @@ impl Given<'_> {
         Some(Paging { page: Page { limit: limit?, after: after? }, route: self.path.to_owned(), filters })
     }
 
+    /// What was sent of the known parameters, sorted, in one spelling.
+    pub(crate) fn spelling(&self) -> String {
+        let mut pairs: Vec<_> = self.pairs.iter().collect();
+        pairs.sort();
+        serde_json::to_string(&pairs).unwrap_or_default()
+    }
+
     /// Notes what is wrong with a parameter.
     pub fn wrong(&mut self, name: &str, detail: &str) {
         self.errors.push(FieldError::new(format!("/{name}"), detail));
@@ -173,17 +201,22 @@ impl Given<'_> {
 }
 
 /// The decoded pairs of `query`, and what is wrong with them before their meaning is asked.
-fn decode_pairs(query: &str, known: &[&str]) -> (Vec<(String, String)>, Vec<FieldError>) {
+fn decode_pairs(query: &str, known: &[&str], unknown: Unknown) -> (Vec<(String, String)>, Vec<FieldError>) {
     let mut pairs: Vec<(String, String)> = Vec::new();
     let mut errors = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let Some(name) = decode(name) else {
+        let decoded = decode(name);
+        let is_known = decoded.as_deref().is_some_and(|name| known.contains(&name));
+        if unknown == Unknown::Ignored && !is_known {
+            continue;
+        }
+        let Some(name) = decoded else {
             errors.push(FieldError::new("", "has names and values in percent-encoded UTF-8"));
             continue;
         };
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        if !known.contains(&name.as_str()) {
+        if !is_known {
             errors.push(FieldError::new(pointer, "is not a parameter of this route"));
             continue;
         }

@@ -19,6 +19,8 @@ pub struct AppState {
     pub cursor: CursorCodec,
     /// Where the pages about error codes stand, without a slash at the end.
     pub docs_url: String,
+    /// Where the web application stands, without a slash at the end: links to threads and markets lead there.
+    pub app_url: String,
     /// Peers whose word about the client's address is taken.
     pub trusted_proxies: Vec<IpNet>,
     /// The versions of the API.

@@ -15,7 +15,7 @@ mod examples;
 pub mod formats;
 mod links;
 mod parts;
-mod schemas;
+pub(crate) mod schemas;
 
 use std::sync::LazyLock;
 
@@ -95,6 +95,11 @@ static DOCUMENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
     document.sort_all_objects();
     serde_json::to_vec(&document).unwrap_or_default()
 });
+
+/// `servers` of both surfaces' documents.
+pub(crate) fn servers() -> Value {
+    parts::servers()
+}
 
 /// The document as it is sent.
 pub fn document() -> &'static [u8] {

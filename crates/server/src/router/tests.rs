@@ -47,6 +47,7 @@ async fn state() -> Shared {
         ctx,
         cursor: CursorCodec::new([3; 32]),
         docs_url: "https://docs.test".into(),
+        app_url: "https://app.test".into(),
         trusted_proxies: Vec::new(),
         versions: domain::version::VERSIONS,
         started_at: START,

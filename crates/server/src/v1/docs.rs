@@ -3,26 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Bytes;
-use axum::http::header::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderName, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use domain::ErrorCode;
 use utoipa_swagger_ui::Config;
 
-use crate::http::{PathId, Problem, StablePart};
+use crate::http::{PathId, Problem};
 use crate::openapi;
-
-/// Anyone's page may read the contract; it is the same for everybody.
-const SHARED: [(HeaderName, &str); 2] =
-    [(ACCESS_CONTROL_ALLOW_ORIGIN, "*"), (CACHE_CONTROL, "public, max-age=300")];
-/// Nothing but this service is asked for anything. The reference sets styles by script and draws its icons from data.
-const POLICY: &str = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
-    base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+use crate::reference::{asset, contract};
 
 const PAGE: &str = include_str!("docs/page.html");
 const START: &str = include_str!("docs/start.js");
@@ -35,9 +23,7 @@ const START: &str = include_str!("docs/start.js");
         content_type = "application/json")),
 )]
 pub async fn openapi() -> Response {
-    let bytes = Bytes::from_static(openapi::document());
-    let kind = [(CONTENT_TYPE, "application/json")];
-    (SHARED, kind, Extension(StablePart::of(&bytes)), bytes).into_response()
+    contract(openapi::document())
 }
 
 /// `GET /v1/docs`: the reference, to read and to try.
@@ -69,14 +55,4 @@ pub async fn file(PathId(name): PathId) -> Result<Response, Problem> {
         Cow::Borrowed(bytes) => asset(kind, Bytes::from_static(bytes)),
         Cow::Owned(bytes) => asset(kind, Bytes::from(bytes)),
     })
-}
-
-fn asset(kind: &'static str, bytes: Bytes) -> Response {
-    let headers = [
-        (CONTENT_TYPE, kind),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    (StatusCode::OK, SHARED, headers, Extension(StablePart::of(&bytes)), bytes).into_response()
 }

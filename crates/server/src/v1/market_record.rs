@@ -88,7 +88,8 @@ pub struct AsOf {
 impl MarketRecord {
     /// `market` as it reads at `now`.
     pub fn new(market: Market, outcomes: Vec<Outcome>, now: Timestamp) -> Self {
-        let probabilities: Vec<f64> = outcomes.iter().map(|outcome| probability(&market, outcome)).collect();
+        let probabilities: Vec<f64> =
+            outcomes.iter().map(|outcome| numbers::of_outcome(&market, outcome)).collect();
         let outcomes = outcomes.into_iter().zip(probabilities).map(|(outcome, probability)| OutcomeRecord {
             index: outcome.index,
             probability,
@@ -123,15 +124,6 @@ impl MarketRecord {
             as_of: AsOf { block: market.as_of_block, at: market.as_of },
         }
     }
-}
-
-/// The market maker's probability of an outcome, or the payout of a settled market.
-fn probability(market: &Market, outcome: &Outcome) -> f64 {
-    let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
-    payout.map_or_else(
-        || numbers::probability(outcome.quantity, market.cost, market.liquidity),
-        |payout| numbers::price(*payout),
-    )
 }
 
 fn resolution(market: &Market) -> Option<ResolutionRecord> {

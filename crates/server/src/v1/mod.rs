@@ -9,7 +9,6 @@ mod instants;
 pub mod key;
 mod market_record;
 pub mod markets;
-mod numbers;
 pub mod portfolio;
 pub mod predictions;
 pub mod quote;
@@ -25,3 +24,5 @@ pub mod webhook_endpoint;
 pub mod webhook_events;
 pub mod webhook_secret;
 pub mod webhook_sends;
+
+use crate::numbers;

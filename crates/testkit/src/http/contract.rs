@@ -10,14 +10,28 @@ use serde_json::{Value, json};
 
 use crate::http::Answer;
 
-/// The document, and its components closed: in a test a member that no schema names is a mistake, where clients must
-/// pass over it.
-static CONTRACT: LazyLock<(Value, Value)> = LazyLock::new(|| {
-    let document = server::openapi::parsed();
-    let mut components = json!({ "schemas": document["components"]["schemas"] });
-    close(&mut components);
-    (document, components)
-});
+/// A surface's document, and its components closed: in a test a member that no schema names is a mistake, where clients
+/// must pass over it.
+struct Contract {
+    document: Value,
+    components: Value,
+}
+
+static TRADING: LazyLock<Contract> = LazyLock::new(|| Contract::of(server::openapi::parsed()));
+static PUBLIC: LazyLock<Contract> = LazyLock::new(|| Contract::of(server::public::openapi::parsed()));
+
+impl Contract {
+    fn of(document: Value) -> Self {
+        let mut components = json!({ "schemas": document["components"]["schemas"] });
+        close(&mut components);
+        Self { document, components }
+    }
+
+    /// That of the surface which the path belongs to.
+    fn at(path: &str) -> &'static Self {
+        if path.starts_with("/api/") { &PUBLIC } else { &TRADING }
+    }
+}
 
 static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::new(Mutex::default);
 
@@ -26,33 +40,42 @@ static VALIDATORS: LazyLock<Mutex<HashMap<String, Arc<Validator>>>> = LazyLock::
 /// # Panics
 /// Where the answer is not as the document says.
 pub fn check(method: &Method, path: &str, answer: &Answer) {
+    let contract = Contract::at(path);
     let Some((template, operation)) = operation(method, path) else { return };
     let status = answer.status.as_str();
     let Some(response) = operation["responses"].get(status) else {
         panic!("{method} {template} has no {status} in the OpenAPI document:\n{answer}")
     };
-    check_headers(&format!("{method} {template} {status}"), response, &answer.headers);
-    if let Some(code) = answer.headers.get("x-service-error-code") {
-        let known = operation["x-error-codes"]
-            .as_array()
-            .is_some_and(|codes| codes.iter().any(|known| known == code.to_str().unwrap_or_default()));
-        assert!(known, "{method} {template} does not describe its {code:?}:\n{answer}");
+    check_headers(contract, &format!("{method} {template} {status}"), response, &answer.headers);
+    if let Some(code) = code_of(path, answer) {
+        let codes = operation["x-error-codes"].as_array();
+        let known = codes.is_some_and(|codes| codes.contains(&code));
+        assert!(known, "{method} {template} does not describe its {code}:\n{answer}");
     }
     let kind = answer.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if matches!(kind, "application/json" | "application/problem+json") && !answer.text.is_empty() {
         let schema = &response["content"][kind]["schema"];
         assert!(!schema.is_null(), "{method} {template} {status} describes no {kind}:\n{answer}");
-        assert_valid(&format!("{method} {template} {status} {kind}"), schema, &answer.json());
+        assert_valid(contract, &format!("{method} {template} {status} {kind}"), schema, &answer.json());
     }
 }
 
+/// The code of a refusal: the trading API says it in a header, the public one in the body alone.
+fn code_of(path: &str, answer: &Answer) -> Option<Value> {
+    if path.starts_with("/api/") && answer.status.as_u16() >= 400 && !answer.text.is_empty() {
+        return Some(answer.json()["code"].take());
+    }
+    let code = answer.headers.get("x-service-error-code")?;
+    Some(json!(code.to_str().unwrap_or_default()))
+}
+
 /// What is promised is there and of its form, and what is the API's own is described.
-fn check_headers(place: &str, response: &Value, headers: &HeaderMap) {
+fn check_headers(contract: &Contract, place: &str, response: &Value, headers: &HeaderMap) {
     let described: HashMap<_, _> = response["headers"]
         .as_object()
         .into_iter()
         .flatten()
-        .map(|(name, header)| (name.to_ascii_lowercase(), resolved(header)))
+        .map(|(name, header)| (name.to_ascii_lowercase(), resolved(contract, header)))
         .collect();
     for (name, header) in &described {
         match headers.get(name) {
@@ -61,7 +84,7 @@ fn check_headers(place: &str, response: &Value, headers: &HeaderMap) {
                 let is_integer = header["schema"]["type"] == "integer";
                 let value =
                     if is_integer { serde_json::from_str(value).unwrap_or_default() } else { json!(value) };
-                assert_valid(&format!("{place} {name}"), &header["schema"], &value);
+                assert_valid(contract, &format!("{place} {name}"), &header["schema"], &value);
             }
             None => assert!(header["required"] != true, "{place} lacks its {name}: {headers:?}"),
         }
@@ -73,17 +96,25 @@ fn check_headers(place: &str, response: &Value, headers: &HeaderMap) {
 }
 
 /// What a `$ref` of the document points to.
-fn resolved(value: &Value) -> &Value {
+fn resolved<'a>(contract: &'a Contract, value: &'a Value) -> &'a Value {
     let reference = value.get("$ref").and_then(Value::as_str);
-    let found = reference.and_then(|reference| CONTRACT.0.pointer(reference.trim_start_matches('#')));
+    let found = reference.and_then(|reference| contract.document.pointer(reference.trim_start_matches('#')));
     found.unwrap_or(value)
 }
 
+/// Checks that the value is what a schema of the public API's document allows.
+///
+/// # Panics
+/// Where it is not.
+pub fn assert_public_schema(place: &str, schema: &Value, value: &Value) {
+    assert_valid(&PUBLIC, place, schema, value);
+}
+
 /// The value is what the schema at `place` allows.
-fn assert_valid(place: &str, schema: &Value, value: &Value) {
+fn assert_valid(contract: &Contract, place: &str, schema: &Value, value: &Value) {
     let validator = Arc::clone(VALIDATORS.lock().entry(place.to_owned()).or_insert_with(|| {
         let mut schema = schema.clone();
-        schema["components"] = CONTRACT.1.clone();
+        schema["components"] = contract.components.clone();
         let options = jsonschema::options().should_validate_formats(true);
         Arc::new(options.build(&schema).unwrap_or_else(|error| panic!("{place}: {error}")))
     }));
@@ -107,11 +138,12 @@ fn operation(method: &Method, path: &str) -> Option<(&'static str, &'static Valu
         all && template.matches('/').count() == path.matches('/').count()
     };
     // A path of fixed words goes before one with an id in it.
-    let route = server::router::routes()
-        .filter(|route| route.method == *method && matches(route.path))
-        .min_by_key(|route| route.path.contains('{'))?;
-    let operation = CONTRACT.0["paths"].get(route.path)?.get(method.as_str().to_ascii_lowercase())?;
-    Some((route.path, operation))
+    let trading = server::router::routes().filter(|route| route.method == *method).map(|route| route.path);
+    let public = server::public::routes().filter(|_| *method == Method::GET).map(|route| route.path);
+    let templates = trading.chain(public).filter(|template| matches(template));
+    let template = templates.min_by_key(|template| template.contains('{'))?;
+    let paths = &Contract::at(path).document["paths"];
+    Some((template, paths.get(template)?.get(method.as_str().to_ascii_lowercase())?))
 }
 
 fn close(value: &mut Value) {
@@ -139,7 +171,7 @@ mod tests {
 
     fn is_valid(schema: &'static str, value: &Value) -> bool {
         let reference = json!({ "$ref": format!("#/components/schemas/{schema}") });
-        catch_unwind(|| assert_valid(schema, &reference, value)).is_ok()
+        catch_unwind(|| assert_valid(&TRADING, schema, &reference, value)).is_ok()
     }
 
     #[test]
@@ -168,7 +200,7 @@ mod tests {
                 (HeaderName::from_static(name), HeaderValue::from_static(value))
             };
             let headers = headers.iter().map(line).collect();
-            catch_unwind(|| check_headers("headers", &response, &headers)).is_ok()
+            catch_unwind(|| check_headers(&TRADING, "headers", &response, &headers)).is_ok()
         };
         assert!(holds(&[("x-ratelimit-limit", "300")]));
         assert!(holds(&[("x-ratelimit-limit", "300"), ("retry-after", "1")]));
@@ -183,6 +215,8 @@ mod tests {
         assert_eq!(of("/v1/portfolio/positions"), Some("/v1/portfolio/positions"));
         assert_eq!(of("/v1/markets/7/quote"), Some("/v1/markets/{id}/quote"));
         assert_eq!(of("/v1/trades/x"), Some("/v1/trades/{id}"));
+        assert_eq!(of("/api/markets/trending"), Some("/api/markets/trending"));
+        assert_eq!(of("/api/markets/x"), Some("/api/markets/{id}"));
         for path in ["/v1/trades/", "/v1//trades", "/v1/nothing", "/docs/api-errors"] {
             assert_eq!(of(path), None, "{path}");
         }

@@ -18,12 +18,16 @@ use server::http::{AppState, KeptBodies, Shared};
 
 pub use answer::Answer;
 pub use call::{Anonymous, Auth, Call, Client, Keyed};
+pub use contract::assert_public_schema;
 pub use stream::{EventStream, Sent};
 
 use crate::{TestApp, TestKey};
 
 /// Where the pages about error codes stand.
 pub const DOCS_URL: &str = "https://docs.foretell.test";
+
+/// Where the web application stands.
+pub const APP_URL: &str = "https://foretell.test";
 
 /// One process's HTTP surface.
 #[derive(Clone)]
@@ -54,6 +58,7 @@ impl TestApp {
             ctx: self.ctx.clone(),
             cursor: CursorCodec::new([5; 32]),
             docs_url: DOCS_URL.to_owned(),
+            app_url: APP_URL.to_owned(),
             trusted_proxies: Vec::new(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),

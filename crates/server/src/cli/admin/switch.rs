@@ -10,6 +10,7 @@ use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
 use super::refuse;
 use crate::http::RouteInfo;
+use crate::public;
 use crate::router::routes;
 use crate::run::StartError;
 
@@ -81,9 +82,11 @@ async fn set_switch(
     Ok(Answer::One(record(&switch)))
 }
 
-/// The route of this name. Those without a key have no switch: they are how one sees that the service lives.
+/// The route of this name. Health, documents and their like have no switch: they are how one sees that the service lives.
 fn known(name: &str) -> Result<String, StartError> {
-    let switchable = || routes().filter(|route| route.scope.is_some()).map(RouteInfo::name);
+    let open = || public::routes().filter(|route| route.limiter != public::Limiter::Address);
+    let public = || open().map(|route| format!("GET {}", route.path));
+    let switchable = || routes().filter(|route| route.scope.is_some()).map(RouteInfo::name).chain(public());
     switchable().find(|route| route == name).ok_or_else(|| {
         let routes = switchable().collect::<Vec<_>>().join(", ");
         refuse(ErrorCode::ValidationFailed, format!("There is no switch for {name:?}. Routes are: {routes}."))

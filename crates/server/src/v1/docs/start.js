@@ -1,5 +1,6 @@
 SwaggerUIBundle({
-  url: "/v1/openapi.json",
+  // The page says whose reference it is.
+  url: document.getElementById("reference").dataset.contract,
   dom_id: "#reference",
   // No badge: it would ask a foreign host about this document.
   validatorUrl: null,

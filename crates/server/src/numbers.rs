@@ -1,8 +1,11 @@
 //! Numbers for display. Money itself is integers; what stands here is for eyes and charts, rounded so that equal states
 //! print equal bytes.
 
+use std::fmt::Display;
+
 use domain::market::{probability_for_display, round_for_display};
 use domain::{Usdc, Wad};
+use store::markets::{Market, Outcome};
 
 const DECIMALS: i32 = 6;
 
@@ -12,9 +15,24 @@ pub fn probability(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
     round_for_display(probability_for_display(quantity, cost, liquidity.to_f64_for_display()), DECIMALS)
 }
 
+/// The probability of an outcome as it stands, or the payout of a settled market.
+pub fn of_outcome(market: &Market, outcome: &Outcome) -> f64 {
+    let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
+    payout
+        .map_or_else(|| probability(outcome.quantity, market.cost, market.liquidity), |payout| price(*payout))
+}
+
 /// A WAD price or payout.
 pub fn price(wad: Wad) -> f64 {
     round_for_display(wad.to_f64_for_display(), DECIMALS)
+}
+
+/// So many units as a decimal text of wholes, without zeros at its end.
+pub fn decimal(units: &impl Display, decimals: usize) -> String {
+    let digits = format!("{units:0>width$}", width = decimals + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - decimals);
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") }
 }
 
 /// USDC for each token; `None` where there are no tokens.
@@ -39,6 +57,21 @@ mod tests {
         assert_eq!(per_token(Usdc::from_whole(3), Wad::from_amount(Usdc::from_whole(4))), Some(0.75));
         assert_eq!(per_token(Usdc::from_whole(3), Wad::ZERO), None);
         assert_eq!(price(Wad::ONE), 1.0);
+    }
+
+    #[test]
+    fn units_read_as_wholes_without_zeros_at_the_end() {
+        let cases = [
+            (0u64, "0"),
+            (1, "0.000001"),
+            (25_000_000, "25"),
+            (25_500_000, "25.5"),
+            (1_234_567_890, "1234.56789"),
+        ];
+        for (units, text) in cases {
+            assert_eq!(decimal(&units, 6), text);
+        }
+        assert_eq!(decimal(&Wad::ONE.0, 18), "1");
     }
 
     #[test]

@@ -1,0 +1,30 @@
+//! This surface's contract and its interactive reference, which shares its files with the trading API's.
+
+use axum::body::Bytes;
+use axum::response::Response;
+
+use super::openapi;
+use crate::reference::{asset, contract};
+
+const PAGE: &str = include_str!("docs/page.html");
+
+/// `GET /api/openapi.json`: the contract.
+#[utoipa::path(
+    get, path = "/api/openapi.json", operation_id = "getPublicOpenApi", tag = "Service", summary = "Read this contract",
+    description = "This OpenAPI 3.1 document.",
+    responses((status = 200, description = "The document.", body = serde_json::Map<String, serde_json::Value>,
+        content_type = "application/json")),
+)]
+pub async fn openapi() -> Response {
+    contract(openapi::document())
+}
+
+/// `GET /api/docs`: the reference, to read and to try.
+#[utoipa::path(
+    get, path = "/api/docs", operation_id = "getPublicDocs", tag = "Service", summary = "Read the reference",
+    description = "An interactive page of this contract. It asks no other host for anything.",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/html")),
+)]
+pub async fn page() -> Response {
+    asset("text/html; charset=utf-8", Bytes::from_static(PAGE.as_bytes()))
+}

@@ -1,0 +1,259 @@
+//! Lists of markets: all of them, a thread's, an organization's.
+
+use axum::extract::State;
+use axum::response::Response;
+use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use serde::Serialize;
+use store::StoreError;
+use store::listed::ListStatus;
+use store::public::{MarketFilter, MarketSort, Order};
+use utoipa::ToSchema;
+
+use super::Refusal;
+use super::answer::{Meta, Pagination};
+use super::market_record::{MarketRecord, next_end};
+use super::organizations::get_organization;
+use super::query::{Asked, Parameters, Query, Window};
+use super::threads::get_thread;
+use crate::http::{PathId, Shared};
+
+/// A page of markets.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct MarketsAnswer {
+    markets: Vec<MarketRecord>,
+    pagination: Pagination,
+}
+
+/// What a list of markets is narrowed to and how it is sorted.
+#[derive(Debug)]
+pub struct Chosen {
+    filter: MarketFilter,
+    sort: MarketSort,
+    order: Order,
+    window: Window,
+}
+
+const ACTIVE: &[ListStatus] = &[ListStatus::Open];
+const RESOLVED: &[ListStatus] = &[ListStatus::Resolved];
+const PAUSED: &[ListStatus] = &[ListStatus::Frozen];
+const CANCELLED: &[ListStatus] = &[ListStatus::Cancelled, ListStatus::Refunded];
+
+/// The words of `status`; the first where none is sent.
+const STATUSES: &[(&str, &[ListStatus])] = &[
+    ("active", ACTIVE),
+    ("resolved", RESOLVED),
+    ("cancelled", CANCELLED),
+    ("paused", PAUSED),
+    ("refunded", &[ListStatus::Refunded]),
+    ("all", &[ListStatus::Open, ListStatus::Resolved]),
+];
+/// Those of a thread's or an organization's markets, which has no default.
+const STATUSES_WITHIN: &[(&str, &[ListStatus])] =
+    &[("active", ACTIVE), ("resolved", RESOLVED), ("cancelled", CANCELLED), ("paused", PAUSED)];
+
+const SORTS: &[(&str, MarketSort)] = &[
+    ("created_at", MarketSort::CreatedAt),
+    ("total_volume", MarketSort::TotalVolume),
+    ("current_probability", MarketSort::CurrentProbability),
+    ("title", MarketSort::Title),
+    ("end_time", MarketSort::EndTime),
+];
+/// A thread's markets are not sorted by their end.
+const SORTS_WITHIN: &[(&str, MarketSort)] = SORTS.split_at(4).0;
+
+/// The words of `sortOrder`.
+pub const ORDERS: &[(&str, Order)] = &[("desc", Order::Desc), ("asc", Order::Asc)];
+
+/// The longest text to search for, in bytes.
+const MAX_TEXT: usize = 200;
+
+/// `q`, if it was sent.
+pub fn text(asked: &mut Asked<'_, '_>) -> Option<String> {
+    let detail = "is a text of at most 200 bytes";
+    asked.with("q", detail, |text| (text.len() <= MAX_TEXT).then(|| text.to_owned()))
+}
+
+/// The parameters of `GET /api/markets`.
+#[derive(Debug)]
+pub struct MarketsQuery(Chosen);
+
+impl Parameters for MarketsQuery {
+    const NAMES: &'static [&'static str] = &[
+        "status",
+        "active",
+        "resolvedAfter",
+        "resolvedBefore",
+        "category",
+        "threadId",
+        "thread_id",
+        "organizationId",
+        "partnerId",
+        "chapterId",
+        "q",
+        "limit",
+        "offset",
+        "sortBy",
+        "sortOrder",
+    ];
+
+    fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
+        const ID: &str = "is a UUID";
+        let status = asked.word("status", STATUSES);
+        let active = asked.flag("active").map(|active| if active { ACTIVE } else { RESOLVED });
+        if asked.text("threadId").is_some() && asked.text("thread_id").is_some() {
+            asked.wrong("thread_id", "is another name of threadId: send one of them");
+        }
+        let filter = MarketFilter {
+            resolved_after: asked.seconds("resolvedAfter"),
+            resolved_before: asked.seconds("resolvedBefore"),
+            category: asked.text("category"),
+            thread_id: asked.parsed("threadId", ID).or_else(|| asked.parsed("thread_id", ID)),
+            organization_id: asked.parsed::<OrganizationId>("organizationId", ID),
+            partner_id: asked.parsed::<PartnerId>("partnerId", ID),
+            chapter_id: asked.text("chapterId"),
+            text: text(asked),
+            ..MarketFilter::default()
+        };
+        let (sort, order) = (asked.word("sortBy", SORTS), asked.word("sortOrder", ORDERS));
+        let window = asked.window();
+        let filter = MarketFilter { statuses: active.or(status)?.to_vec(), ..filter };
+        Some(Self(Chosen { filter, sort: sort?, order: order?, window: window? }))
+    }
+}
+
+/// The parameters of a thread's or an organization's markets.
+#[derive(Debug)]
+pub struct MarketsWithinQuery(Chosen);
+
+impl Parameters for MarketsWithinQuery {
+    const NAMES: &'static [&'static str] = &["status", "limit", "offset", "sortBy", "sortOrder"];
+
+    fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
+        let statuses = asked.word_if_sent("status", STATUSES_WITHIN).unwrap_or_default().to_vec();
+        let filter = MarketFilter { statuses, ..MarketFilter::default() };
+        let (sort, order) = (asked.word("sortBy", SORTS_WITHIN), asked.word("sortOrder", ORDERS));
+        Some(Self(Chosen { filter, sort: sort?, order: order?, window: asked.window()? }))
+    }
+}
+
+/// `GET /api/markets`.
+#[utoipa::path(
+    get, path = "/api/markets", operation_id = "listPublicMarkets", tag = "Markets", summary = "List markets",
+    description = "Markets on chain. Without any parameter those that are open, the newest first. Every order ends with the id. \
+        With q the best match comes first and the sort is passed over.",
+    params(
+        ("status" = Option<String>, Query, pattern = "^(active|resolved|cancelled|paused|refunded|all)$", example = "active",
+            description = "active (the default): OPEN. paused: FROZEN. resolved: RESOLVED. cancelled: CANCELLED. refunded: \
+                CANCELLED with every refund paid. all: active and resolved."),
+        ("active" = Option<bool>, Query, description = "Overrides status: true means active, false resolved."),
+        ("resolvedAfter" = Option<u64>, Query, maximum = 253370764799u64, example = 1777377600,
+            description = "Of the resolved markets, those resolved at this second since 1970 or later. Others are not touched."),
+        ("resolvedBefore" = Option<u64>, Query, maximum = 253370764799u64,
+            description = "Of the resolved markets, those resolved at this second since 1970 or earlier. Others are not touched."),
+        ("category" = Option<String>, Query, min_length = 1, example = "weather", description = "Markets of this category."),
+        ("threadId" = Option<ThreadId>, Query, description = "Markets of this thread. thread_id means the same; send one of them."),
+        ("thread_id" = Option<ThreadId>, Query, description = "Another name of threadId."),
+        ("organizationId" = Option<OrganizationId>, Query, description = "Markets of this organization."),
+        ("partnerId" = Option<PartnerId>, Query, description = "Markets of this partner."),
+        ("chapterId" = Option<String>, Query, min_length = 1, description = "Markets of this chapter."),
+        ("q" = Option<String>, Query, min_length = 1, max_length = 200, example = "rain",
+            description = "Markets with every word of this text, or a word that begins so, in question, tags or category."),
+        ("sortBy" = Option<String>, Query, pattern = "^(created_at|total_volume|current_probability|title|end_time)$",
+            example = "total_volume", description = "created_at (the default), total_volume, current_probability, title, end_time."),
+        ("sortOrder" = Option<String>, Query, pattern = "^(asc|desc)$", example = "desc", description = "desc (the default) or asc."),
+    ),
+    responses((status = 200, description = "A page of markets.", body = MarketsAnswer)),
+)]
+pub async fn markets(
+    State(app): State<Shared>,
+    query: Query<MarketsQuery>,
+    meta: Meta,
+) -> Result<Response, Refusal> {
+    let Query { parameters: MarketsQuery(chosen), name } = query;
+    meta.kept(&app, &name, async || listed(&app, chosen).await).await
+}
+
+/// `GET /api/threads/{id}/markets`.
+#[utoipa::path(
+    get, path = "/api/threads/{id}/markets", operation_id = "listThreadMarkets", tag = "Threads",
+    summary = "List a thread's markets",
+    description = "The markets of the thread, whatever their status where none is asked for. Every order ends with the id.",
+    params(
+        ("id" = ThreadId, Path, description = "The thread's id."),
+        ("status" = Option<String>, Query, pattern = "^(active|resolved|cancelled|paused)$", example = "active",
+            description = "active: OPEN. paused: FROZEN. resolved: RESOLVED. cancelled: CANCELLED."),
+        ("sortBy" = Option<String>, Query, pattern = "^(created_at|total_volume|current_probability|title)$",
+            description = "created_at (the default), total_volume, current_probability, title."),
+        ("sortOrder" = Option<String>, Query, pattern = "^(asc|desc)$", description = "desc (the default) or asc."),
+    ),
+    responses((status = 200, description = "A page of markets.", body = MarketsAnswer)),
+    extensions(("x-error-codes" = json!(["THREAD_NOT_FOUND"]))),
+)]
+pub async fn of_thread(
+    State(app): State<Shared>,
+    PathId(id): PathId,
+    query: Query<MarketsWithinQuery>,
+    meta: Meta,
+) -> Result<Response, Refusal> {
+    let Query { parameters: MarketsWithinQuery(mut chosen), name } = query;
+    let read = async || {
+        chosen.filter.thread_id = Some(get_thread(&app, &id).await?.thread.id);
+        listed(&app, chosen).await
+    };
+    meta.kept(&app, &name, read).await
+}
+
+/// `GET /api/organizations/{id}/markets`.
+#[utoipa::path(
+    get, path = "/api/organizations/{id}/markets", operation_id = "listOrganizationMarkets", tag = "Organizations",
+    summary = "List an organization's markets",
+    description = "The markets of the organization, whatever their status where none is asked for. Every order ends with the id.",
+    params(
+        ("id" = OrganizationId, Path, description = "The organization's id."),
+        ("status" = Option<String>, Query, pattern = "^(active|resolved|cancelled|paused)$", example = "active",
+            description = "active: OPEN. paused: FROZEN. resolved: RESOLVED. cancelled: CANCELLED."),
+        ("sortBy" = Option<String>, Query, pattern = "^(created_at|total_volume|current_probability|title)$",
+            description = "created_at (the default), total_volume, current_probability, title."),
+        ("sortOrder" = Option<String>, Query, pattern = "^(asc|desc)$", description = "desc (the default) or asc."),
+    ),
+    responses((status = 200, description = "A page of markets.", body = MarketsAnswer)),
+    extensions(("x-error-codes" = json!(["ORGANIZATION_NOT_FOUND"]))),
+)]
+pub async fn of_organization(
+    State(app): State<Shared>,
+    PathId(id): PathId,
+    query: Query<MarketsWithinQuery>,
+    meta: Meta,
+) -> Result<Response, Refusal> {
+    let Query { parameters: MarketsWithinQuery(mut chosen), name } = query;
+    let read = async || {
+        chosen.filter.organization_id = Some(get_organization(&app, &id).await?.organization.id);
+        listed(&app, chosen).await
+    };
+    meta.kept(&app, &name, read).await
+}
+
+async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Refusal> {
+    let window = chosen.window;
+    let read: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(chosen, |tx, Chosen { filter, sort, order, window }| {
+            Box::pin(store::public::list_markets(tx, filter, *sort, *order, window.extent()))
+        })
+        .await;
+    let (listed, now) = (read?, app.ctx.now());
+    let until = next_end(listed.items.iter().map(|listed| &listed.market), now);
+    let pagination = Pagination::new(window, listed.items.len(), listed.total);
+    let record = |listed: store::public::ListedMarket| MarketRecord::new(listed.market, listed.outcomes, now);
+    Ok((MarketsAnswer { markets: listed.items.into_iter().map(record).collect(), pagination }, until))
+}
+
+/// A thread's markets as they stand with it: the newest 100.
+pub async fn within(app: &Shared, thread_id: ThreadId) -> Result<Vec<MarketRecord>, Refusal> {
+    let filter = MarketFilter { thread_id: Some(thread_id), ..MarketFilter::default() };
+    let window = Window { offset: 0, limit: 100 };
+    let (answer, _) =
+        listed(app, Chosen { filter, sort: MarketSort::CreatedAt, order: Order::Desc, window }).await?;
+    Ok(answer.markets)
+}

@@ -1,0 +1,128 @@
+//! What a trade would move now, in whole USDC.
+
+use alloy_primitives::U256;
+use app::markets::Quote;
+use axum::extract::State;
+use axum::response::Response;
+use domain::ids::MarketId;
+use domain::money::MAX_TRADE;
+use domain::trade::Side;
+use domain::{Timestamp, Usdc, Wad};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Refusal;
+use super::answer::Meta;
+use super::query::{Asked, Parameters, Query};
+use crate::http::{PathId, Shared};
+use crate::numbers;
+use crate::openapi::formats::DecimalAmount;
+
+/// For how long a quote is worth showing, in milliseconds.
+const LIFETIME_MS: i64 = 10_000;
+
+/// `outcomeIndex`, `action`, `amount`.
+#[derive(Debug)]
+pub struct QuoteQuery {
+    outcome_index: i64,
+    side: Side,
+    usdc: Usdc,
+}
+
+impl Parameters for QuoteQuery {
+    const NAMES: &'static [&'static str] = &["outcomeIndex", "action", "amount"];
+
+    fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
+        const AMOUNT: &str = "is an amount of USDC above zero and at most 10000000, with up to six decimals";
+        let outcome_index =
+            asked.required("outcomeIndex", "is an integer, 0 for the first", |text| text.parse().ok());
+        let side = asked.required("action", "is one of buy, sell", |text| text.parse().ok());
+        let usdc = asked.required("amount", AMOUNT, |text| {
+            text.parse().ok().filter(|usdc| *usdc > Usdc::ZERO && *usdc <= MAX_TRADE)
+        });
+        Some(Self { outcome_index: outcome_index?, side: side?, usdc: usdc? })
+    }
+}
+
+/// One quote.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = QuoteAnswer)]
+pub struct QuoteAnswer {
+    quote: QuoteRecord,
+}
+
+/// A quote. Amounts are decimal texts of whole USDC and whole tokens.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Quote)]
+#[serde(rename_all = "camelCase")]
+struct QuoteRecord {
+    market_id: MarketId,
+    outcome_index: u8,
+    action: Side,
+    /// USDC spent on a buy, received on a sale; fee included.
+    #[schema(value_type = DecimalAmount)]
+    amount: String,
+    /// Tokens received on a buy, given on a sale.
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,18})?$")]
+    tokens: String,
+    #[schema(value_type = DecimalAmount)]
+    fee: String,
+    /// USDC for each token, fee included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effective_price: Option<f64>,
+    price_before: f64,
+    price_after: f64,
+    /// The price's move as a part of the price before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_impact: Option<f64>,
+    expires_at: Timestamp,
+}
+
+/// `GET /api/markets/{id}/quote`: asked of the contracts on each call.
+#[utoipa::path(
+    get, path = "/api/markets/{id}/quote", operation_id = "getPublicQuote", tag = "Markets", summary = "Quote a trade",
+    description = "What a trade would move now, asked of the contracts on each call. Only an open market is quoted.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("outcomeIndex" = i64, Query, minimum = 0, description = "The outcome, counted from 0.", example = 0),
+        ("action" = Side, Query, description = "Buy or sell.", example = "buy"),
+        ("amount" = DecimalAmount, Query, example = "25.00", description = "USDC to spend on a buy, to receive on a sale, fee \
+            included: above zero, at most 10000000."),
+    ),
+    responses((status = 200, description = "The quote.", body = QuoteAnswer)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "MARKET_NOT_TRADEABLE", "LIQUIDITY_INSUFFICIENT"]))),
+)]
+pub async fn quote(
+    State(app): State<Shared>,
+    PathId(id): PathId,
+    query: Query<QuoteQuery>,
+    meta: Meta,
+) -> Result<Response, Refusal> {
+    let QuoteQuery { outcome_index, side, usdc } = query.parameters;
+    let quote = app::markets::quote_usdc(&app.ctx, &id, outcome_index, side, usdc).await?;
+    meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, app.ctx.now()) })
+}
+
+impl QuoteRecord {
+    fn new(quote: &Quote, now: Timestamp) -> Self {
+        let Quote { market, outcome_index, action, fill, .. } = quote;
+        let price =
+            |cost: U256, quantity: U256| numbers::probability(Wad(quantity), Wad(cost), market.liquidity);
+        let price_before = price(fill.cost_before_wad, fill.quantity_before_wad);
+        let price_after = price(fill.cost_after_wad, fill.quantity_after_wad);
+        let (usdc, tokens) = (Usdc::from_atomic(fill.usdc_atomic), Wad(fill.tokens_wad));
+        Self {
+            market_id: market.id,
+            outcome_index: *outcome_index,
+            action: action.side,
+            amount: numbers::decimal(&usdc.atomic(), 6),
+            tokens: numbers::decimal(&tokens.0, 18),
+            fee: numbers::decimal(&fill.fee_atomic, 6),
+            effective_price: numbers::per_token(usdc, tokens),
+            price_before,
+            price_after,
+            price_impact: numbers::change(price_before, price_after),
+            expires_at: now.plus_ms(LIFETIME_MS),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The outermost layer: gives every request its id, every refusal its body and every answer its headers.
+
+use axum::extract::{Request, State};
+use axum::http::header::CACHE_CONTROL;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::refusal::{self, Refusal};
+use super::{cors, standing};
+use crate::http::{Condition, RequestId, Shared, mark_address};
+
+/// For how long an answer may be shown again.
+const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=5, stale-while-revalidate=10");
+
+/// The layer's function.
+pub async fn surround(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    let began = app.ctx.now();
+    let id = RequestId::new(&app.ctx);
+    request.extensions_mut().insert(id);
+    let ip = mark_address(&app, &mut request);
+    let condition = Condition::of(&request);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+
+    let mut response = if cors::is_question(&request) { cors::answer() } else { next.run(request).await };
+    let standing = standing::settle(&app, ip, &mut response);
+    if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
+        refusal::render(&mut response, &refusal, &path, id);
+    }
+    condition.answer(&mut response);
+    let status = response.status();
+    let headers = response.headers_mut();
+    id.tell(headers);
+    standing.write(headers, app.ctx.now());
+    cors::open(headers);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        cors::tell_methods(headers);
+    }
+    match status {
+        StatusCode::OK | StatusCode::NOT_MODIFIED => headers.entry(CACHE_CONTROL).or_insert(CACHED),
+        _ => headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store")),
+    };
+    let latency_ms = app.ctx.now().since_ms(began);
+    tracing::debug!(request.id = %id, http.method = %method, http.path = path, http.status = status.as_u16(), latency_ms, "answered");
+    response
+}

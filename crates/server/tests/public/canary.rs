@@ -1,0 +1,68 @@
+//! Nothing that belongs to somebody is ever in an answer of this surface: texts that only its owner may see are planted
+//! wherever the service takes any, and looked for in every answer.
+
+use app::keys::IssueKey;
+use domain::key::Tier;
+use serde_json::json;
+use testkit::key_of;
+
+use crate::scene::Scene;
+
+const CANARY: &str = "canary";
+
+#[tokio::test]
+async fn nothing_private_is_in_any_public_answer() {
+    let scene = Scene::new().await;
+    let user = scene.app.user("canary-user").funded("1000").await;
+    let wanted = IssueKey {
+        name: "canary-key".to_owned(),
+        webhook_url: Some("https://canary.test/hook".to_owned()),
+        ..key_of(&user, Tier::Mm)
+    };
+    let key = scene.app.issue(wanted).await.unwrap();
+    scene.app.enable(&user, &key).await;
+    let http = scene.app.http();
+    let client = http.with(&key);
+    let created = client
+        .buy(scene.rain, 0, "10")
+        .with("clientRequestId", "canary-request")
+        .with("metadata", json!({ "canary-name": "canary-value" }))
+        .idempotent("canary-idempotency")
+        .await
+        .created();
+    scene.app.run_workers().await;
+    let trade =
+        client.get(&format!("/v1/trades/{}", created["id"].as_str().unwrap())).await.ok()["trade"].take();
+    assert_eq!(trade["status"], "completed");
+    let (key_id, hash) = (key.caller.key.id.to_string(), trade["txHash"].as_str().unwrap());
+    let private = [
+        CANARY,
+        key_id.as_str(),
+        &user.id.to_string(),
+        trade["id"].as_str().unwrap(),
+        trade["correlationId"].as_str().unwrap(),
+        &key.plaintext,
+    ];
+    let mut asked = 0;
+    for route in server::public::routes() {
+        let id = match route.path.split('/').nth(2) {
+            Some("threads") => scene.thread.to_string(),
+            Some("organizations") => scene.organization.to_string(),
+            Some("partners") => scene.partner.to_string(),
+            _ => scene.rain.id.to_string(),
+        };
+        let path = route.path.replace("{id}", &id).replace("{hash}", hash);
+        for query in ["", "?includeMarkets=true&status=all&q=canary&outcomeIndex=0&action=buy&amount=1"] {
+            let answer = scene.get(&format!("{path}{query}")).await;
+            for text in private {
+                assert!(!answer.text.contains(text), "{path}{query} tells {text}:\n{answer}");
+                assert!(
+                    !format!("{:?}", answer.headers).contains(text),
+                    "{path}{query} tells {text}:\n{answer}"
+                );
+            }
+            asked += usize::from(answer.status.is_success());
+        }
+    }
+    assert!(asked > 25, "only {asked} answers told anything");
+}
