@@ -7,7 +7,6 @@ pub mod docs_pages;
 pub mod entropy;
 pub mod http;
 pub mod markdown;
-mod market_stream;
 mod numbers;
 pub mod openapi;
 pub mod public;

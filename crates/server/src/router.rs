@@ -8,7 +8,7 @@ use domain::ErrorCode;
 use domain::key::Scope;
 
 use crate::http::{Around, Limiter, Problem, RouteInfo, Shared};
-use crate::{docs_pages, market_stream, public, v1};
+use crate::{docs_pages, public, v1};
 
 /// A route and how it is answered.
 struct Entry {
@@ -85,7 +85,7 @@ pub fn router(state: Shared) -> Router {
 /// The same with further routes beside the trading API's. They get request ids, the headers of every answer and problem
 /// bodies, but no guard: no deadline, no key, no limiter.
 pub fn router_with(state: Shared, beside: Router<Shared>) -> Router {
-    router_of(TABLE, state, beside.merge(market_stream::routes()))
+    router_of(TABLE, state, beside)
 }
 
 fn router_of(table: &'static [Entry], state: Shared, beside: Router<Shared>) -> Router {

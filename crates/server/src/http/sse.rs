@@ -2,14 +2,13 @@
 
 use std::fmt::Display;
 
+use app::AppError;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use serde::Serialize;
-
-use super::Problem;
 
 /// Tells a proxy not to gather what it passes on.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -75,9 +74,8 @@ impl EventBytes {
 }
 
 /// The number that `Last-Event-ID` names; `None` where it is not sent or empty, as a browser sends it before the first id.
-pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let malformed =
-        || Problem::from(app::AppError::field("/Last-Event-ID", "is the id of an event of this stream"));
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
+    let malformed = || AppError::field("/Last-Event-ID", "is the id of an event of this stream");
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let text = value.to_str().map_err(|_| malformed())?.trim();
     Ok((!text.is_empty()).then_some(text))

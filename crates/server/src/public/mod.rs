@@ -28,6 +28,7 @@ mod route;
 mod router;
 mod social;
 pub(crate) mod standing;
+mod stream;
 mod surround;
 mod thread_record;
 mod threads;

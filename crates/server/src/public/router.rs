@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, get};
 use super::route::{Limiter, PageSize, PublicRoute};
 use super::{
     Code, Refusal, analytics, docs, guard, history, leaderboard, lists, markets, organizations, partners,
-    quote, social, surround, threads, transactions,
+    quote, social, stream, surround, threads, transactions,
 };
 use crate::http::Shared;
 
@@ -48,6 +48,7 @@ static TABLE: &[Entry] = table! {
     "/api/markets/{id}", USUAL, None => markets::find;
     "/api/markets/{id}/quote", USUAL, None => quote::quote;
     "/api/markets/{id}/history", USUAL, None => history::history;
+    "/api/markets/{id}/stream", USUAL, None => stream::stream;
     "/api/markets/{id}/social-link", USUAL, None => social::of_market;
     "/api/organizations/{id}", USUAL, None => organizations::find;
     "/api/organizations/{id}/threads", USUAL, page(50, 100) => organizations::threads;

@@ -18,4 +18,5 @@ mod quote;
 mod rate_limits;
 mod scene;
 mod social;
+mod stream;
 mod threads;

@@ -21,7 +21,6 @@ mod history_get;
 mod key_get;
 mod kill_switches;
 mod market_get;
-mod market_stream;
 mod markets_get;
 mod order_of_checks;
 mod ownership;

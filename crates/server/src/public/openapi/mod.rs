@@ -15,8 +15,8 @@ use utoipa::OpenApi;
 use super::answer::{Meta, Pagination};
 use super::refusal::RefusalBody;
 use super::{
-    analytics, docs, history, leaderboard, lists, markets, organizations, partners, quote, social, threads,
-    transactions,
+    analytics, docs, history, leaderboard, lists, markets, organizations, partners, quote, social, stream,
+    threads, transactions,
 };
 
 /// Every handler of a route, and the schemas that no body names.
@@ -35,6 +35,7 @@ use super::{
         markets::find,
         quote::quote,
         history::history,
+        stream::stream,
         social::of_market,
         organizations::find,
         organizations::threads,

@@ -1,9 +1,38 @@
 //! `GET /api/markets/{id}/stream`.
 
-use domain::ErrorCode;
-use testkit::http::{Call, EventStream, Sent};
+use domain::key::Tier;
+use serde_json::Value;
+use testkit::http::{Call, Client, EventStream, Http, Keyed, Sent};
+use testkit::{TestApp, TestMarket};
 
-use crate::scene::Scene;
+use crate::scene::refused;
+
+/// A market, and somebody who trades in it.
+struct Scene {
+    app: TestApp,
+    http: Http,
+    client: Client<Keyed>,
+    market: TestMarket,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let app = TestApp::new().await;
+        let ada = app.user("ada").funded("1000").await;
+        let key = app.key(&ada, Tier::Mm).await;
+        let market = app.market(&["Yes", "No"]).await;
+        let http = app.http();
+        Self { client: http.with(&key), http, market, app }
+    }
+
+    /// Creates a trade and lets the workers carry it out.
+    async fn settled(&self, call: Call) -> Value {
+        let id = call.await.created()["id"].clone();
+        self.app.run_workers().await;
+        let path = format!("/v1/trades/{}", id.as_str().unwrap());
+        self.client.get(&path).await.ok()["trade"].take()
+    }
+}
 
 fn of(scene: &Scene) -> Call {
     scene.http.anonymous().get(&format!("/api/markets/{}/stream", scene.market.id))
@@ -76,7 +105,7 @@ async fn an_address_has_ten_streams_at_once() {
     for _ in 0..10 {
         open.push(of(&scene).open().await);
     }
-    of(&scene).await.refused(ErrorCode::RateLimitExceeded);
+    refused(&of(&scene).await, 429, "RATE_LIMIT_EXCEEDED");
     assert_eq!(of(&scene).from_peer("198.51.100.4").open().await.status, 200);
     drop(open);
     assert_eq!(scene.app.ctx.feed.listeners(), 0);
@@ -88,9 +117,9 @@ async fn a_market_that_is_not_there_has_no_stream_and_a_place_must_have_its_form
     let scene = Scene::new().await;
     for id in ["x", "018f0000-0000-7000-8000-000000000000"] {
         let call = scene.http.anonymous().get(&format!("/api/markets/{id}/stream"));
-        call.await.refused(ErrorCode::MarketNotFound);
+        refused(&call.await, 404, "MARKET_NOT_FOUND");
     }
     for place in ["1", "000000000001", "000000000001-00000x", "\u{e9}"] {
-        of(&scene).header("last-event-id", place).await.refused(ErrorCode::ValidationFailed);
+        refused(&of(&scene).header("last-event-id", place).await, 400, "INVALID_REQUEST");
     }
 }

@@ -7,13 +7,10 @@ use std::time::Duration;
 
 use app::AppError;
 use app::feed::{self, Happening, Subscription, Told, Topic, Wake};
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::HeaderMap;
 use axum::response::Response;
-use axum::routing::get;
 use domain::ids::MarketId;
 use domain::market::{MarketStatus, probability_for_display, round_for_display};
 use domain::rate::network_of;
@@ -25,7 +22,9 @@ use store::markets::{Market, Outcome};
 use store::movements::{Kind, Movement};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use crate::http::{ClientAddress, EventBytes, PathId, Problem, Shared, last_event_id};
+use super::query::{NoParameters, Query};
+use super::{Code, Refusal};
+use crate::http::{ClientAddress, EventBytes, PathId, Shared, last_event_id};
 
 const PATH: &str = "/api/markets/{id}/stream";
 /// How long nothing is sent at the most.
@@ -113,24 +112,30 @@ struct MarketStream {
     has_ended: bool,
 }
 
-/// The route, to be served beside the trading API.
-pub fn routes() -> Router<Shared> {
-    Router::new().route(PATH, get(stream))
-}
-
-async fn stream(
+/// `GET /api/markets/{id}/stream`.
+#[utoipa::path(
+    get, path = "/api/markets/{id}/stream", operation_id = "streamMarket", tag = "Markets", summary = "Follow one market",
+    description = "Server-sent events. `market` first: the market as it is. Then `trade` for every trade on chain, with the \
+        outcome's price after it, and `status` for every change of status, once their blocks are final, so that nothing is \
+        taken back. The id of each is its place on the chain; a client that was cut off sends the last one as Last-Event-ID \
+        and misses nothing. `heartbeat` comes every 15 seconds, `closing` before the service ends the stream. An address has \
+        ten streams at once.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen."),
+    ),
+    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = String)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "INVALID_REQUEST"]))),
+)]
+pub async fn stream(
     State(app): State<Shared>,
     PathId(id): PathId,
+    _: Query<NoParameters>,
     ClientAddress(ip): ClientAddress,
     headers: HeaderMap,
-) -> Result<Response, Problem> {
+) -> Result<Response, Refusal> {
     let ctx = &app.ctx;
-    let verdict = ctx.limits.take_address(ip, ctx.now());
-    if !verdict.allowed {
-        return Err(app::limits::exceeded("address", verdict).into());
-    }
-    ctx.switches.check("GET", PATH, false)?;
-    let id: MarketId = id.parse().map_err(|_| Problem::new(ErrorCode::MarketNotFound))?;
+    let id: MarketId = id.parse().map_err(|_| Refusal::new(Code::MarketNotFound))?;
     let address = ctx.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
     let subscription = ctx.feed.subscribe(Topic::Market(id), usize::MAX)?;
     // Before the market is read: what is final by now is part of what is read.
@@ -165,13 +170,11 @@ async fn stream(
         let piece = stream.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), stream))
     });
-    let mut response = EventBytes::answer(pieces);
-    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    Ok(response)
+    Ok(EventBytes::answer(pieces))
 }
 
 /// Past what is kept for a moment, which may be older than the position.
-async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Problem> {
+async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Refusal> {
     let read: Result<Option<(Market, Vec<Outcome>)>, StoreError> = app
         .ctx
         .store
@@ -184,7 +187,7 @@ async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Prob
         })
         .await;
     let found = read?.filter(|(market, _)| market.chain_market_id.is_some());
-    found.ok_or_else(|| Problem::new(ErrorCode::MarketNotFound))
+    found.ok_or_else(|| Refusal::new(Code::MarketNotFound))
 }
 
 /// Whether the text is a place of the chain as ids tell it; the empty one is before all.
