@@ -69,7 +69,6 @@ use crate::v1;
         domain::ids::MarketId,
         domain::ids::OrganizationId,
         domain::candle::Interval,
-        domain::event::EventKind,
         domain::ids::CorrelationId,
         domain::ids::PartnerId,
         domain::ids::RedemptionId,
