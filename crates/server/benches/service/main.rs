@@ -27,6 +27,7 @@ mod sample;
 mod service;
 mod starts;
 mod trades;
+mod webhooks;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -134,6 +135,8 @@ async fn engine(service: &mut Service, limits: &ChainLimits, times: Times, repor
     eprintln!("The service on {engine}: trades …");
     trades::measure(service, limits, times, report).await;
     starts::loaded(service, report).await;
+    eprintln!("The service on {engine}: webhooks …");
+    webhooks::measure(service, times, report).await;
     starts::second(service, report).await;
     service.stop().await;
 }
