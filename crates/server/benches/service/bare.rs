@@ -3,9 +3,9 @@
 use std::process::Stdio;
 
 use axum::Router;
-use axum::http::header::CONTENT_TYPE;
 use axum::body::Bytes;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::routing::{get, post};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
@@ -22,7 +22,8 @@ pub async fn serve() {
     let handler = move || async move { ([(CONTENT_TYPE, "application/json")], answer) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     println!("{}", listener.local_addr().expect("a bound address"));
-    let routes = Router::new().route("/", get(handler)).route("/hook", post(|_: Bytes| async { StatusCode::OK }));
+    let routes =
+        Router::new().route("/", get(handler)).route("/hook", post(|_: Bytes| async { StatusCode::OK }));
     axum::serve(listener, routes).await.expect("it serves");
 }
 

@@ -103,7 +103,9 @@ pub async fn measure(service: &Service, times: Times, report: &mut Report) {
 async fn set_url(store: &Store, url: &str) {
     const SQL: &str = "UPDATE keys SET webhook_url = $1";
     let set: Result<u64, StoreError> = store
-        .write(url.to_owned(), |tx, url| Box::pin(async move { tx.exec(SQL, &[Value::from(url.as_str())]).await }))
+        .write(url.to_owned(), |tx, url| {
+            Box::pin(async move { tx.exec(SQL, &[Value::from(url.as_str())]).await })
+        })
         .await;
     assert!(set.expect("the database takes it") > 0, "there are no keys");
 }
@@ -152,20 +154,32 @@ async fn first_attempts(service: &Service, receiver: &Receiver, times: Times, re
     let at = |percent: usize| waits_ms[(waits_ms.len() - 1) * percent / 100];
     let engine = service.engine();
     for (percent, limit_ms) in [(50, MAX_P50_MS), (95, MAX_P95_MS)] {
-        let what = format!("webhooks: first attempt, {EVENTS_A_SECOND} events a second, p{percent}, {engine}");
+        let what =
+            format!("webhooks: first attempt, {EVENTS_A_SECOND} events a second, p{percent}, {engine}");
         let row = Row::new(what, format!("{:.0} ms of {}", at(percent), waits_ms.len()));
-        report.row(row.against(format!("{limit_ms:.0} ms"), [at(percent) / limit_ms]).goal(Goal::AtMost(1.0)));
+        report
+            .row(row.against(format!("{limit_ms:.0} ms"), [at(percent) / limit_ms]).goal(Goal::AtMost(1.0)));
     }
     report.row(Row::new(format!("webhooks: the same, p99, {engine}"), format!("{:.0} ms", at(99))));
 }
 
 /// CPU of a delivery: over a bare hyper connection, by the sender without a database, and by the service.
-async fn deliveries(service: &Service, store: &Store, receiver: &Receiver, times: Times, report: &mut Report) {
+async fn deliveries(
+    service: &Service,
+    store: &Store,
+    receiver: &Receiver,
+    times: Times,
+    report: &mut Report,
+) {
     let bare = Bare::start().await;
     let (mut bares, mut senders, mut durable) = (Vec::new(), Vec::new(), Vec::new());
     // The first round warms up.
     for round in 0..=times.rounds {
-        let one = [bare_posts(&bare, times).await, sent(&bare, times).await, drained(service, store, receiver, times).await];
+        let one = [
+            bare_posts(&bare, times).await,
+            sent(&bare, times).await,
+            drained(service, store, receiver, times).await,
+        ];
         if round > 0 {
             let [bare, sender, service] = one;
             bares.push(bare);
@@ -192,7 +206,9 @@ async fn deliveries(service: &Service, store: &Store, receiver: &Receiver, times
 /// What an event's body looks like.
 fn body(id: EventId) -> Bytes {
     let key = KeyId(uuid::Uuid::from_u128(1));
-    Bytes::from(event::body(id, EventKind::Test, now(), &TestData { test: true, api_key_id: key }).expect("a body"))
+    Bytes::from(
+        event::body(id, EventKind::Test, now(), &TestData { test: true, api_key_id: key }).expect("a body"),
+    )
 }
 
 async fn bare_posts(bare: &Bare, times: Times) -> Sample {
@@ -206,7 +222,8 @@ async fn bare_posts(bare: &Bare, times: Times) -> Sample {
 async fn sent(bare: &Bare, times: Times) -> Sample {
     let policy = TargetPolicy::development();
     let sender = Arc::new(Sender::new(policy.clone(), Arc::<SystemResolver>::default()).expect("a sender"));
-    let target = Arc::new(Target::parse(&format!("http://{}/hook", bare.address()), &policy).expect("a target"));
+    let target =
+        Arc::new(Target::parse(&format!("http://{}/hook", bare.address()), &policy).expect("a target"));
     let secret = Arc::new(WebhookSecret::from_bytes([7; 32]));
     let begun = Begun::now(Process::own());
     let end = Instant::now() + times.reads;
@@ -223,7 +240,9 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
                 let headers: HeaderMap = delivery
                     .headers()
                     .into_iter()
-                    .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header")))
+                    .map(|(name, value)| {
+                        (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header"))
+                    })
                     .collect();
                 let attempt = sender.post(&target, headers, body).await;
                 assert!(attempt.answer_head.is_none(), "the receiver says nothing");
@@ -241,7 +260,9 @@ async fn drained(service: &Service, store: &Store, receiver: &Receiver, times: T
     let keys = service.demonstration().keys;
     receiver.awake.send_replace(false);
     let address = service.address().to_owned();
-    let make = move |connection: usize, _| post(&address, TEST, &keys[connection % keys.len()], "none", String::new());
+    let make = move |connection: usize, _| {
+        post(&address, TEST, &keys[connection % keys.len()], "none", String::new())
+    };
     load::run(service.address(), service.process(), CONNECTIONS, times.trades, StatusCode::OK, make).await;
     let queued = number(store, "SELECT COUNT(*) FROM webhook_queue").await;
     let begun = Begun::now(service.process());
@@ -296,7 +317,8 @@ async fn emit(store: &Store, keys: &[(UserId, KeyId)], round: usize) {
     let events: Vec<NewEvent> = keys
         .iter()
         .map(|(user_id, key_id)| {
-            let id = EventId::of_test(uuid::Uuid::from_u128(key_id.0.as_u128() ^ ((round as u128 + 1) << 96)));
+            let id =
+                EventId::of_test(uuid::Uuid::from_u128(key_id.0.as_u128() ^ ((round as u128 + 1) << 96)));
             let (kind, at) = (EventKind::Test, now());
             let body = String::from_utf8(body(id).to_vec()).expect("text");
             NewEvent { id, user_id: *user_id, kind, key_id: Some(*key_id), trade_id: None, body, at }
@@ -314,7 +336,13 @@ async fn emit(store: &Store, keys: &[(UserId, KeyId)], round: usize) {
 }
 
 /// Makes keys with an endpoint each, numbered from `first` on, spread over the users.
-async fn add_keys(store: &Store, sealing: &SealingKeys, url: &str, first: usize, count: usize) -> Vec<(UserId, KeyId)> {
+async fn add_keys(
+    store: &Store,
+    sealing: &SealingKeys,
+    url: &str,
+    first: usize,
+    count: usize,
+) -> Vec<(UserId, KeyId)> {
     const KEY: &str = "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
         webhook_secret_sealed, created_at_ms)
         SELECT $1, user_id, name, tier, scopes, $1, $2, ip_allowlist, $3, $4, created_at_ms FROM keys WHERE id = $5";

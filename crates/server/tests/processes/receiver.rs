@@ -50,9 +50,8 @@ impl Receiver {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (awake, is_awake) = watch::channel(true);
         let came: Arc<Mutex<Vec<Came>>> = Arc::default();
-        let routes = Router::new()
-            .fallback(receive)
-            .with_state(Shared { came: Arc::clone(&came), awake: is_awake });
+        let routes =
+            Router::new().fallback(receive).with_state(Shared { came: Arc::clone(&came), awake: is_awake });
         let server = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
         Self { url, came, awake, server }
     }

@@ -124,7 +124,12 @@ async fn receive(State(judge): State<Shared>, request: Request) -> StatusCode {
 }
 
 /// A sender of its own over `store`, until `stop`; how often it asked for the receiver's name.
-fn send(ctx: &Ctx, store: &Store, clock: &Arc<FastClock>, stop: &watch::Receiver<bool>) -> (Arc<Names>, JoinHandle<()>) {
+fn send(
+    ctx: &Ctx,
+    store: &Store,
+    clock: &Arc<FastClock>,
+    stop: &watch::Receiver<bool>,
+) -> (Arc<Names>, JoinHandle<()>) {
     let names = Arc::<Names>::default();
     let mut config = ctx.config.as_ref().clone();
     // As long by the wall clock as ever.
@@ -187,7 +192,10 @@ async fn keeps_order(stores: &[Store], salt: u64) {
     let found: BTreeMap<String, Vec<String>> =
         judge.lines.iter().map(|(key, line)| (key.clone(), line.taken.clone())).collect();
     let (overlaps, attempts) = (judge.overlaps, judge.attempts);
-    eprintln!("{written} events, {attempts} attempts, {overlaps} overlaps, {} s", clock.began.elapsed().as_secs());
+    eprintln!(
+        "{written} events, {attempts} attempts, {overlaps} overlaps, {} s",
+        clock.began.elapsed().as_secs()
+    );
     assert_eq!(overlaps, 0, "two attempts of one key at once");
     assert_eq!(found, wanted, "an event came before its time, twice, or not at all");
     assert!(attempts as u32 > written + written / 5, "the receivers hardly failed");
@@ -197,9 +205,8 @@ async fn keeps_order(stores: &[Store], salt: u64) {
 /// The events of each key's path, in the order in which they were written.
 async fn sent_by_path(store: &Store) -> BTreeMap<String, Vec<String>> {
     const SQL: &str = "SELECT webhook_url, events.id FROM events JOIN keys ON keys.id = key_id ORDER BY events.user_id, seq";
-    let rows: Result<Vec<(String, String)>, store::StoreError> = store
-        .read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.text(0)?, row.text(1)?)))))
-        .await;
+    let rows: Result<Vec<(String, String)>, store::StoreError> =
+        store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.text(0)?, row.text(1)?))))).await;
     let mut by_path: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (url, id) in rows.unwrap() {
         by_path.entry(url.rsplit('/').next().unwrap().to_owned()).or_default().push(id);

@@ -118,7 +118,11 @@ async fn survives_kills(service: &mut Service, salt: u64) {
 
     let (sent, came) = (sent(&store).await, receiver.came());
     let repeated = check(&sent, &came);
-    eprintln!("{kills} kills, {} trades acknowledged, {} events, {repeated} repeated", told.len(), sent.len());
+    eprintln!(
+        "{kills} kills, {} trades acknowledged, {} events, {repeated} repeated",
+        told.len(),
+        sent.len()
+    );
     assert!(repeated <= kills as usize * keys, "more repetitions than attempts can have been under way");
     let trades: Vec<&str> = sent.iter().filter_map(|each| each.trade.as_deref()).collect();
     let once: BTreeSet<&str> = trades.iter().copied().collect();
@@ -168,9 +172,8 @@ pub async fn emit(store: &Store, keys: &[(UserId, KeyId)], each: u32, tag: u32, 
 /// Users and keys of the service.
 pub async fn keys(store: &Store) -> Vec<(UserId, KeyId)> {
     const SQL: &str = "SELECT user_id, id FROM keys ORDER BY id";
-    let found: Result<_, StoreError> = store
-        .read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.parse(0)?, row.parse(1)?)))))
-        .await;
+    let found: Result<_, StoreError> =
+        store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.parse(0)?, row.parse(1)?))))).await;
     found.unwrap()
 }
 
