@@ -197,3 +197,31 @@ async fn a_receiver_that_wakes_up_gets_what_was_queued_in_order() {
     delivered(&store).await;
     check(&sent(&store).await, &receiver.came());
 }
+
+/// Checks what came of events 1, 2 and 3 of one key.
+fn checked(came: &[&str]) -> usize {
+    let sent = ["1", "2", "3"].map(|event| Sent {
+        key: "key".to_owned(),
+        event: event.to_owned(),
+        trade: None,
+        status: "delivered".to_owned(),
+    });
+    let came: Vec<_> = came
+        .iter()
+        .map(|event| Came { key: "key".to_owned(), event: (*event).to_owned(), at_ms: 0 })
+        .collect();
+    check(&sent, &came)
+}
+
+#[test]
+fn the_oracle_takes_repetitions_of_the_event_that_is_under_way() {
+    assert_eq!(checked(&["1", "2", "3"]), 0);
+    assert_eq!(checked(&["1", "1", "2", "3", "3"]), 2);
+}
+
+#[test]
+fn the_oracle_notices_what_is_missing_turned_round_or_late() {
+    for came in [&["1", "3"][..], &["2", "1", "3"], &["1", "2", "1", "3"], &["1", "2", "3", "4"]] {
+        assert!(std::panic::catch_unwind(|| checked(came)).is_err(), "{came:?}");
+    }
+}
