@@ -34,3 +34,8 @@ pub use guide::Guide;
 pub use idempotency_key::IdempotencyKey;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
 pub use time::{Clock, Timestamp};
+
+/// The receivers' guide: its Rust is compiled and run with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/webhooks.md")]
+pub struct ReceiversGuide;

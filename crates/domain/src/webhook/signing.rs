@@ -187,6 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn the_receivers_guide_publishes_these_vectors() {
+        let guide = include_str!("../../../../docs/webhooks.md");
+        for Vector { secret, service, standard } in [NEW, OLD] {
+            let row = format!("| `{secret}` | `{service}` | `{standard}` |");
+            assert!(guide.contains(&row), "{row}");
+        }
+        let body = format!("\n{}\n", str::from_utf8(BODY).unwrap());
+        assert!(guide.contains(&body) && guide.contains(EVENT_ID) && guide.contains("`1777464000123`"));
+    }
+
+    #[test]
     fn two_secrets_sign_in_their_order_and_each_of_them_verifies() {
         let headers = headers_under(&[&NEW, &OLD]);
         let service = header(&headers, "x-service-signature");

@@ -1,10 +1,12 @@
-//! The limit of every read: axum alone with a ready answer of 2 KB. It is this program, started again.
+//! The limit of every read: axum alone with a ready answer of 2 KB, and a receiver of webhooks that says nothing. It is this program, started again.
 
 use std::process::Stdio;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::routing::get;
+use axum::routing::{get, post};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -20,7 +22,9 @@ pub async fn serve() {
     let handler = move || async move { ([(CONTENT_TYPE, "application/json")], answer) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     println!("{}", listener.local_addr().expect("a bound address"));
-    axum::serve(listener, Router::new().route("/", get(handler))).await.expect("it serves");
+    let routes =
+        Router::new().route("/", get(handler)).route("/hook", post(|_: Bytes| async { StatusCode::OK }));
+    axum::serve(listener, routes).await.expect("it serves");
 }
 
 /// The server as a process.

@@ -18,10 +18,11 @@ use crate::sample::{Begun, Sample, median};
 pub type Ask = Request<Full<Bytes>>;
 
 /// One connection.
-struct Connection(SendRequest<Full<Bytes>>);
+pub struct Connection(SendRequest<Full<Bytes>>);
 
 impl Connection {
-    async fn open(address: &str) -> Self {
+    /// Opens it.
+    pub async fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server listens");
         stream.set_nodelay(true).expect("a socket");
         let (sender, connection) = handshake(TokioIo::new(stream)).await.expect("a connection");
@@ -29,7 +30,8 @@ impl Connection {
         Self(sender)
     }
 
-    async fn ask(&mut self, ask: Ask) -> Result<(StatusCode, Bytes), hyper::Error> {
+    /// Asks once.
+    pub async fn ask(&mut self, ask: Ask) -> Result<(StatusCode, Bytes), hyper::Error> {
         self.0.ready().await?;
         let answer = self.0.send_request(ask).await?;
         let status = answer.status();

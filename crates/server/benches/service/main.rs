@@ -4,7 +4,7 @@
 //! median of the rounds' ratios: a shared machine changes its speed from minute to minute, a ratio hardly does. What is
 //! judged is CPU time of the service's process; rates by the wall clock inform. docs/benchmarks.md explains each limit.
 //!
-//! After `--`: `--quick` for a run of some twenty seconds, `--gate` to fail where a goal is missed. PostgreSQL takes part
+//! After `--`: `--quick` for a run of some twenty seconds, `--webhooks` for these alone, `--gate` to fail where a goal is missed. PostgreSQL takes part
 //! where `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
 
 #![expect(
@@ -27,6 +27,7 @@ mod sample;
 mod service;
 mod starts;
 mod trades;
+mod webhooks;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,6 +47,9 @@ struct Args {
     /// Fail where the median of a goal's ratios misses it
     #[arg(long)]
     gate: bool,
+    /// Webhooks alone, on SQLite
+    #[arg(long)]
+    webhooks: bool,
     /// What cargo adds for every benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -93,22 +97,29 @@ fn main() -> ExitCode {
         println!("These are benchmarks: cargo bench -p server --bench service");
         return ExitCode::SUCCESS;
     }
-    let report = runtime.block_on(measure(args.quick));
+    let report = runtime.block_on(measure(&args));
     report.print();
     if args.gate && report.missed() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-async fn measure(quick: bool) -> Report {
-    let times = if quick { Times::QUICK } else { Times::WHOLE };
+async fn measure(args: &Args) -> Report {
+    let times = if args.quick { Times::QUICK } else { Times::WHOLE };
     let mut report = Report::default();
     report.note(machine::describe());
+    if args.webhooks {
+        let mut sqlite = Service::on_sqlite();
+        starts::first(&mut sqlite, &mut report).await;
+        webhooks::measure(&sqlite, times, &mut report).await;
+        sqlite.stop().await;
+        return report;
+    }
     eprintln!("The embedded chain alone …");
     let limits = ChainLimits::start().await;
     chain_limits::batches(&limits, times, &mut report).await;
     let mut sqlite = Service::on_sqlite();
     engine(&mut sqlite, &limits, times, &mut report).await;
     drop(sqlite);
-    if quick {
+    if args.quick {
         report.note("PostgreSQL is left out of a quick run.".to_owned());
         return report;
     }
@@ -134,6 +145,8 @@ async fn engine(service: &mut Service, limits: &ChainLimits, times: Times, repor
     eprintln!("The service on {engine}: trades …");
     trades::measure(service, limits, times, report).await;
     starts::loaded(service, report).await;
+    eprintln!("The service on {engine}: webhooks …");
+    webhooks::measure(service, times, report).await;
     starts::second(service, report).await;
     service.stop().await;
 }

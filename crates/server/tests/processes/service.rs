@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use app::sealed::SealingKeys;
 use serde_json::Value;
 use server::entropy::SystemEntropy;
 use server::secrets::Secrets;
@@ -52,6 +53,14 @@ impl Process {
         // The end of the process within that time would be its own doing.
         let ended = tokio::time::timeout(time, self.child.wait()).await;
         assert!(ended.is_err(), "the service ended by itself: {ended:?}");
+    }
+
+    /// The most memory that the process has had.
+    pub fn peak_memory_kib(&self) -> i64 {
+        let path = format!("/proc/{}/status", self.child.id().unwrap());
+        let status = std::fs::read_to_string(path).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends the process as a power cut would.
@@ -142,6 +151,16 @@ impl Service {
     /// A file in the service's folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// The most memory that the process has had.
+    pub fn peak_memory_kib(&self) -> i64 {
+        self.process.as_ref().unwrap().peak_memory_kib()
+    }
+
+    /// What the service's secrets are sealed with.
+    pub fn sealing_keys(&self) -> SealingKeys {
+        Secrets::load(&self.folder.path().join("secrets.json")).unwrap().sealing_keys().unwrap()
     }
 
     /// Gives the service another sealing key, beside which the one that it had still opens. Processes that run go on with

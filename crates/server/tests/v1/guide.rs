@@ -177,7 +177,14 @@ fn the_table_of_risk_refusals_names_every_word() {
 fn every_link_between_pages_leads_somewhere() {
     let root = docs().join("..");
     let api = fs::read_dir(docs().join("api")).unwrap().map(|entry| entry.unwrap().path());
-    let top = ["README.md", "ARCHITECTURE.md", "docs/trading-api.md", "docs/operating.md", "docs/custody.md"];
+    let top = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "docs/trading-api.md",
+        "docs/webhooks.md",
+        "docs/operating.md",
+        "docs/custody.md",
+    ];
     for page in api.chain(top.iter().map(|page| root.join(page))) {
         let text = fs::read_to_string(&page).unwrap();
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

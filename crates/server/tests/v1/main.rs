@@ -46,4 +46,5 @@ mod trades_get;
 mod trades_post;
 mod usage_get;
 mod versions;
+mod webhook_statuses;
 mod webhooks;
