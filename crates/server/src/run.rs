@@ -22,6 +22,7 @@ use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
 use domain::Clock;
 use domain::page::CursorCodec;
+use domain::webhook::target::TargetPolicy;
 use store::Store;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -219,6 +220,18 @@ impl Parts {
     }
 }
 
+/// What posts webhooks. A machine that believes no certificate runs all the same: its deliveries by https fail, and are tried
+/// again after the next start.
+fn sender(targets: TargetPolicy) -> Result<Sender, StartError> {
+    let resolver = Arc::<SystemResolver>::default();
+    Sender::new(targets.clone(), resolver.clone())
+        .or_else(|error| {
+            tracing::error!(%error, "no certificate is believed here: webhooks by https fail until the machine has authorities");
+            Sender::believing_nobody(targets, resolver)
+        })
+        .map_err(|error| StartError::Other(format!("TLS: {error}")))
+}
+
 /// The limiters where the configuration puts them. The names of the keys in Redis tell the two environments apart.
 pub fn limits(config: &Config) -> Result<Limits, StartError> {
     let Some(url) = &config.redis_url else { return Ok(Limits::memory()) };
@@ -319,8 +332,7 @@ impl Running {
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Cleaner, ctx.clone(), CLEANER_PAUSE, stopped.clone()));
-        let sender = Sender::new(ctx.config.webhooks.targets.clone(), Arc::<SystemResolver>::default())
-            .map_err(|error| StartError::Other(format!("the certificates that webhooks trust: {error}")))?;
+        let sender = sender(ctx.config.webhooks.targets.clone())?;
         let dispatcher = Dispatcher::new(Arc::new(sender), ctx.config.webhooks.max_in_flight);
         workers.spawn(worker::run(dispatcher, ctx.clone(), DISPATCHER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Flusher, ctx.clone(), USAGE_PAUSE, stopped.clone()));

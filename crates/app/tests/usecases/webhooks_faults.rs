@@ -177,4 +177,24 @@ store::on_each_engine! {
         let delivery = told.delivery().await;
         assert_eq!((delivery.status, delivery.last_failure_code.as_deref()), (DeliveryStatus::Failed, Some("TARGET_NOT_ALLOWED")));
     }
+
+    async fn an_event_behind_five_failures_waits_half_a_minute_at_no_attempts_cost(store: Store) {
+        let told = Told::on(store).await;
+        for _ in 0..6 {
+            told.traded().await;
+        }
+        let moved: Result<u64, StoreError> = told
+            .app
+            .ctx
+            .store
+            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'", &[])))
+            .await;
+        assert_eq!(moved, Ok(1));
+        told.dispatch().await;
+        let standing = async || told.deliveries().await.iter().map(|event| event.attempts).collect::<Vec<_>>();
+        // Each failed for good at once: nothing but the breaker keeps the sixth back.
+        assert_eq!(standing().await, [1, 1, 1, 1, 1, 0]);
+        assert_eq!(told.next_attempt().await, 30_000);
+        assert_eq!(standing().await, [1; 6]);
+    }
 }

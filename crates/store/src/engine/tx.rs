@@ -184,6 +184,11 @@ impl Tx {
         self.events.push(event);
     }
 
+    /// Says that something is to be sent at once, although no event is new.
+    pub(crate) const fn wake_senders(&mut self) {
+        self.touched.events = true;
+    }
+
     /// Says that this unit changes what is shown of markets, of which nobody knows: once it is kept, what was read of any
     /// before is old.
     pub fn mark_markets_changed(&mut self) {

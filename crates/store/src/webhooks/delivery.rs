@@ -239,6 +239,7 @@ pub async fn redeliver(
     match tx.find(SQL, &params![id, user_id, MAX_REPLAYS], from_row).await? {
         Some(delivery) => {
             append(tx, &[(delivery.key_id, 0, id, delivery.replays, now)]).await?;
+            tx.wake_senders();
             Ok(Redelivered::Queued(Box::new(delivery)))
         }
         None => Ok(Redelivered::LimitReached),

@@ -27,7 +27,7 @@ use hyper::body::Incoming;
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::{self, ClientConfig};
+use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
 pub use outcome::{Attempt, NetworkFault, Outcome};
 pub use resolver::{Resolver, SystemResolver};
@@ -49,10 +49,16 @@ pub struct Sender {
 impl Sender {
     /// A sender that believes the certificates that this machine believes. It fails where the machine believes none.
     pub fn new(policy: TargetPolicy, resolver: Arc<dyn Resolver>) -> Result<Self, rustls::Error> {
-        let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_platform_verifier()?
-            .with_no_client_auth();
+        let tls = tls()?.with_platform_verifier()?.with_no_client_auth();
+        Ok(Self::with_tls(policy, resolver, tls))
+    }
+
+    /// A sender that believes no certificate: it still posts over plain http, where the policy allows that.
+    pub fn believing_nobody(
+        policy: TargetPolicy,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<Self, rustls::Error> {
+        let tls = tls()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
         Ok(Self::with_tls(policy, resolver, tls))
     }
 
@@ -118,6 +124,11 @@ impl Sender {
         let response = connection.send(request).await.map_err(cut)?;
         Ok((connection, response))
     }
+}
+
+fn tls() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
+    ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
 }
 
 fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, Outcome> {
