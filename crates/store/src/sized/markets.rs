@@ -4,7 +4,8 @@ use domain::market::probability_ppm;
 use domain::{Timestamp, Usdc, Wad};
 
 use super::{
-    CATEGORIES, MARKETS, MOST_ORGANIZATIONS, OF_THREAD, ORGANIZATIONS, PARTNERS, Size, THREADS, trust_references,
+    CATEGORIES, MARKETS, MOST_ORGANIZATIONS, OF_THREAD, ORGANIZATIONS, PARTNERS, Size, THREADS,
+    trust_references,
 };
 use crate::search::Texts;
 use crate::{Store, StoreError, Tx, Value, params};
@@ -38,8 +39,7 @@ fn owners_of(thread: u32) -> (Option<String>, Option<String>) {
 
 /// Fills all of it.
 pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
-    let owners: Result<(), StoreError> =
-        store.write(now, |tx, now| Box::pin(owners(tx, *now))).await;
+    let owners: Result<(), StoreError> = store.write(now, |tx, now| Box::pin(owners(tx, *now))).await;
     owners?;
     let threads: Result<(), StoreError> =
         store.write((size, now), |tx, (size, now)| Box::pin(threads(tx, *size, *now))).await;
@@ -47,7 +47,9 @@ pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), Store
     for first in (0..size.markets).step_by(CHUNK as usize) {
         let numbers = first..(first + CHUNK).min(size.markets);
         let written: Result<(), StoreError> = store
-            .write((numbers, now), |tx, (numbers, now)| Box::pin(markets(tx, numbers.clone().collect(), *now)))
+            .write((numbers, now), |tx, (numbers, now)| {
+                Box::pin(markets(tx, numbers.clone().collect(), *now))
+            })
             .await;
         written?;
     }
@@ -57,7 +59,8 @@ pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), Store
 async fn owners(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
     const ORGANIZATION: &str = "INSERT INTO organizations (id, name, slug, created_at_ms, updated_at_ms)
         VALUES ($1, $2, $2, $3, $3)";
-    const PARTNER: &str = "INSERT INTO partners (id, organization_id, name, slug, status, created_at_ms, updated_at_ms)
+    const PARTNER: &str =
+        "INSERT INTO partners (id, organization_id, name, slug, status, created_at_ms, updated_at_ms)
         VALUES ($1, $2, $3, $3, 'active', $4, $4)";
     let (mut organizations, mut partners) = (Vec::new(), Vec::new());
     for number in 0..MOST_ORGANIZATIONS {
@@ -73,7 +76,8 @@ async fn owners(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
 async fn threads(tx: &mut Tx, size: Size, now: Timestamp) -> Result<(), StoreError> {
     const THREAD: &str = "INSERT INTO threads (id, organization_id, partner_id, title, description, category, tags,
         start_time_ms, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, 'What belongs together.', $5, $6, $7, $8, $8)";
-    const CHAPTER: &str = "INSERT INTO chapters (id, thread_id, title, position) VALUES ($1, $2, 'All of them', 0)";
+    const CHAPTER: &str =
+        "INSERT INTO chapters (id, thread_id, title, position) VALUES ($1, $2, 'All of them', 0)";
     let (mut rows, mut chapters, mut terms) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..size.threads() {
         let id = format!("{THREADS}{number:012}");
@@ -129,7 +133,8 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
         let (thread_id, chapter) = (format!("{THREADS}{thread:012}"), format!("sized-chapter-{thread}"));
         let (organization, partner) = owners_of(thread);
         let status = status_of(number);
-        let settled = matches!(status, "RESOLVED" | "CANCELLED").then(|| now.plus_ms(-i64::from(number) * 1_000));
+        let settled =
+            matches!(status, "RESOLVED" | "CANCELLED").then(|| now.plus_ms(-i64::from(number) * 1_000));
         let payouts = (status == "RESOLVED").then_some(r#"["1000000000000000000","0"]"#);
         let frozen = settled.or((status == "FROZEN").then_some(now));
         let end = now.plus_ms(86_400_000 + i64::from(number * 31 % 10_007) * 600_000);
@@ -168,8 +173,23 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
         );
         rows.push(
             params![
-                id, number, texts.title, category, thread_id, organization, partner, chapter, status, liquidity,
-                cost, payouts, end, frozen, settled, now, created
+                id,
+                number,
+                texts.title,
+                category,
+                thread_id,
+                organization,
+                partner,
+                chapter,
+                status,
+                liquidity,
+                cost,
+                payouts,
+                end,
+                frozen,
+                settled,
+                now,
+                created
             ]
             .to_vec(),
         );

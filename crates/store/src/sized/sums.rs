@@ -40,14 +40,16 @@ async fn edges(store: &Store, now: Timestamp) -> Result<Edges, StoreError> {
     let start = |window: Window| (now.ms() - window.ms()).div_euclid(BUCKET_MS) * BUCKET_MS;
     let moves = Window::ALL.map(|window| {
         let (start, ms) = (start(window), window.ms());
-        format!("UPDATE trending_windows SET start_ms = {start} WHERE window_ms = {ms} AND start_ms < {start}")
+        format!(
+            "UPDATE trending_windows SET start_ms = {start} WHERE window_ms = {ms} AND start_ms < {start}"
+        )
     });
     run(store, moves.to_vec()).await?;
     store
         .read((), |tx, ()| {
-            Box::pin(async move {
-                Ok(Edges(tx.list(EDGES, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?))
-            })
+            Box::pin(
+                async move { Ok(Edges(tx.list(EDGES, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?)) },
+            )
         })
         .await
 }
@@ -167,7 +169,8 @@ fn of_times(edges: &Edges) -> Vec<String> {
 
 /// Ranks the markets of a window. The logarithms are the domain's.
 async fn trending(tx: &mut Tx, window_ms: i64, start_ms: i64) -> Result<(), StoreError> {
-    const RANKED: &str = "SELECT b.market_id, CAST(SUM(b.trade_count) AS BIGINT), CAST(SUM(b.volume_usdc_atomic) AS BIGINT),
+    const RANKED: &str =
+        "SELECT b.market_id, CAST(SUM(b.trade_count) AS BIGINT), CAST(SUM(b.volume_usdc_atomic) AS BIGINT),
         (SELECT COUNT(*) FROM traders t WHERE t.market_id = b.market_id AND t.last_trade_ms >= $1)
         FROM market_buckets b WHERE b.start_ms >= $1 AND b.market_id LIKE $2 GROUP BY b.market_id";
     const PUT: &str = "INSERT INTO trending_markets (window_ms, market_id, trade_count, volume_usdc_atomic,
