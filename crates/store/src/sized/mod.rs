@@ -1,9 +1,9 @@
 //! A database of a chosen size, for tests and benchmarks of what lists and sums cost when there is much of everything.
 //!
 //! Markets are written row by row, trades and what is summed of them by statements over whole tables: five million trades
-//! take minutes and not hours. What is kept of them is what the service itself would have kept: `verify` finds no
-//! difference. Trades come in pairs, a buy of two tokens for 1 USDC and a sale of one of them, so that positions follow
-//! from counts. Two pairs of nine are made on market 0, all others go round.
+//! take minutes and not hours. Sums and list rows are made to be what the service itself would keep. Trades come in
+//! pairs, a buy of two tokens for 1 USDC and a sale of one of them, so that positions follow from counts. Two pairs of
+//! nine are made on market 0, all others go round. Of candles, market 0 alone has any.
 
 mod markets;
 mod sums;
@@ -80,7 +80,7 @@ pub fn organization(number: u32) -> Option<OrganizationId> {
 pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
     markets::fill(store, size, now).await?;
     trades::fill(store, size, now).await?;
-    sums::fill(store, size, now).await?;
+    sums::fill(store, now).await?;
     if store.engine() == Engine::Postgres {
         run(store, vec!["ANALYZE".to_owned()]).await?;
     }

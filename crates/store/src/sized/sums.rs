@@ -6,7 +6,7 @@ use domain::trending::score_e4;
 use domain::{Timestamp, Usdc};
 
 use super::markets::COST_WAD;
-use super::{MARKETS, Size, run};
+use super::{MARKETS, run};
 use crate::public::Window;
 use crate::traders::{BUCKET_MS, Edges, SPANS_MS, oldest};
 use crate::{Store, StoreError, Tx, Value, params};
@@ -20,7 +20,7 @@ const SCOPES: [(&str, &str); 4] = [
 ];
 
 /// Writes every sum.
-pub async fn fill(store: &Store, _: Size, now: Timestamp) -> Result<(), StoreError> {
+pub async fn fill(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     let edges = edges(store, now).await?;
     run(store, of_markets()).await?;
     run(store, of_scopes()).await?;

@@ -14,6 +14,7 @@ use store::public::{
     list_leaders, list_markets, list_threads, list_trending,
 };
 use store::sized::{self, Size};
+use store::traders::kept;
 use store::{Store, StoreError};
 
 const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
@@ -35,7 +36,7 @@ fn size() -> Size {
 
 fn told(store: &Store, what: &str, began: Instant) {
     if divisor().is_some() {
-        println!("| {:?} | {what} | {:.2} ms |", store.engine(), began.elapsed().as_secs_f64() * 1e3);
+        println!("| {:?} | {what} | {} us |", store.engine(), began.elapsed().as_micros());
     }
 }
 
@@ -155,6 +156,18 @@ async fn history(store: &Store) {
 }
 
 store::on_each_engine! {
+    async fn what_is_filled_in_is_listed_and_found_as_its_markets_are(store: Store) {
+        sized::fill(&store, Size::SMALL, NOW).await.unwrap();
+        for number in 0..Size::SMALL.markets {
+            let misplaced: Result<_, StoreError> = store
+                .read(sized::market(number).unwrap(), |tx, id| Box::pin(kept::misplaced(tx, *id)))
+                .await;
+            assert_eq!(misplaced.unwrap(), None);
+        }
+        let again = sized::fill(&store, Size::SMALL, NOW).await;
+        assert!(again.is_err(), "a database is filled once");
+    }
+
     async fn every_public_list_answers_at_its_first_and_its_last_page_with_much_of_everything(store: Store) {
         let began = Instant::now();
         sized::fill(&store, size(), NOW).await.unwrap();
