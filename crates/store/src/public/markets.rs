@@ -76,7 +76,7 @@ impl MarketSort {
 }
 
 impl MarketFilter {
-    fn statuses(&self) -> &[ListStatus] {
+    pub(super) fn statuses(&self) -> &[ListStatus] {
         if self.statuses.is_empty() { &ListStatus::ALL } else { &self.statuses }
     }
 
@@ -213,6 +213,11 @@ pub(super) fn page(
     order: Order,
     extent: Extent,
 ) -> (String, Vec<Value<'static>>) {
+    // SQLite keeps no figures of how rare a scope is, and would walk the index of the sort past all markets to find a
+    // thread's fifty. A sign before the column leaves it the index of the scope.
+    let is_sorted_apart =
+        engine == Engine::Sqlite && !filter.scopes().is_empty() && sort != MarketSort::CreatedAt;
+    let sign = if is_sorted_apart { "+" } else { "" };
     let (column, order) = (sort.column(), order.as_sql());
     let sorted = format!("ORDER BY sort_key {order}, market_id {order}");
     let mut clauses = Clauses::default();
@@ -224,7 +229,7 @@ pub(super) fn page(
         let status = status.as_str();
         let conditions = clauses.sql();
         let all = format!(
-            "SELECT market_id, {column} AS sort_key FROM listed_markets WHERE list_status = '{status}'{conditions}"
+            "SELECT market_id, {sign}{column} AS sort_key FROM listed_markets WHERE list_status = '{status}'{conditions}"
         );
         reach.as_ref().map_or(all.clone(), |reach| format!("({all} {sorted} LIMIT {reach})"))
     };

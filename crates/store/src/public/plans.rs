@@ -114,8 +114,13 @@ crate::on_each_engine! {
                     // PostgreSQL sorts what its branches give, which is no more than the page's end.
                     let branches = usize::from(store.engine() == Engine::Postgres && filter.statuses.len() != 1);
                     assert!(sorts(&steps) <= 1.max(branches), "{told}");
-                    // Whoever gathers rows by a bitmap has lost the index's order and sorts every row of a status.
-                    assert!(!steps.iter().any(|step| step.contains("Bitmap")), "{told}");
+                    // A branch without an end of its own is read and sorted whole. Of the few markets of a rare status any
+                    // way is a good one.
+                    if branches > 0 {
+                        let ends = steps.iter().filter(|step| step.trim_start_matches([' ', '-', '>']) == "Limit");
+                        assert_eq!(ends.count(), filter.statuses().len() + 1, "{told}");
+                        assert!(!steps.iter().any(|step| step.contains("Recheck Cond: (list_status = 'OPEN'")), "{told}");
+                    }
                 }
             }
         }
@@ -127,7 +132,11 @@ crate::on_each_engine! {
             for sort in SORTS {
                 let (sql, bound) = page(store.engine(), &filter, sort, Order::Desc, extent());
                 let steps = plan(&store, sql, bound).await;
-                assert!(whole_reads(&steps).is_empty(), "{name} {sort:?}\n{}", steps.join("\n"));
+                let told = format!("{name} {sort:?}\n{}", steps.join("\n"));
+                assert!(whole_reads(&steps).is_empty(), "{told}");
+                // PostgreSQL knows how many rows a scope has, and may take another way.
+                let own = steps.iter().any(|step| step.contains(&format!("listed_{name}")));
+                assert!(own || store.engine() == Engine::Postgres, "{told}");
             }
         }
     }
