@@ -31,6 +31,8 @@ pub mod public;
 pub mod redemptions;
 pub mod sealed;
 pub mod search;
+#[cfg(feature = "test-support")]
+pub mod sized;
 pub mod sync;
 pub mod traders;
 pub mod trades;

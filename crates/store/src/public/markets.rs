@@ -9,7 +9,7 @@ use super::clauses::{Clauses, literals};
 use super::{Extent, Listed, Order};
 use crate::listed::{ListStatus, Scope, ScopeKind};
 use crate::markets::{COLUMNS, Market, OUTCOME, OUTCOME_COLUMNS, Outcome, from_row, outcome_from};
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Engine, Row, StoreError, Tx, Value, params};
 
 /// A market of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl MarketSort {
 }
 
 impl MarketFilter {
-    fn statuses(&self) -> &[ListStatus] {
+    pub(super) fn statuses(&self) -> &[ListStatus] {
         if self.statuses.is_empty() { &ListStatus::ALL } else { &self.statuses }
     }
 
@@ -127,7 +127,7 @@ pub async fn list_markets(
 ) -> Result<Listed<ListedMarket>, StoreError> {
     let (sql, bound) = match &filter.text {
         Some(text) => found_page(filter, text, extent),
-        None => page(filter, sort, order, extent),
+        None => page(tx.engine(), filter, sort, order, extent),
     };
     let items = rows_of(tx, &sql, &bound).await?;
     Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
@@ -148,6 +148,18 @@ pub async fn list_featured(tx: &mut Tx) -> Result<Vec<ListedMarket>, StoreError>
 pub async fn get_market(tx: &mut Tx, id: MarketId) -> Result<Option<ListedMarket>, StoreError> {
     let page = "SELECT market_id, 1 AS place FROM listed_markets WHERE market_id = $1";
     Ok(rows_of(tx, page, &params![id]).await?.pop())
+}
+
+/// These markets, in no order that counts. One statement for all of them.
+pub(super) async fn rows_with_ids(tx: &mut Tx, ids: &[MarketId]) -> Result<Vec<ListedMarket>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut clauses = Clauses::default();
+    let places: Vec<String> = ids.iter().map(|id| clauses.bind((*id).into())).collect();
+    let places = places.join(", ");
+    let page = format!("SELECT market_id, 1 AS place FROM listed_markets WHERE market_id IN ({places})");
+    rows_of(tx, &page, &clauses.bound).await
 }
 
 /// The rows of a page: a query of `market_id` and `place`.
@@ -190,29 +202,42 @@ fn place_from(row: &Row<'_>) -> Result<(i64, ListStatus, u64), StoreError> {
     Ok((row.int(STATUS + 2)?, status, row.number(STATUS + 1)?))
 }
 
-/// The ids of a page. Each status has a branch, in the order of an index: the engines merge them.
-fn page(
+/// The ids of a page. Each status has a branch, in the order of an index.
+///
+/// SQLite merges the branches as they come. PostgreSQL merges none that a status narrows, and sorts everything instead: there
+/// each branch ends where the page does.
+pub(super) fn page(
+    engine: Engine,
     filter: &MarketFilter,
     sort: MarketSort,
     order: Order,
     extent: Extent,
 ) -> (String, Vec<Value<'static>>) {
+    // SQLite keeps no figures of how rare a scope is, and would walk the index of the sort past all markets to find a
+    // thread's fifty. A sign before the column leaves it the index of the scope.
+    let is_sorted_apart =
+        engine == Engine::Sqlite && !filter.scopes().is_empty() && sort != MarketSort::CreatedAt;
+    let sign = if is_sorted_apart { "+" } else { "" };
     let (column, order) = (sort.column(), order.as_sql());
+    let sorted = format!("ORDER BY sort_key {order}, market_id {order}");
     let mut clauses = Clauses::default();
     filter.clauses(&mut clauses);
+    let statuses = filter.statuses();
+    let reach = (engine == Engine::Postgres && statuses.len() > 1)
+        .then(|| clauses.bind((i64::from(extent.limit) + i64::from(extent.offset)).into()));
     let branch = |status: &ListStatus| {
         let status = status.as_str();
         let conditions = clauses.sql();
-        format!(
-            "SELECT market_id, {column} AS sort_key FROM listed_markets WHERE list_status = '{status}'{conditions}"
-        )
+        let all = format!(
+            "SELECT market_id, {sign}{column} AS sort_key FROM listed_markets WHERE list_status = '{status}'{conditions}"
+        );
+        reach.as_ref().map_or(all.clone(), |reach| format!("({all} {sorted} LIMIT {reach})"))
     };
-    let branches: Vec<String> = filter.statuses().iter().map(branch).collect();
+    let branches: Vec<String> = statuses.iter().map(branch).collect();
     let branches = branches.join(" UNION ALL ");
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
     let sql = format!(
-        "SELECT market_id, ROW_NUMBER() OVER (ORDER BY sort_key {order}, market_id {order}) AS place FROM
-        ({branches} ORDER BY sort_key {order}, market_id {order} LIMIT {limit} OFFSET {offset}) page"
+        "SELECT market_id, ROW_NUMBER() OVER ({sorted}) AS place FROM ({branches} {sorted} LIMIT {limit} OFFSET {offset}) page"
     );
     (sql, clauses.bound)
 }
@@ -240,7 +265,7 @@ pub(super) fn found(clauses: &mut Clauses, kind: crate::search::Kind, text: &str
     })
 }
 
-fn found_page(filter: &MarketFilter, text: &str, extent: Extent) -> (String, Vec<Value<'static>>) {
+pub(super) fn found_page(filter: &MarketFilter, text: &str, extent: Extent) -> (String, Vec<Value<'static>>) {
     let mut clauses = Clauses::default();
     let chosen = found_markets(filter, text, &mut clauses);
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));

@@ -8,6 +8,8 @@ mod clauses;
 mod groups;
 mod leaders;
 mod markets;
+#[cfg(test)]
+mod plans;
 mod threads;
 mod transactions;
 mod trending;

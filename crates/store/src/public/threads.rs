@@ -143,6 +143,25 @@ pub async fn list_threads(
     order: Order,
     extent: Extent,
 ) -> Result<Listed<ThreadRow>, StoreError> {
+    let (sql, bound) = page(filter, sort, order, extent);
+    let rows = tx.list_shaped(&sql, &bound, |row| {
+        let totals =
+            Totals { markets: row.number(14)?, volume: row.usdc(15)?, participants: row.number(16)? };
+        Ok((row.int(13)?, ThreadRow { totals, ..from_row(row)? }))
+    });
+    let mut rows = rows.await?;
+    rows.sort_unstable_by_key(|(place, _)| *place);
+    let items: Vec<ThreadRow> = rows.into_iter().map(|(_, row)| row).collect();
+    Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
+}
+
+/// A page with the sums of its threads.
+pub(super) fn page(
+    filter: &ThreadFilter,
+    sort: ThreadSort,
+    order: Order,
+    extent: Extent,
+) -> (String, Vec<Value<'static>>) {
     let mut clauses = Clauses::default();
     let chosen = chosen(filter, &mut clauses);
     let (key, order) = match &filter.text {
@@ -151,19 +170,14 @@ pub async fn list_threads(
     };
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
     let sql = format!(
-        "SELECT {COLUMNS}, p.place FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY sort_key {order}, id {order}) AS place
+        "SELECT {COLUMNS}, p.place, COALESCE(s.open_markets + s.frozen_markets + s.resolved_markets + s.cancelled_markets
+        + s.refunded_markets, 0), COALESCE(s.volume_usdc_atomic, 0), COALESCE(s.participants, 0) FROM (SELECT id,
+        ROW_NUMBER() OVER (ORDER BY sort_key {order}, id {order}) AS place
         FROM (SELECT t.id AS id, {key} AS sort_key {chosen} ORDER BY sort_key {order}, id {order}
-        LIMIT {limit} OFFSET {offset}) page) p CROSS JOIN threads t WHERE t.id = p.id"
+        LIMIT {limit} OFFSET {offset}) page) p CROSS JOIN threads t
+        LEFT JOIN totals s ON s.scope = 'thread' AND s.scope_id = t.id WHERE t.id = p.id"
     );
-    let rows = tx.list_shaped(&sql, &clauses.bound, |row| Ok((row.int(13)?, from_row(row)?)));
-    let mut rows = rows.await?;
-    rows.sort_unstable_by_key(|(place, _)| *place);
-    let mut items = Vec::with_capacity(rows.len());
-    for (_, mut row) in rows {
-        row.totals = totals_of(tx, row.thread.id).await?;
-        items.push(row);
-    }
-    Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
+    (sql, clauses.bound)
 }
 
 /// From where and which.

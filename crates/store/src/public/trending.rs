@@ -1,8 +1,12 @@
 //! Markets that are traded most of late.
 
-use super::markets::{ListedMarket, rows_of};
-use crate::{StoreError, Tx, params};
+use std::collections::HashMap;
+
 use domain::Usdc;
+use domain::ids::MarketId;
+
+use super::markets::{ListedMarket, rows_with_ids};
+use crate::{StoreError, Tx, params};
 
 /// What trades are ranked over: it ends now and begins at a whole five minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -45,6 +49,11 @@ pub struct TrendingMarket {
     pub score_e4: i64,
 }
 
+pub(super) const FIGURES: &str = "SELECT t.market_id, t.trade_count, t.volume_usdc_atomic, t.unique_traders, t.score_e4
+    FROM trending_markets t CROSS JOIN listed_markets l
+    WHERE t.window_ms = $1 AND l.market_id = t.market_id AND l.list_status = 'OPEN' AND ($2 = '' OR l.category = $2)
+    ORDER BY t.score_e4 DESC, l.volume_usdc_atomic DESC, t.market_id DESC LIMIT $3";
+
 /// The open markets with a trade in the window, the highest score first; ties by total volume, then id.
 pub async fn list_trending(
     tx: &mut Tx,
@@ -52,23 +61,18 @@ pub async fn list_trending(
     category: Option<&str>,
     limit: u32,
 ) -> Result<Vec<TrendingMarket>, StoreError> {
-    const FIGURES: &str = "SELECT t.market_id, t.trade_count, t.volume_usdc_atomic, t.unique_traders, t.score_e4
-        FROM trending_markets t CROSS JOIN listed_markets l
-        WHERE t.window_ms = $1 AND l.market_id = t.market_id AND l.list_status = 'OPEN' AND ($2 = '' OR l.category = $2)
-        ORDER BY t.score_e4 DESC, l.volume_usdc_atomic DESC, t.market_id DESC LIMIT $3";
     let bound = params![window.ms(), category.unwrap_or_default(), limit];
     let figures = tx
         .list(FIGURES, &bound, |row| {
-            Ok((row.parse(0)?, row.number(1)?, row.usdc(2)?, row.number(3)?, row.int(4)?))
+            Ok((row.parse::<MarketId>(0)?, row.number(1)?, row.usdc(2)?, row.number(3)?, row.int(4)?))
         })
         .await?;
-    let mut markets = Vec::with_capacity(figures.len());
-    for (id, trade_count, volume, unique_traders, score_e4) in figures {
-        let page = "SELECT market_id, 1 AS place FROM listed_markets WHERE market_id = $1";
-        let id: domain::ids::MarketId = id;
-        let listed = rows_of(tx, page, &params![id]).await?.pop();
-        let figures = |listed| TrendingMarket { listed, trade_count, volume, unique_traders, score_e4 };
-        markets.extend(listed.map(figures));
-    }
-    Ok(markets)
+    let ids: Vec<MarketId> = figures.iter().map(|(id, ..)| *id).collect();
+    let listed = rows_with_ids(tx, &ids).await?.into_iter();
+    let mut listed: HashMap<MarketId, ListedMarket> = listed.map(|row| (row.market.id, row)).collect();
+    let ranked = figures.into_iter().filter_map(|(id, trade_count, volume, unique_traders, score_e4)| {
+        let listed = listed.remove(&id)?;
+        Some(TrendingMarket { listed, trade_count, volume, unique_traders, score_e4 })
+    });
+    Ok(ranked.collect())
 }

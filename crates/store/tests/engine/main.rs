@@ -8,6 +8,7 @@ mod fixture;
 mod migrations;
 mod postgres;
 mod public_lists;
+mod sized;
 mod sqlite;
 mod units;
 mod usage;

@@ -133,7 +133,7 @@ async fn measured(name: &str, store: &Store, filter: &MarketFilter, sort: Market
     let began = Instant::now();
     let (_, total) = page(store, filter, sort, Order::Desc, offset).await;
     if markets() > 1_000 {
-        println!("{:?} {name} {sort:?} at {offset}: {:?}", store.engine(), began.elapsed());
+        println!("{:?} {name} {sort:?} at {offset}: {} us", store.engine(), began.elapsed().as_micros());
     }
     total
 }

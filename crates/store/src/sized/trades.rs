@@ -1,0 +1,68 @@
+//! The trades themselves.
+
+use domain::Timestamp;
+
+use super::markets::COST_WAD;
+use super::{MARKETS, Size, TRADED_MS, digits, hex, run, trust_references};
+use crate::{Engine, Store, StoreError};
+
+/// Trades written in one unit.
+const CHUNK: u32 = 250_000;
+
+/// Writes the trades. Their indexes are made when all of them are there, which sorts once instead of searching each time.
+pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
+    let indexes = indexes(store).await?;
+    run(store, indexes.iter().map(|(name, _)| format!("DROP INDEX {name}")).collect()).await?;
+    for first in (0..size.trades).step_by(CHUNK as usize) {
+        let last = (first + CHUNK).min(size.trades) - 1;
+        let sql = trades(store.engine(), size, first, last, now);
+        let written: Result<(), StoreError> = store
+            .write(sql, |tx, sql| {
+                Box::pin(async move {
+                    trust_references(tx).await?;
+                    tx.batch(sql).await
+                })
+            })
+            .await;
+        written?;
+    }
+    for (_, sql) in indexes {
+        run(store, vec![sql]).await?;
+    }
+    Ok(())
+}
+
+/// The names of the indexes of movements, and the statements that make them.
+async fn indexes(store: &Store) -> Result<Vec<(String, String)>, StoreError> {
+    let sql = match store.engine() {
+        Engine::Sqlite => {
+            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'movements' AND sql IS NOT NULL"
+        }
+        Engine::Postgres => {
+            "SELECT CAST(indexname AS TEXT), indexdef FROM pg_indexes WHERE tablename = 'movements'
+            AND indexname <> 'movements_pkey' AND schemaname = current_schema()"
+        }
+    };
+    store.read(sql, |tx, sql| Box::pin(tx.list(sql, &[], |row| Ok((row.text(0)?, row.text(1)?))))).await
+}
+
+fn trades(engine: Engine, size: Size, first: u32, last: u32, now: Timestamp) -> String {
+    let (markets, accounts, count) = (size.markets, size.accounts(), i64::from(size.trades));
+    let step_ms = TRADED_MS / count.max(1);
+    let began_ms = now.ms() - (count - 1) * step_ms;
+    let id = format!("{} || '-' || {}", digits(engine, "1 + i / 100", 12), digits(engine, "i % 100", 6));
+    let (tx_hash, market) = (hex(engine, "i", 64), digits(engine, "market", 12));
+    let account = hex(engine, "account", 40);
+    format!(
+        "INSERT INTO movements (id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account, usdc_atomic,
+        tokens_wad, fee_atomic, cost_wad, quantity_wad, created_at_ms, realized_pnl_usdc_atomic)
+        WITH RECURSIVE n (i) AS (SELECT CAST({first} AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < {last}),
+        paired AS (SELECT i, i / 2 AS pair, CASE WHEN i / 2 % 9 < 2 THEN 0 ELSE i / 2 % {markets} END AS market,
+        CASE WHEN i / 2 % 9 < 2 THEN i / 2 % {accounts} ELSE (i / 2 % {markets} * 13 + i / 2 / {markets} % 5) % {accounts}
+        END AS account, 300000 + i / 2 * 7919 % 400000 AS proceeds FROM n)
+        SELECT {id}, 1 + i / 100, i % 100, {tx_hash}, CASE WHEN i % 2 = 0 THEN 'buy' ELSE 'sell' END,
+        '{MARKETS}' || {market}, pair % 2, {account}, CASE WHEN i % 2 = 0 THEN 1000000 ELSE proceeds END,
+        CASE WHEN i % 2 = 0 THEN '2000000000000000000' ELSE '1000000000000000000' END, 0, '{COST_WAD}', '{COST_WAD}',
+        {began_ms} + i * {step_ms}, CASE WHEN i % 2 = 0 THEN 0 ELSE proceeds - 500000 END FROM paired"
+    )
+}

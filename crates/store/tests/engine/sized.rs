@@ -1,0 +1,186 @@
+//! Every public list at its first and its last page, with much of everything.
+//!
+//! A hundredth of the whole size is filled in; `FORETELL_SIZED_DIVISOR=1` fills in all of it, 100,000 markets with five
+//! million trades, and any number prints the times.
+
+use std::time::Instant;
+
+use domain::candle::Interval;
+use domain::time::DAY_MS;
+use domain::{Timestamp, Usdc};
+use store::listed::{ListStatus, ScopeKind, find_totals};
+use store::public::{
+    Extent, LeaderSort, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe, Window,
+    list_leaders, list_markets, list_threads, list_trending,
+};
+use store::sized::{self, Size};
+use store::traders::kept;
+use store::{Store, StoreError};
+
+const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
+const SORTS: [MarketSort; 5] = [
+    MarketSort::CreatedAt,
+    MarketSort::TotalVolume,
+    MarketSort::CurrentProbability,
+    MarketSort::Title,
+    MarketSort::EndTime,
+];
+
+fn divisor() -> Option<u32> {
+    std::env::var("FORETELL_SIZED_DIVISOR").ok().and_then(|text| text.parse().ok())
+}
+
+fn size() -> Size {
+    Size::WHOLE.divided_by(divisor().unwrap_or(100))
+}
+
+fn told(store: &Store, what: &str, began: Instant) {
+    if divisor().is_some() {
+        println!("| {:?} | {what} | {} us |", store.engine(), began.elapsed().as_micros());
+    }
+}
+
+/// The memory that this process has held at most, in MB.
+fn peak_memory_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or_default() / 1_000
+}
+
+fn filters() -> Vec<(&'static str, MarketFilter)> {
+    let open = MarketFilter { statuses: vec![ListStatus::Open], ..MarketFilter::default() };
+    vec![
+        ("open", open.clone()),
+        ("all", MarketFilter { statuses: vec![ListStatus::Open, ListStatus::Resolved], ..open.clone() }),
+        ("a category", MarketFilter { category: Some("category3".to_owned()), ..open.clone() }),
+        ("a thread", MarketFilter { thread_id: sized::thread(1), ..MarketFilter::default() }),
+        (
+            "an organization",
+            MarketFilter { organization_id: sized::organization(1), ..MarketFilter::default() },
+        ),
+        (
+            "resolved since",
+            MarketFilter {
+                statuses: vec![ListStatus::Resolved],
+                resolved_after: Some(NOW.plus_ms(-DAY_MS)),
+                ..open.clone()
+            },
+        ),
+        ("the words w99 case", MarketFilter { text: Some("w99 case".to_owned()), ..open }),
+    ]
+}
+
+async fn page(store: &Store, filter: &MarketFilter, sort: MarketSort, offset: u32) -> (usize, u64) {
+    let extent = Extent { limit: 50, offset };
+    let read: Result<_, StoreError> = store
+        .read((filter.clone(), sort, extent), |tx, (filter, sort, extent)| {
+            Box::pin(list_markets(tx, filter, *sort, Order::Desc, *extent))
+        })
+        .await;
+    let listed = read.unwrap();
+    (listed.items.len(), listed.total)
+}
+
+async fn market_lists(store: &Store) {
+    for (name, filter) in filters() {
+        for sort in SORTS {
+            let (_, total) = page(store, &filter, sort, 0).await;
+            let last = u32::try_from(total.saturating_sub(1) / 50 * 50).unwrap();
+            for (place, offset) in [("first", 0), ("last", last)] {
+                let began = Instant::now();
+                let (rows, of) = page(store, &filter, sort, offset).await;
+                told(store, &format!("markets, {name}, by {sort:?}, {place} page (at {offset})"), began);
+                assert_eq!(of, total, "{name} {sort:?}");
+                let expected = if place == "last" { total - u64::from(last) } else { total.min(50) };
+                assert_eq!(rows as u64, expected, "{name} {sort:?} at {offset}");
+            }
+        }
+    }
+}
+
+async fn other_lists(store: &Store) {
+    for sort in [ThreadSort::CreatedAt, ThreadSort::StartTime, ThreadSort::TotalVolume] {
+        let threads = u64::from(size().markets / 50);
+        for offset in [0, size().markets / 50 - 20] {
+            let began = Instant::now();
+            let read: Result<_, StoreError> = store
+                .read((sort, Extent { limit: 20, offset }), |tx, (sort, extent)| {
+                    let (sort, extent) = (*sort, *extent);
+                    Box::pin(async move {
+                        list_threads(tx, &ThreadFilter::default(), sort, Order::Desc, extent).await
+                    })
+                })
+                .await;
+            told(store, &format!("threads by {sort:?} at {offset}"), began);
+            let listed = read.unwrap();
+            assert_eq!((listed.items.len(), listed.total), (20, threads));
+            assert!(
+                listed.items.iter().all(|row| row.totals.markets == 50 && row.totals.volume > Usdc::ZERO)
+            );
+        }
+    }
+    for window in Window::ALL {
+        let began = Instant::now();
+        let read: Result<_, StoreError> =
+            store.read(window, |tx, window| Box::pin(list_trending(tx, *window, None, 200))).await;
+        told(store, &format!("trending, 200 of {window:?}"), began);
+        let ranked = read.unwrap();
+        assert!(!ranked.is_empty() && ranked.is_sorted_by(|a, b| a.score_e4 >= b.score_e4));
+    }
+    for timeframe in [Timeframe::OneDay, Timeframe::SevenDays, Timeframe::ThirtyDays, Timeframe::All] {
+        for sort in [LeaderSort::Profit, LeaderSort::Volume] {
+            let began = Instant::now();
+            let read: Result<_, StoreError> = store
+                .read((timeframe, sort), |tx, (timeframe, sort)| {
+                    Box::pin(list_leaders(tx, *timeframe, *sort, Extent { limit: 50, offset: 0 }, NOW))
+                })
+                .await;
+            told(store, &format!("leaderboard of {timeframe:?} by {sort:?}"), began);
+            assert_eq!(read.unwrap().items.len(), 50);
+        }
+    }
+}
+
+async fn history(store: &Store) {
+    for interval in Interval::STORED {
+        let began = Instant::now();
+        let read: Result<_, StoreError> = store
+            .read((sized::market(0).unwrap(), interval), |tx, (market, interval)| {
+                let from = NOW.plus_ms(-1_000 * interval.ms());
+                Box::pin(store::candles::list(tx, *market, *interval, from, NOW))
+            })
+            .await;
+        told(store, &format!("1,000 intervals of {} of the busiest market", interval.as_str()), began);
+        assert!(!read.unwrap().is_empty());
+    }
+}
+
+store::on_each_engine! {
+    async fn what_is_filled_in_is_listed_and_found_as_its_markets_are(store: Store) {
+        sized::fill(&store, Size::SMALL, NOW).await.unwrap();
+        for number in 0..Size::SMALL.markets {
+            let misplaced: Result<_, StoreError> = store
+                .read(sized::market(number).unwrap(), |tx, id| Box::pin(kept::misplaced(tx, *id)))
+                .await;
+            assert_eq!(misplaced.unwrap(), None);
+        }
+        let again = sized::fill(&store, Size::SMALL, NOW).await;
+        assert!(again.is_err(), "a database is filled once");
+    }
+
+    async fn every_public_list_answers_at_its_first_and_its_last_page_with_much_of_everything(store: Store) {
+        let began = Instant::now();
+        sized::fill(&store, size(), NOW).await.unwrap();
+        told(&store, &format!("filling in {} markets and {} trades", size().markets, size().trades), began);
+        let filled_mb = peak_memory_mb();
+        let all: Result<_, StoreError> =
+            store.read((), |tx, ()| Box::pin(find_totals(tx, ScopeKind::All, ""))).await;
+        assert_eq!(all.unwrap().markets, u64::from(size().markets));
+        market_lists(&store).await;
+        other_lists(&store).await;
+        history(&store).await;
+        if divisor().is_some() {
+            println!("{:?}: {filled_mb} MB at most while filling, {} MB at the end", store.engine(), peak_memory_mb());
+        }
+    }
+}
