@@ -44,14 +44,15 @@ async fn nothing_private_is_in_any_public_answer() {
         &key.plaintext,
     ];
     let mut asked = 0;
-    for route in server::public::routes() {
+    for route in server::public::routes().chain(server::public::pages()) {
         let id = match route.path.split('/').nth(2) {
+            Some("{id}") => "markets-0.xml".to_owned(),
             Some("threads") => scene.thread.to_string(),
             Some("organizations") => scene.organization.to_string(),
             Some("partners") => scene.partner.to_string(),
             _ => scene.rain.id.to_string(),
         };
-        let path = route.path.replace("{id}", &id).replace("{hash}", hash);
+        let path = route.path.replace("{id}", &id).replace("{hash}", hash).replace("{file}", "0.png");
         for query in ["", "?includeMarkets=true&status=all&q=canary&outcomeIndex=0&action=buy&amount=1"] {
             let answer = scene.get(&format!("{path}{query}")).await;
             for text in private {

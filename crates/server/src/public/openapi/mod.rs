@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 use super::answer::{Meta, Pagination};
 use super::refusal::RefusalBody;
 use super::{
-    analytics, docs, history, leaderboard, lists, markets, organizations, partners, quote, social, threads,
+    analytics, docs, embeds, history, leaderboard, lists, markets, organizations, partners, quote, social, threads,
     transactions,
 };
 
@@ -45,6 +45,7 @@ use super::{
         leaderboard::leaderboard,
         analytics::analytics,
         transactions::find,
+        embeds::oembed::oembed,
         docs::openapi,
         docs::page,
     ),
