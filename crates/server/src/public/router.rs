@@ -6,8 +6,8 @@ use axum::routing::{MethodRouter, get};
 
 use super::route::{Limiter, PageSize, PublicRoute};
 use super::{
-    Code, Refusal, analytics, docs, embeds, guard, history, leaderboard, lists, markets, organizations, partners,
-    quote, social, surround, threads, transactions,
+    Code, Refusal, analytics, docs, embeds, guard, history, leaderboard, lists, markets, organizations,
+    partners, quote, social, surround, threads, transactions,
 };
 use crate::http::Shared;
 

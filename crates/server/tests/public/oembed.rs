@@ -13,7 +13,8 @@ async fn the_pages_of_markets_and_threads_can_be_embedded_by_their_addresses() {
     let scene = Scene::new().await;
     let (market, thread) = (scene.rain.id.to_string(), scene.thread.to_string());
     for (path, id) in [("markets", &market), ("threads", &thread)] {
-        let of_page = told(&scene, &format!("url=https%3A%2F%2Fforetell.test%2F{path}%2F{id}&format=json")).await;
+        let of_page =
+            told(&scene, &format!("url=https%3A%2F%2Fforetell.test%2F{path}%2F{id}&format=json")).await;
         let of_embed = told(&scene, &format!("url=https://foretell.test/embed/{path}/{id}")).await;
         assert_eq!(of_page["html"], of_embed["html"]);
         let text = serde_json::to_string_pretty(&of_page).unwrap().replace(id.as_str(), "<id>");
@@ -30,7 +31,8 @@ async fn the_pages_of_markets_and_threads_can_be_embedded_by_their_addresses() {
 async fn a_page_names_where_it_is_told_of() {
     let scene = Scene::new().await;
     let page = scene.get(&format!("/embed/markets/{}", scene.rain.id)).await;
-    let link = page.text.split_once("type=\"application/json+oembed\" href=\"https://foretell.test").unwrap().1;
+    let link =
+        page.text.split_once("type=\"application/json+oembed\" href=\"https://foretell.test").unwrap().1;
     let link = link.split_once('"').unwrap().0.replace("&#38;", "&").replace("&amp;", "&");
     assert_eq!(scene.ok(&link).await["title"], "Will it rain?");
 }

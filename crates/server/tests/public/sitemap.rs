@@ -18,7 +18,9 @@ async fn the_sitemap_names_the_page_of_every_thread_and_market() {
         of.map(|node| node.text().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let expected: Vec<_> = std::iter::once(format!("https://foretell.test/threads/{}", scene.thread))
-        .chain([scene.rain, scene.cup, scene.alone].map(|it| format!("https://foretell.test/markets/{}", it.id)))
+        .chain(
+            [scene.rain, scene.cup, scene.alone].map(|it| format!("https://foretell.test/markets/{}", it.id)),
+        )
         .collect();
     assert_eq!(text("loc"), expected);
     assert!(text("lastmod").iter().all(|at| at.ends_with('Z') && at.len() == 24), "{answer}");

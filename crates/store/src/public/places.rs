@@ -47,7 +47,6 @@ pub async fn list_places(
         PlaceKind::Thread => THREADS,
         PlaceKind::Market => MARKETS,
     };
-    let place =
-        |row: &Row<'_>| Ok(Place { kind, id: row.text(0)?, changed_at: row.timestamp(1)? });
+    let place = |row: &Row<'_>| Ok(Place { kind, id: row.text(0)?, changed_at: row.timestamp(1)? });
     tx.list(sql, &params![most, i64::from(most) * i64::from(part)], place).await
 }

@@ -33,7 +33,11 @@ impl Answer {
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
         let is_picture = kind.is_some_and(|kind| kind.starts_with("image/"));
         let bytes = body.to_vec();
-        let text = if is_picture { String::new() } else { String::from_utf8(bytes.clone()).expect("answers are text") };
+        let text = if is_picture {
+            String::new()
+        } else {
+            String::from_utf8(bytes.clone()).expect("answers are text")
+        };
         let answer = Self { status: parts.status, headers: parts.headers, text, bytes, method, path };
         contract::check(&answer.method, &answer.path, &answer);
         answer

@@ -20,7 +20,9 @@ const RIGHT: i64 = 40;
 const MARGIN: i64 = 8;
 /// The most lines: more of them are not told apart.
 const MOST_LINES: usize = 4;
-const WHOLE_PPM: i64 = 1_000_000;
+/// What the scale may end at, in percent: of many outcomes none may come near the whole.
+const TOPS: [i64; 3] = [20, 50, 100];
+const PERCENT_PPM: i64 = 10_000;
 
 /// The lines of some of a market's outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,19 +62,20 @@ impl Chart {
 
     fn of(market: &Market, face: &MarketFace, history: &History, end: Timestamp) -> Self {
         let most = if outcomes_of_two(face) { 1 } else { MOST_LINES };
-        let line = |shown: &super::face::Shown| {
-            let price = |cost: Wad, quantity: Wad| {
-                ppm(numbers::probability(Wad::ZERO, distance(cost, quantity), market.liquidity))
+        let line =
+            |shown: &super::face::Shown| {
+                let price = |cost: Wad, quantity: Wad| {
+                    ppm(numbers::probability(Wad::ZERO, distance(cost, quantity), market.liquidity))
+                };
+                let index = usize::from(shown.index);
+                let quantity = |quantities: &[Wad]| quantities.get(index).copied().unwrap_or_default();
+                let opening = price(history.opening.cost, quantity(&history.opening.quantities));
+                let mut points = vec![(history.from, opening)];
+                points.extend(history.buckets.iter().map(|bucket| {
+                    (bucket.at.min(end), price(bucket.cost.close, quantity(&bucket.quantities)))
+                }));
+                Line { colour: shown.colour, points }
             };
-            let index = usize::from(shown.index);
-            let quantity = |quantities: &[Wad]| quantities.get(index).copied().unwrap_or_default();
-            let opening = price(history.opening.cost, quantity(&history.opening.quantities));
-            let mut points = vec![(history.from, opening)];
-            points.extend(history.buckets.iter().map(|bucket| {
-                (bucket.at.min(end), price(bucket.cost.close, quantity(&bucket.quantities)))
-            }));
-            Line { colour: shown.colour, points }
-        };
         let lines = face.outcomes.iter().take(most).map(line).collect();
         Self { from: history.from, to: end, lines }
     }
@@ -81,8 +84,8 @@ impl Chart {
     /// strokes, `f0` to `f7` for fills, `grid`, `axis`.
     pub fn svg(&self) -> String {
         let mut svg = String::new();
-        for percent in [100, 50, 0] {
-            let (y, right) = (tenths(self.y(percent * 10_000)), WIDTH - RIGHT);
+        for percent in [self.top(), self.top() / 2, 0] {
+            let (y, right) = (tenths(self.y(percent * PERCENT_PPM)), WIDTH - RIGHT);
             let _ = write!(
                 svg,
                 r#"<path class="grid" d="M0 {y}H{right}"/><text class="axis" x="{WIDTH}" y="{y}" dy="4" text-anchor="end">{percent}%</text>"#
@@ -127,7 +130,16 @@ impl Chart {
 
     /// In tenths of a unit.
     fn y(&self, ppm: i64) -> i64 {
-        MARGIN * 10 + (HEIGHT - 2 * MARGIN) * 10 * (WHOLE_PPM - ppm) / WHOLE_PPM
+        let top = self.top() * PERCENT_PPM;
+        MARGIN * 10 + (HEIGHT - 2 * MARGIN) * 10 * (top - ppm) / top
+    }
+
+    /// Where the scale ends, in percent. A single line is read against the whole.
+    fn top(&self) -> i64 {
+        let highest =
+            self.lines.iter().flat_map(|line| &line.points).map(|(_, price)| i64::from(*price)).max();
+        let holds = |top: &i64| self.lines.len() > 1 && highest.unwrap_or_default() <= top * PERCENT_PPM;
+        TOPS.into_iter().find(holds).unwrap_or(100)
     }
 }
 
@@ -164,5 +176,6 @@ mod tests {
         let svg = chart(vec![vec![(0, 500_000)], vec![(0, 0)]]).svg();
         assert!(!svg.contains("area"), "{svg}");
         assert!(svg.find("s1 line") < svg.find("s0 line"), "{svg}");
+        assert!(svg.contains(">50%<") && !svg.contains(">100%<"), "{svg}");
     }
 }

@@ -46,7 +46,8 @@ pub async fn sitemap_part(State(app): State<Shared>, PathId(name): PathId) -> Re
 /// `GET /robots.txt`.
 pub async fn robots(State(app): State<Shared>) -> Response {
     // The pages for frames stay readable: only so is seen that they are not to be listed.
-    let text = format!("User-agent: *\nDisallow: /api/\nDisallow: /v1/\nSitemap: {}/sitemap.xml\n", app.app_url);
+    let text =
+        format!("User-agent: *\nDisallow: /api/\nDisallow: /v1/\nSitemap: {}/sitemap.xml\n", app.app_url);
     file("text/plain; charset=utf-8", text)
 }
 
@@ -76,7 +77,8 @@ const fn word(kind: PlaceKind) -> &'static str {
 
 fn index(base: &str, threads: u64, markets: u64, most: u32) -> String {
     let base = escaped(base);
-    let mut xml = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
+    let mut xml =
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
     for (kind, count) in [(PlaceKind::Thread, threads), (PlaceKind::Market, markets)] {
         for part in 0..count.div_ceil(u64::from(most)) {
             let _ = writeln!(xml, "<sitemap><loc>{base}/sitemaps/{}-{part}.xml</loc></sitemap>", word(kind));
@@ -115,14 +117,17 @@ mod tests {
     #[test]
     fn the_index_names_every_part_and_each_part_is_known_by_its_name() {
         let xml = index("https://a.test", 3, 5, 2);
-        let parts: Vec<_> = xml.split("/sitemaps/").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+        let parts: Vec<_> =
+            xml.split("/sitemaps/").skip(1).filter_map(|rest| rest.split('<').next()).collect();
         assert_eq!(
             parts,
             ["threads-0.xml", "threads-1.xml", "markets-0.xml", "markets-1.xml", "markets-2.xml"]
         );
         assert!(parts.iter().all(|name| part_of(name).is_some()));
         assert_eq!(part_of("markets-2.xml"), Some((PlaceKind::Market, 2)));
-        for name in ["", "markets", "markets-0", "markets-.xml", "markets-00.xml", "other-0.xml", "markets-+1.xml"] {
+        for name in
+            ["", "markets", "markets-0", "markets-.xml", "markets-00.xml", "other-0.xml", "markets-+1.xml"]
+        {
             assert_eq!(part_of(name), None, "{name}");
         }
     }

@@ -174,7 +174,8 @@ mod tests {
     #[test]
     fn an_unsettled_price_is_never_certain() {
         let cases = [(0, "<1%"), (4_999, "<1%"), (5_000, "1%"), (634_999, "63%"), (635_000, "64%")];
-        for (ppm, text) in cases.into_iter().chain([(994_999, "99%"), (995_000, ">99%"), (1_000_000, ">99%")]) {
+        for (ppm, text) in cases.into_iter().chain([(994_999, "99%"), (995_000, ">99%"), (1_000_000, ">99%")])
+        {
             assert_eq!(percent(ppm, false), text, "{ppm}");
         }
         assert_eq!((percent(0, true), percent(1_000_000, true)), ("0%".to_owned(), "100%".to_owned()));

@@ -36,7 +36,8 @@ impl Parameters for OembedQuery {
     const NAMES: &'static [&'static str] = &["url", "format", "maxwidth", "maxheight"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        let url = asked.required("url", "is the address of a market's or a thread's page", |url| Some(url.to_owned()));
+        let url = asked
+            .required("url", "is the address of a market's or a thread's page", |url| Some(url.to_owned()));
         let json = asked.text("format").is_none_or(|format| format == "json");
         let pixels = |text: &str| text.parse().ok().filter(|pixels| (1..=100_000).contains(pixels));
         const PIXELS: &str = "is a number of pixels from 1 to 100000";

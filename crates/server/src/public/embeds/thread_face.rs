@@ -38,7 +38,13 @@ impl ThreadFace {
             .store
             .read(filter, |tx, filter| {
                 let extent = Extent { limit: MOST_MARKETS, offset: 0 };
-                Box::pin(store::public::list_markets(tx, filter, MarketSort::TotalVolume, Order::Desc, extent))
+                Box::pin(store::public::list_markets(
+                    tx,
+                    filter,
+                    MarketSort::TotalVolume,
+                    Order::Desc,
+                    extent,
+                ))
             })
             .await;
         let (listed, now) = (listed?.items, app.ctx.now());

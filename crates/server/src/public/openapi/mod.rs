@@ -15,8 +15,8 @@ use utoipa::OpenApi;
 use super::answer::{Meta, Pagination};
 use super::refusal::RefusalBody;
 use super::{
-    analytics, docs, embeds, history, leaderboard, lists, markets, organizations, partners, quote, social, threads,
-    transactions,
+    analytics, docs, embeds, history, leaderboard, lists, markets, organizations, partners, quote, social,
+    threads, transactions,
 };
 
 /// Every handler of a route, and the schemas that no body names.

@@ -114,7 +114,8 @@ pub fn market(fonts: &Fonts, face: &MarketFace, chart: Option<&str>) -> Result<S
 pub fn thread(fonts: &Fonts, face: &ThreadFace) -> Result<String, AppError> {
     let row = |(market, n): (&MarketFace, u32)| {
         let first = market.first();
-        let percent = first.map(|it| format!("{} {}", fonts.shortened(&named(fonts, it), 30, 220), it.percent));
+        let percent =
+            first.map(|it| format!("{} {}", fonts.shortened(&named(fonts, it), 30, 220), it.percent));
         Row {
             y: FIRST_ROW + n * ROW,
             label: fonts.shortened(&own_words(fonts, &market.question, UNNAMED_MARKET), 30, 720),
@@ -148,8 +149,11 @@ fn written(template: &impl Template) -> Result<String, AppError> {
 /// The picture of this SVG.
 pub fn png(fonts: &Fonts, svg: &str) -> Result<Vec<u8>, AppError> {
     let failed = || AppError::new(ErrorCode::InternalError);
-    let options =
-        Options { fontdb: Arc::clone(&fonts.database), font_family: "Ubuntu".to_owned(), ..Options::default() };
+    let options = Options {
+        fontdb: Arc::clone(&fonts.database),
+        font_family: "Ubuntu".to_owned(),
+        ..Options::default()
+    };
     let tree = Tree::from_str(svg, &options).map_err(|error| failed().caused_by(error))?;
     let mut pixmap = Pixmap::new(WIDTH, HEIGHT).ok_or_else(failed)?;
     resvg::render(&tree, Transform::default(), &mut pixmap.as_mut());

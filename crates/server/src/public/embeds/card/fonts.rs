@@ -137,10 +137,12 @@ mod tests {
     #[test]
     fn letters_of_other_scripts_cannot_be_drawn() {
         let fonts = Fonts::read();
-        for text in ["Will it rain?", "Größe 100 €", "Победит ли Спартак?", "Θα βρέξει;", "Gold 🏆 or ☂"] {
+        for text in ["Will it rain?", "Größe 100 €", "Победит ли Спартак?", "Θα βρέξει;", "Gold 🏆 or ☂"]
+        {
             assert!(fonts.can_draw(text), "{text}");
         }
-        for text in ["هل ستمطر؟", "האם ירד גשם?", "明天会下雨吗", "", "  ", "\u{202e}"] {
+        for text in ["هل ستمطر؟", "האם ירד גשם?", "明天会下雨吗", "", "  ", "\u{202e}"]
+        {
             assert!(!fonts.can_draw(text), "{text}");
         }
     }

@@ -31,11 +31,7 @@ pub struct Cards {
 
 impl Default for Cards {
     fn default() -> Self {
-        Self {
-            kept: Mutex::default(),
-            turns: Arc::new(Semaphore::new(AT_A_TIME)),
-            fonts: Arc::default(),
-        }
+        Self { kept: Mutex::default(), turns: Arc::new(Semaphore::new(AT_A_TIME)), fonts: Arc::default() }
     }
 }
 
