@@ -159,7 +159,7 @@ pub fn dollars(amount: Usdc) -> String {
     let digits = (amount.atomic() / 1_000_000).to_string();
     let mut text = String::from("$");
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
