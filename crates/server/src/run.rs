@@ -215,6 +215,7 @@ impl Parts {
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             kept: KeptBodies::default(),
+            cards: Default::default(),
             mutations: TaskTracker::new(),
         }))
     }

@@ -192,6 +192,11 @@ impl Stable {
     pub(crate) fn of(bytes: Vec<u8>) -> Self {
         Self { part: StablePart::of(&bytes), bytes: Bytes::from(bytes) }
     }
+
+    /// Where the bytes are a whole body without `_meta`: a page.
+    pub(crate) fn whole(self) -> (Extension<StablePart>, Bytes) {
+        (Extension(self.part), self.bytes)
+    }
 }
 
 /// An envelope whose stable part can be kept and answered again with another `_meta`.

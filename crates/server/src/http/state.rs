@@ -27,6 +27,8 @@ pub struct AppState {
     pub versions: Versions,
     /// Answers about markets that are kept for a moment.
     pub kept: KeptBodies,
+    /// Cards that were drawn lately.
+    pub cards: crate::public::Cards,
     /// When the service started.
     pub started_at: Timestamp,
     /// Writes on their way. They run to their end when the client hangs up, so a shutdown waits for them here.

@@ -39,6 +39,7 @@ macro_rules! codes {
 
 codes! {
     DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", 503, "Dependency unavailable", "The database or the chain does not answer at the moment. Back off and try again.";
+    FormatNotSupported = "FORMAT_NOT_SUPPORTED", 501, "Format not supported", "This is answered as JSON alone.";
     InternalError = "INTERNAL_ERROR", 500, "Internal error", "Something went wrong on our side. The request id helps us to find it.";
     InvalidRequest = "INVALID_REQUEST", 400, "Invalid request", "A parameter does not have the documented form.";
     LiquidityInsufficient = "LIQUIDITY_INSUFFICIENT", 409, "Liquidity insufficient", "The market cannot move that amount.";

@@ -12,6 +12,7 @@ mod answer;
 mod code;
 mod cors;
 mod docs;
+mod embeds;
 mod guard;
 mod history;
 mod leaderboard;
@@ -35,6 +36,7 @@ mod threads;
 mod transactions;
 
 pub use code::Code;
+pub use embeds::Cards;
 pub use refusal::Refusal;
 pub use route::{Limiter, PageSize, PublicRoute};
-pub use router::{router, routes};
+pub use router::{pages, router, routes};

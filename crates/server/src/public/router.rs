@@ -6,8 +6,8 @@ use axum::routing::{MethodRouter, get};
 
 use super::route::{Limiter, PageSize, PublicRoute};
 use super::{
-    Code, Refusal, analytics, docs, guard, history, leaderboard, lists, markets, organizations, partners,
-    quote, social, stream, surround, threads, transactions,
+    Code, Refusal, analytics, docs, embeds, guard, history, leaderboard, lists, markets, organizations,
+    partners, quote, social, stream, surround, threads, transactions,
 };
 use crate::http::Shared;
 
@@ -59,9 +59,27 @@ static TABLE: &[Entry] = table! {
     "/api/leaderboard", USUAL, page(50, 100) => leaderboard::leaderboard;
     "/api/portfolio/analytics", USUAL, None => analytics::analytics;
     "/api/transactions/{hash}", USUAL, None => transactions::find;
+    "/api/oembed", USUAL, None => embeds::oembed::oembed;
     "/api/openapi.json", Limiter::Address, None => docs::openapi;
     "/api/docs", Limiter::Address, None => docs::page;
 };
+
+/// What is no answer to programs: pages for frames of other sites, pictures, what search engines read.
+#[rustfmt::skip]
+static PAGES: &[Entry] = table! {
+    "/embed/markets/{id}", USUAL, None => embeds::market;
+    "/embed/threads/{id}", USUAL, None => embeds::thread;
+    "/cards/markets/{id}/{file}", USUAL, None => embeds::market_card;
+    "/cards/threads/{id}/{file}", USUAL, None => embeds::thread_card;
+    "/sitemap.xml", USUAL, None => embeds::sitemap;
+    "/sitemaps/{id}", USUAL, None => embeds::sitemap_part;
+    "/robots.txt", Limiter::Address, None => embeds::robots;
+};
+
+/// The routes of pages, which no contract describes.
+pub fn pages() -> impl Iterator<Item = &'static PublicRoute> {
+    PAGES.iter().map(|entry| &entry.route)
+}
 
 /// The routes of this surface, for documents and tests.
 pub fn routes() -> impl Iterator<Item = &'static PublicRoute> {
@@ -70,7 +88,7 @@ pub fn routes() -> impl Iterator<Item = &'static PublicRoute> {
 
 /// The surface's router: what is not in the table is refused in this surface's form too.
 pub fn router(state: Shared) -> Router<Shared> {
-    let routes = TABLE.iter().fold(Router::new(), |router, entry| {
+    let routes = TABLE.iter().chain(PAGES).fold(Router::new(), |router, entry| {
         let guarded = from_fn_with_state((Shared::clone(&state), &entry.route), guard::guard);
         router.route(entry.route.path, (entry.handler)().route_layer(guarded))
     });
@@ -97,6 +115,6 @@ mod tests {
             let page = route.page.map_or("-".to_owned(), |page| format!("{} to {}", page.default, page.most));
             format!("{:<36} {limit:<8} {page}", route.path)
         };
-        insta::assert_snapshot!(routes().map(line).collect::<Vec<_>>().join("\n"));
+        insta::assert_snapshot!(routes().chain(pages()).map(line).collect::<Vec<_>>().join("\n"));
     }
 }

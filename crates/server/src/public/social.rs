@@ -116,7 +116,7 @@ impl SocialLink {
 }
 
 /// A text as a part of a query: everything but unreserved characters in percent-encoded UTF-8.
-fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -52,6 +52,7 @@ async fn state() -> Shared {
         versions: domain::version::VERSIONS,
         started_at: START,
         kept: KeptBodies::default(),
+        cards: Default::default(),
         mutations: Default::default(),
     })
 }

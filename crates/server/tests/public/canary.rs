@@ -60,14 +60,16 @@ async fn nothing_private_is_in_any_public_answer() {
         }
     }
     drop(stream);
-    for route in server::public::routes().filter(|route| !route.path.ends_with("/stream")) {
+    let routes = server::public::routes().chain(server::public::pages());
+    for route in routes.filter(|route| !route.path.ends_with("/stream")) {
         let id = match route.path.split('/').nth(2) {
+            Some("{id}") => "markets-0.xml".to_owned(),
             Some("threads") => scene.thread.to_string(),
             Some("organizations") => scene.organization.to_string(),
             Some("partners") => scene.partner.to_string(),
             _ => scene.rain.id.to_string(),
         };
-        let path = route.path.replace("{id}", &id).replace("{hash}", hash);
+        let path = route.path.replace("{id}", &id).replace("{hash}", hash).replace("{file}", "0.png");
         for query in ["", "?includeMarkets=true&status=all&q=canary&outcomeIndex=0&action=buy&amount=1"] {
             let answer = scene.get(&format!("{path}{query}")).await;
             for text in private {

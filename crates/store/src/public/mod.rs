@@ -8,6 +8,7 @@ mod clauses;
 mod groups;
 mod leaders;
 mod markets;
+mod places;
 #[cfg(test)]
 mod plans;
 mod threads;
@@ -20,6 +21,7 @@ pub use groups::{
 };
 pub use leaders::{Leader, LeaderSort, OpenPosition, Timeframe, list_leaders, list_open_positions};
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
+pub use places::{Place, PlaceKind, count_places, list_places};
 pub use threads::{ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
 pub use trending::{TrendingMarket, Window, list_trending};

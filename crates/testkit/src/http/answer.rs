@@ -18,8 +18,10 @@ pub struct Answer {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// The body; empty where it is a picture.
     pub text: String,
+    /// The body as it came.
+    pub bytes: Vec<u8>,
     method: Method,
     path: String,
 }
@@ -28,8 +30,15 @@ impl Answer {
     pub(super) async fn read(method: Method, path: String, response: Response) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let text = String::from_utf8(body.to_vec()).expect("answers are text");
-        let answer = Self { status: parts.status, headers: parts.headers, text, method, path };
+        let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
+        let is_picture = kind.is_some_and(|kind| kind.starts_with("image/"));
+        let bytes = body.to_vec();
+        let text = if is_picture {
+            String::new()
+        } else {
+            String::from_utf8(bytes.clone()).expect("answers are text")
+        };
+        let answer = Self { status: parts.status, headers: parts.headers, text, bytes, method, path };
         contract::check(&answer.method, &answer.path, &answer);
         answer
     }

@@ -63,6 +63,7 @@ impl TestApp {
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             kept: KeptBodies::default(),
+            cards: Default::default(),
             mutations: Default::default(),
         };
         change(&mut state);

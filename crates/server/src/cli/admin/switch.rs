@@ -84,7 +84,8 @@ async fn set_switch(
 
 /// The route of this name. Health, documents and their like have no switch: they are how one sees that the service lives.
 fn known(name: &str) -> Result<String, StartError> {
-    let open = || public::routes().filter(|route| route.limiter != public::Limiter::Address);
+    let open =
+        || public::routes().chain(public::pages()).filter(|route| route.limiter != public::Limiter::Address);
     let public = || open().map(|route| format!("GET {}", route.path));
     let switchable = || routes().filter(|route| route.scope.is_some()).map(RouteInfo::name).chain(public());
     switchable().find(|route| route == name).ok_or_else(|| {

@@ -30,6 +30,7 @@ static EXAMPLES: &[(&str, &str, &str)] = examples! {
     listPartnerThreads "A page";
     getLeaderboard "The week's best";
     getTransaction "A buy";
+    getOembed "A market's frame";
 };
 
 /// The example of an operation's answer: summary and value.

@@ -15,8 +15,8 @@ use utoipa::OpenApi;
 use super::answer::{Meta, Pagination};
 use super::refusal::RefusalBody;
 use super::{
-    analytics, docs, history, leaderboard, lists, markets, organizations, partners, quote, social, stream,
-    threads, transactions,
+    analytics, docs, embeds, history, leaderboard, lists, markets, organizations, partners, quote, social,
+    stream, threads, transactions,
 };
 
 /// Every handler of a route, and the schemas that no body names.
@@ -46,6 +46,7 @@ use super::{
         leaderboard::leaderboard,
         analytics::analytics,
         transactions::find,
+        embeds::oembed::oembed,
         docs::openapi,
         docs::page,
     ),

@@ -27,6 +27,7 @@ pub fn tags() -> Value {
         ("Threads", "Collections of markets with a time window."),
         ("Markets", "Markets, their prices and what moves them."),
         ("Organizations", "Organizations and the partners under them."),
+        ("Embedding", "Pages of markets and threads within others."),
         ("Community", "Who trades well, and what a transaction did."),
         ("Session", "What takes a session of the web application."),
         ("Service", "This contract."),

@@ -1,0 +1,169 @@
+//! The fonts of the cards, which come with the program: Latin, Greek, Cyrillic, signs and emoji.
+//!
+//! A text in another script cannot be drawn with them, and boxes in its place would be worse than nothing: whoever draws
+//! asks [`Fonts::can_draw`] first and has other words ready.
+
+use std::sync::Arc;
+
+use epaint_default_fonts::{HACK_REGULAR, NOTO_EMOJI_REGULAR, UBUNTU_LIGHT};
+use resvg::usvg::fontdb::Database;
+use skrifa::instance::{LocationRef, Size};
+use skrifa::raw::TableProvider;
+use skrifa::{FontRef, MetadataProvider};
+
+/// What a character takes where no font knows it, in thousandths of the text's size.
+const UNKNOWN: u32 = 600;
+
+/// The fonts, for measuring and for drawing.
+#[derive(Debug)]
+pub struct Fonts {
+    /// For drawing.
+    pub database: Arc<Database>,
+    faces: Vec<FontFace>,
+}
+
+struct FontFace {
+    font: FontRef<'static>,
+    units_per_em: u32,
+}
+
+impl std::fmt::Debug for FontFace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FontFace").field("units_per_em", &self.units_per_em).finish_non_exhaustive()
+    }
+}
+
+impl Fonts {
+    /// Reads them.
+    pub fn read() -> Self {
+        let mut database = Database::new();
+        let mut faces = Vec::new();
+        // In the order in which they are looked through for a character.
+        for data in [UBUNTU_LIGHT, NOTO_EMOJI_REGULAR, HACK_REGULAR] {
+            database.load_font_data(data.to_vec());
+            if let Ok(font) = FontRef::new(data) {
+                let units_per_em = font.head().map_or(1_000, |head| u32::from(head.units_per_em()));
+                faces.push(FontFace { font, units_per_em });
+            }
+        }
+        Self { database: Arc::new(database), faces }
+    }
+
+    /// Whether every letter of the text is known. Signs that are not are left out by [`Self::drawable`].
+    pub fn can_draw(&self, text: &str) -> bool {
+        text.chars().filter(|c| c.is_alphanumeric()).all(|c| self.width_of(c).is_some())
+            && text.chars().any(|c| !c.is_whitespace() && self.width_of(c).is_some())
+    }
+
+    /// The text without what is no character or has no picture: controls, directions, joiners.
+    pub fn drawable(&self, text: &str) -> String {
+        let known = text.chars().filter(|c| c.is_whitespace() || self.width_of(*c).is_some());
+        known.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    /// The lines of `text` at this size, each at most so wide; what does not fit into `most` lines ends in an ellipsis.
+    pub fn wrapped(&self, text: &str, size: u32, width: u32, most: usize) -> Vec<String> {
+        let (mut lines, mut line) = (Vec::new(), String::new());
+        for word in text.split_whitespace() {
+            let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+            if self.measure(&longer, size) <= width {
+                line = longer;
+                continue;
+            }
+            if !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            for letter in word.chars() {
+                line.push(letter);
+                if self.measure(&line, size) > width {
+                    line.pop();
+                    lines.push(std::mem::replace(&mut line, letter.to_string()));
+                }
+            }
+        }
+        if !line.is_empty() {
+            lines.push(line);
+        }
+        if lines.len() > most {
+            lines.truncate(most);
+            if let Some(last) = lines.last_mut() {
+                *last = self.shortened(&format!("{last}…"), size, width);
+            }
+        }
+        lines
+    }
+
+    /// The beginning of `text` that is at most so wide, with an ellipsis where that is not all of it.
+    pub fn shortened(&self, text: &str, size: u32, width: u32) -> String {
+        let mut kept = text.trim_end_matches('…').to_owned();
+        if kept.len() == text.len() && self.measure(text, size) <= width {
+            return kept;
+        }
+        while !kept.is_empty() && self.measure(&format!("{kept}…"), size) > width {
+            kept.pop();
+        }
+        format!("{}…", kept.trim_end_matches([' ', ',', '.', ':', ';']))
+    }
+
+    /// How wide the text is, in pixels.
+    pub fn measure(&self, text: &str, size: u32) -> u32 {
+        let thousandths: u32 = text.chars().map(|c| self.width_of(c).unwrap_or(UNKNOWN)).sum();
+        (thousandths * size).div_ceil(1_000)
+    }
+
+    /// A character's width in thousandths of the text's size, in the first font that knows it.
+    fn width_of(&self, character: char) -> Option<u32> {
+        let is_format = matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
+        if character.is_control() || is_format {
+            return None;
+        }
+        self.faces.iter().find_map(|face| {
+            let glyph = face.font.charmap().map(character).filter(|glyph| glyph.to_u32() != 0)?;
+            let metrics = face.font.glyph_metrics(Size::unscaled(), LocationRef::default());
+            metrics.advance_width(glyph).map(|units| thousandths(units, face.units_per_em))
+        })
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "font units are whole and small")]
+fn thousandths(units: f32, units_per_em: u32) -> u32 {
+    (units.max(0.0) as u32) * 1_000 / units_per_em.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_other_scripts_cannot_be_drawn() {
+        let fonts = Fonts::read();
+        for text in ["Will it rain?", "Größe 100 €", "Победит ли Спартак?", "Θα βρέξει;", "Gold 🏆 or ☂"]
+        {
+            assert!(fonts.can_draw(text), "{text}");
+        }
+        for text in ["هل ستمطر؟", "האם ירד גשם?", "明天会下雨吗", "", "  ", "\u{202e}"]
+        {
+            assert!(!fonts.can_draw(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_turns_or_joins_text_is_left_out() {
+        let fonts = Fonts::read();
+        assert_eq!(fonts.drawable("a\u{202e}b\u{0}c\n d\u{200d}\u{fe0f}"), "abc d");
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_they_may_be_and_the_last_tells_that_there_is_more() {
+        let fonts = Fonts::read();
+        let text = "one two three four five six seven eight nine ten ".repeat(5);
+        for (text, most) in [(text.as_str(), 3), (&"x".repeat(500), 2), (&"W ".repeat(200), 1)] {
+            let lines = fonts.wrapped(text, 50, 600, most);
+            assert_eq!(lines.len(), most);
+            assert!(lines.iter().all(|line| fonts.measure(line, 50) <= 600), "{lines:?}");
+            assert!(lines.last().unwrap().ends_with('…'), "{lines:?}");
+        }
+        assert_eq!(fonts.wrapped("one two", 50, 600, 3), ["one two"]);
+        assert_eq!(fonts.shortened("one two", 50, 600), "one two");
+    }
+}
