@@ -9,6 +9,8 @@ use super::super::{Row, Value};
 use super::fault::{fault, refused};
 use crate::StoreError;
 
+/// How often a start asks for the write-ahead log, beside others that do.
+const SWITCHES: usize = 50;
 /// Above the number of statements the service has, so that each is prepared once a connection.
 const STATEMENT_CACHE: usize = 512;
 
@@ -34,8 +36,8 @@ impl Connection {
     /// The connection that writes; makes the file and its journal mode.
     pub(super) fn writer(path: &str) -> Result<Self, StoreError> {
         let conn = Self::open(path, OpenFlags::SQLITE_OPEN_CREATE)?;
+        conn.write_ahead()?;
         conn.pragmas(&[
-            ("journal_mode", "WAL"),
             ("synchronous", "FULL"),
             ("foreign_keys", "ON"),
             ("temp_store", "MEMORY"),
@@ -43,6 +45,21 @@ impl Connection {
             ("journal_size_limit", "67108864"),
         ])?;
         Ok(conn)
+    }
+
+    /// Switches the file to a write-ahead log, which it keeps. SQLite does not wait where two switch at once: who is refused
+    /// waits for the other's lock, and asks again.
+    fn write_ahead(&self) -> Result<(), StoreError> {
+        let switch = || self.sqlite.pragma_update(None, "journal_mode", "WAL");
+        let is_busy = |e: &rusqlite::Error| e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+        for _ in 1..SWITCHES {
+            match switch() {
+                // The wait may be refused as well; what counts is the next switch.
+                Err(e) if is_busy(&e) => drop(self.sqlite.execute_batch("BEGIN IMMEDIATE; COMMIT")),
+                done => return done.map_err(refused),
+            }
+        }
+        switch().map_err(refused)
     }
 
     /// A connection that cannot write.
