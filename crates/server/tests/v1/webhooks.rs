@@ -231,3 +231,25 @@ async fn every_route_asks_for_the_scope_of_webhooks() {
         client.call("POST", path).await.refused(ErrorCode::InsufficientScope);
     }
 }
+
+#[tokio::test]
+async fn a_test_goes_by_the_url_as_it_is_and_not_as_it_was_read_a_moment_ago() {
+    let scene = Scene::new().await;
+    let test = || scene.client.call("POST", "/v1/webhooks/test");
+    test().await.refused(ErrorCode::WebhookNotConfigured);
+    let set = async |url: &'static str| {
+        const SQL: &str = "UPDATE keys SET webhook_url = NULLIF($1, '')";
+        let set: Result<u64, store::StoreError> = scene
+            .app
+            .ctx
+            .store
+            .write(url, |tx, url| Box::pin(async move { tx.exec(SQL, &store::params![*url]).await }))
+            .await;
+        assert!(set.unwrap() > 0);
+    };
+    // As another process does it: this one still believes the key's row.
+    set("http://127.0.0.1:9/hook").await;
+    test().await.ok();
+    set("").await;
+    test().await.refused(ErrorCode::WebhookNotConfigured);
+}
