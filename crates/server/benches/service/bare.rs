@@ -1,9 +1,11 @@
-//! The limit of every read: axum alone with a ready answer of 2 KB, and a receiver of webhooks that says nothing. It is this program, started again.
+//! The limit of every read: axum alone with a ready answer, of 2 KB or a chosen length, and a receiver of webhooks that says
+//! nothing. It is this program, started again.
 
 use std::process::Stdio;
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{get, post};
@@ -14,6 +16,8 @@ use tokio::process::{Child, Command};
 use crate::process::Process;
 
 const ANSWER_BYTES: usize = 2_048;
+/// The longest answer of a chosen length.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Serves until it is killed. Its address is the only line that it prints.
 pub async fn serve() {
@@ -22,8 +26,14 @@ pub async fn serve() {
     let handler = move || async move { ([(CONTENT_TYPE, "application/json")], answer) };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     println!("{}", listener.local_addr().expect("a bound address"));
-    let routes =
-        Router::new().route("/", get(handler)).route("/hook", post(|_: Bytes| async { StatusCode::OK }));
+    let many: &'static [u8] = vec![b'x'; MOST_BYTES].leak();
+    let of_size = move |Path(bytes): Path<usize>| async move {
+        ([(CONTENT_TYPE, "application/json")], Bytes::from_static(&many[..bytes]))
+    };
+    let routes = Router::new()
+        .route("/", get(handler))
+        .route("/bytes/{bytes}", get(of_size))
+        .route("/hook", post(|_: Bytes| async { StatusCode::OK }));
     axum::serve(listener, routes).await.expect("it serves");
 }
 

@@ -14,6 +14,9 @@ use tokio::task::JoinSet;
 use crate::process::Process;
 use crate::sample::{Begun, Sample, median};
 
+/// Connections of a load where nothing else is said.
+pub const CONNECTIONS: usize = 16;
+
 /// A request whole.
 pub type Ask = Request<Full<Bytes>>;
 
@@ -58,10 +61,50 @@ pub struct Load {
     pub p99_us: f64,
 }
 
-/// What one connection saw.
-#[derive(Default)]
-struct Seen {
-    times_us: Vec<f64>,
+impl Load {
+    fn new(sample: Sample, mut times_us: Vec<f64>) -> Self {
+        times_us.sort_by(f64::total_cmp);
+        let p99_us = times_us[(times_us.len() - 1) * 99 / 100];
+        Self { sample, p50_us: median(times_us), p99_us }
+    }
+}
+
+/// The rounds of one load.
+#[derive(Debug, Default)]
+pub struct Rounds(Vec<Load>);
+
+impl Rounds {
+    /// One round more.
+    pub fn push(&mut self, load: Load) {
+        self.0.push(load);
+    }
+
+    /// The middle of the rounds' values.
+    pub fn median(&self, value: impl Fn(&Load) -> f64) -> f64 {
+        median(self.0.iter().map(value))
+    }
+
+    /// CPU microseconds of one request.
+    pub fn cpu_each(&self) -> f64 {
+        self.median(|load| load.sample.cpu_each())
+    }
+
+    /// What a row says of it.
+    pub fn figure(&self) -> String {
+        let (rate, p50_us) = (self.median(|load| load.sample.rate()), self.median(|load| load.p50_us));
+        let (cpu_us, p99_us) = (self.cpu_each(), self.median(|load| load.p99_us));
+        format!("{cpu_us:.1} us CPU; {rate:.0}/s, p50 {p50_us:.0} us, p99 {p99_us:.0} us")
+    }
+
+    /// What `value` gives of each round and of the same round of `other`.
+    pub fn ratios(&self, other: &Self, value: impl Fn(&Load, &Load) -> f64) -> Vec<f64> {
+        self.0.iter().zip(&other.0).map(|(ours, other)| value(ours, other)).collect()
+    }
+
+    /// The limit's CPU time as a part of this load's, round by round.
+    pub fn parts_of_cpu(&self, limit: &Self) -> Vec<f64> {
+        self.ratios(limit, |ours, limit| limit.sample.cpu_each() / ours.sample.cpu_each())
+    }
 }
 
 /// Asks for `time` over `connections` connections. `make` makes the n-th request of a connection, and every answer must
@@ -88,23 +131,64 @@ where
     for (index, mut connection) in open.into_iter().enumerate() {
         let make = Arc::clone(&make);
         tasks.spawn(async move {
-            let mut seen = Seen::default();
+            let mut times_us = Vec::new();
             let mut number = 0;
             while Instant::now() < end {
                 let ask = make(index, number);
                 let start = Instant::now();
                 let (status, body) = connection.ask(ask).await.expect("the server answers");
-                seen.times_us.push(start.elapsed().as_secs_f64() * 1e6);
+                times_us.push(start.elapsed().as_secs_f64() * 1e6);
                 assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
                 number += 1;
             }
-            seen
+            times_us
         });
     }
-    let seen = tasks.join_all().await;
-    let mut times_us: Vec<f64> = seen.into_iter().flat_map(|seen| seen.times_us).collect();
-    let sample = begun.end(times_us.len() as u64);
-    times_us.sort_by(f64::total_cmp);
-    let p99_us = times_us[(times_us.len() - 1) * 99 / 100];
-    Load { sample, p50_us: median(times_us), p99_us }
+    let times_us: Vec<f64> = tasks.join_all().await.into_iter().flatten().collect();
+    Load::new(begun.end(times_us.len() as u64), times_us)
+}
+
+/// Asks `rate` times a second for `time`, one connection after the other, whatever the answers take: as [`run`] otherwise.
+pub async fn paced<M>(
+    address: &str,
+    process: Process,
+    rate: u32,
+    time: Duration,
+    wanted: StatusCode,
+    make: M,
+) -> Load
+where
+    M: Fn(usize, u64) -> Ask + Send + Sync + 'static,
+{
+    let make = Arc::new(make);
+    let pause = Duration::from_secs(1) * CONNECTIONS as u32 / rate;
+    let mut open = Vec::with_capacity(CONNECTIONS);
+    for _ in 0..CONNECTIONS {
+        open.push(Connection::open(address).await);
+    }
+    let begun = Begun::now(process);
+    let begin = tokio::time::Instant::now();
+    let mut tasks = JoinSet::new();
+    for (index, mut connection) in open.into_iter().enumerate() {
+        let make = Arc::clone(&make);
+        tasks.spawn(async move {
+            let mut times_us = Vec::new();
+            // Spread over the pause, so that requests come one by one.
+            let mut beats =
+                tokio::time::interval_at(begin + pause * index as u32 / CONNECTIONS as u32, pause);
+            let mut number = 0;
+            while begin.elapsed() < time {
+                beats.tick().await;
+                let ask = make(index, number);
+                let start = Instant::now();
+                let (status, body) = connection.ask(ask).await.expect("the server answers");
+                times_us.push(start.elapsed().as_secs_f64() * 1e6);
+                assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
+                number += 1;
+            }
+            times_us
+        });
+    }
+    let times_us: Vec<f64> = tasks.join_all().await.into_iter().flatten().collect();
+    Load::new(begun.end(times_us.len() as u64), times_us)
 }

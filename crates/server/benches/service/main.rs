@@ -4,8 +4,9 @@
 //! median of the rounds' ratios: a shared machine changes its speed from minute to minute, a ratio hardly does. What is
 //! judged is CPU time of the service's process; rates by the wall clock inform. docs/benchmarks.md explains each limit.
 //!
-//! After `--`: `--quick` for a run of some twenty seconds, `--webhooks` for these alone, `--gate` to fail where a goal is missed. PostgreSQL takes part
-//! where `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
+//! After `--`: `--quick` for a run of less than a minute, `--webhooks` and `--public` for these alone, `--sized` for much of everything,
+//! `--gate` to fail where a goal is missed. PostgreSQL takes part where `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may
+//! create databases.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,6 +22,7 @@ mod load;
 mod machine;
 mod pgbench;
 mod process;
+mod public;
 mod reads;
 mod report;
 mod sample;
@@ -50,6 +52,12 @@ struct Args {
     /// Webhooks alone, on SQLite
     #[arg(long)]
     webhooks: bool,
+    /// The public read API alone, on SQLite
+    #[arg(long)]
+    public: bool,
+    /// A hundred thousand markets with five million trades against a hundred, on SQLite
+    #[arg(long)]
+    sized: bool,
     /// What cargo adds for every benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -113,12 +121,22 @@ async fn measure(args: &Args) -> Report {
         sqlite.stop().await;
         return report;
     }
+    if args.public {
+        public::measure(times, &mut report).await;
+        return report;
+    }
+    if args.sized {
+        public::at_size(times, &mut report).await;
+        return report;
+    }
     eprintln!("The embedded chain alone …");
     let limits = ChainLimits::start().await;
     chain_limits::batches(&limits, times, &mut report).await;
     let mut sqlite = Service::on_sqlite();
     engine(&mut sqlite, &limits, times, &mut report).await;
     drop(sqlite);
+    eprintln!("The public read API …");
+    public::measure(times, &mut report).await;
     if args.quick {
         report.note("PostgreSQL is left out of a quick run.".to_owned());
         return report;

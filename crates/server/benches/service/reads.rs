@@ -5,36 +5,11 @@ use hyper::header::{HeaderValue, IF_NONE_MATCH};
 
 use crate::Times;
 use crate::bare::Bare;
-use crate::load::{self, Ask, Load};
+use crate::load::{self, Ask, CONNECTIONS, Load, Rounds};
 use crate::report::{Goal, Report, Row};
-use crate::sample::median;
 use crate::service::Service;
 
-const CONNECTIONS: usize = 16;
 const LIST: &str = "/v1/markets?limit=20";
-
-/// The rounds of one route.
-#[derive(Default)]
-struct Rounds(Vec<Load>);
-
-impl Rounds {
-    fn cpu_each(&self) -> f64 {
-        median(self.0.iter().map(|load| load.sample.cpu_each()))
-    }
-
-    fn figure(&self) -> String {
-        let rate = median(self.0.iter().map(|load| load.sample.rate()));
-        let p50_us = median(self.0.iter().map(|load| load.p50_us));
-        let p99_us = median(self.0.iter().map(|load| load.p99_us));
-        format!("{:.1} us CPU; {rate:.0}/s, p50 {p50_us:.0} us, p99 {p99_us:.0} us", self.cpu_each())
-    }
-
-    /// The limit's CPU time as a part of this route's, round by round.
-    fn ratios(&self, limit: &Self) -> Vec<f64> {
-        let pairs = self.0.iter().zip(&limit.0);
-        pairs.map(|(ours, limit)| limit.sample.cpu_each() / ours.sample.cpu_each()).collect()
-    }
-}
 
 /// Measures lists and quotes.
 pub async fn measure(service: &Service, times: Times, report: &mut Report) {
@@ -57,7 +32,7 @@ pub async fn measure(service: &Service, times: Times, report: &mut Report) {
             (&mut quoted, route_load(service, keys, quotes.clone(), times).await),
         ];
         if round > 0 {
-            one.into_iter().for_each(|(rounds, load)| rounds.0.push(load));
+            one.into_iter().for_each(|(rounds, load)| rounds.push(load));
         }
     }
     let engine = service.engine();
@@ -69,8 +44,8 @@ pub async fn measure(service: &Service, times: Times, report: &mut Report) {
         ("R3: the same, read each time", &read, Goal::AtLeast(0.12)),
         ("R4: quote", &quoted, Goal::AtLeast(0.30)),
     ] {
-        let row =
-            Row::new(format!("{what}, {engine}"), rounds.figure()).against(limit(), rounds.ratios(&bares));
+        let row = Row::new(format!("{what}, {engine}"), rounds.figure())
+            .against(limit(), rounds.parts_of_cpu(&bares));
         report.row(if service.is_embedded() { row.goal(goal) } else { row });
     }
 }

@@ -4,9 +4,12 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
+use domain::Clock;
+use domain::time::SystemClock;
 use http_body_util::Full;
 use hyper::{Request, StatusCode};
 use serde_json::Value;
+use store::sized::{self, Size};
 use store::testing::{TestDatabase, TestFolder};
 use store::{Store, StoreError};
 use tokio::process::{Child, Command};
@@ -24,6 +27,8 @@ pub struct Service {
     database: Option<TestDatabase>,
     child: Option<Child>,
     address: String,
+    proxies: Option<&'static str>,
+    demonstration: Option<Demonstration>,
 }
 
 /// What can be traded in the demonstration, and by whom.
@@ -38,7 +43,28 @@ pub struct Demonstration {
 impl Service {
     /// On SQLite.
     pub fn on_sqlite() -> Self {
-        Self { folder: TestFolder::create(), database: None, child: None, address: String::new() }
+        let folder = TestFolder::create();
+        Self {
+            folder,
+            database: None,
+            child: None,
+            address: String::new(),
+            proxies: None,
+            demonstration: None,
+        }
+    }
+
+    /// On SQLite, running, with so much of everything beside the demonstration, and behind a proxy of this machine: loads come from as
+    /// many addresses as they say.
+    pub async fn filled_with(size: Size) -> Self {
+        let mut service = Self { proxies: Some("127.0.0.1/32"), ..Self::on_sqlite() };
+        service.start_lifted().await;
+        service.stop().await;
+        let store = service.store().await;
+        sized::fill(&store, size, SystemClock::default().now()).await.expect("it is filled");
+        store.close().await;
+        service.start().await;
+        service
     }
 
     /// On PostgreSQL, where a cluster is named.
@@ -84,6 +110,9 @@ impl Service {
         if let Some(database) = &self.database {
             command.env("FORETELL_DATABASE_URL", &database.url);
         }
+        if let Some(proxies) = self.proxies {
+            command.env("FORETELL_TRUSTED_PROXIES", proxies);
+        }
         command.stdout(Stdio::null()).kill_on_drop(true);
         let start = Instant::now();
         self.child = Some(command.spawn().expect("the binary starts"));
@@ -104,6 +133,16 @@ impl Service {
         panic!("the service is not ready after {START_TIMEOUT:?}");
     }
 
+    /// Starts it for the first time, which makes the demonstration; its developers' keys may be used without pause from then on.
+    pub async fn start_lifted(&mut self) -> Duration {
+        let time = self.start().await;
+        let store = self.store().await;
+        store::testing::lift_request_limits(&store).await;
+        store.close().await;
+        self.demonstration = Some(self.read_demonstration());
+        time
+    }
+
     /// Ends it as an operator does.
     pub async fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -121,8 +160,12 @@ impl Service {
         request.body(Full::default()).expect("a request")
     }
 
-    /// What `dev.json` says.
+    /// What the first start made.
     pub fn demonstration(&self) -> Demonstration {
+        self.demonstration.clone().expect("a start made it")
+    }
+
+    fn read_demonstration(&self) -> Demonstration {
         let file = self.file("dev.json").expect("dev.json is there");
         let list = |name: &str| file[name].as_array().expect("a list").clone();
         let text = |value: &Value| value.as_str().expect("a text").to_owned();

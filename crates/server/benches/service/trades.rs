@@ -9,7 +9,7 @@ use store::Store;
 use crate::Times;
 use crate::chain_limits::ChainLimits;
 use crate::disk::Disk;
-use crate::load;
+use crate::load::{self, Ask};
 use crate::report::{Goal, Report, Row};
 use crate::sample::{Begun, Sample, median};
 use crate::service::{Demonstration, Service, Trades, count, post, settle};
@@ -96,17 +96,12 @@ pub async fn measure(service: &Service, limits: &ChainLimits, times: Times, repo
     report.row(if service.is_embedded() { row.goal(Goal::AtMost(4.0)) } else { row });
 }
 
-async fn trade(
-    service: &Service,
-    demonstration: &Demonstration,
-    store: &Store,
-    connections: usize,
-    times: Times,
-) -> Round {
+/// Buys that each have never been asked for before, spread over the keys and markets.
+pub fn buys(service: &Service, demonstration: &Demonstration) -> impl Fn(usize, u64) -> Ask + use<> {
     let Demonstration { keys, markets } = demonstration.clone();
     let address = service.address().to_owned();
     let run = std::process::id();
-    let make = move |connection: usize, _: u64| {
+    move |connection: usize, _: u64| {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (market, outcomes) = &markets[number as usize % markets.len()];
         let outcome = number as usize / markets.len() % outcomes;
@@ -115,7 +110,17 @@ async fn trade(
         );
         let key = &keys[(connection + number as usize) % keys.len()];
         post(&address, "/v1/trades", key, &format!("bench-{run}-{number}"), body)
-    };
+    }
+}
+
+async fn trade(
+    service: &Service,
+    demonstration: &Demonstration,
+    store: &Store,
+    connections: usize,
+    times: Times,
+) -> Round {
+    let make = buys(service, demonstration);
     let completed_before = count(store, Trades::Completed).await;
     let begun = Begun::now(service.process());
     let (address, process) = (service.address(), service.process());

@@ -28,14 +28,13 @@ use tokio::task::JoinSet;
 
 use crate::Times;
 use crate::bare::Bare;
-use crate::load::{self, Connection};
+use crate::load::{self, CONNECTIONS};
 use crate::process::Process;
 use crate::report::{Goal, Report, Row};
 use crate::sample::{Begun, Sample, median};
 use crate::service::{Service, post};
 
 const EVENTS_A_SECOND: u32 = 200;
-const CONNECTIONS: usize = 16;
 const MAX_P50_MS: f64 = 50.0;
 const MAX_P95_MS: f64 = 100.0;
 /// Endpoints that have nothing to send.
@@ -127,25 +126,12 @@ async fn delivered(store: &Store) {
 /// From the instant in an event, which lies before its commit, to its first request, at 200 events a second.
 async fn first_attempts(service: &Service, receiver: &Receiver, times: Times, report: &mut Report) {
     let keys = service.demonstration().keys;
-    let pause = Duration::from_secs(1) * CONNECTIONS as u32 / EVENTS_A_SECOND;
-    let end = Instant::now() + times.trades * 2;
-    let mut tasks = JoinSet::new();
-    for index in 0..CONNECTIONS {
-        let mut connection = Connection::open(service.address()).await;
-        let (address, key) = (service.address().to_owned(), keys[index % keys.len()].clone());
-        tasks.spawn(async move {
-            // Spread over the pause, so that events come one by one.
-            let begin = tokio::time::Instant::now() + pause * index as u32 / CONNECTIONS as u32;
-            let mut beats = tokio::time::interval_at(begin, pause);
-            while Instant::now() < end {
-                beats.tick().await;
-                let ask = post(&address, TEST, &key, "none", String::new());
-                let (status, body) = connection.ask(ask).await.expect("the service answers");
-                assert_eq!(status, StatusCode::OK, "{}", String::from_utf8_lossy(&body));
-            }
-        });
-    }
-    tasks.join_all().await;
+    let address = service.address().to_owned();
+    let make = move |connection: usize, _| {
+        post(&address, TEST, &keys[connection % keys.len()], "none", String::new())
+    };
+    let (address, process) = (service.address(), service.process());
+    load::paced(address, process, EVENTS_A_SECOND, times.trades * 2, StatusCode::OK, make).await;
     let store = service.store().await;
     delivered(&store).await;
     store.close().await;

@@ -8,6 +8,8 @@ use crate::{Engine, Store, StoreError};
 
 /// Trades written in one unit.
 const CHUNK: u32 = 250_000;
+/// Far above the blocks of a chain that the same database may follow.
+const FIRST_BLOCK: u64 = 1_000_000_000;
 
 /// Writes the trades. Their indexes are made when all of them are there, which sorts once instead of searching each time.
 pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
@@ -50,7 +52,8 @@ fn trades(engine: Engine, size: Size, first: u32, last: u32, now: Timestamp) -> 
     let (markets, accounts, count) = (size.markets, size.accounts(), i64::from(size.trades));
     let step_ms = TRADED_MS / count.max(1);
     let began_ms = now.ms() - (count - 1) * step_ms;
-    let id = format!("{} || '-' || {}", digits(engine, "1 + i / 100", 12), digits(engine, "i % 100", 6));
+    let block = format!("{FIRST_BLOCK} + i / 100");
+    let id = format!("{} || '-' || {}", digits(engine, &block, 12), digits(engine, "i % 100", 6));
     let (tx_hash, market) = (hex(engine, "i", 64), digits(engine, "market", 12));
     let account = hex(engine, "account", 40);
     format!(
@@ -60,7 +63,7 @@ fn trades(engine: Engine, size: Size, first: u32, last: u32, now: Timestamp) -> 
         paired AS (SELECT i, i / 2 AS pair, CASE WHEN i / 2 % 9 < 2 THEN 0 ELSE i / 2 % {markets} END AS market,
         CASE WHEN i / 2 % 9 < 2 THEN i / 2 % {accounts} ELSE (i / 2 % {markets} * 13 + i / 2 / {markets} % 5) % {accounts}
         END AS account, 300000 + i / 2 * 7919 % 400000 AS proceeds FROM n)
-        SELECT {id}, 1 + i / 100, i % 100, {tx_hash}, CASE WHEN i % 2 = 0 THEN 'buy' ELSE 'sell' END,
+        SELECT {id}, {block}, i % 100, {tx_hash}, CASE WHEN i % 2 = 0 THEN 'buy' ELSE 'sell' END,
         '{MARKETS}' || {market}, pair % 2, {account}, CASE WHEN i % 2 = 0 THEN 1000000 ELSE proceeds END,
         CASE WHEN i % 2 = 0 THEN '2000000000000000000' ELSE '1000000000000000000' END, 0, '{COST_WAD}', '{COST_WAD}',
         {began_ms} + i * {step_ms}, CASE WHEN i % 2 = 0 THEN 0 ELSE proceeds - 500000 END FROM paired"
