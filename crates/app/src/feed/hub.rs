@@ -16,8 +16,9 @@ use tokio::sync::{Notify, watch};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The most listeners of a process: each holds a connection, and the others' requests need some too.
-const MOST: usize = 2_000;
+/// The most listeners to feeds in a process, and the most to markets: each holds a connection, and the others' requests need some
+/// too. Strangers who listen to markets take no place from users.
+const MOST: usize = 1_000;
 /// After which time it makes sense to try again where there are too many.
 const RETRY_AFTER_S: u32 = 5;
 
@@ -30,6 +31,13 @@ pub enum Topic {
     Market(MarketId),
     /// Nothing: the places that an address takes up are counted.
     Address(IpAddr),
+}
+
+impl Topic {
+    /// Whether both are counted together.
+    fn shares_places_with(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
 }
 
 /// The listeners of this process.
@@ -72,7 +80,8 @@ impl Hub {
     /// `RATE_LIMIT_EXCEEDED` where there are as many already, or too many in this process.
     pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
         let mut open = self.open.lock();
-        let all: usize = open.values().map(|open| open.listeners).sum();
+        let rivals = open.iter().filter(|(other, _)| topic.shares_places_with(other));
+        let all: usize = rivals.map(|(_, open)| open.listeners).sum();
         let own = open.get(&topic).map_or(0, |open| open.listeners);
         if own >= most || all >= MOST {
             let detail = "Too many streams are open. Close one, or try again later.";
@@ -250,11 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_a_bounded_number_of_listeners() {
+    fn a_process_has_a_bounded_number_of_listeners_to_feeds_and_of_those_to_markets() {
         let hub = Arc::new(Hub::default());
         let places: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(user(n), 1).unwrap()).collect();
         assert!(hub.subscribe(user(MOST as u128), 1).is_err());
+        let market = |n: u128| Topic::Market(MarketId(Uuid::from_u128(n)));
+        let strangers: Vec<_> = (0..MOST as u128).map(|n| hub.subscribe(market(n), 1).unwrap()).collect();
+        assert!(hub.subscribe(market(MOST as u128), 1).is_err());
         drop(places);
+        assert!(hub.subscribe(user(1), 1).is_ok(), "strangers take no place from users");
+        drop(strangers);
         assert!(hub.subscribe(user(1), 1).is_ok());
     }
 

@@ -42,29 +42,44 @@ pub async fn read(
     limit: u32,
 ) -> Result<Part, AppError> {
     let after = match place {
-        Place::Oldest => 0,
+        Place::Oldest => find_extent(ctx, user_id).await?.pruned,
         Place::Behind(after) => after,
         Place::Latest => {
-            let extent: Result<Extent, StoreError> =
-                ctx.store.read(user_id, |tx, user_id| Box::pin(store::events::extent(tx, *user_id))).await;
-            return Ok(Part { events: Vec::new(), position: extent?.last, has_more: false });
+            let position = find_extent(ctx, user_id).await?.last;
+            return Ok(Part { events: Vec::new(), position, has_more: false });
         }
     };
-    let slice: Result<Slice, StoreError> = ctx
-        .store
-        .read((user_id, after, kinds.to_vec(), limit + 1), |tx, (user_id, after, kinds, limit)| {
-            Box::pin(store::events::slice_after(tx, *user_id, *after, kinds, *limit))
-        })
-        .await;
-    let Slice { mut events, extent } = slice?;
-    if place != Place::Oldest && (after < extent.pruned || after > extent.last) {
-        return Err(expired(extent));
+    let mut slice = slice_after(ctx, user_id, after, kinds, limit + 1).await?;
+    if place == Place::Oldest && after < slice.extent.pruned {
+        // The feed's beginning went on meanwhile, as it does at most once in a while.
+        slice = slice_after(ctx, user_id, slice.extent.pruned, kinds, limit + 1).await?;
+    } else if after < slice.extent.pruned || after > slice.extent.last {
+        return Err(expired(slice.extent));
     }
+    let Slice { mut events, extent } = slice;
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let seen = events.last().map_or(0, |event| event.seq);
     let position = if has_more { seen } else { seen.max(extent.last).max(extent.pruned) };
     Ok(Part { events, position, has_more })
+}
+
+async fn find_extent(ctx: &Ctx, user_id: UserId) -> Result<Extent, StoreError> {
+    ctx.store.read(user_id, |tx, user_id| Box::pin(store::events::extent(tx, *user_id))).await
+}
+
+async fn slice_after(
+    ctx: &Ctx,
+    user_id: UserId,
+    after: u64,
+    kinds: &[EventKind],
+    limit: u32,
+) -> Result<Slice, StoreError> {
+    ctx.store
+        .read((user_id, after, kinds.to_vec(), limit), |tx, (user_id, after, kinds, limit)| {
+            Box::pin(store::events::slice_after(tx, *user_id, *after, kinds, *limit))
+        })
+        .await
 }
 
 fn expired(extent: Extent) -> AppError {

@@ -1,7 +1,9 @@
 //! What is kept of events: those without a URL, those of revoked keys, replays, and what the cleaner takes away.
 
 use app::cleanup::Cleaner;
+use app::feed::{Place, read};
 use app::worker::Worker;
+use domain::event::EventKind;
 use domain::time::DAY_MS;
 use domain::webhook::DeliveryStatus;
 use store::events::Extent;
@@ -23,19 +25,13 @@ async fn count(told: &Told, sql: &'static str) -> i64 {
     found.unwrap().unwrap()
 }
 
-async fn set_url(told: &Told, sql: &'static str) {
-    let set: Result<u64, StoreError> =
-        told.app.ctx.store.write(sql, |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
-    assert_eq!(set, Ok(1));
-}
-
 store::on_each_engine! {
     async fn an_event_without_a_url_is_kept_and_not_delivered_later(store: Store) {
         let told = Told::on(store).await;
-        set_url(&told, "UPDATE keys SET name = webhook_url, webhook_url = NULL").await;
+        told.exec("UPDATE keys SET name = webhook_url, webhook_url = NULL").await;
         told.traded().await;
         assert_eq!((told.dispatch().await, told.delivery().await.status), (0, DeliveryStatus::None));
-        set_url(&told, "UPDATE keys SET webhook_url = name").await;
+        told.exec("UPDATE keys SET webhook_url = name").await;
         assert_eq!(told.dispatch().await, 0);
         told.traded().await;
         assert_eq!(told.dispatch().await, 1);
@@ -49,7 +45,7 @@ store::on_each_engine! {
     async fn a_revoked_key_still_gets_its_events(store: Store) {
         let told = Told::on(store).await;
         told.key.buy(&told.market, 0, "1").await;
-        set_url(&told, "UPDATE keys SET revoked_at_ms = 1").await;
+        told.exec("UPDATE keys SET revoked_at_ms = 1").await;
         told.app.run_workers().await;
         assert_eq!(told.receiver.take().len(), 1);
     }
@@ -87,7 +83,7 @@ store::on_each_engine! {
         told.dispatch().await;
         assert_eq!(told.receiver.take().len(), 6);
         assert_eq!(told.redeliver(&delivery).await, Redelivered::LimitReached);
-        told.dispatch().await;
+        assert_eq!(count(&told, "SELECT COUNT(*) FROM webhook_endpoints WHERE due_at_ms IS NOT NULL").await, 0);
         assert_eq!(told.dispatch().await, 0);
         told.app.assert_ledger_equals_chain().await;
     }
@@ -109,6 +105,33 @@ store::on_each_engine! {
         assert_eq!(count(&told, "SELECT COUNT(*) FROM delivery_attempts").await, 1);
         assert_eq!(extent(&told).await.pruned, extent(&told).await.last);
         told.app.assert_events_tell_what_happened().await;
+    }
+
+    async fn a_walk_from_the_oldest_event_on_goes_to_the_end_whatever_has_left_the_feed(store: Store) {
+        let told = Told::on(store).await;
+        for _ in 0..3 {
+            told.traded().await;
+        }
+        told.dispatch().await;
+        told.app.advance_ms(31 * DAY_MS + 1).await;
+        Cleaner.tick(&told.app.ctx).await.unwrap();
+        let market = told.app.market(&["Yes", "No"]).await;
+        for _ in 0..2 {
+            told.key.buy(&market, 0, "1").await;
+            told.app.run_workers().await;
+        }
+        let Extent { pruned, last } = extent(&told).await;
+        assert!(0 < pruned && pruned + 4 < last, "{pruned} of {last}");
+        let (mut place, mut walked) = (Place::Oldest, Vec::new());
+        loop {
+            let part = read(&told.app.ctx, told.ada.id, place, EventKind::ALL, 2).await.unwrap();
+            walked.extend(part.events.iter().map(|event| event.seq));
+            place = Place::Behind(part.position);
+            if !part.has_more {
+                break;
+            }
+        }
+        assert_eq!(walked, (pruned + 1..=last).collect::<Vec<_>>());
     }
 
     async fn what_is_never_posted_leaves_the_feed_after_31_days(store: Store) {
