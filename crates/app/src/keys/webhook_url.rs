@@ -7,16 +7,17 @@ use store::keys::Key;
 use crate::{AppError, Ctx, webhooks};
 
 /// Sets where a key's events go from now on, or that they go nowhere. Events that happened while there was no URL are not
-/// sent afterwards.
+/// sent afterwards; what waits at that moment goes to the new URL at once, whatever the former receiver did.
 pub async fn set_webhook_url(ctx: &Ctx, key_id: KeyId, url: Option<String>) -> Result<Key, AppError> {
     if let Some(url) = &url {
         webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;
     }
     let set = ctx
         .store
-        .write((key_id, url), |tx, (key_id, url)| {
+        .write((key_id, url, ctx.now()), |tx, (key_id, url, now)| {
             Box::pin(async move {
                 store::keys::set_webhook_url(tx, *key_id, url.as_deref()).await?;
+                store::webhooks::begin_anew(tx, *key_id, *now).await?;
                 let key = store::keys::find(tx, *key_id).await?;
                 key.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")

@@ -49,6 +49,13 @@ impl Told {
         self.app.clock.advance(ms);
     }
 
+    /// Changes one row behind the service's back.
+    pub async fn exec(&self, sql: &'static str) {
+        let changed: Result<u64, StoreError> =
+            self.app.ctx.store.write(sql, |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
+        assert_eq!(changed, Ok(1));
+    }
+
     /// What became of Ada's events, oldest first.
     pub async fn deliveries(&self) -> Vec<Delivery> {
         let page = domain::page::Page { after: None, limit: 100 };

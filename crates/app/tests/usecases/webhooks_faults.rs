@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use app::keys::set_webhook_url;
 use app::webhooks::{Dispatcher, dispatch_due};
 use app::worker::{Progress, Worker};
 use domain::webhook::DeliveryStatus;
+use store::webhooks::Held;
 use store::{Store, StoreError};
 use testkit::Reply;
+use tokio::sync::Notify;
 
 use crate::webhooks::Told;
 
@@ -156,9 +159,7 @@ store::on_each_engine! {
     async fn a_key_whose_url_was_taken_away_delivers_nothing_and_says_so(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
-        let taken: Result<u64, StoreError> = told.app.ctx.store
-            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = NULL", &[]))).await;
-        assert_eq!(taken, Ok(1));
+        told.exec("UPDATE keys SET webhook_url = NULL").await;
         told.dispatch().await;
         let delivery = told.delivery().await;
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 1));
@@ -170,12 +171,55 @@ store::on_each_engine! {
     async fn an_address_that_is_not_allowed_is_never_called_and_ends_the_event(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
-        let moved: Result<u64, StoreError> = told.app.ctx.store
-            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'", &[]))).await;
-        assert_eq!(moved, Ok(1));
+        told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'").await;
         told.dispatch().await;
         let delivery = told.delivery().await;
         assert_eq!((delivery.status, delivery.last_failure_code.as_deref()), (DeliveryStatus::Failed, Some("TARGET_NOT_ALLOWED")));
+    }
+
+    async fn a_secret_that_cannot_be_read_fails_attempts_by_the_schedule_until_it_can(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        told.exec("UPDATE keys SET name = webhook_secret_sealed, webhook_secret_sealed = 'unreadable'").await;
+        for (attempts, wait_ms) in [(1, 5_000), (2, 30_000)] {
+            told.next_attempt().await;
+            let delivery = told.delivery().await;
+            assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Retrying, attempts));
+            assert_eq!(delivery.last_failure_code.as_deref(), Some("SECRET_UNREADABLE"));
+            let until_next_ms = told.due_at().await.unwrap().since_ms(told.now());
+            assert!((wait_ms * 9 / 10..=wait_ms * 11 / 10).contains(&until_next_ms), "{until_next_ms}");
+        }
+        assert!(told.receiver.take().is_empty());
+        told.exec("UPDATE keys SET webhook_secret_sealed = name").await;
+        told.next_attempt().await;
+        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
+        told.app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_previous_secret_that_cannot_be_read_keeps_nothing_back_that_the_current_one_signs(store: Store) {
+        let told = Told::on(store).await;
+        told.traded().await;
+        told.exec(
+            "UPDATE keys SET previous_webhook_secret_sealed = 'unreadable',
+            previous_webhook_secret_until_ms = 9000000000000",
+        )
+        .await;
+        told.dispatch().await;
+        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
+        assert_eq!(told.receiver.one().header("x-service-signature").matches("v1=").count(), 1);
+    }
+
+    async fn a_new_url_gets_what_waits_at_once_whatever_the_former_receiver_did(store: Store) {
+        let told = Told::on(store).await;
+        let elsewhere = told.app.receiver().await;
+        told.receiver.always(Reply::Status(500));
+        told.traded().await;
+        told.traded().await;
+        assert!(fail_until_open(&told).await >= 30_000);
+        set_webhook_url(&told.app.ctx, told.key.caller.key.id, Some(elsewhere.url.clone())).await.unwrap();
+        told.dispatch().await;
+        assert_eq!(elsewhere.take().len(), 2);
+        told.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_event_behind_five_failures_waits_half_a_minute_at_no_attempts_cost(store: Store) {
@@ -183,13 +227,7 @@ store::on_each_engine! {
         for _ in 0..6 {
             told.traded().await;
         }
-        let moved: Result<u64, StoreError> = told
-            .app
-            .ctx
-            .store
-            .write((), |tx, ()| Box::pin(tx.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'", &[])))
-            .await;
-        assert_eq!(moved, Ok(1));
+        told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'").await;
         told.dispatch().await;
         let standing = async || told.deliveries().await.iter().map(|event| event.attempts).collect::<Vec<_>>();
         // Each failed for good at once: nothing but the breaker keeps the sixth back.
@@ -197,4 +235,60 @@ store::on_each_engine! {
         assert_eq!(told.next_attempt().await, 30_000);
         assert_eq!(standing().await, [1; 6]);
     }
+}
+
+/// A unit's end that a test waits to allow.
+#[derive(Clone, Default)]
+struct Gate(Arc<Notify>);
+
+/// On PostgreSQL two units meet at a queue: one that gives it back, found empty, and one that has queued something and not yet
+/// committed.
+#[tokio::test]
+async fn what_is_queued_while_its_queue_is_given_back_is_due() {
+    const QUEUED: [&str; 2] = [
+        "UPDATE webhook_endpoints SET tail = tail + 1, due_at_ms = COALESCE(due_at_ms, 1)",
+        "INSERT INTO webhook_queue (key_id, position, event_id, replay, attempts, began_at_ms)
+        SELECT key_id, 99, event_id, 1, 0, 1 FROM deliveries",
+    ];
+    const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND wait_event_type = 'Lock'";
+    const DUE: &str = "SELECT COUNT(*) FROM webhook_endpoints WHERE due_at_ms IS NOT NULL";
+    let Some(store) = store::testing::postgres().await else { return };
+    let told = Told::on(store.clone()).await;
+    told.traded().await;
+    told.dispatch().await;
+    told.exec("UPDATE webhook_endpoints SET due_at_ms = 1").await;
+    let now = told.now();
+    let held: Result<Vec<Held>, StoreError> = store
+        .write(now, |tx, now| Box::pin(store::webhooks::claim_due(tx, *now, now.plus_ms(1_000), 1)))
+        .await;
+    let held = held.unwrap()[0];
+    let number = async |sql: &'static str| {
+        let read: Result<Option<i64>, StoreError> =
+            store.read(sql, |tx, sql| Box::pin(tx.find(sql, &[], |row| row.int(0)))).await;
+        read.unwrap().unwrap()
+    };
+    let (queued, commit) = (Gate::default(), Gate::default());
+    let queue = store.write((queued.clone(), commit.clone()), |tx, (queued, commit)| {
+        Box::pin(async move {
+            for sql in QUEUED {
+                tx.exec(sql, &[]).await?;
+            }
+            queued.0.notify_one();
+            commit.0.notified().await;
+            Ok::<_, StoreError>(())
+        })
+    });
+    let give_back = async {
+        queued.0.notified().await;
+        store.write(held, |tx, held| Box::pin(store::webhooks::let_go(tx, *held))).await
+    };
+    let allow = async {
+        while number(WAITING).await == 0 {}
+        commit.0.notify_one();
+    };
+    let (queue, give_back, ()): (Result<(), StoreError>, Result<(), StoreError>, ()) =
+        tokio::join!(queue, give_back, allow);
+    assert_eq!((queue, give_back), (Ok(()), Ok(())));
+    assert_eq!(number(DUE).await, 1);
 }

@@ -53,6 +53,8 @@ pub enum Outcome {
     Unreachable(NetworkFault),
     /// Nothing was sent: the receiver's address is one that deliveries never go to.
     TargetRefused,
+    /// Nothing was sent: there was nothing to sign it with.
+    Unsigned,
 }
 
 /// What an outcome means for the event.
@@ -74,15 +76,22 @@ impl Outcome {
             Self::Answered { status: 200..300, .. } => Class::Delivered,
             Self::Answered { status: 408 | 429, .. } => Class::Transient,
             Self::Answered { status: 400..500, .. } | Self::TargetRefused => Class::Terminal,
-            Self::Answered { .. } | Self::TimedOut | Self::Unreachable(_) => Class::Transient,
+            Self::Answered { .. } | Self::TimedOut | Self::Unreachable(_) | Self::Unsigned => {
+                Class::Transient
+            }
         }
     }
 
     /// Whether the endpoint's breaker counts this as a failure. A receiver that refuses an event for good is reachable and
     /// judges what it is sent: pausing the events behind it would help nobody. An address that is refused reaches nobody,
     /// and trying it again at once for each waiting event would only be noise.
+    /// Where nothing could be signed, nothing was learnt of the receiver.
     pub const fn is_endpoint_failure(self) -> bool {
-        matches!(self, Self::TargetRefused) || matches!(self.class(), Class::Transient)
+        match self {
+            Self::TargetRefused => true,
+            Self::Unsigned => false,
+            _ => matches!(self.class(), Class::Transient),
+        }
     }
 
     /// How long the receiver asked to be left alone.
@@ -108,6 +117,7 @@ impl Outcome {
             Self::TimedOut => "TIMEOUT",
             Self::Unreachable(fault) => fault.as_str(),
             Self::TargetRefused => "TARGET_NOT_ALLOWED",
+            Self::Unsigned => "SECRET_UNREADABLE",
         })
     }
 
@@ -123,6 +133,9 @@ impl Outcome {
             Self::TimedOut => "The receiver did not answer within 10 seconds.",
             Self::Unreachable(fault) => fault.message(),
             Self::TargetRefused => "The webhook's address is not one that deliveries go to.",
+            Self::Unsigned => {
+                "The key's webhook secret cannot be read here: rotate it, or have the operator restore its seal."
+            }
         };
         Some(message.to_owned())
     }

@@ -13,4 +13,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0009_aggregates", include_str!("0009_aggregates.sql")),
     ("0010_deliveries", include_str!("0010_deliveries.sql")),
     ("0011_feed", include_str!("0011_feed.sql")),
+    ("0012_deliveries_status", include_str!("0012_deliveries_status.sql")),
+    ("0013_search_terms", include_str!("0013_search_terms.sql")),
 ];

@@ -7,7 +7,7 @@ use domain::page::Page;
 use domain::webhook::MAX_REPLAYS;
 pub use domain::webhook::{DeliveryStatus, UnknownDeliveryStatus};
 
-use super::queue::{Ending, Job, append, lengthen};
+use super::queue::{Ending, Job, append, lengthen, rest_if_empty};
 use crate::bind::position_or_end;
 use crate::{Row, StoreError, Tx, params};
 
@@ -98,18 +98,37 @@ pub async fn list(
     filter: &DeliveryFilter,
     page: &Page,
 ) -> Result<Vec<Delivery>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
+    const BETWEEN: &str =
+        "(emitted_at_ms, event_id) < ($2, $3) AND emitted_at_ms >= $4 AND emitted_at_ms < $5";
+    const NEWEST: &str = "ORDER BY emitted_at_ms DESC, event_id DESC LIMIT";
+    const ALL: &str = const_format::concatcp!(
         "SELECT ",
         COLUMNS,
-        " FROM deliveries WHERE user_id = $1 AND (emitted_at_ms, event_id) < ($2, $3)
-        AND emitted_at_ms >= $4 AND emitted_at_ms < $5 AND ($6 = '' OR status = $6)
-        ORDER BY emitted_at_ms DESC, event_id DESC LIMIT $7"
+        " FROM deliveries WHERE user_id = $1 AND ",
+        BETWEEN,
+        " ",
+        NEWEST,
+        " $6"
+    );
+    const OF_STATUS: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM deliveries WHERE user_id = $1 AND ",
+        BETWEEN,
+        " AND status = $6 ",
+        NEWEST,
+        " $7"
     );
     let (at, id) = position_or_end(page.after.as_ref());
     let from = filter.from.unwrap_or(Timestamp::from_ms(i64::MIN));
     let to = filter.to.unwrap_or(Timestamp::from_ms(i64::MAX));
-    let status = filter.status.map_or("", DeliveryStatus::as_str);
-    tx.list(SQL, &params![user_id, at, id, from, to, status, page.limit + 1], from_row).await
+    let limit = page.limit + 1;
+    match filter.status {
+        None => tx.list(ALL, &params![user_id, at, id, from, to, limit], from_row).await,
+        Some(status) => {
+            tx.list(OF_STATUS, &params![user_id, at, id, from, to, status.as_str(), limit], from_row).await
+        }
+    }
 }
 
 /// One attempt.
@@ -242,6 +261,10 @@ pub async fn redeliver(
             tx.wake_senders();
             Ok(Redelivered::Queued(Box::new(delivery)))
         }
-        None => Ok(Redelivered::LimitReached),
+        None => {
+            rest_if_empty(tx, found.key_id).await?;
+            let is_there = find(tx, user_id, id).await?.is_some();
+            Ok(if is_there { Redelivered::LimitReached } else { Redelivered::NotFound })
+        }
     }
 }

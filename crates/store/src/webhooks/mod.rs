@@ -18,7 +18,7 @@ pub use delivery::{
 pub use endpoint::{Endpoint, Head, find_endpoint};
 pub(crate) use queue::enqueue;
 pub use queue::{
-    Ending, Finished, Held, Job, claim_due, end_holds, find_job, find_oldest_due, finish, has_due, let_go,
-    postpone,
+    Ending, Finished, Held, Job, begin_anew, claim_due, end_holds, find_job, find_oldest_due, finish,
+    has_due, let_go, postpone,
 };
 pub use secret::{Secrets, find_secrets, lock_secrets, rotate};

@@ -233,9 +233,28 @@ pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> 
 
 /// Gives a held queue back, so that nobody waits for the hold's end. A queue in which nothing is left is not due.
 pub async fn let_go(tx: &mut Tx, held: Held) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = 0, due_at_ms = CASE WHEN EXISTS
-        (SELECT 1 FROM webhook_queue WHERE key_id = $1) THEN due_at_ms END WHERE key_id = $1 AND epoch = $2";
-    tx.exec(SQL, &params![held.key_id, Value::try_from(held.epoch)?]).await.map(drop)
+    const LOCK: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE key_id = $1 AND epoch = $2";
+    if tx.exec(LOCK, &params![held.key_id, Value::try_from(held.epoch)?]).await? == 0 {
+        return Ok(());
+    }
+    rest_if_empty(tx, held.key_id).await
+}
+
+/// Takes the due time from a queue in which nothing is left. The endpoint's row must be locked by a statement before: only
+/// the next one sees what was queued until then.
+pub(super) async fn rest_if_empty(tx: &mut Tx, key_id: KeyId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE webhook_endpoints SET due_at_ms = NULL WHERE key_id = $1
+        AND NOT EXISTS (SELECT 1 FROM webhook_queue WHERE key_id = $1)";
+    tx.exec(SQL, &params![key_id]).await.map(drop)
+}
+
+/// Begins anew with a receiver: nothing is held against it, and what waits for it is due now.
+pub async fn begin_anew(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE webhook_endpoints SET breaker = '', due_at_ms = CASE WHEN due_at_ms IS NOT NULL
+        THEN CAST($1 AS BIGINT) END WHERE key_id = $2";
+    tx.exec(SQL, &params![now, key_id]).await?;
+    tx.wake_senders();
+    Ok(())
 }
 
 /// Gives a held queue back and lets it rest until `until`, at no attempt's cost.

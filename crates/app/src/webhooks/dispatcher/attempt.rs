@@ -34,15 +34,20 @@ pub(super) async fn make(
     key_id: KeyId,
     job: &Job,
     breaker: Breaker,
-) -> Result<Attempted, AppError> {
+) -> Attempted {
     let at = ctx.now();
-    let Some(url) = &job.url else { return Ok(nowhere(job, breaker, at)) };
+    let Some(url) = &job.url else { return nowhere(job, breaker, at) };
     let (outcome, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
-        Ok(target) => {
-            let posted =
-                sender.post(&target, headers(ctx, key_id, job, at)?, Bytes::from(job.body.clone())).await;
-            (posted.outcome.at(ctx.now()), posted.answer_head)
-        }
+        Ok(target) => match headers(ctx, key_id, job, at) {
+            Ok(headers) => {
+                let posted = sender.post(&target, headers, Bytes::from(job.body.clone())).await;
+                (posted.outcome.at(ctx.now()), posted.answer_head)
+            }
+            Err(error) => {
+                tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's secret cannot be read");
+                (Outcome::Unsigned, None)
+            }
+        },
         Err(_) => (Outcome::TargetRefused, None),
     };
     let attempt = Attempt {
@@ -57,7 +62,7 @@ pub(super) async fn make(
         answer_head,
         replay: job.replay,
     };
-    Ok(follow(ctx, job, breaker, attempt, outcome))
+    follow(ctx, job, breaker, attempt, outcome)
 }
 
 /// What follows from an attempt that has just ended.
@@ -95,10 +100,15 @@ fn headers(ctx: &Ctx, key_id: KeyId, job: &Job, at: Timestamp) -> Result<HeaderM
         String::from_utf8(text).map_err(unusable)?.parse().map_err(unusable)
     };
     let current = open(&job.secret_sealed)?;
-    let previous = match &job.previous_secret_sealed {
-        Some((sealed, until)) if at < *until => Some((open(sealed)?, *until)),
-        _ => None,
-    };
+    // Without the one before, receivers that know the current one still read what is sent.
+    let previous = job.previous_secret_sealed.as_ref().filter(|(_, until)| at < *until);
+    let previous = previous.and_then(|(sealed, until)| match open(sealed) {
+        Ok(secret) => Some((secret, *until)),
+        Err(error) => {
+            tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's previous secret cannot be read");
+            None
+        }
+    });
     let cause = if job.replay == 0 { Cause::Event } else { Cause::Redelivery };
     let previous = previous.as_ref().map(|(secret, until)| (secret, *until));
     let delivery = Delivery {

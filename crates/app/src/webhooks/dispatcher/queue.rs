@@ -39,7 +39,7 @@ async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), 
         if until.since_ms(now) <= LEAST_HOLD_MS {
             break;
         }
-        let attempted = attempt::make(ctx, &shared.sender, held.key_id, &job, breaker).await?;
+        let attempted = attempt::make(ctx, &shared.sender, held.key_id, &job, breaker).await;
         served += 1;
         let now = ctx.now();
         // Letting go is part of writing the attempt, so that what is queued meanwhile never waits for the hold's end.

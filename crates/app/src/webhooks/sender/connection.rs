@@ -38,8 +38,13 @@ impl Connection {
         Ok(Self { requests, _io: AbortOnDropHandle::new(io) })
     }
 
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
-        self.requests.send_request(request).await
+    /// Sends a request. One that came back with nothing of it written may go over another connection; of any other that got
+    /// no answer, the receiver may know.
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Unanswered> {
+        self.requests.try_send_request(request).await.map_err(|mut error| match error.take_message() {
+            Some(request) => Unanswered::Unsent(Box::new(request)),
+            None => Unanswered::Cut(error.into_error()),
+        })
     }
 
     pub fn is_closed(&self) -> bool {
@@ -51,6 +56,23 @@ impl Connection {
         match timeout(SETTLING, self.requests.ready()).await {
             Ok(Ok(())) => Some(self),
             Ok(Err(_)) | Err(_) => None,
+        }
+    }
+}
+
+/// Why there is no answer.
+pub(super) enum Unanswered {
+    /// The connection was over before anything was written.
+    Unsent(Box<Request<Full<Bytes>>>),
+    /// It broke with the request under way.
+    Cut(hyper::Error),
+}
+
+impl From<Unanswered> for Outcome {
+    fn from(unanswered: Unanswered) -> Self {
+        match unanswered {
+            Unanswered::Unsent(_) => Self::Unreachable(NetworkFault::Cut),
+            Unanswered::Cut(error) => cut(error),
         }
     }
 }

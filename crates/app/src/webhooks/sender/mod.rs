@@ -5,8 +5,9 @@
 //! nothing is unpacked. A connection is only ever made to an address that the policy admits, and a kept one is to such an
 //! address by its making.
 //!
-//! A connection that was kept may be closed by its receiver at the very moment it is used again. Then the delivery goes
-//! over a new one, once: receivers tell repetitions by the event's id.
+//! A connection that was kept may be closed by its receiver at the very moment it is used again. A delivery of which nothing
+//! was written by then goes over a new one. Of any other nobody knows what the receiver has seen of it: the attempt has
+//! failed, and the next one comes when its time comes, so that one event is never with its receiver twice at once.
 
 mod answer;
 mod connection;
@@ -33,7 +34,7 @@ pub use outcome::{Attempt, NetworkFault, Outcome};
 pub use resolver::{Resolver, SystemResolver};
 
 use answer::Answer;
-use connection::{Connection, cut};
+use connection::{Connection, Unanswered, cut};
 use dial::Dialer;
 use pool::Pool;
 
@@ -108,20 +109,20 @@ impl Sender {
     async fn send(
         &self,
         target: &Target,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<(Connection, Response<Incoming>), Outcome> {
         while let Some(mut connection) = self.pool.take(target.origin()) {
             if connection.is_closed() {
                 continue;
             }
-            match connection.send(request.clone()).await {
+            match connection.send(request).await {
                 Ok(response) => return Ok((connection, response)),
-                Err(error) if error.is_parse() => return Err(cut(error)),
-                Err(_) => break,
+                Err(Unanswered::Unsent(unsent)) => request = *unsent,
+                Err(Unanswered::Cut(error)) => return Err(cut(error)),
             }
         }
         let mut connection = self.dialer.dial(target).await?;
-        let response = connection.send(request).await.map_err(cut)?;
+        let response = connection.send(request).await?;
         Ok((connection, response))
     }
 }
