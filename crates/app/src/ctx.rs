@@ -16,6 +16,7 @@ use crate::fresh::{AsOf, Fresh};
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
 use crate::kill_switches::Switches;
+use crate::leaderboard::Leaderboards;
 use crate::limits::Limits;
 use crate::markets;
 use crate::redemptions::Redemptions;
@@ -56,6 +57,8 @@ pub struct Ctx {
     pub key_audit: Arc<AuditBuffer>,
     /// Who listens to what happens.
     pub feed: Arc<Hub>,
+    /// The leaderboards of a moment ago.
+    pub leaderboards: Arc<Leaderboards>,
     /// The limiters: in this process's memory, unless another place is put here.
     pub limits: Arc<Limits>,
     /// When webhooks were last looked after here.
@@ -150,6 +153,7 @@ impl Ctx {
             key_cache: Arc::default(),
             key_audit: Arc::default(),
             feed: Arc::default(),
+            leaderboards: Arc::default(),
             limits: Arc::default(),
             dispatching: Arc::default(),
             ids: Arc::default(),

@@ -1,11 +1,29 @@
 //! Who has gained and traded most: what was realised in a timeframe, and beside it what open positions are worth now.
+//!
+//! Ranking the last days sums what everybody did in them, and what positions are worth follows from every one of them. So both are
+//! kept for a moment, each read by one at a time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use domain::market::probability_for_display;
-use domain::{Usdc, UsdcDelta, Wad};
+use domain::{Timestamp, Usdc, UsdcDelta, Wad};
+use parking_lot::Mutex;
 use store::StoreError;
 use store::public::{Extent, Leader, LeaderSort, Listed, OpenPosition, Timeframe};
 
 use crate::Ctx;
+
+/// The places that a leaderboard has.
+pub const PLACES: u32 = 1_000;
+/// For how long a leaderboard is shown as it was read.
+const RANKED_MS: i64 = 5_000;
+/// For how long an account's positions are worth what they were.
+const VALUED_MS: i64 = 30_000;
+/// The most accounts whose positions' worth is kept.
+const MOST_VALUED: usize = 8_192;
+/// Positions that are read at once.
+const POSITIONS: u32 = 1_000;
 
 /// An account's place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,28 +36,85 @@ pub struct Ranked {
     pub unrealized_pnl: UsdcDelta,
 }
 
-/// The accounts that have done something in the timeframe, the greatest first.
+/// The leaderboards of a moment ago.
+#[derive(Debug, Default)]
+pub struct Leaderboards {
+    ranked: Mutex<HashMap<(Timeframe, LeaderSort), Arc<Ranking>>>,
+    valued: Mutex<HashMap<String, (Timestamp, UsdcDelta)>>,
+}
+
+/// One leaderboard and when it was read; locked while it is read.
+type Ranking = tokio::sync::Mutex<Option<(Timestamp, Arc<[Leader]>)>>;
+
+/// The accounts that have done something in the timeframe, the greatest first: a thousand of them at most, as they stood within the
+/// last five seconds, with their positions' worth of the last half minute.
 pub async fn leaderboard(
     ctx: &Ctx,
     timeframe: Timeframe,
     sort: LeaderSort,
     extent: Extent,
 ) -> Result<Listed<Ranked>, StoreError> {
-    let input = (timeframe, sort, extent, ctx.now());
-    ctx.store
-        .read(input, |tx, (timeframe, sort, extent, now)| {
-            Box::pin(async move {
-                let leaders = store::public::list_leaders(tx, *timeframe, *sort, *extent, *now).await?;
-                let mut items = Vec::with_capacity(leaders.items.len());
-                for (rank, leader) in (u64::from(extent.offset) + 1..).zip(leaders.items) {
-                    let open = store::public::list_open_positions(tx, &leader.account).await?;
-                    let unrealized = open.iter().map(|position| unrealized(position).0).sum();
-                    items.push(Ranked { rank, leader, unrealized_pnl: UsdcDelta(unrealized) });
-                }
-                Ok(Listed { items, total: leaders.total })
-            })
+    let leaders = ranked(ctx, timeframe, sort).await?;
+    let mut items = Vec::new();
+    let page = (1..).zip(leaders.iter()).skip(extent.offset as usize).take(extent.limit as usize);
+    for (rank, leader) in page {
+        let unrealized_pnl = valued(ctx, &leader.account).await?;
+        items.push(Ranked { rank, leader: leader.clone(), unrealized_pnl });
+    }
+    Ok(Listed { items, total: leaders.len() as u64 })
+}
+
+async fn ranked(ctx: &Ctx, timeframe: Timeframe, sort: LeaderSort) -> Result<Arc<[Leader]>, StoreError> {
+    let ranking = Arc::clone(ctx.leaderboards.ranked.lock().entry((timeframe, sort)).or_default());
+    let mut ranking = ranking.lock().await;
+    let now = ctx.now();
+    if let Some((at, leaders)) = &*ranking
+        && (0..RANKED_MS).contains(&now.since_ms(*at))
+    {
+        return Ok(Arc::clone(leaders));
+    }
+    let read: Result<Vec<Leader>, StoreError> = ctx
+        .store
+        .read((timeframe, sort, now), |tx, (timeframe, sort, now)| {
+            Box::pin(store::public::list_leaders(tx, *timeframe, *sort, PLACES, *now))
         })
-        .await
+        .await;
+    let leaders: Arc<[Leader]> = read?.into();
+    *ranking = Some((now, Arc::clone(&leaders)));
+    Ok(leaders)
+}
+
+/// What an account's open positions are worth over what they cost.
+async fn valued(ctx: &Ctx, account: &str) -> Result<UsdcDelta, StoreError> {
+    let now = ctx.now();
+    let is_kept = |at: Timestamp| (0..VALUED_MS).contains(&now.since_ms(at));
+    let kept = ctx.leaderboards.valued.lock().get(account).copied();
+    if let Some((_, value)) = kept.filter(|(at, _)| is_kept(*at)) {
+        return Ok(value);
+    }
+    let mut value = 0;
+    let (mut market, mut outcome) = (String::new(), 0);
+    loop {
+        let after = (account.to_owned(), market, outcome);
+        let read: Result<Vec<OpenPosition>, StoreError> = ctx
+            .store
+            .read(after, |tx, (account, market, outcome)| {
+                Box::pin(store::public::list_open_positions(tx, account, (market, *outcome), POSITIONS))
+            })
+            .await;
+        let open = read?;
+        value += open.iter().map(|position| unrealized(position).0).sum::<i64>();
+        let Some(last) = open.last().filter(|_| open.len() == POSITIONS as usize) else { break };
+        (market, outcome) = (last.market_id.to_string(), i64::from(last.outcome_index));
+    }
+    let mut valued = ctx.leaderboards.valued.lock();
+    if valued.len() >= MOST_VALUED {
+        valued.retain(|_, (at, _)| is_kept(*at));
+    }
+    if valued.len() < MOST_VALUED {
+        valued.insert(account.to_owned(), (now, UsdcDelta(value)));
+    }
+    Ok(UsdcDelta(value))
 }
 
 /// What a position is worth over what it cost: at what its market pays where that is settled, and at the current price

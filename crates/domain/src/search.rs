@@ -4,7 +4,7 @@
 const MAX_WORD: usize = 40;
 /// The most words of a text that count.
 const MAX_WORDS: usize = 100;
-/// The most words of a question that count.
+/// The most words of a question.
 pub const MAX_ASKED: usize = 6;
 
 /// The different words of a text in their order: runs of letters and digits, in lower case.
@@ -19,13 +19,6 @@ pub fn words(text: &str) -> Vec<String> {
             break;
         }
     }
-    words
-}
-
-/// The words that a search asks for.
-pub fn asked(text: &str) -> Vec<String> {
-    let mut words = words(text);
-    words.truncate(MAX_ASKED);
     words
 }
 
@@ -48,6 +41,5 @@ mod tests {
         let text: String = (0..200).map(|n| format!("w{n} ")).collect();
         assert_eq!(words(&text).len(), 100);
         assert_eq!(words(&"é".repeat(90)), ["é".repeat(40)]);
-        assert_eq!(asked(&text).len(), MAX_ASKED);
     }
 }

@@ -216,6 +216,7 @@ impl Parts {
             started_at: self.ctx.now(),
             kept: KeptBodies::default(),
             cards: Default::default(),
+            sitemaps: Default::default(),
             mutations: TaskTracker::new(),
         }))
     }

@@ -3,6 +3,9 @@
 //! A word of the question is found as it is or as the beginning of a longer one. What is found holds every word that is
 //! asked for; a title's word weighs four, a tag's three, a category's two, and twice that where the whole word was asked
 //! for. The words of a row are written when its texts change, in the same transaction.
+//!
+//! The rarest word says what is looked at: the [`MOST_FOUND`] newest that have it as it is, and as many that have longer words that
+//! begin so. The others are looked up for each of these. So no question costs more, however common its words are.
 
 use std::collections::BTreeMap;
 
@@ -55,6 +58,33 @@ impl Texts {
         add(self.category.as_deref().unwrap_or_default(), 2);
         weights
     }
+}
+
+/// How many of those that have the rarest word as it is are looked at, and how many that have longer ones.
+pub const MOST_FOUND: u32 = 2_000;
+
+/// The words of a question, the rarest first.
+pub(crate) async fn asked(tx: &mut Tx, kind: Kind, text: &str) -> Result<Vec<String>, StoreError> {
+    const SQL: &str =
+        "SELECT COUNT(*) FROM (SELECT 1 AS one FROM search_terms WHERE kind = $1 AND term >= $2 AND term < $3
+        LIMIT $4) found";
+    let mut words = words(text);
+    if words.len() < 2 {
+        return Ok(words);
+    }
+    let mut counted: Vec<(u32, String)> = Vec::with_capacity(words.len());
+    for word in words.drain(..) {
+        let bound = params![kind.as_str(), word.as_str(), beyond(&word), MOST_FOUND];
+        let count = tx.find(SQL, &bound, |row| row.number(0)).await?;
+        counted.push((count.unwrap_or_default(), word));
+    }
+    counted.sort_by_key(|(count, _)| *count);
+    Ok(counted.into_iter().map(|(_, word)| word).collect())
+}
+
+/// What sorts behind every word that begins so.
+pub(crate) fn beyond(word: &str) -> String {
+    format!("{word}\u{10ffff}")
 }
 
 /// The words of something, with their weights.

@@ -1,15 +1,17 @@
 //! States by key in memory, in shards that are locked one at a time; what is idle is dropped.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use domain::Timestamp;
 use domain::rate::{Lockout, SlidingWindow, TokenBucket};
+use indexmap::IndexMap;
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
 /// How often a shard looks for what is idle.
 const SWEEP_EVERY_MS: i64 = 60_000;
+/// Of how many states one makes room for another: whoever makes up addresses has each of them pay for no more.
+const CANDIDATES: usize = 8;
 
 /// A state that is, from some instant on, as good as none.
 pub trait Idle: Default {
@@ -45,7 +47,7 @@ pub struct Table<K, V> {
 
 #[derive(Debug)]
 struct Shard<K, V> {
-    states: HashMap<K, V>,
+    states: IndexMap<K, V>,
     sweep_at: Timestamp,
 }
 
@@ -55,41 +57,45 @@ impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
         Self::bounded(usize::MAX)
     }
 
-    /// At most about `max`. When there is no room for another, the one that would be idle soonest makes room.
+    /// At most about `max`. When there is no room for another, the one of a few that would be idle soonest makes room.
     pub fn bounded(max: usize) -> Self {
-        let shard = || Mutex::new(Shard { states: HashMap::new(), sweep_at: Timestamp::from_ms(0) });
+        let shard = || Mutex::new(Shard { states: IndexMap::new(), sweep_at: Timestamp::from_ms(0) });
         let max_per_shard = (max / SHARDS).max(1);
         Self { shards: (0..SHARDS).map(|_| shard()).collect(), hasher: RandomState::new(), max_per_shard }
     }
 
     /// Changes the key's state, which is the default where there is none.
     pub fn with<T>(&self, key: K, now: Timestamp, change: impl FnOnce(&mut V) -> T) -> T {
-        let mut shard = self.shard(&key).lock();
+        let hash = self.hash(&key);
+        let mut shard = self.shards[hash % SHARDS].lock();
         if shard.sweep_at <= now {
             shard.sweep_at = now.plus_ms(SWEEP_EVERY_MS);
             shard.states.retain(|_, state| state.idle_at() > now);
         }
         if shard.states.len() >= self.max_per_shard && !shard.states.contains_key(&key) {
-            shard.make_room();
+            shard.make_room(hash / SHARDS);
         }
         change(shard.states.entry(key).or_default())
     }
 
     /// Looks at the key's state, where there is one.
     pub fn find<T>(&self, key: &K, look: impl FnOnce(&mut V) -> T) -> Option<T> {
-        self.shard(key).lock().states.get_mut(key).map(look)
+        self.shards[self.hash(key) % SHARDS].lock().states.get_mut(key).map(look)
     }
 
-    fn shard(&self, key: &K) -> &Mutex<Shard<K, V>> {
-        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    fn hash(&self, key: &K) -> usize {
+        self.hasher.hash_one(key) as usize
     }
 }
 
 impl<K: Hash + Eq + Copy, V: Idle> Shard<K, V> {
-    fn make_room(&mut self) {
-        let soonest = self.states.iter().min_by_key(|(_, state)| state.idle_at()).map(|(key, _)| *key);
-        if let Some(key) = soonest {
-            self.states.remove(&key);
+    /// `chance` says where the candidates begin.
+    fn make_room(&mut self, chance: usize) {
+        let count = self.states.len();
+        let idle_at = |place: &usize| self.states.get_index(*place).map(|(_, state)| state.idle_at());
+        let candidates = (0..CANDIDATES.min(count)).map(|n| (chance % count + n) % count);
+        if let Some(place) = candidates.min_by_key(idle_at) {
+            self.states.swap_remove_index(place);
         }
     }
 }
@@ -121,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_forgets_what_would_be_idle_soonest() {
+    fn a_full_table_forgets_what_would_be_idle_soon() {
         let table = Table::bounded(SHARDS * 8);
         table.with(0, at(0), |window: &mut SlidingWindow| window.take(1, at(50_000)));
         for key in 1..100_000 {

@@ -157,12 +157,6 @@ pub async fn at_size(times: Times, report: &mut Report) {
     let mut small = Service::filled_with(Size::SMALL).await;
     let mut whole = Service::filled_with(Size::WHOLE).await;
     report.note(format!("{:?} filled in {:.0} s", Size::WHOLE, began.elapsed().as_secs_f64()));
-    small.start_lifted().await;
-    let start_s = whole.start_lifted().await.as_secs_f64();
-    report.row(Row::new(
-        "first start beside all of it, demonstration made".to_owned(),
-        format!("{start_s:.1} s"),
-    ));
     let routes: Vec<(String, String)> = routes()
         .into_iter()
         .map(|(what, route)| (format!("public reads: {what}"), route))

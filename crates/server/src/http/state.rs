@@ -29,6 +29,8 @@ pub struct AppState {
     pub kept: KeptBodies,
     /// Cards that were drawn lately.
     pub cards: crate::public::Cards,
+    /// Sitemaps that were written lately.
+    pub sitemaps: crate::public::Sitemaps,
     /// When the service started.
     pub started_at: Timestamp,
     /// Writes on their way. They run to their end when the client hangs up, so a shutdown waits for them here.

@@ -71,7 +71,8 @@ impl Parameters for LeaderboardQuery {
 #[utoipa::path(
     get, path = "/api/leaderboard", operation_id = "getLeaderboard", tag = "Community", summary = "Read the leaderboard",
     description = "The accounts that did something in the timeframe, the greatest first; ties by the address. The last 24 \
-        hours begin at a whole hour, the last days at a whole day, UTC.",
+        hours begin at a whole hour, the last days at a whole day, UTC. A leaderboard has a thousand places and may be five \
+        seconds old; what positions are worth may be half a minute old.",
     params(
         ("timeframe" = Option<String>, Query, pattern = "^(24h|7d|30d|all)$", example = "7d", description = "24h, 7d, 30d or all (the default)."),
         ("sortBy" = Option<String>, Query, pattern = "^(profit|volume)$", description = "profit (the default) or volume."),

@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use domain::search::{MAX_ASKED, words};
 use serde::Serialize;
 use store::StoreError;
 use store::listed::ListStatus;
@@ -69,8 +70,10 @@ const MAX_TEXT: usize = 200;
 
 /// `q`, if it was sent.
 pub fn text(asked: &mut Asked<'_, '_>) -> Option<String> {
-    let detail = "is a text of at most 200 bytes";
-    asked.with("q", detail, |text| (text.len() <= MAX_TEXT).then(|| text.to_owned()))
+    let detail = "is a text of at most 200 bytes and six different words";
+    asked.with("q", detail, |text| {
+        (text.len() <= MAX_TEXT && words(text).len() <= MAX_ASKED).then(|| text.to_owned())
+    })
 }
 
 /// The parameters of `GET /api/markets`.

@@ -36,7 +36,7 @@ mod threads;
 mod transactions;
 
 pub use code::Code;
-pub use embeds::Cards;
+pub use embeds::{Cards, Sitemaps};
 pub use refusal::Refusal;
 pub use route::{Limiter, PageSize, PublicRoute};
 pub use router::{pages, router, routes};

@@ -8,6 +8,8 @@ use utoipa::ToSchema;
 
 use super::Refusal;
 use super::answer::Meta;
+use super::embeds::{MarketFace, ThreadFace, card_address};
+use super::market_record::next_end;
 use super::markets::get_market;
 use super::query::{NoParameters, Query};
 use super::threads::get_thread;
@@ -35,9 +37,8 @@ struct SocialLink {
     title: String,
     /// What the shared message says beside the address.
     text: String,
-    /// A cover's address.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<String>,
+    /// A picture's address: the thread's cover, or the card of what is shared as it stands now.
+    image: String,
     links: Networks,
 }
 
@@ -69,9 +70,13 @@ pub async fn of_market(
     meta: Meta,
 ) -> Result<Response, Refusal> {
     let read = async || {
-        let (market, _) = get_market(&app, &id).await?;
-        let url = format!("{}/markets/{}", app.app_url, market.id);
-        Ok((SocialLinkAnswer { social_link: SocialLink::new(url, market.question, None) }, None))
+        let (market, outcomes) = get_market(&app, &id).await?;
+        let now = app.ctx.now();
+        let path = format!("/markets/{}", market.id);
+        let card = card_address(&app, &path, &MarketFace::new(&market, &outcomes, now).version());
+        let until = next_end(std::iter::once(&market), now);
+        let link = SocialLink::new(format!("{}{path}", app.app_url), market.question, card);
+        Ok((SocialLinkAnswer { social_link: link }, until))
     };
     meta.kept(&app, &query.name, read).await
 }
@@ -93,14 +98,22 @@ pub async fn of_thread(
 ) -> Result<Response, Refusal> {
     let read = async || {
         let thread = get_thread(&app, &id).await?.thread;
-        let url = format!("{}/threads/{}", app.app_url, thread.id);
-        Ok((SocialLinksAnswer { social_links: SocialLink::new(url, thread.title, thread.image) }, None))
+        let path = format!("/threads/{}", thread.id);
+        let (image, until) = match thread.image {
+            Some(cover) => (cover, None),
+            None => {
+                let (face, until) = ThreadFace::read(&app, &id).await?;
+                (card_address(&app, &path, &face.version()), until)
+            }
+        };
+        let link = SocialLink::new(format!("{}{path}", app.app_url), thread.title, image);
+        Ok((SocialLinksAnswer { social_links: link }, until))
     };
     meta.kept(&app, &query.name, read).await
 }
 
 impl SocialLink {
-    fn new(url: String, title: String, image: Option<String>) -> Self {
+    fn new(url: String, title: String, image: String) -> Self {
         let text = format!("What does the market think? {title}");
         let (to, said, about) = (encoded(&url), encoded(&text), encoded(&title));
         let links = Networks {
@@ -135,7 +148,7 @@ mod tests {
     #[test]
     fn no_text_can_end_its_parameter() {
         assert_eq!(encoded("a b&c=d#é\"<>'\n"), "a%20b%26c%3Dd%23%C3%A9%22%3C%3E%27%0A");
-        let link = SocialLink::new("https://a.test/markets/1".into(), "A & B?".into(), None);
+        let link = SocialLink::new("https://a.test/markets/1".into(), "A & B?".into(), String::new());
         assert_eq!(
             link.links.reddit,
             "https://www.reddit.com/submit?url=https%3A%2F%2Fa.test%2Fmarkets%2F1&title=A%20%26%20B%3F"

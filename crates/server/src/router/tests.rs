@@ -53,6 +53,7 @@ async fn state() -> Shared {
         started_at: START,
         kept: KeptBodies::default(),
         cards: Default::default(),
+        sitemaps: Default::default(),
         mutations: Default::default(),
     })
 }

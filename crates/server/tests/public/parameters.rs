@@ -9,6 +9,7 @@ const NO_UUID: [&str; 3] = ["1", "", "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f8g"];
 const NO_SECONDS: [&str; 6] = ["-1", "1.5", "2026-01-01", "", "253370764800", "+1"];
 const NO_WORD: [&str; 4] = ["ACTIVE", "open", "", "active,all"];
 const NO_FLAG: [&str; 4] = ["1", "yes", "TRUE", ""];
+const NO_SEARCH: [&str; 5] = ["", "%ff", "%00", "%2", "one+two+three+four+five+six+seven"];
 const NO_TEXT: [&str; 4] = ["", "%ff", "%00", "%2"];
 
 type Wrong = (&'static str, &'static [&'static str]);
@@ -33,7 +34,7 @@ fn routes(scene: &Scene) -> Vec<(String, Vec<Wrong>)> {
         ("organizationId", &NO_UUID),
         ("partnerId", &NO_UUID),
         ("chapterId", &NO_TEXT),
-        ("q", &NO_TEXT),
+        ("q", &NO_SEARCH),
     ];
     let of_history: Vec<Wrong> = vec![
         ("interval", &["1w", "", "1H"]),
@@ -43,7 +44,7 @@ fn routes(scene: &Scene) -> Vec<(String, Vec<Wrong>)> {
         ("outcomeIndex", &["x", "", "1.5", "-1", "2"]),
     ];
     vec![
-        ("/api/threads".into(), list(&[status, ("category", &NO_TEXT), too_many, ("q", &NO_TEXT)])),
+        ("/api/threads".into(), list(&[status, ("category", &NO_TEXT), too_many, ("q", &NO_SEARCH)])),
         (format!("/api/threads/{thread}"), vec![("includeMarkets", &NO_FLAG)]),
         (
             format!("/api/threads/{thread}/markets"),

@@ -4,11 +4,10 @@ use domain::ids::MarketId;
 use domain::time::DAY_MS;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
-use super::{Extent, Listed};
 use crate::{Row, StoreError, Tx, params};
 
 /// What a leaderboard speaks of. The last 24 hours begin at a whole hour, the last days at a whole day, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Timeframe {
     /// 24 hours.
     OneDay,
@@ -36,7 +35,7 @@ impl Timeframe {
 }
 
 /// What a leaderboard is ranked by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LeaderSort {
     /// Realised profit.
     #[default]
@@ -67,14 +66,15 @@ fn from_row(row: &Row<'_>) -> Result<Leader, StoreError> {
     })
 }
 
-/// The accounts that have done something in the timeframe, the greatest first; ties by the account, the last first.
+/// The accounts that have done something in the timeframe, the greatest first; ties by the account, the last first. At most `limit`.
+/// What was done in the last days is summed for it.
 pub async fn list_leaders(
     tx: &mut Tx,
     timeframe: Timeframe,
     sort: LeaderSort,
-    extent: Extent,
+    limit: u32,
     now: Timestamp,
-) -> Result<Listed<Leader>, StoreError> {
+) -> Result<Vec<Leader>, StoreError> {
     const ALL: &str =
         "SELECT account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic FROM leaderboard";
     const SUM: &str = "SELECT account, CAST(SUM(trade_count) AS BIGINT) AS trade_count,
@@ -89,16 +89,9 @@ pub async fn list_leaders(
         None => (ALL.to_owned(), Vec::new()),
         Some((span, start)) => (format!("SELECT * FROM ({SUM}) sums"), params![span, start].to_vec()),
     };
-    let count = match timeframe {
-        Timeframe::All => "SELECT COUNT(*) FROM leaderboard",
-        _ => "SELECT COUNT(DISTINCT account) FROM leaderboard_spans WHERE span_ms = $1 AND start_ms >= $2",
-    };
-    let counted = tx.list_shaped(count, &bound, |row| row.number(0)).await?;
-    let places = (bound.len() + 1, bound.len() + 2);
-    bound.extend(params![extent.limit, extent.offset]);
-    let sql = format!("{from} ORDER BY {key} DESC, account DESC LIMIT ${} OFFSET ${}", places.0, places.1);
-    let items = tx.list_shaped(&sql, &bound, from_row).await?;
-    Ok(Listed { items, total: counted.first().copied().unwrap_or_default() })
+    bound.extend(params![limit]);
+    let sql = format!("{from} ORDER BY {key} DESC, account DESC LIMIT ${}", bound.len());
+    tx.list_shaped(&sql, &bound, from_row).await
 }
 
 /// An open position with its market's state, from which its worth follows.
@@ -124,14 +117,19 @@ pub struct OpenPosition {
     pub refund_scale: Option<Wad>,
 }
 
-/// An account's open positions. At most 10,000.
-pub async fn list_open_positions(tx: &mut Tx, account: &str) -> Result<Vec<OpenPosition>, StoreError> {
+/// An account's open positions behind the one of this market and outcome, in their order, at most `limit`.
+pub async fn list_open_positions(
+    tx: &mut Tx,
+    account: &str,
+    after: (&str, i64),
+    limit: u32,
+) -> Result<Vec<OpenPosition>, StoreError> {
     const SQL: &str = "SELECT p.market_id, p.outcome_index, p.tokens_wad, p.cost_basis_usdc_atomic, o.quantity_wad,
         m.cost_wad, m.liquidity_usdc_atomic, m.payouts, m.refund_scale_wad FROM positions p
-        CROSS JOIN markets m CROSS JOIN outcomes o WHERE p.account = $1 AND p.tokens_wad <> '0' AND m.id = p.market_id
-        AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
-        ORDER BY p.market_id, p.outcome_index LIMIT 10000";
-    tx.list(SQL, &params![account], |row| {
+        CROSS JOIN markets m CROSS JOIN outcomes o WHERE p.account = $1 AND (p.market_id, p.outcome_index) > ($2, $3)
+        AND p.tokens_wad <> '0' AND m.id = p.market_id AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
+        ORDER BY p.market_id, p.outcome_index LIMIT $4";
+    tx.list(SQL, &params![account, after.0, after.1, limit], |row| {
         let payouts = row.opt_str(7)?.map(|_| row.texts(7)).transpose()?;
         let payouts =
             payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use domain::Timestamp;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
-use domain::{Timestamp, search};
 
 use super::clauses::{Clauses, literals};
 use super::{Extent, Listed, Order};
 use crate::listed::{ListStatus, Scope, ScopeKind};
 use crate::markets::{COLUMNS, Market, OUTCOME, OUTCOME_COLUMNS, Outcome, from_row, outcome_from};
+use crate::search::{self, Kind, MOST_FOUND};
 use crate::{Engine, Row, StoreError, Tx, Value, params};
 
 /// A market of a list.
@@ -125,12 +126,16 @@ pub async fn list_markets(
     order: Order,
     extent: Extent,
 ) -> Result<Listed<ListedMarket>, StoreError> {
-    let (sql, bound) = match &filter.text {
-        Some(text) => found_page(filter, text, extent),
+    let words = match &filter.text {
+        Some(text) => Some(search::asked(tx, Kind::Market, text).await?),
+        None => None,
+    };
+    let (sql, bound) = match &words {
+        Some(words) => found_page(filter, words, extent),
         None => page(tx.engine(), filter, sort, order, extent),
     };
     let items = rows_of(tx, &sql, &bound).await?;
-    Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
+    Ok(Listed { total: total(tx, filter, words.as_deref(), extent, items.len()).await?, items })
 }
 
 /// The most featured markets.
@@ -242,32 +247,45 @@ pub(super) fn page(
     (sql, clauses.bound)
 }
 
-/// What a text finds, as a query of `id` and `score`; `None` where the text has no words.
-pub(super) fn found(clauses: &mut Clauses, kind: crate::search::Kind, text: &str) -> Option<String> {
-    let words = search::asked(text);
-    let count = words.len();
-    let branch = |word: String| {
-        let beyond = format!("{word}\u{10ffff}");
-        let (word, beyond) = (clauses.bind(word.into()), clauses.bind(beyond.into()));
-        let kind = kind.as_str();
+/// What has all of these words, the rarest of which comes first, as a query of `id` and `score`.
+pub(super) fn found(clauses: &mut Clauses, kind: Kind, words: &[String]) -> String {
+    let Some((rarest, others)) = words.split_first() else {
+        return "SELECT '' AS id, 0 AS score".to_owned();
+    };
+    let kind = kind.as_str();
+    let mut bind =
+        |word: &String| (clauses.bind(word.clone().into()), clauses.bind(search::beyond(word).into()));
+    let score = |(number, (word, beyond)): (usize, (String, String))| {
         format!(
-            "SELECT id, MAX(CASE WHEN term = {word} THEN 2 * weight ELSE weight END) AS score FROM search_terms
-            WHERE kind = '{kind}' AND term >= {word} AND term < {beyond} GROUP BY id"
+            ", (SELECT MAX(CASE WHEN term = {word} THEN 2 * weight ELSE weight END) FROM search_terms
+            WHERE kind = '{kind}' AND id = r.id AND term >= {word} AND term < {beyond}) AS score{number}"
         )
     };
-    let branches: Vec<String> = words.into_iter().map(branch).collect();
-    let branches = branches.join(" UNION ALL ");
-    (count > 0).then(|| {
-        format!(
-            "SELECT id, CAST(SUM(score) AS BIGINT) AS score FROM ({branches}) words GROUP BY id
-            HAVING COUNT(*) = {count}"
-        )
-    })
+    let scores: String = others.iter().map(&mut bind).enumerate().map(score).collect();
+    let (word, beyond) = bind(rarest);
+    let looked_at = format!(
+        "SELECT id, MAX(score) AS score FROM (
+        SELECT * FROM (SELECT id, 2 * weight AS score FROM search_terms WHERE kind = '{kind}' AND term = {word}
+        ORDER BY id DESC LIMIT {MOST_FOUND}) whole UNION ALL
+        SELECT * FROM (SELECT id, weight AS score FROM search_terms WHERE kind = '{kind}' AND term > {word}
+        AND term < {beyond} ORDER BY term, id LIMIT {MOST_FOUND}) longer) looked_at GROUP BY id"
+    );
+    let numbers = 0..others.len();
+    let sum: String = numbers.clone().map(|number| format!(" + score{number}")).collect();
+    let all: String = numbers.map(|number| format!(" AND score{number} IS NOT NULL")).collect();
+    format!(
+        "SELECT id, score{sum} AS score FROM (SELECT r.id AS id, r.score AS score{scores} FROM ({looked_at}) r) scored
+        WHERE 1 = 1{all}"
+    )
 }
 
-pub(super) fn found_page(filter: &MarketFilter, text: &str, extent: Extent) -> (String, Vec<Value<'static>>) {
+pub(super) fn found_page(
+    filter: &MarketFilter,
+    words: &[String],
+    extent: Extent,
+) -> (String, Vec<Value<'static>>) {
     let mut clauses = Clauses::default();
-    let chosen = found_markets(filter, text, &mut clauses);
+    let chosen = found_markets(filter, words, &mut clauses);
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
     let sql = format!(
         "SELECT market_id, ROW_NUMBER() OVER (ORDER BY score DESC, market_id DESC) AS place FROM
@@ -276,10 +294,9 @@ pub(super) fn found_page(filter: &MarketFilter, text: &str, extent: Extent) -> (
     (sql, clauses.bound)
 }
 
-/// From where and which: what a text finds among the markets of the filter.
-fn found_markets(filter: &MarketFilter, text: &str, clauses: &mut Clauses) -> String {
-    let found = found(clauses, crate::search::Kind::Market, text);
-    let found = found.unwrap_or_else(|| "SELECT '' AS id, 0 AS score".to_owned());
+/// From where and which: what has all words among the markets of the filter.
+fn found_markets(filter: &MarketFilter, words: &[String], clauses: &mut Clauses) -> String {
+    let found = found(clauses, Kind::Market, words);
     filter.clauses(clauses);
     let (conditions, statuses) = (clauses.sql(), literals(filter.statuses().iter().map(|s| s.as_str())));
     format!(
@@ -287,14 +304,20 @@ fn found_markets(filter: &MarketFilter, text: &str, clauses: &mut Clauses) -> St
     )
 }
 
-async fn total(tx: &mut Tx, filter: &MarketFilter, extent: Extent, rows: usize) -> Result<u64, StoreError> {
+async fn total(
+    tx: &mut Tx,
+    filter: &MarketFilter,
+    words: Option<&[String]>,
+    extent: Extent,
+    rows: usize,
+) -> Result<u64, StoreError> {
     // A page that is not full is the last one, and says how many there are.
     if rows > 0 && rows < extent.limit as usize {
         return Ok(u64::from(extent.offset) + rows as u64);
     }
     let mut clauses = Clauses::default();
-    let chosen = match &filter.text {
-        Some(text) => found_markets(filter, text, &mut clauses),
+    let chosen = match words {
+        Some(words) => found_markets(filter, words, &mut clauses),
         None => {
             let scopes = filter.scopes();
             if scopes.len() <= 1 && !filter.has_resolved_bounds() {

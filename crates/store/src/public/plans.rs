@@ -143,15 +143,18 @@ crate::on_each_engine! {
 
     async fn what_is_searched_and_ranked_is_found_by_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
-        let (sql, bound) = found_page(&open(), "w99 case", extent());
-        let steps = plan(&store, sql, bound).await;
-        assert!(whole_reads(&steps).is_empty(), "{}", steps.join("\n"));
+        for words in [&["w99", "case"][..], &["w"], &["case", "will", "to", "pass"]] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let (sql, bound) = found_page(&open(), &words, extent());
+            let steps = plan(&store, sql, bound).await;
+            assert!(whole_reads(&steps).is_empty(), "{words:?}\n{}", steps.join("\n"));
+        }
         let bound = params![Window::OneDay.ms(), "", 200i64].to_vec();
         let steps = plan(&store, trending::FIGURES.to_owned(), bound).await;
         assert!(whole_reads(&steps).is_empty(), "{}", steps.join("\n"));
         for sort in [ThreadSort::CreatedAt, ThreadSort::StartTime, ThreadSort::TotalVolume] {
             let filter = ThreadFilter::default();
-            let (sql, bound) = threads::page(&filter, sort, Order::Desc, extent());
+            let (sql, bound) = threads::page(&filter, None, sort, Order::Desc, extent());
             let steps = plan(&store, sql, bound).await;
             assert!(whole_reads(&steps).is_empty(), "{sort:?}\n{}", steps.join("\n"));
         }

@@ -9,6 +9,7 @@ use super::markets::found;
 use super::{Extent, Listed, Order};
 use crate::catalog::Thread;
 use crate::listed::{ScopeKind, Totals};
+use crate::search::{self, Kind};
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// A thread with its sums.
@@ -143,7 +144,11 @@ pub async fn list_threads(
     order: Order,
     extent: Extent,
 ) -> Result<Listed<ThreadRow>, StoreError> {
-    let (sql, bound) = page(filter, sort, order, extent);
+    let words = match &filter.text {
+        Some(text) => Some(search::asked(tx, Kind::Thread, text).await?),
+        None => None,
+    };
+    let (sql, bound) = page(filter, words.as_deref(), sort, order, extent);
     let rows = tx.list_shaped(&sql, &bound, |row| {
         let totals =
             Totals { markets: row.number(14)?, volume: row.usdc(15)?, participants: row.number(16)? };
@@ -152,19 +157,20 @@ pub async fn list_threads(
     let mut rows = rows.await?;
     rows.sort_unstable_by_key(|(place, _)| *place);
     let items: Vec<ThreadRow> = rows.into_iter().map(|(_, row)| row).collect();
-    Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
+    Ok(Listed { total: total(tx, filter, words.as_deref(), extent, items.len()).await?, items })
 }
 
 /// A page with the sums of its threads.
 pub(super) fn page(
     filter: &ThreadFilter,
+    words: Option<&[String]>,
     sort: ThreadSort,
     order: Order,
     extent: Extent,
 ) -> (String, Vec<Value<'static>>) {
     let mut clauses = Clauses::default();
-    let chosen = chosen(filter, &mut clauses);
-    let (key, order) = match &filter.text {
+    let chosen = chosen(filter, words, &mut clauses);
+    let (key, order) = match words {
         Some(_) => ("f.score", "DESC"),
         None => (sort.key(), order.as_sql()),
     };
@@ -181,11 +187,10 @@ pub(super) fn page(
 }
 
 /// From where and which.
-fn chosen(filter: &ThreadFilter, clauses: &mut Clauses) -> String {
-    let from = match &filter.text {
-        Some(text) => {
-            let found = found(clauses, crate::search::Kind::Thread, text);
-            let found = found.unwrap_or_else(|| "SELECT '' AS id, 0 AS score".to_owned());
+fn chosen(filter: &ThreadFilter, words: Option<&[String]>, clauses: &mut Clauses) -> String {
+    let from = match words {
+        Some(words) => {
+            let found = found(clauses, Kind::Thread, words);
             format!("FROM ({found}) f CROSS JOIN threads t WHERE t.id = f.id")
         }
         None => "FROM threads t WHERE 1 = 1".to_owned(),
@@ -194,12 +199,18 @@ fn chosen(filter: &ThreadFilter, clauses: &mut Clauses) -> String {
     format!("{from}{}", clauses.sql())
 }
 
-async fn total(tx: &mut Tx, filter: &ThreadFilter, extent: Extent, rows: usize) -> Result<u64, StoreError> {
+async fn total(
+    tx: &mut Tx,
+    filter: &ThreadFilter,
+    words: Option<&[String]>,
+    extent: Extent,
+    rows: usize,
+) -> Result<u64, StoreError> {
     if rows > 0 && rows < extent.limit as usize {
         return Ok(u64::from(extent.offset) + rows as u64);
     }
     let mut clauses = Clauses::default();
-    let sql = format!("SELECT COUNT(*) {}", chosen(filter, &mut clauses));
+    let sql = format!("SELECT COUNT(*) {}", chosen(filter, words, &mut clauses));
     let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.number(0)).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }
@@ -223,7 +234,7 @@ pub(super) async fn count_of(
 ) -> Result<u64, StoreError> {
     let mut clauses = Clauses::default();
     let filter = ThreadFilter { organization_id, partner_id, ..ThreadFilter::default() };
-    let sql = format!("SELECT COUNT(*) {}", chosen(&filter, &mut clauses));
+    let sql = format!("SELECT COUNT(*) {}", chosen(&filter, None, &mut clauses));
     let bound: &[Value<'_>] = &clauses.bound;
     let counted = tx.list_shaped(&sql, bound, |row| row.number(0)).await?;
     Ok(counted.first().copied().unwrap_or_default())

@@ -7,7 +7,6 @@ mod conflicts;
 mod fixture;
 mod migrations;
 mod postgres;
-mod public_lists;
 mod sized;
 mod sqlite;
 mod units;

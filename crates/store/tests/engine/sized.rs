@@ -3,9 +3,11 @@
 //! A hundredth of the whole size is filled in; `FORETELL_SIZED_DIVISOR=1` fills in all of it, 100,000 markets with five
 //! million trades, and any number prints the times.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use domain::candle::Interval;
+use domain::ids::MarketId;
 use domain::time::DAY_MS;
 use domain::{Timestamp, Usdc};
 use store::listed::{ListStatus, ScopeKind, find_totals};
@@ -13,6 +15,7 @@ use store::public::{
     Extent, LeaderSort, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe, Window,
     list_leaders, list_markets, list_threads, list_trending,
 };
+use store::search::MOST_FOUND;
 use store::sized::{self, Size};
 use store::traders::kept;
 use store::{Store, StoreError};
@@ -66,33 +69,47 @@ fn filters() -> Vec<(&'static str, MarketFilter)> {
                 ..open.clone()
             },
         ),
-        ("the words w99 case", MarketFilter { text: Some("w99 case".to_owned()), ..open }),
+        ("the words w99 case", MarketFilter { text: Some("w99 case".to_owned()), ..open.clone() }),
+        ("the word of all, case", MarketFilter { text: Some("case".to_owned()), ..open.clone() }),
+        ("three words of all", MarketFilter { text: Some("will come pass".to_owned()), ..open.clone() }),
+        ("the letter w", MarketFilter { text: Some("w".to_owned()), ..open }),
     ]
 }
 
-async fn page(store: &Store, filter: &MarketFilter, sort: MarketSort, offset: u32) -> (usize, u64) {
+async fn page(
+    store: &Store,
+    filter: &MarketFilter,
+    (sort, order): (MarketSort, Order),
+    offset: u32,
+) -> (Vec<MarketId>, u64) {
     let extent = Extent { limit: 50, offset };
     let read: Result<_, StoreError> = store
-        .read((filter.clone(), sort, extent), |tx, (filter, sort, extent)| {
-            Box::pin(list_markets(tx, filter, *sort, Order::Desc, *extent))
+        .read((filter.clone(), sort, order, extent), |tx, (filter, sort, order, extent)| {
+            Box::pin(list_markets(tx, filter, *sort, *order, *extent))
         })
         .await;
     let listed = read.unwrap();
-    (listed.items.len(), listed.total)
+    (listed.items.into_iter().map(|item| item.market.id).collect(), listed.total)
 }
 
 async fn market_lists(store: &Store) {
     for (name, filter) in filters() {
         for sort in SORTS {
-            let (_, total) = page(store, &filter, sort, 0).await;
+            let (_, total) = page(store, &filter, (sort, Order::Desc), 0).await;
             let last = u32::try_from(total.saturating_sub(1) / 50 * 50).unwrap();
-            for (place, offset) in [("first", 0), ("last", last)] {
-                let began = Instant::now();
-                let (rows, of) = page(store, &filter, sort, offset).await;
-                told(store, &format!("markets, {name}, by {sort:?}, {place} page (at {offset})"), began);
-                assert_eq!(of, total, "{name} {sort:?}");
-                let expected = if place == "last" { total - u64::from(last) } else { total.min(50) };
-                assert_eq!(rows as u64, expected, "{name} {sort:?} at {offset}");
+            for order in [Order::Desc, Order::Asc] {
+                for (place, offset) in [("first", 0), ("last", last)] {
+                    let began = Instant::now();
+                    let (rows, of) = page(store, &filter, (sort, order), offset).await;
+                    told(
+                        store,
+                        &format!("markets, {name}, by {sort:?}, {order:?}, {place} page (at {offset})"),
+                        began,
+                    );
+                    assert_eq!(of, total, "{name} {sort:?}");
+                    let expected = if place == "last" { total - u64::from(last) } else { total.min(50) };
+                    assert_eq!(rows.len() as u64, expected, "{name} {sort:?} at {offset}");
+                }
             }
         }
     }
@@ -132,11 +149,11 @@ async fn other_lists(store: &Store) {
             let began = Instant::now();
             let read: Result<_, StoreError> = store
                 .read((timeframe, sort), |tx, (timeframe, sort)| {
-                    Box::pin(list_leaders(tx, *timeframe, *sort, Extent { limit: 50, offset: 0 }, NOW))
+                    Box::pin(list_leaders(tx, *timeframe, *sort, 50, NOW))
                 })
                 .await;
             told(store, &format!("leaderboard of {timeframe:?} by {sort:?}"), began);
-            assert_eq!(read.unwrap().items.len(), 50);
+            assert_eq!(read.unwrap().len(), 50);
         }
     }
 }
@@ -155,6 +172,12 @@ async fn history(store: &Store) {
     }
 }
 
+/// How many of so many markets have a number that begins with four, and goes on; no more of them than are looked at.
+fn longer_numbers(markets: u32) -> u64 {
+    let begins_so = |n: &u32| n.to_string().len() > 1 && n.to_string().starts_with('4');
+    (0..markets).filter(begins_so).count().min(MOST_FOUND as usize) as u64
+}
+
 store::on_each_engine! {
     async fn what_is_filled_in_is_listed_and_found_as_its_markets_are(store: Store) {
         sized::fill(&store, Size::SMALL, NOW).await.unwrap();
@@ -166,6 +189,56 @@ store::on_each_engine! {
         }
         let again = sized::fill(&store, Size::SMALL, NOW).await;
         assert!(again.is_err(), "a database is filled once");
+    }
+
+    async fn pages_put_together_are_the_whole_list_in_both_directions(store: Store) {
+        sized::fill(&store, Size { markets: 230, trades: 1_000 }, NOW).await.unwrap();
+        for (name, filter) in filters() {
+            for sort in SORTS {
+                let walk = async |order| {
+                    let mut walked = Vec::new();
+                    for offset in (0..300).step_by(50) {
+                        walked.extend(page(&store, &filter, (sort, order), offset).await.0);
+                    }
+                    walked
+                };
+                let (walked, mut backwards) = (walk(Order::Desc).await, walk(Order::Asc).await);
+                let (_, total) = page(&store, &filter, (sort, Order::Desc), 100_000).await;
+                assert_eq!(total, walked.len() as u64, "{name} {sort:?}");
+                let different: BTreeSet<_> = walked.iter().collect();
+                assert_eq!(different.len(), walked.len(), "{name} {sort:?}");
+                // What is searched for comes best first, whatever the order.
+                if filter.text.is_none() {
+                    backwards.reverse();
+                }
+                assert_eq!(walked, backwards, "{name} {sort:?}");
+            }
+        }
+    }
+
+    async fn a_search_looks_at_no_more_than_the_newest_that_have_its_rarest_word(store: Store) {
+        let size = Size { markets: 2 * MOST_FOUND + 500, trades: 10 };
+        sized::fill(&store, size, NOW).await.unwrap();
+        let search = async |text: &str| {
+            let filter = MarketFilter { text: Some(text.to_owned()), ..MarketFilter::default() };
+            page(&store, &filter, (MarketSort::CreatedAt, Order::Desc), 0).await
+        };
+        let newest: Vec<_> = (0..50).map(|n| sized::market(size.markets - 1 - n).unwrap()).collect();
+        for common in ["case", "case will", "will come to pass in case"] {
+            assert_eq!(search(common).await, (newest.clone(), u64::from(MOST_FOUND)), "{common}");
+        }
+        // Many numbers begin so, and one is such a number.
+        assert_eq!(search("4").await.1, 1 + longer_numbers(size.markets));
+        assert_eq!(search("4").await.0[0], sized::market(4).unwrap());
+        // Of the rare word everything is looked at, whichever word comes first. Those that it only begins come last.
+        let begins_so = |n: &u32| [99, 990, 991, 992, 993, 994, 995, 996].contains(&(n % 997));
+        let all = (0..size.markets).filter(begins_so).count() as u64;
+        let newest = (0..size.markets).rev().find(|n| n % 997 == 99).and_then(sized::market);
+        for rare in ["w99 case", "case w99", "will w99 come to pass"] {
+            let (found, total) = search(rare).await;
+            assert_eq!((found.first().copied(), total), (newest, all), "{rare}");
+        }
+        assert_eq!(search("case nowhere").await, (Vec::new(), 0));
     }
 
     async fn every_public_list_answers_at_its_first_and_its_last_page_with_much_of_everything(store: Store) {

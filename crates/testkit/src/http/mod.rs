@@ -64,6 +64,7 @@ impl TestApp {
             started_at: self.ctx.now(),
             kept: KeptBodies::default(),
             cards: Default::default(),
+            sitemaps: Default::default(),
             mutations: Default::default(),
         };
         change(&mut state);

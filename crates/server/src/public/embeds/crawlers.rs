@@ -1,5 +1,6 @@
 //! What search engines read: which pages the web application has, and where they may look.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use axum::Extension;
@@ -7,8 +8,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use domain::Timestamp;
+use domain::time::MINUTE_MS;
 use store::StoreError;
 use store::public::{Place, PlaceKind};
+use tokio::sync::Mutex;
 
 use crate::http::{PathId, Shared, StablePart};
 use crate::public::{Code, Refusal};
@@ -26,21 +30,65 @@ pub async fn sitemap(State(app): State<Shared>) -> Result<Response, Refusal> {
         app.ctx.store.read((), |tx, ()| Box::pin(store::public::count_places(tx))).await;
     let (threads, markets) = counted?;
     if threads + markets > u64::from(MOST) {
-        return Ok(file(XML, index(&app.app_url, threads, markets, MOST)));
+        return Ok(file(XML, Bytes::from(index(&app.app_url, threads, markets, MOST))));
     }
-    let mut places = places(&app, PlaceKind::Thread, 0).await?;
-    places.extend(self::places(&app, PlaceKind::Market, 0).await?);
-    Ok(file(XML, urls(&app.app_url, &places)))
+    let write = async || {
+        let mut places = places(&app, PlaceKind::Thread, 0).await?;
+        places.extend(self::places(&app, PlaceKind::Market, 0).await?);
+        Ok(Some(urls(&app.app_url, &places)))
+    };
+    let written = app.sitemaps.find("", app.ctx.now(), write).await?;
+    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Refusal::new(Code::NotFound))
 }
 
 /// `GET /sitemaps/{id}`: one of these files, such as `markets-0.xml`.
 pub async fn sitemap_part(State(app): State<Shared>, PathId(name): PathId) -> Result<Response, Refusal> {
     let (kind, part) = part_of(&name).ok_or_else(|| Refusal::new(Code::NotFound))?;
-    let places = places(&app, kind, part).await?;
-    if places.is_empty() {
-        return Err(Refusal::new(Code::NotFound));
+    let write = async || {
+        let places = places(&app, kind, part).await?;
+        Ok((!places.is_empty()).then(|| urls(&app.app_url, &places)))
+    };
+    let written = app.sitemaps.find(&name, app.ctx.now(), write).await?;
+    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Refusal::new(Code::NotFound))
+}
+
+/// The files that were written lately. A full one has megabytes, so each is written once in a while, one at a time, and everybody
+/// who is sent it shares its bytes.
+#[derive(Debug, Default)]
+pub struct Sitemaps(Mutex<VecDeque<Written>>);
+
+#[derive(Debug)]
+struct Written {
+    name: String,
+    at: Timestamp,
+    bytes: Bytes,
+}
+
+/// How many are kept, and for how long.
+const KEPT_FILES: usize = 4;
+const KEPT_MS: i64 = MINUTE_MS;
+
+impl Sitemaps {
+    /// The file of this name as it is kept, or else as `write` writes it; none where there is nothing to write.
+    async fn find(
+        &self,
+        name: &str,
+        now: Timestamp,
+        write: impl AsyncFnOnce() -> Result<Option<String>, Refusal>,
+    ) -> Result<Option<Bytes>, Refusal> {
+        let mut kept = self.0.lock().await;
+        kept.retain(|file| (0..KEPT_MS).contains(&now.since_ms(file.at)));
+        if let Some(file) = kept.iter().find(|file| file.name == name) {
+            return Ok(Some(file.bytes.clone()));
+        }
+        let Some(text) = write().await? else { return Ok(None) };
+        if kept.len() == KEPT_FILES {
+            kept.pop_front();
+        }
+        let bytes = Bytes::from(text);
+        kept.push_back(Written { name: name.to_owned(), at: now, bytes: bytes.clone() });
+        Ok(Some(bytes))
     }
-    Ok(file(XML, urls(&app.app_url, &places)))
 }
 
 /// `GET /robots.txt`.
@@ -48,7 +96,7 @@ pub async fn robots(State(app): State<Shared>) -> Response {
     // The pages for frames stay readable: only so is seen that they are not to be listed.
     let text =
         format!("User-agent: *\nDisallow: /api/\nDisallow: /v1/\nSitemap: {}/sitemap.xml\n", app.app_url);
-    file("text/plain; charset=utf-8", text)
+    file("text/plain; charset=utf-8", Bytes::from(text))
 }
 
 async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, Refusal> {
@@ -104,8 +152,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn file(kind: &'static str, text: String) -> Response {
-    let bytes = Bytes::from(text);
+fn file(kind: &'static str, bytes: Bytes) -> Response {
     let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, KEPT)];
     (headers, Extension(StablePart::of(&bytes)), bytes).into_response()
 }
@@ -113,6 +160,26 @@ fn file(kind: &'static str, text: String) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_file_is_written_once_in_a_minute_and_no_more_than_four_are_kept() {
+        let sitemaps = Sitemaps::default();
+        let find = async |name: &'static str, ms: i64, text: &str| {
+            let text = (!text.is_empty()).then(|| text.to_owned());
+            let found = sitemaps.find(name, Timestamp::from_ms(ms), async || Ok(text)).await;
+            found.unwrap_or_default().map(|bytes| bytes.to_vec())
+        };
+        assert_eq!(find("0", 1_000, "first").await, Some(b"first".to_vec()));
+        assert_eq!(find("0", 60_999, "second").await, Some(b"first".to_vec()));
+        assert_eq!(find("0", 61_000, "second").await, Some(b"second".to_vec()));
+        // What is not there is not kept.
+        assert_eq!(find("1", 61_000, "").await, None);
+        for name in ["1", "2", "3", "4"] {
+            assert_eq!(find(name, 61_000, "x").await, Some(b"x".to_vec()));
+        }
+        assert_eq!(find("0", 61_001, "third").await, Some(b"third".to_vec()));
+        assert_eq!(sitemaps.0.lock().await.len(), KEPT_FILES);
+    }
 
     #[test]
     fn the_index_names_every_part_and_each_part_is_known_by_its_name() {

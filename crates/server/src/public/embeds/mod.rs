@@ -15,8 +15,11 @@ mod thread_face;
 
 pub use card::Cards;
 pub(super) use card::{of_market as market_card, of_thread as thread_card};
+pub use crawlers::Sitemaps;
 pub(super) use crawlers::{robots, sitemap, sitemap_part};
-pub(super) use pages::{market, thread};
+pub(super) use face::MarketFace;
+pub(super) use pages::{card_address, market, thread};
+pub(super) use thread_face::ThreadFace;
 
 /// What the service is called where one site names another.
 const SITE: &str = "Foretell";

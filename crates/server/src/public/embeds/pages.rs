@@ -72,7 +72,12 @@ pub async fn thread(
 fn addressed(app: &Shared, head: Head, path: &str, version: &str) -> Head {
     let base = &app.app_url;
     let url = format!("{base}{path}");
-    Head { card: format!("{base}/cards{path}/{version}.png"), oembed: discovery(base, &url), url, ..head }
+    Head { card: card_address(app, path, version), oembed: discovery(base, &url), url, ..head }
+}
+
+/// Where the card of what stands at `path` in the web application is, in this version of it.
+pub fn card_address(app: &Shared, path: &str, version: &str) -> String {
+    format!("{}/cards{path}/{version}.png", app.app_url)
 }
 
 fn found(page: Result<crate::http::Stable, Refusal>, theme: Theme) -> Result<Response, Refusal> {
