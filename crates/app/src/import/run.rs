@@ -81,6 +81,8 @@ async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
     ctx.store
         .write((steps, now), |tx, (steps, now)| {
             Box::pin(async move {
+                // Before the rows of organizations, too, which changes of threads look at.
+                store::traders::lock(tx).await?;
                 for (market, step) in steps {
                     apply(tx, step, market.as_ref(), *now).await?;
                 }

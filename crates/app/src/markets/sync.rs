@@ -192,6 +192,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
                 lease::check(tx, lease).await?;
                 let fork = &stands.block;
                 let deeds = aggregates::taken_back(tx, *fork).await?;
+                store::traders::lock(tx).await?;
                 store::movements::delete_after(tx, *fork).await?;
                 store::market_statuses::delete_after(tx, *fork).await?;
                 deeds.write(tx).await?;

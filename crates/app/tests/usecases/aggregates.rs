@@ -19,7 +19,7 @@ use crate::scene::Scene;
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
+pub async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
     let id = OrganizationId(app.ctx.uuid());
     let organization = Organization {
         id,
@@ -33,7 +33,7 @@ async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
     id
 }
 
-async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &str) -> ThreadId {
+pub async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &str) -> ThreadId {
     let id = ThreadId(app.ctx.uuid());
     let thread = Thread {
         id,
@@ -52,11 +52,11 @@ async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &
     id
 }
 
-async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<ThreadId>) {
+pub async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<ThreadId>) {
     catalog::change_market(&app.ctx, market, move |listing| listing.thread_id = thread_id).await.unwrap();
 }
 
-async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
+pub async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
     let read: Result<Totals, StoreError> = app
         .ctx
         .store

@@ -53,10 +53,11 @@ fn from_row(row: &Row<'_>) -> Result<Listing, StoreError> {
 pub async fn lock_listing(tx: &mut Tx, id: MarketId) -> Result<Option<Listing>, StoreError> {
     const SQL: &str =
         const_format::concatcp!("UPDATE markets SET category = category WHERE id = $1 RETURNING ", COLUMNS);
+    crate::traders::lock(tx).await?;
     tx.find(SQL, &params![id], from_row).await
 }
 
-/// Writes back how a market is listed.
+/// Writes back how a market is listed whose row was taken.
 pub async fn put_listing(tx: &mut Tx, l: &Listing) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET description = $1, category = $2, tags = $3, thread_id = $4,
         organization_id = $5, partner_id = $6, chapter_id = $7, source_url = $8, featured_position = $9

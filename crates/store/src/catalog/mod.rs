@@ -1,7 +1,8 @@
 //! What markets are arranged under: organizations, partners, threads and chapters.
 //!
-//! A row is changed in one transaction: `lock_*` takes it and tells what it holds, `put_*` writes it back. Lists are walked
-//! by id, newest first: ids grow with time.
+//! A row is changed in one transaction: `lock_*` takes it and tells what it holds, `put_*` writes it back. Those of threads
+//! and markets, whose change moves sums, take `traders::lock` before it. Lists are walked by id, newest first: ids grow with
+//! time.
 
 mod chapter;
 mod listing;

@@ -106,6 +106,7 @@ pub async fn list_threads(
 pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Option<Thread>, StoreError> {
     const SQL: &str =
         const_format::concatcp!("UPDATE threads SET updated_at_ms = $1 WHERE id = $2 RETURNING ", COLUMNS);
+    crate::traders::lock(tx).await?;
     tx.find(SQL, &params![now, id], from_row).await
 }
 
