@@ -265,6 +265,30 @@ store::on_each_engine! {
         };
         let apple = app.market_with(&["Yes", "No"], named("apple pie?", "food")).await;
         let zebra = app.market_with(&["Yes", "No"], named("Zebra crossing?", "sports")).await;
+    async fn a_market_belongs_to_whom_its_thread_belongs(store: Store) {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let one = thread(&app, Some(club), "One").await;
+        put_under(&app, market.id, Some(one)).await;
+        // Who makes the market has read the thread before it was moved.
+        catalog::change_thread(&app.ctx, one, move |thread| thread.organization_id = Some(league)).await.unwrap();
+        let late = app.market_with(&["Yes", "No"], |new| {
+            (new.thread_id, new.organization_id) = (Some(one), Some(club));
+        });
+        let late = late.await;
+        assert_eq!(app.market_row(late).await.0.organization_id, Some(league));
+        app.assert_aggregates().await;
+
+        let verified = spoil(&app, "UPDATE threads SET organization_id = NULL").await;
+        let of = |id: MarketId| format!("organization and partner of market {id}");
+        let told: Vec<_> = verified.differences.iter().map(|difference| difference.what.clone()).collect();
+        assert_eq!(told, [of(market.id), of(late.id)]);
+        // Any change of the thread takes its markets along.
+        catalog::change_thread(&app.ctx, one, |thread| thread.title = "Two".to_owned()).await.unwrap();
+        assert_eq!(app.market_row(late).await.0.organization_id, None);
+        app.assert_aggregates().await;
+    }
+
         key.buy(&zebra, 1, "50").await;
         key.buy(&apple, 0, "5").await;
         app.run_workers().await;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use app::catalog;
+use domain::ids::{OrganizationId, ThreadId};
 use store::listed::ScopeKind;
 use store::traders::backlog;
 use store::{BoxFuture, Store, StoreError, Tx, testing};
@@ -67,6 +68,12 @@ fn forget_all_sums(tx: &mut Tx) -> BoxFuture<'_, Result<(), StoreError>> {
     })
 }
 
+/// A change of a thread as the operator makes it.
+async fn moved(tx: &mut Tx, id: ThreadId, to: OrganizationId) -> Result<(), StoreError> {
+    let thread = store::catalog::lock_thread(tx, id, testkit::START).await?.unwrap();
+    store::catalog::put_thread(tx, &store::catalog::Thread { organization_id: Some(to), ..thread }).await
+}
+
 #[test]
 fn a_market_that_is_changed_while_sums_are_forgotten_is_counted_again() {
     on_postgres(|store| async move {
@@ -105,6 +112,42 @@ fn a_thread_that_is_changed_while_sums_are_forgotten_takes_its_markets_along() {
         beside(&app, forget_all_sums, change).await.unwrap();
         app.run_workers().await;
         assert_eq!(totals(&app, ScopeKind::Organization, league).await, before);
+        app.assert_aggregates().await;
+    });
+}
+
+#[test]
+fn a_market_that_is_made_while_its_thread_is_moved_goes_along() {
+    on_postgres(|store| async move {
+        let app = TestApp::with().on(store).start().await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let one = thread(&app, Some(club), "One").await;
+        let new = app::markets::NewMarket {
+            thread_id: Some(one),
+            organization_id: Some(club),
+            ..testkit::market_of(&app, &["Yes", "No"])
+        };
+        let (ctx, resolver) = (app.ctx.clone(), app.roles.resolver.clone());
+        let create = async move { app::markets::create(&ctx, &resolver, new).await };
+        beside(&app, move |tx| Box::pin(moved(tx, one, league)), create).await.unwrap();
+        app.run_workers().await;
+        assert_eq!(totals(&app, ScopeKind::Organization, league).await.markets, 1);
+        app.assert_aggregates().await;
+    });
+}
+
+#[test]
+fn a_market_that_is_put_under_a_thread_while_that_is_moved_goes_along() {
+    on_postgres(|store| async move {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let one = thread(&app, Some(club), "One").await;
+        let ctx = app.ctx.clone();
+        let change = async move {
+            catalog::change_market(&ctx, market.id, move |listing| listing.thread_id = Some(one)).await
+        };
+        let listing = beside(&app, move |tx| Box::pin(moved(tx, one, league)), change).await.unwrap();
+        assert_eq!(listing.organization_id, Some(league));
         app.assert_aggregates().await;
     });
 }

@@ -79,3 +79,13 @@ pub async fn put_listing(tx: &mut Tx, l: &Listing) -> Result<(), StoreError> {
     tx.exec(SQL, &bound).await?;
     crate::listed::refresh(tx, l.market_id).await
 }
+
+/// Where a market's organization and partner are not those of its thread: what the market has, and what the thread has.
+pub async fn misfiled(tx: &mut Tx, id: MarketId) -> Result<Option<(String, String)>, StoreError> {
+    const SQL: &str = "SELECT m.organization_id, m.partner_id, t.organization_id, t.partner_id FROM markets m
+        JOIN threads t ON t.id = m.thread_id WHERE m.id = $1";
+    let owners = |row: &Row<'_>, first: usize| Ok((row.opt_text(first)?, row.opt_text(first + 1)?));
+    let found = tx.find(SQL, &params![id], |row| Ok((owners(row, 0)?, owners(row, 2)?))).await?;
+    let differ = found.filter(|(of_market, of_thread)| of_market != of_thread);
+    Ok(differ.map(|(of_market, of_thread)| (format!("{of_market:?}"), format!("{of_thread:?}"))))
+}

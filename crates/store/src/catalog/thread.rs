@@ -110,6 +110,13 @@ pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Op
     tx.find(SQL, &params![now, id], from_row).await
 }
 
+/// Keeps a thread from being changed by others before this transaction ends, and tells what it holds.
+pub async fn hold_thread(tx: &mut Tx, id: ThreadId) -> Result<Option<Thread>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("UPDATE threads SET title = title WHERE id = $1 RETURNING ", COLUMNS);
+    tx.find(SQL, &params![id], from_row).await
+}
+
 /// Writes a row that was taken back. Its markets follow it to its organization and its partner.
 pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
     const THREAD: &str =
