@@ -292,7 +292,7 @@ store::on_each_engine! {
         key.buy(&zebra, 1, "50").await;
         key.buy(&apple, 0, "5").await;
         app.run_workers().await;
-        app.resolve(apple, 0).await;
+        app.resolve(apple, 1).await;
         app.run_workers().await;
         let list = async |filter: MarketFilter, sort: MarketSort, order: Order| {
             let extent = Extent { limit: 10, offset: 0 };
@@ -326,6 +326,8 @@ store::on_each_engine! {
         };
         assert_eq!(list(bounds(0, 0), MarketSort::CreatedAt, Order::Asc).await, [m, a, z], "both inclusive");
         assert_eq!(list(bounds(1, 9), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
+        let by_probability = list(all(), MarketSort::CurrentProbability, Order::Asc).await;
+        assert_eq!(by_probability, [a, z, m], "a settled market stands at what it pays");
         assert_eq!(list(bounds(-9, -1), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
         let text = |text: &str| MarketFilter { text: Some(text.to_owned()), ..all() };
         let sort = MarketSort::default();
