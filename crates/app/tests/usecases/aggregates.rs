@@ -364,7 +364,16 @@ store::on_each_engine! {
         assert_eq!(list(text("cup")).await, [one, two], "a title's word before a tag");
         assert_eq!(list(text("rai")).await, [two]);
         assert_eq!(list(tags(&["none", "cup"])).await, [two, one], "any of them, ties by id");
-        assert_eq!(list(tags(&["cu", "c_p", "%"])).await, []);
+        assert_eq!(list(tags(&["cu", "c_p", "%", "Cup", "CUP", "cup\"", "\"cup", ""])).await, []);
+        let odd = ["c_p", "Cup", "100%", "say \"cup", "say,\"so\"", "back\\slash", "tab\t", "[", "é"];
+        let tags_of_one = odd.map(str::to_owned).to_vec();
+        catalog::change_thread(&app.ctx, one, move |thread| thread.tags = tags_of_one.clone()).await.unwrap();
+        for tag in odd {
+            assert_eq!(list(tags(&[tag])).await, [one], "{tag}");
+        }
+        assert_eq!(list(tags(&["cup"])).await, [two], "not where it ends another tag's quotation");
+        assert_eq!(list(tags(&["cap", "c__", "100", "É", "so", "so\"", "back"])).await, []);
+        assert_eq!(list(tags(&[&"_".repeat(25_000), &"%".repeat(60_000)])).await, []);
         catalog::change_thread(&app.ctx, two, |thread| thread.title = "Snow".to_owned()).await.unwrap();
         assert_eq!(list(text("rai")).await, []);
         assert_eq!(list(text("sno")).await, [two]);
