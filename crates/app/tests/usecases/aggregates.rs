@@ -1,5 +1,6 @@
 //! Sums over markets and movements: right after every move, taken back with what is taken back, made again from nothing.
 
+use alloy_primitives::U256;
 use app::aggregates::{Verified, rebuild, verify};
 use app::catalog;
 use app::leaderboard::{Ranked, leaderboard};
@@ -12,6 +13,7 @@ use store::public::{
     Extent, LeaderSort, ListedMarket, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe,
     TrendingMarket, Window,
 };
+use store::traders::kept::Kept;
 use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket};
 
@@ -84,6 +86,15 @@ async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64
 async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<Ranked> {
     let extent = Extent { limit: 10, offset: 0 };
     leaderboard(&app.ctx, timeframe, sort, extent).await.unwrap().items
+}
+
+/// Every sum that is kept; rows that are zero count as rows that are not there.
+async fn sums(app: &TestApp) -> Kept {
+    let read: Result<_, StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::traders::kept::all(tx))).await;
+    let (mut sums, _) = read.unwrap();
+    sums.retain(|_, row| row.iter().any(|n| *n != 0));
+    sums
 }
 
 async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
@@ -254,17 +265,6 @@ store::on_each_engine! {
         assert!(verified.differences.iter().any(|d| d.what.starts_with("movement ")), "{verified:?}");
     }
 
-    async fn lists_are_narrowed_sorted_and_counted(store: Store) {
-        let Scene { app, key, market, .. } = Scene::on(store).await;
-        let named = |question: &'static str, category: &'static str| {
-            move |new: &mut app::markets::NewMarket| {
-                new.question = question.to_owned();
-                new.category = Some(category.to_owned());
-                new.tags = vec!["final".to_owned()];
-            }
-        };
-        let apple = app.market_with(&["Yes", "No"], named("apple pie?", "food")).await;
-        let zebra = app.market_with(&["Yes", "No"], named("Zebra crossing?", "sports")).await;
     async fn a_market_belongs_to_whom_its_thread_belongs(store: Store) {
         let Scene { app, market, .. } = Scene::on(store).await;
         let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
@@ -289,6 +289,17 @@ store::on_each_engine! {
         app.assert_aggregates().await;
     }
 
+    async fn lists_are_narrowed_sorted_and_counted(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let named = |question: &'static str, category: &'static str| {
+            move |new: &mut app::markets::NewMarket| {
+                new.question = question.to_owned();
+                new.category = Some(category.to_owned());
+                new.tags = vec!["final".to_owned()];
+            }
+        };
+        let apple = app.market_with(&["Yes", "No"], named("apple pie?", "food")).await;
+        let zebra = app.market_with(&["Yes", "No"], named("Zebra crossing?", "sports")).await;
         key.buy(&zebra, 1, "50").await;
         key.buy(&apple, 0, "5").await;
         app.run_workers().await;
@@ -315,6 +326,8 @@ store::on_each_engine! {
         assert_eq!(list(all(), MarketSort::TotalVolume, Order::Desc).await, [z, a, m]);
         assert_eq!(list(all(), MarketSort::Title, Order::Asc).await, [a, m, z], "whatever its case");
         assert_eq!(list(open(), MarketSort::CurrentProbability, Order::Asc).await, [z, m]);
+        let by_probability = list(all(), MarketSort::CurrentProbability, Order::Asc).await;
+        assert_eq!(by_probability, [a, z, m], "a settled market stands at what it pays");
         let food = MarketFilter { category: Some("food".to_owned()), ..all() };
         assert_eq!(list(food.clone(), MarketSort::EndTime, Order::Desc).await, [a]);
         assert_eq!(list(MarketFilter { statuses: vec![ListStatus::Open], ..food }, MarketSort::EndTime, Order::Desc).await, []);
@@ -326,8 +339,6 @@ store::on_each_engine! {
         };
         assert_eq!(list(bounds(0, 0), MarketSort::CreatedAt, Order::Asc).await, [m, a, z], "both inclusive");
         assert_eq!(list(bounds(1, 9), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
-        let by_probability = list(all(), MarketSort::CurrentProbability, Order::Asc).await;
-        assert_eq!(by_probability, [a, z, m], "a settled market stands at what it pays");
         assert_eq!(list(bounds(-9, -1), MarketSort::CreatedAt, Order::Asc).await, [m, z]);
         let text = |text: &str| MarketFilter { text: Some(text.to_owned()), ..all() };
         let sort = MarketSort::default();
@@ -378,24 +389,46 @@ store::on_each_engine! {
         assert_eq!(list(text("rai")).await, []);
         assert_eq!(list(text("sno")).await, [two]);
     }
-}
 
-#[tokio::test]
-async fn what_a_reorganisation_takes_back_no_sum_holds() {
-    let app = TestApp::with().forkable().start().await;
-    let Scene { app, key, market, .. } = Scene::of(app).await;
-    key.buy(&market, 0, "10").await;
-    app.run_workers().await;
-    let before = (trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await);
-    app.branches().part();
-    app.stranger_buys(market, 0, "50").await;
-    app.run_workers().await;
-    assert_eq!(listed(&app, market).await.participants, 2);
-    app.branches().switch();
-    app.mine(9).await;
-    app.run_workers().await;
-    assert_eq!(listed(&app, market).await.participants, 1);
-    assert_eq!((trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await), before);
-    assert_eq!(leaders(&app, Timeframe::All, LeaderSort::Volume).await.len(), 1);
-    app.assert_ledger_equals_chain().await;
+    async fn what_a_reorganisation_takes_back_no_sum_holds(store: Store) {
+        let app = TestApp::with().on(store).forkable().start().await;
+        let Scene { app, key, market, .. } = Scene::of(app).await;
+        let club = organization(&app, "club").await;
+        let one = thread(&app, Some(club), "One").await;
+        let other = app.market(&["Yes", "No"]).await;
+        put_under(&app, market.id, Some(one)).await;
+        put_under(&app, other.id, Some(one)).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.stranger_buys(market, 0, "50").await;
+        app.run_workers().await;
+        let before = sums(&app).await;
+        let sum = Totals { markets: 2, volume: Usdc::from_whole(60), participants: 2 };
+        assert_eq!(totals(&app, ScopeKind::Organization, club).await, sum);
+
+        app.branches().part();
+        let (hub, stranger) = (app.ctx.chain.contracts().hub, app.roles.stranger.clone());
+        app.stranger_buys(other, 1, "5").await;
+        let some = U256::from(10u64.pow(19));
+        app.send(&stranger, hub, testkit::hub::sell(market, 0, some)).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, other).await.participants, 1);
+        app.assert_aggregates().await;
+        app.resolve(market, 0).await;
+        app.send(&stranger, hub, chain::calls::redeem(stranger.address(), market.number, 0)).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, market).await.status, ListStatus::Resolved);
+        let richest = leaders(&app, Timeframe::All, LeaderSort::Profit).await.remove(0).leader;
+        assert_eq!(richest.account, stranger.address().to_string().to_lowercase());
+        assert!(richest.realized_pnl > UsdcDelta(0), "{richest:?}");
+        app.assert_aggregates().await;
+
+        app.branches().switch();
+        app.mine(20).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, other).await.participants, 0);
+        assert_eq!(listed(&app, market).await.status, ListStatus::Open);
+        assert_eq!(sums(&app).await, before);
+        app.assert_ledger_equals_chain().await;
+    }
 }
