@@ -151,3 +151,52 @@ fn a_market_that_is_put_under_a_thread_while_that_is_moved_goes_along() {
         app.assert_aggregates().await;
     });
 }
+
+#[test]
+fn changes_beside_the_sync_and_a_rebuild_leave_every_sum_right() {
+    on_postgres(|store| async move {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let (one, two) = (thread(&app, Some(club), "One").await, thread(&app, Some(league), "Two").await);
+        let mut markets = vec![market];
+        for _ in 0..5 {
+            markets.push(app.market(&["Yes", "No"]).await);
+        }
+        for market in &markets {
+            put_under(&app, market.id, Some(one)).await;
+            app.stranger_buys(*market, 0, "5").await;
+        }
+        let edits = (0..60_usize).map(|n| {
+            let (ctx, id) = (app.ctx.clone(), markets[n % markets.len()].id);
+            tokio::spawn(async move {
+                match n % 3 {
+                    0 => {
+                        let to = Some(if n % 2 == 0 { one } else { two });
+                        catalog::change_market(&ctx, id, move |listing| listing.thread_id = to)
+                            .await
+                            .map(drop)
+                    }
+                    1 => {
+                        let to = Some(if n % 2 == 0 { club } else { league });
+                        catalog::change_thread(&ctx, one, move |thread| thread.organization_id = to)
+                            .await
+                            .map(drop)
+                    }
+                    _ => catalog::change_market(&ctx, id, move |listing| listing.tags = vec![n.to_string()])
+                        .await
+                        .map(drop),
+                }
+            })
+        });
+        let edits: Vec<_> = edits.collect();
+        let ctx = app.ctx.clone();
+        let rebuilt = tokio::spawn(async move { app::aggregates::rebuild(&ctx).await });
+        app.run_workers().await;
+        for edit in edits {
+            edit.await.unwrap().unwrap();
+        }
+        rebuilt.await.unwrap().unwrap();
+        app.run_workers().await;
+        app.assert_ledger_equals_chain().await;
+    });
+}
