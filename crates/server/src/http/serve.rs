@@ -1,4 +1,5 @@
-//! Serving connections: bounded in number, in the time that headers take, and in the time that a shutdown waits.
+//! Serving connections: bounded in number, in the time that headers take and that answers are not taken, and in the time that a
+//! shutdown waits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -24,13 +26,20 @@ pub struct ServeLimits {
     pub connections: usize,
     /// How long a request's headers may take to arrive, and a connection to stay idle.
     pub header_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub write_timeout: Duration,
     /// How long a shutdown waits for requests that are on their way.
     pub drain: Duration,
 }
 
 impl Default for ServeLimits {
     fn default() -> Self {
-        Self { connections: 4_096, header_timeout: Duration::from_secs(10), drain: Duration::from_secs(10) }
+        Self {
+            connections: 4_096,
+            header_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+        }
     }
 }
 
@@ -66,8 +75,7 @@ pub async fn serve_with(
             // Answers are written whole; waiting to fill a packet would only delay them.
             let _ = stream.set_nodelay(true);
             let stream = Told::new(stream, peer.ip().to_canonical(), Arc::clone(&refuse));
-            let connection =
-                connection(stream, peer, router.clone(), graceful.watcher(), limits.header_timeout);
+            let connection = connection(stream, peer, router.clone(), graceful.watcher(), limits);
             let cut = cut.clone();
             tokio::spawn(async move {
                 tokio::select! {
@@ -110,15 +118,18 @@ async fn connection(
     peer: SocketAddr,
     router: Router,
     watcher: Watcher,
-    header_timeout: Duration,
+    limits: ServeLimits,
 ) {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(limits.write_timeout));
+    let stream = TokioIo::new(Box::pin(stream));
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         router.clone().oneshot(request)
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(header_timeout).max_buf_size(MAX_HEAD_BYTES);
-    let served = watcher.watch(builder.serve_connection(TokioIo::new(stream), service)).await;
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(MAX_HEAD_BYTES);
+    let served = watcher.watch(builder.serve_connection(stream, service)).await;
     if let Err(error) = served {
         tracing::debug!(peer = %peer, error = %error, "a connection ended with an error");
     }
@@ -176,6 +187,30 @@ mod tests {
         let limits = ServeLimits { header_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let (address, _stop, _server) = started(limits).await;
         assert!(!answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\n").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (guard, gone) = oneshot::channel::<()>();
+        let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
+        // An answer without end, which notes when it is no longer wanted.
+        let endless = get(async move || {
+            let guard = guard.lock().unwrap().take();
+            let pieces = futures::stream::repeat_with(move || {
+                let _ = &guard;
+                Ok::<_, std::convert::Infallible>(vec![b'x'; 65_536])
+            });
+            axum::body::Body::from_stream(pieces)
+        });
+        let limits = ServeLimits { write_timeout: Duration::from_millis(100), ..ServeLimits::default() };
+        let refuse: Refuse = Arc::new(|_, _| Vec::new());
+        let router = Router::new().route("/", endless);
+        tokio::spawn(serve_with(listener, router, refuse, std::future::pending(), limits));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        assert!(gone.await.is_err(), "the guard was dropped");
     }
 
     #[tokio::test]
