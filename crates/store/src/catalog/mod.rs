@@ -3,10 +3,10 @@
 //! A row is changed in one transaction: `lock_*` takes it and tells what it holds, `put_*` writes it back. Lists are walked
 //! by id, newest first: ids grow with time.
 
-mod chapter;
+pub(crate) mod chapter;
 mod listing;
 mod organization;
-mod partner;
+pub(crate) mod partner;
 mod thread;
 
 pub use chapter::{
