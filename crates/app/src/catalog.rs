@@ -7,6 +7,7 @@ pub(crate) mod check;
 mod listing;
 
 pub use listing::change_market;
+pub(crate) use listing::put_market;
 
 use domain::ErrorCode;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
@@ -206,6 +207,17 @@ pub async fn place_of_market(
             })
         })
         .await
+}
+
+/// The organization and the partner of a market's thread, and so the market's. The thread stays with them until the
+/// transaction ends, so that no market is overlooked by a change of it.
+pub(crate) async fn owners_of(
+    tx: &mut Tx,
+    thread_id: Option<ThreadId>,
+) -> Result<(Option<OrganizationId>, Option<PartnerId>), AppError> {
+    let Some(id) = thread_id else { return Ok((None, None)) };
+    let thread = catalog::hold_thread(tx, id).await?.ok_or_else(|| missing("thread"))?;
+    Ok((thread.organization_id, thread.partner_id))
 }
 
 /// Sees to it that a thread's organization and partner exist and belong together.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use alloy_primitives::U256;
 use serde::Serialize;
 
 use crate::{Usdc, Wad};
@@ -177,6 +178,12 @@ pub fn probability_ppm(quantity: Wad, cost: Wad, liquidity: Usdc) -> u32 {
     (round_for_display(shown, 6) * 1e6).round() as u32
 }
 
+/// A payout in millionths, rounded down: where a settled market stands among the probabilities of others.
+pub fn payout_ppm(payout: Wad) -> u32 {
+    const WAD_A_MILLIONTH: u64 = 1_000_000_000_000;
+    u32::try_from(payout.0 / U256::from(WAD_A_MILLIONTH)).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +194,14 @@ mod tests {
         assert_eq!(probability_ppm(wad(50), wad(50), Usdc::from_whole(100)), 1_000_000);
         assert_eq!(probability_ppm(wad(0), wad(100), Usdc::from_whole(100)), 367_879);
         assert_eq!(probability_ppm(wad(0), wad(100), Usdc::ZERO), 0);
+    }
+
+    #[test]
+    fn a_payout_is_so_many_whole_millionths() {
+        let payout = |share: &str| Wad::from_share(share).map(payout_ppm);
+        assert_eq!(payout("1"), Ok(1_000_000));
+        assert_eq!(payout("0.333333999999999999"), Ok(333_333));
+        assert_eq!(payout("0"), Ok(0));
     }
 
     #[test]

@@ -46,12 +46,19 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         .add_tag_attributes("ol", ["start"])
         .url_schemes(HashSet::from(["http", "https", "mailto"]))
         .url_relative(UrlRelative::Deny)
+        // Descriptions stand in frames, too, which no link may lead away.
+        .set_tag_attribute_value("a", "target", "_blank")
         .link_rel(Some("nofollow noopener"));
     cleaner
 });
 
 /// Quotations and lists within each other, beyond which only their content is shown: cleaning takes time for each level.
 const MAX_DEPTH: u32 = 20;
+
+/// A description as HTML; none where there is nothing to show.
+pub fn about(description: Option<&str>) -> Option<String> {
+    description.map(to_html).filter(|html| !html.trim().is_empty())
+}
 
 /// Markdown as HTML that is safe to put into a page.
 pub fn to_html(text: &str) -> String {
@@ -93,10 +100,9 @@ mod tests {
 
     #[test]
     fn a_link_gives_no_weight_and_no_handle_to_where_it_leads() {
-        let link =
-            r#"<p><a href="https://example.org/?a=1&amp;b=2" title="t" rel="nofollow noopener">x</a></p>"#;
+        let link = r#"<p><a href="https://example.org/?a=1&amp;b=2" title="t" target="_blank" rel="nofollow noopener">x</a></p>"#;
         assert_eq!(to_html("[x](https://example.org/?a=1&b=2 \"t\")").trim_end(), link);
-        let mail = r#"<p><a href="mailto:a@example.org" rel="nofollow noopener">a@example.org</a></p>"#;
+        let mail = r#"<p><a href="mailto:a@example.org" target="_blank" rel="nofollow noopener">a@example.org</a></p>"#;
         assert_eq!(to_html("<a@example.org>").trim_end(), mail);
     }
 

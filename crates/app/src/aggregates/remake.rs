@@ -70,6 +70,7 @@ async fn is_behind(ctx: &Ctx) -> Result<bool, AppError> {
 }
 
 async fn step(tx: &mut Tx) -> Result<bool, AppError> {
+    store::traders::lock(tx).await?;
     let mut counted = 0;
     for behind in backlog::list_behind(tx, AT_ONCE).await? {
         match behind {

@@ -5,7 +5,7 @@ use domain::ids::MarketId;
 use store::Tx;
 use store::catalog::{self, Listing};
 
-use super::{check, checked, missing};
+use super::{check, checked, missing, owners_of};
 use crate::{AppError, Ctx};
 
 /// Changes how a market is listed. Its organization and its partner are those of its thread: they follow it there, and go
@@ -31,6 +31,13 @@ pub async fn change_market(
         .await
 }
 
+/// Lists a market as it is said here, under the organization and the partner that its thread has now.
+pub(crate) async fn put_market(tx: &mut Tx, mut listing: Listing) -> Result<(), AppError> {
+    catalog::lock_listing(tx, listing.market_id).await?;
+    (listing.organization_id, listing.partner_id) = owners_of(tx, listing.thread_id).await?;
+    Ok(catalog::put_listing(tx, &listing).await?)
+}
+
 async fn place(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), AppError> {
     if listing.thread_id != old.thread_id && listing.chapter_id == old.chapter_id {
         listing.chapter_id = None;
@@ -45,13 +52,8 @@ async fn place(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), 
             return Err(AppError::field("/chapterId", "is a chapter of another thread"));
         }
     }
-    let thread = match listing.thread_id {
-        Some(id) => Some(catalog::find_thread(tx, id).await?.ok_or_else(|| missing("thread"))?),
-        None => None,
-    };
-    if thread.is_some() || old.thread_id.is_some() {
-        listing.organization_id = thread.as_ref().and_then(|thread| thread.organization_id);
-        listing.partner_id = thread.as_ref().and_then(|thread| thread.partner_id);
+    if listing.thread_id.is_some() || old.thread_id.is_some() {
+        (listing.organization_id, listing.partner_id) = owners_of(tx, listing.thread_id).await?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ mod market;
 
 use std::collections::HashMap;
 
-use domain::ids::OrganizationId;
+use domain::ids::{OrganizationId, ThreadId};
 use domain::trade::FieldError;
 use domain::{Timestamp, Usdc};
 use serde_json::Value;
@@ -84,7 +84,10 @@ struct Planner<'a> {
     slugs: HashMap<(Kind, &'a str), String>,
     organizations: HashMap<&'a str, OrganizationId>,
     partners: HashMap<&'a str, Partner>,
+    /// As they will be after the run.
     threads: HashMap<&'a str, Thread>,
+    /// As this file says them.
+    said_threads: HashMap<ThreadId, Thread>,
     chapters: HashMap<&'a str, Chapter>,
     next_position: HashMap<&'a str, u32>,
 }
@@ -102,6 +105,7 @@ impl<'a> Planner<'a> {
             organizations: HashMap::new(),
             partners: HashMap::new(),
             threads: HashMap::new(),
+            said_threads: HashMap::new(),
             chapters: HashMap::new(),
             next_position: HashMap::new(),
         }

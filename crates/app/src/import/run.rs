@@ -81,6 +81,8 @@ async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
     ctx.store
         .write((steps, now), |tx, (steps, now)| {
             Box::pin(async move {
+                // Before the rows of organizations, too, which changes of threads look at.
+                store::traders::lock(tx).await?;
                 for (market, step) in steps {
                     apply(tx, step, market.as_ref(), *now).await?;
                 }
@@ -122,11 +124,13 @@ async fn apply(
         }
         Row::Chapter(row) if is_new => rows::insert_chapter(tx, row).await,
         Row::Chapter(row) => rows::put_chapter(tx, row).await,
-        Row::Market(new) => match market {
-            Some(row) if is_new => store::markets::insert(tx, row, &new.outcomes).await,
-            Some(row) => rows::put_listing(tx, &new.listing(row.id)).await,
-            None => Ok(()),
-        },
+        Row::Market(new) => {
+            return match market {
+                Some(row) if is_new => markets::insert(tx, row, &new.outcomes).await,
+                Some(row) => crate::catalog::put_market(tx, new.listing(row.id)).await,
+                None => Ok(()),
+            };
+        }
     }
     .map_err(crate::catalog::slug_taken)
 }

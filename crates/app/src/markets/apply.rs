@@ -107,6 +107,10 @@ impl Reading {
     }
 
     async fn apply(&self, tx: &mut Tx) -> Result<(), AppError> {
+        if self.events.is_empty() {
+            return Ok(());
+        }
+        store::traders::lock(tx).await?;
         let mut fold = Fold { chain_id: self.chain_id, ..Fold::default() };
         for (event, at) in &self.events {
             fold.event(tx, event, *at).await?;

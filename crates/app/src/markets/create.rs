@@ -9,7 +9,7 @@ use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
-use store::StoreError;
+use store::Tx;
 use store::catalog::Listing;
 use store::markets::Market;
 use uuid::Uuid;
@@ -45,9 +45,9 @@ pub struct NewMarket {
     pub end_time: Timestamp,
     /// Its thread.
     pub thread_id: Option<ThreadId>,
-    /// Its organization.
+    /// Its organization; within a thread it is the thread's.
     pub organization_id: Option<OrganizationId>,
-    /// Its partner.
+    /// Its partner; within a thread it is the thread's.
     pub partner_id: Option<PartnerId>,
     /// Its chapter.
     pub chapter_id: Option<String>,
@@ -62,18 +62,16 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
     check(&new, ctx.now())?;
     let id = new.id.unwrap_or_else(|| MarketId(ctx.uuid()));
     let market = row(ctx, id, &new);
-    let written: Result<(), StoreError> = ctx
-        .store
+    ctx.store
         .write((market, new.outcomes.clone()), |tx, (market, labels)| {
             Box::pin(async move {
                 match store::markets::find(tx, market.id).await? {
                     Some(_) => Ok(()),
-                    None => store::markets::insert(tx, market, labels).await,
+                    None => insert(tx, market, labels).await,
                 }
             })
         })
-        .await;
-    written?;
+        .await?;
     let reference = reference_of(id);
     if ctx.chain.market_of(reference).await?.is_none() {
         let terms = MarketTerms {
@@ -90,6 +88,16 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
     }
     ctx.wake.sync.notify_waiters();
     Ok(id)
+}
+
+/// Adds a market's row. Within a thread it gets the organization and the partner that the thread has now: what was known of
+/// the thread may be older.
+pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(), AppError> {
+    let mut market = market.clone();
+    if market.thread_id.is_some() {
+        (market.organization_id, market.partner_id) = catalog::owners_of(tx, market.thread_id).await?;
+    }
+    Ok(store::markets::insert(tx, &market, labels).await?)
 }
 
 /// Whether a market can be made of this; asks nobody.

@@ -59,15 +59,19 @@ impl Range {
         Self::WORDS.into_iter().find(|(known, _)| *known == word).map(|(_, range)| range)
     }
 
-    /// The span of a market's history at `now`; the interval is chosen where none is given.
-    pub fn span(self, market: &Market, interval: Option<Interval>, now: Timestamp) -> Span {
+    /// The span of the history of a market with so many outcomes at `now`; the interval is chosen where none is given.
+    pub fn span(self, market: &Market, outcomes: usize, interval: Option<Interval>, now: Timestamp) -> Span {
         let to = trading_end(market, now).plus_ms(1);
         let ms = match self {
             Self::OneHour => DAY_MS / 24,
             Self::OneDay => DAY_MS,
             Self::SevenDays => 7 * DAY_MS,
             Self::ThirtyDays => 30 * DAY_MS,
-            Self::All => to.since_ms(market.created_at).clamp(DAY_MS / 24, (MOST_INTERVALS - 1) * DAY_MS),
+            // A day less than fits: the first and the last one are parts of days.
+            Self::All => {
+                let most_days = (most_intervals(outcomes) - 1).max(1);
+                to.since_ms(market.created_at).clamp(DAY_MS / 24, most_days * DAY_MS)
+            }
         };
         Span { interval, from: Some(to.plus_ms(-ms)), to: Some(to) }
     }
@@ -153,6 +157,12 @@ impl PoolState {
     }
 }
 
+/// The most intervals in one answer of a market with so many outcomes.
+fn most_intervals(outcomes: usize) -> i64 {
+    let outcomes = i64::try_from(outcomes).unwrap_or(i64::MAX).max(1);
+    (MOST_CANDLES / outcomes).clamp(1, MOST_INTERVALS)
+}
+
 /// The interval, and the whole intervals that the span touches.
 fn bounds(
     market: &Market,
@@ -162,8 +172,7 @@ fn bounds(
 ) -> Result<(Interval, Timestamp, Timestamp), AppError> {
     // The end is exclusive, and a trade of this very instant belongs to the answer.
     let to = span.to.unwrap_or_else(|| trading_end(market, now).plus_ms(1));
-    let outcomes = i64::try_from(outcomes).unwrap_or(i64::MAX).max(1);
-    let most = (MOST_CANDLES / outcomes).clamp(1, MOST_INTERVALS);
+    let most = most_intervals(outcomes);
     let from = span.from.unwrap_or_else(|| {
         let day = to.plus_ms(-DAY_MS);
         span.interval.map_or(day, |interval| day.max(interval.ceil(to).plus_ms(-most * interval.ms())))

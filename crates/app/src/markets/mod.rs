@@ -12,7 +12,7 @@ mod sync;
 
 pub(crate) use apply::Positions;
 pub use create::{NewMarket, check, check_odds, create};
-pub(crate) use create::{row, wrong_terms};
+pub(crate) use create::{insert, row, wrong_terms};
 pub use find::{Rows, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Range, Span, history};

@@ -31,6 +31,8 @@ const FEWEST_BLOCKS: u64 = 16;
 const MOST_BLOCKS: u64 = 4_096;
 /// A reading with more events than this is followed by a shorter one, with a quarter of it by a longer one.
 const MANY_EVENTS: usize = 2_000;
+/// The most markets that are noted as over in one transaction.
+const CLOSED_AT_ONCE: u32 = 100;
 
 /// The sync's worker.
 pub struct Sync {
@@ -190,6 +192,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         .write((lease.clone(), stands, lives), |tx, (lease, stands, lives)| {
             Box::pin(async move {
                 lease::check(tx, lease).await?;
+                store::traders::lock(tx).await?;
                 let fork = &stands.block;
                 let deeds = aggregates::taken_back(tx, *fork).await?;
                 store::movements::delete_after(tx, *fork).await?;
@@ -287,31 +290,39 @@ pub async fn rebuild(
     Ok(candles.write(tx, id).await?)
 }
 
-/// Markets whose time is over have stopped trading on chain by themselves; no event says so.
+/// Markets whose time is over have stopped trading on chain by themselves; no event says so. All of them are noted, so many
+/// at once.
 async fn close_markets(ctx: &Ctx, lease: &Lease) -> Result<(), AppError> {
     let now = ctx.now();
-    let over: Result<Vec<_>, StoreError> =
-        ctx.store.read(now, |tx, now| Box::pin(store::markets::list_past_end(tx, *now, 100))).await;
-    let over = over?;
-    if over.is_empty() {
-        return Ok(());
+    loop {
+        let over: Result<Vec<_>, StoreError> = ctx
+            .store
+            .read(now, |tx, now| Box::pin(store::markets::list_past_end(tx, *now, CLOSED_AT_ONCE)))
+            .await;
+        let over = over?;
+        let is_all = over.len() < CLOSED_AT_ONCE as usize;
+        if !over.is_empty() {
+            ctx.store
+                .write((lease.clone(), over), |tx, (lease, over)| Box::pin(close(tx, lease, over)))
+                .await?;
+        }
+        if is_all {
+            return Ok(());
+        }
     }
-    ctx.store
-        .write((lease.clone(), over), |tx, (lease, over)| {
-            Box::pin(async move {
-                lease::check(tx, lease).await?;
-                let last = store::sync::find_last(tx, None).await?.map_or(0, |last| last.number);
-                for market in over {
-                    let mut market = market.clone();
-                    market.status = MarketStatus::Frozen;
-                    market.frozen_at = Some(market.end_time);
-                    store::markets::put_state(tx, &market, &[]).await?;
-                    let (status, at) = (market.status, market.end_time);
-                    let change = StatusChange::by_the_clock(market.id, last, status, at);
-                    store::market_statuses::put(tx, &[change]).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
+}
+
+async fn close(tx: &mut store::Tx, lease: &Lease, over: &[Market]) -> Result<(), AppError> {
+    lease::check(tx, lease).await?;
+    store::traders::lock(tx).await?;
+    let last = store::sync::find_last(tx, None).await?.map_or(0, |last| last.number);
+    for market in over {
+        let mut market = market.clone();
+        market.status = MarketStatus::Frozen;
+        market.frozen_at = Some(market.end_time);
+        store::markets::put_state(tx, &market, &[]).await?;
+        let change = StatusChange::by_the_clock(market.id, last, market.status, market.end_time);
+        store::market_statuses::put(tx, &[change]).await?;
+    }
+    Ok(())
 }

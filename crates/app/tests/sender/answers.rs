@@ -15,7 +15,7 @@ async fn a_delivery_is_one_post_with_the_headers_given_and_the_bodys_own_bytes()
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static("webhook-id"), HeaderValue::from_static("evt_1"));
     let target = receiver.target("/hooks?key=a%20b");
-    let attempt = local_sender().post(&target, headers, Bytes::from_static(BODY)).await;
+    let attempt = local_sender().post(target.as_str(), headers, Bytes::from_static(BODY)).await;
     assert_eq!((attempt.outcome, attempt.answer_head), (answered(204), None));
     let expected = format!(
         "POST /hooks?key=a%20b HTTP/1.1\r\ncontent-type: application/json\r\nwebhook-id: evt_1\r\n\

@@ -80,7 +80,7 @@ fn local_target(url: &str) -> Target {
 }
 
 async fn post(sender: &Sender, target: &Target) -> Attempt {
-    sender.post(target, HeaderMap::new(), Bytes::from_static(BODY)).await
+    sender.post(target.as_str(), HeaderMap::new(), Bytes::from_static(BODY)).await
 }
 
 fn answered(status: u16) -> Outcome {

@@ -1,5 +1,6 @@
 //! Sums over markets and movements: right after every move, taken back with what is taken back, made again from nothing.
 
+use alloy_primitives::U256;
 use app::aggregates::{Verified, rebuild, verify};
 use app::catalog;
 use app::leaderboard::{Ranked, leaderboard};
@@ -12,6 +13,7 @@ use store::public::{
     Extent, LeaderSort, ListedMarket, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe,
     TrendingMarket, Window,
 };
+use store::traders::kept::Kept;
 use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket};
 
@@ -19,7 +21,7 @@ use crate::scene::Scene;
 
 const HOUR_MS: i64 = 3_600_000;
 
-async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
+pub async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
     let id = OrganizationId(app.ctx.uuid());
     let organization = Organization {
         id,
@@ -33,7 +35,7 @@ async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
     id
 }
 
-async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &str) -> ThreadId {
+pub async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &str) -> ThreadId {
     let id = ThreadId(app.ctx.uuid());
     let thread = Thread {
         id,
@@ -52,11 +54,11 @@ async fn thread(app: &TestApp, organization_id: Option<OrganizationId>, title: &
     id
 }
 
-async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<ThreadId>) {
+pub async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<ThreadId>) {
     catalog::change_market(&app.ctx, market, move |listing| listing.thread_id = thread_id).await.unwrap();
 }
 
-async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
+pub async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
     let read: Result<Totals, StoreError> = app
         .ctx
         .store
@@ -85,6 +87,15 @@ async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<R
     let extent = Extent { limit: 10, offset: 0 };
     // Another process has kept none.
     leaderboard(&app.ctx_of_another_process(), timeframe, sort, extent).await.unwrap().items
+}
+
+/// Every sum that is kept; rows that are zero count as rows that are not there.
+async fn sums(app: &TestApp) -> Kept {
+    let read: Result<_, StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::traders::kept::all(tx))).await;
+    let (mut sums, _) = read.unwrap();
+    sums.retain(|_, row| row.iter().any(|n| *n != 0));
+    sums
 }
 
 async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
@@ -255,6 +266,30 @@ store::on_each_engine! {
         assert!(verified.differences.iter().any(|d| d.what.starts_with("movement ")), "{verified:?}");
     }
 
+    async fn a_market_belongs_to_whom_its_thread_belongs(store: Store) {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
+        let one = thread(&app, Some(club), "One").await;
+        put_under(&app, market.id, Some(one)).await;
+        // Who makes the market has read the thread before it was moved.
+        catalog::change_thread(&app.ctx, one, move |thread| thread.organization_id = Some(league)).await.unwrap();
+        let late = app.market_with(&["Yes", "No"], |new| {
+            (new.thread_id, new.organization_id) = (Some(one), Some(club));
+        });
+        let late = late.await;
+        assert_eq!(app.market_row(late).await.0.organization_id, Some(league));
+        app.assert_aggregates().await;
+
+        let verified = spoil(&app, "UPDATE threads SET organization_id = NULL").await;
+        let of = |id: MarketId| format!("organization and partner of market {id}");
+        let told: Vec<_> = verified.differences.iter().map(|difference| difference.what.clone()).collect();
+        assert_eq!(told, [of(market.id), of(late.id)]);
+        // Any change of the thread takes its markets along.
+        catalog::change_thread(&app.ctx, one, |thread| thread.title = "Two".to_owned()).await.unwrap();
+        assert_eq!(app.market_row(late).await.0.organization_id, None);
+        app.assert_aggregates().await;
+    }
+
     async fn lists_are_narrowed_sorted_and_counted(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let named = |question: &'static str, category: &'static str| {
@@ -269,7 +304,7 @@ store::on_each_engine! {
         key.buy(&zebra, 1, "50").await;
         key.buy(&apple, 0, "5").await;
         app.run_workers().await;
-        app.resolve(apple, 0).await;
+        app.resolve(apple, 1).await;
         app.run_workers().await;
         let list = async |filter: MarketFilter, sort: MarketSort, order: Order| {
             let extent = Extent { limit: 10, offset: 0 };
@@ -292,6 +327,8 @@ store::on_each_engine! {
         assert_eq!(list(all(), MarketSort::TotalVolume, Order::Desc).await, [z, a, m]);
         assert_eq!(list(all(), MarketSort::Title, Order::Asc).await, [a, m, z], "whatever its case");
         assert_eq!(list(open(), MarketSort::CurrentProbability, Order::Asc).await, [z, m]);
+        let by_probability = list(all(), MarketSort::CurrentProbability, Order::Asc).await;
+        assert_eq!(by_probability, [a, z, m], "a settled market stands at what it pays");
         let food = MarketFilter { category: Some("food".to_owned()), ..all() };
         assert_eq!(list(food.clone(), MarketSort::EndTime, Order::Desc).await, [a]);
         assert_eq!(list(MarketFilter { statuses: vec![ListStatus::Open], ..food }, MarketSort::EndTime, Order::Desc).await, []);
@@ -339,29 +376,60 @@ store::on_each_engine! {
         assert_eq!(list(text("cup")).await, [one, two], "a title's word before a tag");
         assert_eq!(list(text("rai")).await, [two]);
         assert_eq!(list(tags(&["none", "cup"])).await, [two, one], "any of them, ties by id");
-        assert_eq!(list(tags(&["cu", "c_p", "%"])).await, []);
+        assert_eq!(list(tags(&["cu", "c_p", "%", "Cup", "CUP", "cup\"", "\"cup", ""])).await, []);
+        let odd = ["c_p", "Cup", "100%", "say \"cup", "say,\"so\"", "back\\slash", "tab\t", "[", "é"];
+        let tags_of_one = odd.map(str::to_owned).to_vec();
+        catalog::change_thread(&app.ctx, one, move |thread| thread.tags = tags_of_one.clone()).await.unwrap();
+        for tag in odd {
+            assert_eq!(list(tags(&[tag])).await, [one], "{tag}");
+        }
+        assert_eq!(list(tags(&["cup"])).await, [two], "not where it ends another tag's quotation");
+        assert_eq!(list(tags(&["cap", "c__", "100", "É", "so", "so\"", "back"])).await, []);
+        assert_eq!(list(tags(&[&"_".repeat(25_000), &"%".repeat(60_000)])).await, []);
         catalog::change_thread(&app.ctx, two, |thread| thread.title = "Snow".to_owned()).await.unwrap();
         assert_eq!(list(text("rai")).await, []);
         assert_eq!(list(text("sno")).await, [two]);
     }
-}
 
-#[tokio::test]
-async fn what_a_reorganisation_takes_back_no_sum_holds() {
-    let app = TestApp::with().forkable().start().await;
-    let Scene { app, key, market, .. } = Scene::of(app).await;
-    key.buy(&market, 0, "10").await;
-    app.run_workers().await;
-    let before = (trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await);
-    app.branches().part();
-    app.stranger_buys(market, 0, "50").await;
-    app.run_workers().await;
-    assert_eq!(listed(&app, market).await.participants, 2);
-    app.branches().switch();
-    app.mine(9).await;
-    app.run_workers().await;
-    assert_eq!(listed(&app, market).await.participants, 1);
-    assert_eq!((trending(&app, Window::OneHour).await, totals(&app, ScopeKind::All, "").await), before);
-    assert_eq!(leaders(&app, Timeframe::All, LeaderSort::Volume).await.len(), 1);
-    app.assert_ledger_equals_chain().await;
+    async fn what_a_reorganisation_takes_back_no_sum_holds(store: Store) {
+        let app = TestApp::with().on(store).forkable().start().await;
+        let Scene { app, key, market, .. } = Scene::of(app).await;
+        let club = organization(&app, "club").await;
+        let one = thread(&app, Some(club), "One").await;
+        let other = app.market(&["Yes", "No"]).await;
+        put_under(&app, market.id, Some(one)).await;
+        put_under(&app, other.id, Some(one)).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.stranger_buys(market, 0, "50").await;
+        app.run_workers().await;
+        let before = sums(&app).await;
+        let sum = Totals { markets: 2, volume: Usdc::from_whole(60), participants: 2 };
+        assert_eq!(totals(&app, ScopeKind::Organization, club).await, sum);
+
+        app.branches().part();
+        let (hub, stranger) = (app.ctx.chain.contracts().hub, app.roles.stranger.clone());
+        app.stranger_buys(other, 1, "5").await;
+        let some = U256::from(10u64.pow(19));
+        app.send(&stranger, hub, testkit::hub::sell(market, 0, some)).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, other).await.participants, 1);
+        app.assert_aggregates().await;
+        app.resolve(market, 0).await;
+        app.send(&stranger, hub, chain::calls::redeem(stranger.address(), market.number, 0)).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, market).await.status, ListStatus::Resolved);
+        let richest = leaders(&app, Timeframe::All, LeaderSort::Profit).await.remove(0).leader;
+        assert_eq!(richest.account, stranger.address().to_string().to_lowercase());
+        assert!(richest.realized_pnl > UsdcDelta(0), "{richest:?}");
+        app.assert_aggregates().await;
+
+        app.branches().switch();
+        app.mine(20).await;
+        app.run_workers().await;
+        assert_eq!(listed(&app, other).await.participants, 0);
+        assert_eq!(listed(&app, market).await.status, ListStatus::Open);
+        assert_eq!(sums(&app).await, before);
+        app.assert_ledger_equals_chain().await;
+    }
 }

@@ -12,6 +12,8 @@ use store::markets::{Market, Outcome};
 use store::{Store, StoreError};
 use testkit::{Fault, TestApp, signer};
 
+use crate::aggregates::organization;
+
 const EXAMPLE: &str = include_str!("../../../../docs/examples/catalogue.yaml");
 
 fn yaml(text: &str) -> Catalogue {
@@ -213,6 +215,50 @@ markets:
         let made = markets(&app).await;
         assert_eq!(made.len(), 4);
         assert_eq!(made.iter().filter(|(market, _)| market.category.as_deref() == Some("sports")).count(), 3);
+    }
+
+    async fn a_new_market_belongs_to_whom_the_operator_has_given_its_thread(store: Store) {
+        let app = started(store).await;
+        run(&app, &example()).await.unwrap();
+        let known = plan(&app, &example()).await;
+        let (club, thread) = (organization(&app, "club").await, id_of(&known, "regatta-2030").parse().unwrap());
+        let change = move |thread: &mut Thread| {
+            (thread.organization_id, thread.partner_id) = (Some(club), None);
+            (thread.category, thread.tags) = (Some("boats".to_owned()), vec!["sails".to_owned()]);
+        };
+        app::catalog::change_thread(&app.ctx, thread, change).await.unwrap();
+        assert!(everything_is(&plan(&app, &example()).await, Action::Skip), "the file says what it said");
+
+        let mut more = example();
+        let new = import::MarketItem { key: "new".to_owned(), category: None, tags: None, ..more.markets[0].clone() };
+        more.markets.push(new);
+        let done = run(&app, &more).await.unwrap();
+        assert_eq!(done.iter().filter(|line| !line.starts_with("skip ")).collect::<Vec<_>>(), ["create market new"]);
+        let id: MarketId = id_of(&plan(&app, &more).await, "new").parse().unwrap();
+        let made = markets(&app).await.into_iter().find(|(market, _)| market.id == id).unwrap().0;
+        assert_eq!((made.thread_id, made.organization_id, made.partner_id), (Some(thread), Some(club), None));
+        assert_eq!((made.category.as_deref(), made.tags.join(" ")), (Some("boats"), "sails".to_owned()));
+        assert!(everything_is(&plan(&app, &more).await, Action::Skip));
+        app.assert_aggregates().await;
+    }
+
+    async fn a_thread_that_is_moved_after_the_plan_takes_the_plans_markets_along(store: Store) {
+        let app = started(store).await;
+        run(&app, &example()).await.unwrap();
+        let mut more = example();
+        let new = import::MarketItem { key: "new".to_owned(), ..more.markets[0].clone() };
+        more.markets.push(new);
+        more.markets[1].description = Some("Storms of **force 10**.".to_owned());
+        let stale = plan(&app, &more).await;
+        let (club, thread) = (organization(&app, "club").await, id_of(&stale, "regatta-2030").parse().unwrap());
+        let change = move |thread: &mut Thread| (thread.organization_id, thread.partner_id) = (Some(club), None);
+        app::catalog::change_thread(&app.ctx, thread, change).await.unwrap();
+        import::run(&app.ctx, &stale, &app.roles.resolver, None, &mut |_| ()).await.unwrap();
+        app.workers.synchronise(&app.ctx).await;
+        let of_thread = markets(&app).await.into_iter().filter(|(market, _)| market.thread_id == Some(thread));
+        let owners: Vec<_> = of_thread.map(|(market, _)| (market.organization_id, market.partner_id)).collect();
+        assert_eq!(owners, [(Some(club), None); 3]);
+        app.assert_aggregates().await;
     }
 
     async fn a_market_that_has_ended_stays_in_the_file(store: Store) {

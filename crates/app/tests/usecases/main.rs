@@ -8,6 +8,7 @@ mod aggregates;
 mod anvil;
 mod bad_catalogues;
 mod caps;
+mod catalogue_races;
 mod cleanup;
 mod crashes;
 mod dry_run;

@@ -1,13 +1,15 @@
 //! What the sync makes of the contracts' events.
 
 use alloy_primitives::U256;
+use app::worker::Worker;
 use chain::calls;
+use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::position::Position;
 use domain::{Timestamp, Usdc, Wad};
-use store::markets::AsOf;
+use store::markets::{AsOf, Market};
 use store::movements::{Held, Kind, Movement};
-use store::{Store, StoreError};
+use store::{Store, StoreError, params};
 use testkit::{TestApp, TestMarket, hub};
 
 use crate::scene::Scene;
@@ -40,7 +42,57 @@ async fn position(
     read.unwrap().expect("the position is in the ledger").position
 }
 
+/// How many markets have this status, and how many lists show with it.
+async fn counted(app: &TestApp, status: &'static str) -> (i64, i64) {
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM markets WHERE status = $1),
+        (SELECT COUNT(*) FROM listed_markets WHERE list_status = $1)";
+    let read: Result<_, StoreError> = app
+        .ctx
+        .store
+        .read(status, |tx, status| {
+            Box::pin(
+                async move { tx.find(SQL, &params![*status], |row| Ok((row.int(0)?, row.int(1)?))).await },
+            )
+        })
+        .await;
+    read.unwrap().unwrap()
+}
+
 store::on_each_engine! {
+    async fn all_markets_that_end_at_one_instant_are_noted_in_one_tick(store: Store) {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let (like, outcomes) = app.market_row(market).await;
+        let copies: Vec<Market> = (1..250)
+            .map(|n| Market { id: MarketId(app.ctx.uuid()), chain_market_id: Some(10_000 + n), ..like.clone() })
+            .collect();
+        let written: Result<(), StoreError> = app
+            .ctx
+            .store
+            .write((copies, outcomes), |tx, (copies, outcomes)| {
+                Box::pin(async move {
+                    let labels: Vec<_> = outcomes.iter().map(|outcome| outcome.label.clone()).collect();
+                    let quantities: Vec<_> = outcomes.iter().map(|outcome| outcome.opening).collect();
+                    for copy in copies {
+                        let number = copy.chain_market_id.unwrap_or_default();
+                        let at = AsOf { block: copy.as_of_block, time: copy.as_of };
+                        store::markets::insert(tx, copy, &labels).await?;
+                        store::markets::mark_created(tx, copy.id, number, copy.cost, &quantities, at).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        written.unwrap();
+        app.clock.advance(like.end_time.since_ms(app.ctx.now()) - 1);
+        app.workers.sync.tick(&app.ctx).await.unwrap();
+        assert_eq!(counted(&app, "OPEN").await, (250, 250));
+        app.clock.advance(1);
+        app.workers.sync.tick(&app.ctx).await.unwrap();
+        assert_eq!(counted(&app, "FROZEN").await, (250, 250));
+        assert_eq!(app.market_row(market).await.0.frozen_at, Some(like.end_time));
+        app.assert_aggregates().await;
+    }
+
     async fn trades_made_past_the_service_are_in_the_ledger(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let contracts = app.ctx.chain.contracts().clone();
@@ -143,7 +195,7 @@ store::on_each_engine! {
     }
 }
 
-async fn assert_status(app: &TestApp, market: TestMarket, status: MarketStatus) -> store::markets::Market {
+async fn assert_status(app: &TestApp, market: TestMarket, status: MarketStatus) -> Market {
     app.run_workers().await;
     let (row, _) = app.market_row(market).await;
     assert_eq!(row.status, status);

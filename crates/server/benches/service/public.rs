@@ -264,6 +264,7 @@ async fn kept_up(store: &Store, of_block: u64, times: Times) -> Sample {
             let written: Result<(), StoreError> = store
                 .write(movements, |tx, movements| {
                     Box::pin(async move {
+                        store::traders::lock(tx).await?;
                         let mut deeds = Deeds::default();
                         for movement in movements.iter() {
                             tx.exec(TRADED, &store::params![movement.market_id]).await?;

@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, KeyId, UserId};
 use domain::time::SystemClock;
-use domain::webhook::target::{Target, TargetPolicy};
+use domain::webhook::target::TargetPolicy;
 use domain::webhook::{Delivery, WebhookSecret};
 use domain::{Clock, Timestamp};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -207,15 +207,14 @@ async fn bare_posts(bare: &Bare, times: Times) -> Sample {
 /// Signed and posted by the sender in this process, by as many tasks.
 async fn sent(bare: &Bare, times: Times) -> Sample {
     let policy = TargetPolicy::development();
-    let sender = Arc::new(Sender::new(policy.clone(), Arc::<SystemResolver>::default()).expect("a sender"));
-    let target =
-        Arc::new(Target::parse(&format!("http://{}/hook", bare.address()), &policy).expect("a target"));
+    let sender = Arc::new(Sender::new(policy, Arc::<SystemResolver>::default()).expect("a sender"));
+    let url: Arc<str> = format!("http://{}/hook", bare.address()).into();
     let secret = Arc::new(WebhookSecret::from_bytes([7; 32]));
     let begun = Begun::now(Process::own());
     let end = Instant::now() + times.reads;
     let mut tasks = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let (sender, target, secret) = (Arc::clone(&sender), Arc::clone(&target), Arc::clone(&secret));
+        let (sender, url, secret) = (Arc::clone(&sender), Arc::clone(&url), Arc::clone(&secret));
         tasks.spawn(async move {
             let mut count = 0;
             while Instant::now() < end {
@@ -230,7 +229,7 @@ async fn sent(bare: &Bare, times: Times) -> Sample {
                         (HeaderName::from_static(name), HeaderValue::try_from(value).expect("a header"))
                     })
                     .collect();
-                let attempt = sender.post(&target, headers, body).await;
+                let attempt = sender.post(&url, headers, body).await;
                 assert!(attempt.answer_head.is_none(), "the receiver says nothing");
                 count += 1;
             }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use app::Ctx;
-use domain::Timestamp;
+use app::{AppError, Ctx, Submission};
 use domain::page::CursorCodec;
 use domain::version::Versions;
+use domain::{ErrorCode, Timestamp};
 use ipnet::IpNet;
 use tokio_util::task::TaskTracker;
 
@@ -39,3 +39,19 @@ pub struct AppState {
 
 /// The state as handlers hold it.
 pub type Shared = Arc<AppState>;
+
+impl AppState {
+    /// Runs a write to its end, also where the client hangs up meanwhile: it must not leave half of it done. Where the task
+    /// panicked it is not known how far it came.
+    pub async fn mutate<T: Send + 'static, F>(
+        self: &Arc<Self>,
+        write: impl FnOnce(Shared) -> F,
+    ) -> Result<T, AppError>
+    where
+        F: Future<Output = Result<T, AppError>> + Send + 'static,
+    {
+        let lost =
+            |error| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error);
+        self.mutations.spawn(write(Arc::clone(self))).await.map_err(lost)?
+    }
+}

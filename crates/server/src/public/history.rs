@@ -117,7 +117,8 @@ pub async fn history(
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
         let only = outcome_index.map(|index| outcome_of(outcomes.len(), index)).transpose()?;
-        let span = range.map_or(span, |range| range.span(&market, span.interval, app.ctx.now()));
+        let of_range = |range: Range| range.span(&market, outcomes.len(), span.interval, app.ctx.now());
+        let span = range.map_or(span, of_range);
         let history = app::markets::history(&app.ctx, &market, &outcomes, span).await?;
         Ok((HistoryAnswer { history: HistoryRecord::new(&market, outcomes, only, &history) }, None))
     };

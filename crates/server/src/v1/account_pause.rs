@@ -1,9 +1,8 @@
 //! Pausing the calling key's trading.
 
-use app::{AppError, Submission};
 use axum::extract::State;
+use domain::Timestamp;
 use domain::ids::KeyId;
-use domain::{ErrorCode, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -46,14 +45,7 @@ pub async fn pause(
 ) -> Result<Single<PauseRecord>, Problem> {
     let caller = caller.into_inner();
     let api_key_id = caller.key.id;
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let paused = app.mutations.spawn(async move { app::keys::pause(&state.ctx, &caller).await });
-    let paused_at = paused.await.map_err(lost)??;
+    let paused = app.mutate(|app| async move { app::keys::pause(&app.ctx, &caller).await });
+    let paused_at = paused.await?;
     Ok(meta.single("pause", PauseRecord { api_key_id, paused: true, paused_at }))
-}
-
-/// The task panicked: whether it had paused the key by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

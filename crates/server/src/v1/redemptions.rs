@@ -1,7 +1,7 @@
 //! Claiming what settled positions pay, and reading one's claims.
 
+use app::AppError;
 use app::redemptions::{Claimed, NewClaim, Redemptions};
-use app::{AppError, Submission};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -158,10 +158,8 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     let new = body.value.into_claim(correlation_id)?;
     let caller = caller.into_inner();
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let claimed = app.mutations.spawn(async move { app::redemptions::claim(&state.ctx, &caller, new).await });
-    let (status, claim) = match claimed.await.map_err(lost)?? {
+    let claimed = app.mutate(|app| async move { app::redemptions::claim(&app.ctx, &caller, new).await });
+    let (status, claim) = match claimed.await? {
         Claimed::Created(claim) => (StatusCode::CREATED, claim),
         Claimed::Existing(claim) => (StatusCode::OK, claim),
     };
@@ -248,9 +246,4 @@ pub async fn find(
 
 fn position(claim: &Redemption) -> Position {
     Position { created_at: claim.created_at, id: claim.id.to_string() }
-}
-
-/// The task panicked: whether it had stored the claim by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

@@ -1,8 +1,7 @@
 //! Confirming a trade that is held for its value.
 
-use app::{AppError, Submission};
+use app::AppError;
 use axum::extract::State;
-use domain::ErrorCode;
 use domain::ids::TradeId;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -50,15 +49,8 @@ pub async fn confirm(
 ) -> Result<Single<TradeRecord>, Problem> {
     let token = body.value.token.ok_or_else(|| AppError::field("/token", "is required: a string"))?;
     let caller = caller.into_inner();
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
     let confirmed =
-        app.mutations.spawn(async move { app::trades::confirm(&state.ctx, &caller, &id, &token.0).await });
-    let (trade, history) = confirmed.await.map_err(lost)??;
+        app.mutate(|app| async move { app::trades::confirm(&app.ctx, &caller, &id, &token.0).await });
+    let (trade, history) = confirmed.await?;
     Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
-}
-
-/// The task panicked: whether it had released the trade by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

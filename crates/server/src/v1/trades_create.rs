@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use app::trades::{Accepted, DryRun, NewTrade, confirmation_of};
-use app::{AppError, Submission};
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ids::MarketId;
 use domain::trade::{AmountType, Draft, Side};
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::{Timestamp, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::trades::{History, Trade};
@@ -210,11 +209,9 @@ pub async fn create(
     let dry_run = body.value.dry_run.unwrap_or(false);
     let new = NewTrade { draft: body.value.into_draft(), idempotency_key, dry_run, correlation_id };
     let caller = caller.into_inner();
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let created = app.mutations.spawn(async move { app::trades::create(&state.ctx, &caller, new).await });
+    let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
     let finality = Finality::from(&app.ctx);
-    let (status, record, is_replay) = match created.await.map_err(lost)?? {
+    let (status, record, is_replay) = match created.await? {
         Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
             Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), false),
             None => (StatusCode::CREATED, TradeRecord::as_created(trade, finality), false),
@@ -242,9 +239,4 @@ pub async fn create(
 
 async fn history(app: &Shared, trade: &Trade) -> Result<History, StoreError> {
     app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::history(tx, *id))).await
-}
-
-/// The task panicked: whether it had stored the trade by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

@@ -1,8 +1,7 @@
 //! Rotating the secret that signs the calling key's deliveries.
 
-use app::{AppError, Submission};
 use axum::extract::State;
-use domain::{ErrorCode, Timestamp};
+use domain::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,19 +51,12 @@ pub async fn rotate(
     _: NoBody,
 ) -> Result<Single<WebhookSecretRecord>, Problem> {
     let key_id = caller.key.id;
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let rotated = app.mutations.spawn(async move { app::webhooks::rotate_secret(&state.ctx, key_id).await });
-    let rotated = rotated.await.map_err(lost)??;
+    let rotated = app.mutate(|app| async move { app::webhooks::rotate_secret(&app.ctx, key_id).await });
+    let rotated = rotated.await?;
     let record = WebhookSecretRecord {
         secret: rotated.secret.expose().to_owned(),
         rotated_at: rotated.rotated_at,
         previous_secret_expires_at: rotated.previous_expires_at,
     };
     Ok(meta.single("webhookSecret", record))
-}
-
-/// The task panicked: whether it had stored the new secret by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

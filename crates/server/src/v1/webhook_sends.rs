@@ -1,6 +1,5 @@
 //! Having an event sent: one that happened once more, or one that tells nothing.
 
-use app::{AppError, Submission};
 use axum::extract::State;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId};
@@ -71,10 +70,8 @@ pub async fn redeliver(
 ) -> Result<Single<QueuedEvent>, Problem> {
     let id: EventId = id.parse().map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
     let user_id = caller.user_id();
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let queued = app.mutations.spawn(async move { app::webhooks::redeliver(&state.ctx, user_id, id).await });
-    let queued = queued.await.map_err(lost)??;
+    let queued = app.mutate(|app| async move { app::webhooks::redeliver(&app.ctx, user_id, id).await });
+    let queued = queued.await?;
     Ok(meta.message("The replay is queued behind the key's other events.").single("event", queued.into()))
 }
 
@@ -95,14 +92,7 @@ pub async fn test(
     _: NoBody,
 ) -> Result<Single<QueuedEvent>, Problem> {
     let caller = caller.into_inner();
-    // Spawned: a client that hangs up must not leave half of it done.
-    let state = Shared::clone(&app);
-    let queued = app.mutations.spawn(async move { app::webhooks::send_test(&state.ctx, &caller).await });
-    let queued = queued.await.map_err(lost)??;
+    let queued = app.mutate(|app| async move { app::webhooks::send_test(&app.ctx, &caller).await });
+    let queued = queued.await?;
     Ok(meta.message("The test is queued behind the key's other events.").single("event", queued.into()))
-}
-
-/// The task panicked: whether it had queued the event by then is not known.
-fn lost(error: tokio::task::JoinError) -> AppError {
-    AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error)
 }

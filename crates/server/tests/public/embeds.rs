@@ -72,6 +72,62 @@ async fn what_a_page_may_run_and_look_like_is_what_stands_in_it() {
     assert!(!answer.text.contains(" style=") && !answer.text.contains(" onclick="));
 }
 
+/// Runs the page's script in Node.js, in a window that is a frame or stands by itself, through a load and two resizes, with these heights; what
+/// the parent is told. `None` where there is no Node.js.
+fn told_to_parent(script: &str, is_framed: bool, heights: [f64; 3]) -> Option<serde_json::Value> {
+    const STAGE: &str = r#"
+        const [script, framed, heights] = [process.argv[1], process.argv[2] === "true", JSON.parse(process.argv[3])];
+        const told = [], listeners = {}, observers = [];
+        const document = { documentElement: { getBoundingClientRect: () => ({ height: heights[0] }) } };
+        const window = { addEventListener: (name, listener) => { listeners[name] = listener; } };
+        window.ResizeObserver = class { constructor(tell) { observers.push(tell); } observe() {} };
+        window.parent = framed ? { postMessage: (message, origin) => told.push([message, origin]) } : window;
+        new Function("window", "document", "ResizeObserver", script)(window, document, window.ResizeObserver);
+        listeners.load?.(); heights.shift(); observers.forEach((tell) => tell()); heights.shift(); listeners.resize?.();
+        console.log(JSON.stringify(told));
+    "#;
+    let arguments = ["-e", STAGE, script, &is_framed.to_string(), &format!("{heights:?}")];
+    let run = std::process::Command::new("node").args(arguments).output().ok()?;
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    Some(serde_json::from_slice(&run.stdout).unwrap())
+}
+
+#[tokio::test]
+async fn the_parent_is_told_each_new_height_and_nobody_where_there_is_none() {
+    let scene = Scene::new().await;
+    let answer = scene.get(&format!("/embed/markets/{}", scene.rain.id)).await;
+    let script = answer.text.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    let message = |height: u32| serde_json::json!([{ "type": "foretell:height", "height": height }, "*"]);
+    if let Some(told) = told_to_parent(script, true, [320.2, 320.9, 480.0]) {
+        assert_eq!(told, serde_json::json!([message(321), message(480)]));
+        assert_eq!(told_to_parent(script, false, [1.0, 2.0, 3.0]), Some(serde_json::json!([])));
+    }
+}
+
+#[tokio::test]
+async fn a_description_is_formatted_and_does_nothing_else() {
+    const DESCRIPTION: &str = "Counts **whole** days.\n\n- by [the office](https://office.test)\n- <script>alert(1)</script>\n\n\
+        ![](https://spy.test/x.png) [x](javascript:alert(1))";
+    let scene = Scene::new().await;
+    let market =
+        scene.app.market_with(&["Yes", "No"], |new| new.description = Some(DESCRIPTION.to_owned())).await;
+    let of_thread = thread(&scene.app, |thread| thread.description = Some(DESCRIPTION.to_owned())).await;
+    for path in [format!("/embed/markets/{}", market.id), format!("/embed/threads/{of_thread}")] {
+        let answer = scene.get(&path).await;
+        let about = page(&answer, 200).split_once("<details>").unwrap().1.split_once("</details>").unwrap().0;
+        let link = r#"<a href="https://office.test" target="_blank" rel="nofollow noopener">the office</a>"#;
+        for part in ["<strong>whole</strong>", link, "&lt;script&gt;"] {
+            assert!(about.contains(part), "{part} in\n{about}");
+        }
+        for tag in ["<script", "<img", "spy.test", "javascript:"] {
+            assert!(!about.contains(tag), "{tag} in\n{about}");
+        }
+    }
+    let nothing = scene.app.market_with(&["Yes", "No"], |new| new.description = None).await;
+    let answer = scene.get(&format!("/embed/markets/{}", nothing.id)).await;
+    assert!(!page(&answer, 200).contains("<details>"), "{answer}");
+}
+
 #[tokio::test]
 async fn hostile_questions_and_labels_are_text() {
     let scene = Scene::new().await;

@@ -1,5 +1,8 @@
 //! `GET /api/markets`: its filters, its orders and its pages.
 
+use alloy_primitives::U256;
+use app::markets;
+
 use crate::scene::{Scene, ids, ok};
 
 #[tokio::test]
@@ -105,6 +108,25 @@ async fn every_sort_has_both_directions_and_one_reverses_the_other() {
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{sort}");
         found.reverse();
         assert_eq!(list("desc").await, found, "{sort}");
+    }
+}
+
+#[tokio::test]
+async fn settled_markets_are_sorted_by_what_is_shown_of_them() {
+    let scene = Scene::new().await;
+    let (app, half) = (&scene.app, U256::from(5 * 10u64.pow(17)));
+    let resolver = &app.roles.resolver;
+    markets::resolve(&app.ctx, resolver, scene.alone.id, vec![half, half], None).await.unwrap();
+    // What had been bought most pays nothing, and what had been bought least everything.
+    app.resolve(scene.rain, 1).await;
+    app.resolve(scene.cup, 0).await;
+    app.run_workers().await;
+    for (order, expected) in [("asc", [0.0, 0.5, 1.0]), ("desc", [1.0, 0.5, 0.0])] {
+        let path = format!("/api/markets?status=resolved&sortBy=current_probability&sortOrder={order}");
+        let body = scene.ok(&path).await;
+        let shown: Vec<_> =
+            body["markets"].as_array().unwrap().iter().map(|row| &row["probability"]).collect();
+        assert_eq!(shown, expected, "{order}");
     }
 }
 

@@ -119,6 +119,7 @@ async fn threads_are_narrowed_by_category_tags_and_text_and_sorted() {
     .await;
     scene.app.advance_ms(1_000).await;
     let (weather, derby) = (scene.thread.to_string(), other.to_string());
+    let long = format!("tags={}", "_".repeat(25_000));
     for (query, expected) in [
         ("", vec![&derby, &weather]),
         ("category=weather", vec![&weather]),
@@ -126,6 +127,9 @@ async fn threads_are_narrowed_by_category_tags_and_text_and_sorted() {
         ("tags=derby", vec![&derby]),
         ("tags=rain,derby", vec![&derby, &weather]),
         ("tags=sun", vec![&derby, &weather]),
+        ("tags=Derby", vec![]),
+        ("tags=der__,%25", vec![]),
+        (long.as_str(), vec![]),
         ("q=weath", vec![&weather]),
         ("q=DERBY", vec![&derby]),
         ("q=nothing", vec![]),

@@ -53,10 +53,11 @@ fn from_row(row: &Row<'_>) -> Result<Listing, StoreError> {
 pub async fn lock_listing(tx: &mut Tx, id: MarketId) -> Result<Option<Listing>, StoreError> {
     const SQL: &str =
         const_format::concatcp!("UPDATE markets SET category = category WHERE id = $1 RETURNING ", COLUMNS);
+    crate::traders::lock(tx).await?;
     tx.find(SQL, &params![id], from_row).await
 }
 
-/// Writes back how a market is listed.
+/// Writes back how a market is listed whose row was taken.
 pub async fn put_listing(tx: &mut Tx, l: &Listing) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE markets SET description = $1, category = $2, tags = $3, thread_id = $4,
         organization_id = $5, partner_id = $6, chapter_id = $7, source_url = $8, featured_position = $9
@@ -77,4 +78,14 @@ pub async fn put_listing(tx: &mut Tx, l: &Listing) -> Result<(), StoreError> {
     tx.mark_markets_changed();
     tx.exec(SQL, &bound).await?;
     crate::listed::refresh(tx, l.market_id).await
+}
+
+/// Where a market's organization and partner are not those of its thread: what the market has, and what the thread has.
+pub async fn misfiled(tx: &mut Tx, id: MarketId) -> Result<Option<(String, String)>, StoreError> {
+    const SQL: &str = "SELECT m.organization_id, m.partner_id, t.organization_id, t.partner_id FROM markets m
+        JOIN threads t ON t.id = m.thread_id WHERE m.id = $1";
+    let owners = |row: &Row<'_>, first: usize| Ok((row.opt_text(first)?, row.opt_text(first + 1)?));
+    let found = tx.find(SQL, &params![id], |row| Ok((owners(row, 0)?, owners(row, 2)?))).await?;
+    let differ = found.filter(|(of_market, of_thread)| of_market != of_thread);
+    Ok(differ.map(|(of_market, of_thread)| (format!("{of_market:?}"), format!("{of_thread:?}"))))
 }

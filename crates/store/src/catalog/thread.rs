@@ -106,7 +106,15 @@ pub async fn list_threads(
 pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Option<Thread>, StoreError> {
     const SQL: &str =
         const_format::concatcp!("UPDATE threads SET updated_at_ms = $1 WHERE id = $2 RETURNING ", COLUMNS);
+    crate::traders::lock(tx).await?;
     tx.find(SQL, &params![now, id], from_row).await
+}
+
+/// Keeps a thread from being changed by others before this transaction ends, and tells what it holds.
+pub async fn hold_thread(tx: &mut Tx, id: ThreadId) -> Result<Option<Thread>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("UPDATE threads SET title = title WHERE id = $1 RETURNING ", COLUMNS);
+    tx.find(SQL, &params![id], from_row).await
 }
 
 /// Writes a row that was taken back. Its markets follow it to its organization and its partner.

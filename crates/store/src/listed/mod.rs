@@ -2,7 +2,8 @@
 //!
 //! The row is a copy. Whatever changes a market's row says so with [`refresh`] in the same transaction: it reads the market
 //! as it is now, writes the copy, and moves the sums, the search's words and the participants by the difference. A call too
-//! many changes nothing.
+//! many changes nothing. What the copy was is only known once [`traders::lock`] is taken: another transaction may be about to
+//! forget all of them.
 
 mod place;
 mod totals;
@@ -18,7 +19,7 @@ use totals::Change;
 pub(crate) use totals::count;
 pub use totals::{Totals, find_totals};
 
-/// Writes the list's row of a market as its row is now.
+/// Writes the list's row of a market as its row is now. The transaction has taken [`traders::lock`].
 pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     let new = place::read(tx, id).await?;
     let old = place::find(tx, id).await?;
@@ -28,7 +29,6 @@ pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     let of = |place: &Option<Place>| place.as_ref().map_or_else(Vec::new, Place::scopes);
     let (from, to) = (of(&old), of(&new));
     if old.is_some() && from != to {
-        traders::lock(tx).await?;
         traders::move_participants(tx, id, &from, &to).await?;
     }
     let mut changes: BTreeMap<Scope, Change> = BTreeMap::new();

@@ -4,7 +4,7 @@ use domain::Timestamp;
 use domain::Usdc;
 use domain::Wad;
 use domain::ids::MarketId;
-use domain::market::{MarketFilter, MarketStatus, probability_ppm};
+use domain::market::{MarketFilter, MarketStatus, payout_ppm, probability_ppm};
 
 use crate::{Row, StoreError, Tx, params};
 
@@ -135,8 +135,8 @@ pub async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError
     const SQL: &str = "SELECT m.id, m.status, CASE WHEN m.status = 'CANCELLED' AND NOT EXISTS (SELECT 1 FROM positions p
         WHERE p.market_id = m.id AND p.tokens_wad <> '0' AND p.cost_basis_usdc_atomic > 0) THEN 1 ELSE 0 END,
         m.category, m.thread_id, m.organization_id, m.partner_id, m.chapter_id, m.tags, m.question, m.cost_wad,
-        m.liquidity_usdc_atomic, o.quantity_wad, m.volume_usdc_atomic, m.end_time_ms, m.resolved_at_ms, m.created_at_ms
-        FROM markets m JOIN outcomes o ON o.market_id = m.id AND o.outcome_index = 0
+        m.liquidity_usdc_atomic, o.quantity_wad, m.volume_usdc_atomic, m.end_time_ms, m.resolved_at_ms, m.created_at_ms,
+        m.payouts FROM markets m JOIN outcomes o ON o.market_id = m.id AND o.outcome_index = 0
         WHERE m.id = $1 AND m.chain_market_id IS NOT NULL";
     tx.find(SQL, &params![id], |row| {
         let (cost, liquidity, quantity): (Wad, Usdc, Wad) = (row.parse(10)?, row.usdc(11)?, row.parse(12)?);
@@ -155,7 +155,10 @@ pub async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError
             chapter_id: row.opt_text(7)?,
             tags: row.text(8)?,
             title_key: row.str(9)?.to_lowercase(),
-            probability_ppm: probability_ppm(quantity, cost, liquidity),
+            probability_ppm: match first_payout(row, 17)? {
+                Some(payout) => payout_ppm(payout),
+                None => probability_ppm(quantity, cost, liquidity),
+            },
             volume: row.usdc(13)?,
             end_time: row.timestamp(14)?,
             resolved_at: row.opt_timestamp(15)?,
@@ -163,6 +166,16 @@ pub async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError
         })
     })
     .await
+}
+
+/// What the first outcome of a settled market pays.
+fn first_payout(row: &Row<'_>, column: usize) -> Result<Option<Wad>, StoreError> {
+    if row.opt_str(column)?.is_none() {
+        return Ok(None);
+    }
+    let payouts = row.texts(column)?;
+    let first = payouts.first().map(|text| text.parse());
+    first.transpose().map_err(|_| row.corrupt(column, "not a list of WAD"))
 }
 
 /// The row as it is.

@@ -94,21 +94,20 @@ impl ThreadFilter {
             clauses.and("t.category = ?", [category.clone().into()]);
         }
         if !self.tags.is_empty() {
-            // Tags are a JSON list of texts: one is in it where its JSON is.
+            // Tags are a JSON list of texts: one is in it where its JSON stands behind a comma, or behind the bracket, here a
+            // comma too. Quotes within a text have a backslash before them.
             let any: Vec<String> = self
                 .tags
                 .iter()
                 .take(MAX_TAGS)
-                .map(|tag| format!("t.tags LIKE {} ESCAPE '!'", clauses.bind(tag_pattern(tag).into())))
+                .map(|tag| {
+                    let tag = clauses.bind(format!(",{}", serde_json::Value::from(tag.as_str())).into());
+                    format!("LENGTH(REPLACE(',' || SUBSTR(t.tags, 2), {tag}, '')) < LENGTH(t.tags)")
+                })
                 .collect();
             clauses.and(&format!("({})", any.join(" OR ")), []);
         }
     }
-}
-
-fn tag_pattern(tag: &str) -> String {
-    let json = serde_json::Value::from(tag).to_string();
-    format!("%{}%", json.replace('!', "!!").replace('%', "!%").replace('_', "!_"))
 }
 
 const COLUMNS: &str =

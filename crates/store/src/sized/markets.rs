@@ -154,7 +154,7 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
         let below = Usdc::from_atomic(1_000_000 + u64::from(number * 17 % 4_999) * 1_000_000);
         let quantity = cost.checked_sub(Wad::from_amount(below)).unwrap_or_default();
         let key = texts.title.to_lowercase();
-        let ppm = probability_ppm(quantity, cost, liquidity);
+        let ppm = if payouts.is_some() { 1_000_000 } else { probability_ppm(quantity, cost, liquidity) };
         add_terms(&mut terms, "market", &id, &texts);
         let category = texts.category;
         for (index, label) in [(0u8, "Yes"), (1, "No")] {

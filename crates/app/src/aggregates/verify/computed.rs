@@ -39,6 +39,7 @@ struct OfMarket {
     participants: i64,
     positions: Vec<Held>,
     misplaced: Option<(String, String)>,
+    misfiled: Option<(String, String)>,
     counted_as: Option<(ListStatus, Usdc, Vec<Scope>)>,
 }
 
@@ -70,6 +71,9 @@ impl Computed {
         };
         if let Some((listed, market)) = &of.misplaced {
             note("list row", listed.clone(), market.clone());
+        }
+        if let Some((of_market, of_thread)) = &of.misfiled {
+            note("organization and partner", of_market.clone(), of_thread.clone());
         }
         let mut trades = of.movements.iter().filter(|movement| is_trade(movement));
         let volume: u64 = trades.clone().map(|trade| trade.usdc.atomic()).sum();
@@ -237,6 +241,7 @@ async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<OfMarket>, StoreError>
         participants: kept::participants_of(tx, id).await?,
         positions: store::movements::list_of_market_positions(tx, id).await?,
         misplaced: kept::misplaced(tx, id).await?,
+        misfiled: store::catalog::misfiled(tx, id).await?,
         counted_as: store::listed::counted_as(tx, id).await?,
     }))
 }

@@ -6,7 +6,7 @@ use store::catalog::{Chapter, Organization, Partner, Thread};
 
 use super::super::Kind;
 use super::super::document::{ChapterItem, OrganizationItem, PartnerItem, ThreadItem};
-use super::super::plan::Row;
+use super::super::plan::{Action, Row};
 use super::Planner;
 use crate::catalog::check;
 
@@ -79,7 +79,10 @@ impl<'a> Planner<'a> {
             self.refuse_fields(&at, check::thread(&row));
             let said = (&Value::Null, &json!([item, organization_id, partner_id]));
             self.step(Kind::Thread, &item.key, id, said, Row::Thread(row.clone()));
-            self.threads.insert(&item.key, row);
+            let is_skipped = self.steps.last().is_some_and(|step| step.action == Action::Skip);
+            let kept = self.known.threads.get(&item.key).filter(|_| is_skipped).cloned();
+            self.threads.insert(&item.key, kept.unwrap_or_else(|| row.clone()));
+            self.said_threads.insert(row.id, row);
         }
     }
 

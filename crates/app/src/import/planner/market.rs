@@ -22,31 +22,34 @@ impl<'a> Planner<'a> {
             let read = (self.liquidity(&at, item), self.odds(&at, item));
             let (thread, chapter_id) = self.place_of_market(&at, item);
             let (Some(liquidity), Some(opening_odds)) = read else { continue };
-            let new = NewMarket {
+            let under = |thread: Option<&Thread>| NewMarket {
                 id: Some(MarketId(id)),
                 question: item.question.clone(),
                 description: item.description.clone(),
-                category: item.category.clone().or_else(|| thread.as_ref()?.category.clone()),
-                tags: item.tags.clone().or_else(|| Some(thread.as_ref()?.tags.clone())).unwrap_or_default(),
+                category: item.category.clone().or_else(|| thread?.category.clone()),
+                tags: item.tags.clone().or_else(|| Some(thread?.tags.clone())).unwrap_or_default(),
                 outcomes: item.outcomes.clone(),
-                opening_odds,
+                opening_odds: opening_odds.clone(),
                 liquidity,
                 fee_bps: item.fee_bps,
                 end_time: item.end_time,
-                thread_id: thread.as_ref().map(|thread| thread.id),
-                organization_id: thread.as_ref().and_then(|thread| thread.organization_id),
-                partner_id: thread.as_ref().and_then(|thread| thread.partner_id),
-                chapter_id,
+                thread_id: thread.map(|thread| thread.id),
+                organization_id: thread.and_then(|thread| thread.organization_id),
+                partner_id: thread.and_then(|thread| thread.partner_id),
+                chapter_id: chapter_id.clone(),
                 source_url: item.source_url.clone(),
                 featured_position: item.featured,
             };
-            self.market(&at, &item.key, new);
+            // Whether the market says something else than before is judged by the file alone.
+            let said = thread.as_ref().map(|thread| self.said_threads.get(&thread.id).unwrap_or(thread));
+            let content = content(&under(said));
+            self.market(&at, &item.key, under(thread.as_ref()), &content);
         }
     }
 
-    fn market(&mut self, at: &str, key: &str, new: NewMarket) {
+    fn market(&mut self, at: &str, key: &str, new: NewMarket, content: &Value) {
         let id = new.id.unwrap_or(MarketId(uuid::Uuid::nil()));
-        let (terms, content) = (terms(&new), content(&new));
+        let terms = terms(&new);
         self.refuse_fields(at, check::listing(&new.listing(id)));
         let made = self.import(Kind::Market, key);
         match made {
@@ -60,7 +63,7 @@ impl<'a> Planner<'a> {
         if !on_chain && new.end_time <= self.now {
             self.refuse(at, "endTime", "is in the future");
         }
-        self.step(Kind::Market, key, id.0, (&terms, &content), Row::Market(Box::new(new)));
+        self.step(Kind::Market, key, id.0, (&terms, content), Row::Market(Box::new(new)));
         if is_made
             && !on_chain
             && let Some(step) = self.steps.last_mut()

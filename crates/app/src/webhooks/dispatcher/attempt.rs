@@ -4,7 +4,6 @@ use bytes::Bytes;
 use domain::ids::KeyId;
 use domain::trade::{Status, TraceEvent};
 use domain::version::VERSIONS;
-use domain::webhook::target::Target;
 use domain::webhook::{
     Breaker, Cause, Delivery, Outcome, Standing, Verdict, WebhookSecret, due, judge, signing_secrets,
 };
@@ -37,18 +36,15 @@ pub(super) async fn make(
 ) -> Attempted {
     let at = ctx.now();
     let Some(url) = &job.url else { return nowhere(job, breaker, at) };
-    let (outcome, answer_head) = match Target::parse(url, &ctx.config.webhooks.targets) {
-        Ok(target) => match headers(ctx, key_id, job, at) {
-            Ok(headers) => {
-                let posted = sender.post(&target, headers, Bytes::from(job.body.clone())).await;
-                (posted.outcome.at(ctx.now()), posted.answer_head)
-            }
-            Err(error) => {
-                tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's secret cannot be read");
-                (Outcome::Unsigned, None)
-            }
-        },
-        Err(_) => (Outcome::TargetRefused, None),
+    let (outcome, answer_head) = match headers(ctx, key_id, job, at) {
+        Ok(headers) => {
+            let posted = sender.post(url, headers, Bytes::from(job.body.clone())).await;
+            (posted.outcome.at(ctx.now()), posted.answer_head)
+        }
+        Err(error) => {
+            tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's secret cannot be read");
+            (Outcome::Unsigned, None)
+        }
     };
     let attempt = Attempt {
         at,

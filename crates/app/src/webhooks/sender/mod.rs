@@ -69,15 +69,19 @@ impl Sender {
         Self { dialer: Dialer { policy, resolver, tls: Arc::new(tls) }, pool: Arc::default() }
     }
 
-    /// Posts the body with these headers, and `Host` and `Content-Length`, to the target.
-    pub async fn post(&self, target: &Target, headers: HeaderMap, body: Bytes) -> Attempt {
+    /// Posts the body with these headers, and `Host` and `Content-Length`, to this URL, which is judged now: it was set under what
+    /// may have been another policy.
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Attempt {
+        let Ok(target) = Target::parse(url, &self.dialer.policy) else {
+            return Attempt { outcome: Outcome::TargetRefused, duration_ms: 0, answer_head: None };
+        };
         let began_at = Instant::now();
-        let exchange = timeout_at(began_at + DEADLINE, self.exchange(target, headers, body)).await;
+        let exchange = timeout_at(began_at + DEADLINE, self.exchange(&target, headers, body)).await;
         let duration_ms = i64::try_from(began_at.elapsed().as_millis()).unwrap_or(i64::MAX);
         let (outcome, answer_head) = match exchange {
             Ok(Ok((connection, answer))) => {
                 if answer.is_whole {
-                    self.keep(target, connection).await;
+                    self.keep(&target, connection).await;
                 }
                 (Outcome::Answered { status: answer.status, retry_after: answer.retry_after }, answer.head)
             }
@@ -93,8 +97,6 @@ impl Sender {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(Connection, Answer), Outcome> {
-        // The target was judged when it was set, under what may have been another policy.
-        Target::parse(target.as_str(), &self.dialer.policy).map_err(|_| Outcome::TargetRefused)?;
         let request = request(target, headers, body)?;
         let (connection, response) = self.send(target, request).await?;
         Ok((connection, answer::read(response).await))

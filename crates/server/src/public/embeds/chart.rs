@@ -48,7 +48,7 @@ impl Chart {
         outcomes: &[Outcome],
         face: &MarketFace,
     ) -> Result<Option<Self>, Refusal> {
-        let span = Range::SevenDays.span(market, None, app.ctx.now());
+        let span = Range::SevenDays.span(market, outcomes.len(), None, app.ctx.now());
         let history = match app::markets::history(&app.ctx, market, outcomes, span).await {
             Ok(history) => history,
             Err(error) => {

@@ -103,6 +103,8 @@ pub struct MarketPage {
     pub chart: Option<String>,
     pub width: i64,
     pub height: i64,
+    /// The description as HTML.
+    pub about: Option<String>,
 }
 
 /// A thread's page.
@@ -113,6 +115,8 @@ pub struct ThreadPage {
     pub thread: ThreadFace,
     /// Where the web application stands.
     pub app_url: String,
+    /// The description as HTML.
+    pub about: Option<String>,
 }
 
 #[derive(Debug, Template)]

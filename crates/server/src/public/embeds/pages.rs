@@ -9,6 +9,7 @@ use super::oembed::discovery;
 use super::page::{self, Head, MarketPage, Theme, ThreadPage};
 use super::thread_face::ThreadFace;
 use crate::http::{KeptBodies, PathId, Shared};
+use crate::markdown;
 use crate::public::market_record::next_end;
 use crate::public::markets::get_market;
 use crate::public::query::{Asked, Parameters, Query};
@@ -44,7 +45,9 @@ pub async fn market(
         let description = format!("{}. {}.", prices.collect::<Vec<_>>().join(", "), face.standing);
         let head = Head::new(theme, face.question.clone(), description);
         let head = addressed(&app, head, &format!("/markets/{}", face.id), &face.version());
-        let page = MarketPage { head, market: face, chart, width: chart::WIDTH, height: chart::HEIGHT };
+        let (width, height, about) =
+            (chart::WIDTH, chart::HEIGHT, markdown::about(market.description.as_deref()));
+        let page = MarketPage { head, market: face, chart, width, height, about };
         Ok::<_, Refusal>((page::rendered(&page)?, next_end(std::iter::once(&market), now)))
     };
     found(KeptBodies::stable(&app, &query.name, read).await, theme)
@@ -62,7 +65,8 @@ pub async fn thread(
         let description = format!("{}, {} traded.", thread.count(), thread.volume);
         let head = Head::new(theme, thread.title.clone(), description);
         let head = addressed(&app, head, &format!("/threads/{}", thread.id), &thread.version());
-        let page = ThreadPage { head, thread, app_url: app.app_url.clone() };
+        let about = markdown::about(thread.description.as_deref());
+        let page = ThreadPage { head, thread, app_url: app.app_url.clone(), about };
         Ok::<_, Refusal>((page::rendered(&page)?, until))
     };
     found(KeptBodies::stable(&app, &query.name, read).await, theme)

@@ -21,6 +21,8 @@ const MOST_MARKETS: u32 = 10;
 pub struct ThreadFace {
     pub id: ThreadId,
     pub title: String,
+    /// In Markdown.
+    pub description: Option<String>,
     /// `upcoming`, `active`, `closed`.
     pub status: &'static str,
     pub volume: String,
@@ -60,6 +62,7 @@ impl ThreadFace {
         Self {
             id: thread.id,
             title: thread.title,
+            description: thread.description,
             status: match ThreadStatus::at(now, thread.start_time, thread.end_time) {
                 ThreadStatus::Upcoming => "upcoming",
                 ThreadStatus::Active => "active",
