@@ -8,16 +8,16 @@ use store::Store;
 use crate::scene::Scene;
 
 /// Values that are no number within the bounds of any list.
-const NO_LIMIT: [&str; 8] = ["0", "201", "-1", "+5", "1.5", "ten", "", "99999999999999999999"];
-const NO_OFFSET: [&str; 6] = ["-1", "+1", "1.5", "x", "", "4294967296"];
+const NO_LIMIT: [&str; 9] = ["0", "201", "-1", "+5", "%2B5", "1.5", "ten", "", "99999999999999999999"];
+const NO_OFFSET: [&str; 7] = ["-1", "+1", "%2B1", "1.5", "x", "", "4294967296"];
 const NO_UUID: [&str; 3] = ["1", "", "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f8g"];
-const NO_SECONDS: [&str; 6] = ["-1", "1.5", "2026-01-01", "", "253370764800", "+1"];
+const NO_SECONDS: [&str; 7] = ["%2B1", "-1", "1.5", "2026-01-01", "", "253370764800", "+1"];
 const NO_WORD: [&str; 4] = ["ACTIVE", "open", "", "active,all"];
 const NO_FLAG: [&str; 4] = ["1", "yes", "TRUE", ""];
 const NO_SEARCH: [&str; 5] = ["", "%ff", "%00", "%2", "one+two+three+four+five+six+seven"];
 const NO_TEXT: [&str; 4] = ["", "%ff", "%00", "%2"];
 
-const NO_PIXELS: [&str; 7] = ["0", "100001", "-1", "1.5", "ten", "", "99999999999999999999"];
+const NO_PIXELS: [&str; 8] = ["0", "%2B5", "100001", "-1", "1.5", "ten", "", "99999999999999999999"];
 
 type Wrong = (&'static str, &'static [&'static str]);
 
@@ -63,12 +63,12 @@ fn routes(scene: &Scene) -> Vec<Table> {
         ("range", &["2h", "", "ALL", "1h&from=0", "1h&to=5"]),
         ("from", &NO_SECONDS),
         ("to", &NO_SECONDS),
-        ("outcomeIndex", &["x", "", "1.5", "-1", "2"]),
+        ("outcomeIndex", &["x", "", "1.5", "-1", "%2B1", "2"]),
     ];
     let of_quote: Vec<Wrong> = vec![
-        ("outcomeIndex", &["x", "", "1.5", "-1", "2", "99999999999999999999"]),
+        ("outcomeIndex", &["x", "", "1.5", "-1", "%2B1", "2", "99999999999999999999"]),
         ("action", &["BUY", "", "hold", "buy,sell"]),
-        ("amount", &["0", "-1", "1e3", "", "ten", "0.0000001", "10000000.000001"]),
+        ("amount", &["0", "-1", "%2B1", "1e3", "", "ten", "0.0000001", "10000000.000001"]),
     ];
     let of_oembed: Vec<Wrong> =
         vec![("url", &NO_TEXT), ("format", &NO_TEXT), ("maxwidth", &NO_PIXELS), ("maxheight", &NO_PIXELS)];
