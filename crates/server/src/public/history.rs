@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::Refusal;
 use super::answer::Meta;
 use super::markets::get_market;
-use super::query::{Asked, Parameters, Query};
+use super::query::{Asked, Parameters, Query, number};
 use crate::http::{PathId, Shared};
 use crate::numbers;
 
@@ -31,7 +31,7 @@ impl Parameters for HistoryQuery {
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
         let interval = asked.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h, 1d");
         let (from, to) = (asked.seconds("from"), asked.seconds("to"));
-        let outcome_index = asked.parsed("outcomeIndex", "is an integer, 0 for the first");
+        let outcome_index = asked.with("outcomeIndex", "is an integer, 0 for the first", number);
         let range = asked.word_if_sent("range", &Range::WORDS);
         if asked.text("range").is_some() && (from.is_some() || to.is_some()) {
             asked.wrong("range", "is sent without from and to");

@@ -148,6 +148,6 @@ impl Asked<'_, '_> {
 }
 
 /// Digits alone: the parser of numbers would take a plus sign too.
-fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+pub fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()))
 }

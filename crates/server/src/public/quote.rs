@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::Refusal;
 use super::answer::Meta;
-use super::query::{Asked, Parameters, Query};
+use super::query::{Asked, Parameters, Query, number};
 use crate::http::{PathId, Shared};
 use crate::numbers;
 use crate::openapi::formats::DecimalAmount;
@@ -34,8 +34,7 @@ impl Parameters for QuoteQuery {
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
         const AMOUNT: &str = "is an amount of USDC above zero and at most 10000000, with up to six decimals";
-        let outcome_index =
-            asked.required("outcomeIndex", "is an integer, 0 for the first", |text| text.parse().ok());
+        let outcome_index = asked.required("outcomeIndex", "is an integer, 0 for the first", number);
         let side = asked.required("action", "is one of buy, sell", |text| text.parse().ok());
         let usdc = asked.required("amount", AMOUNT, |text| {
             text.parse().ok().filter(|usdc| *usdc > Usdc::ZERO && *usdc <= MAX_TRADE)

@@ -4,6 +4,7 @@ use app::catalog;
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use serde_json::Value;
+use store::Store;
 use store::catalog::{Chapter, Organization, Partner, Thread};
 use testkit::http::{Anonymous, Answer, Client};
 use testkit::{TestApp, TestMarket};
@@ -24,7 +25,15 @@ pub struct Scene {
 
 impl Scene {
     pub async fn new() -> Self {
-        let app = TestApp::new().await;
+        Self::of(TestApp::new().await).await
+    }
+
+    /// The same on this database, which has all migrations.
+    pub async fn on(store: Store) -> Self {
+        Self::of(TestApp::with().on(store).start().await).await
+    }
+
+    async fn of(app: TestApp) -> Self {
         let organization = organization(&app, "League").await;
         let partner = partner(&app, organization, "Club", true).await;
         let thread = thread(&app, |thread| {
@@ -70,6 +79,17 @@ impl Scene {
         let scene = Self { app, client, organization, partner, thread, rain, cup, alone };
         scene.traded().await;
         scene
+    }
+
+    /// A route's path with the id of what the scene has.
+    pub fn path(&self, route: &str) -> String {
+        let id = match route.split('/').nth(2) {
+            Some("threads") => self.thread.to_string(),
+            Some("organizations") => self.organization.to_string(),
+            Some("partners") => self.partner.to_string(),
+            _ => self.rain.id.to_string(),
+        };
+        route.replace("{id}", &id)
     }
 
     /// Ada and a stranger buy.

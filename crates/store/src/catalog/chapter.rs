@@ -17,9 +17,9 @@ pub struct Chapter {
     pub position: u32,
 }
 
-const COLUMNS: &str = "id, thread_id, title, position";
+pub(crate) const COLUMNS: &str = "id, thread_id, title, position";
 
-fn from_row(row: &Row<'_>) -> Result<Chapter, StoreError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<Chapter, StoreError> {
     Ok(Chapter { id: row.text(0)?, thread_id: row.parse(1)?, title: row.text(2)?, position: row.number(3)? })
 }
 

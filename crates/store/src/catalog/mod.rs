@@ -4,10 +4,10 @@
 //! and markets, whose change moves sums, take `traders::lock` before it. Lists are walked by id, newest first: ids grow with
 //! time.
 
-mod chapter;
+pub(crate) mod chapter;
 mod listing;
 mod organization;
-mod partner;
+pub(crate) mod partner;
 mod thread;
 
 pub use chapter::{

@@ -34,9 +34,9 @@ impl Partner {
 }
 
 const ACTIVE: &str = "active";
-const COLUMNS: &str = "id, organization_id, name, slug, description, logo, website, status";
+pub(crate) const COLUMNS: &str = "id, organization_id, name, slug, description, logo, website, status";
 
-fn from_row(row: &Row<'_>) -> Result<Partner, StoreError> {
+pub(crate) fn from_row(row: &Row<'_>) -> Result<Partner, StoreError> {
     Ok(Partner {
         id: row.parse(0)?,
         organization_id: row.parse(1)?,

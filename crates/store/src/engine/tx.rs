@@ -21,7 +21,14 @@ pub struct Tx {
     touched: Touched,
     /// What is told of the unit, written when everything else of it is.
     events: Vec<NewEvent>,
+    /// The statements since a test has asked for them.
+    #[cfg(test)]
+    recorded: Option<Vec<Statement>>,
 }
+
+/// A statement with what was bound to it.
+#[cfg(test)]
+pub(crate) type Statement = (String, Vec<Value<'static>>);
 
 pub(super) enum Conn {
     Sqlite(sqlite::Connection),
@@ -30,11 +37,27 @@ pub(super) enum Conn {
 
 impl Tx {
     pub(super) fn writer(conn: Conn) -> Self {
-        Self { conn, writes: true, failed: None, touched: Touched::default(), events: Vec::new() }
+        Self {
+            conn,
+            writes: true,
+            failed: None,
+            touched: Touched::default(),
+            events: Vec::new(),
+            #[cfg(test)]
+            recorded: None,
+        }
     }
 
     pub(super) fn reader(conn: Conn) -> Self {
-        Self { conn, writes: false, failed: None, touched: Touched::default(), events: Vec::new() }
+        Self {
+            conn,
+            writes: false,
+            failed: None,
+            touched: Touched::default(),
+            events: Vec::new(),
+            #[cfg(test)]
+            recorded: None,
+        }
     }
 
     /// Which database the statements run on, for the few that cannot be common.
@@ -154,6 +177,18 @@ impl Tx {
         self.note(done)
     }
 
+    /// Notes every statement from here on.
+    #[cfg(test)]
+    pub(crate) fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// What was noted, for once.
+    #[cfg(test)]
+    pub(crate) fn take_recorded(&mut self) -> Vec<Statement> {
+        self.recorded.take().unwrap_or_default()
+    }
+
     /// Makes a writer ready for its next unit.
     pub(super) fn reset(&mut self) {
         self.failed = None;
@@ -231,8 +266,12 @@ impl Tx {
         if self.writes { Ok(()) } else { Err(StoreError::driver("a reader cannot write")) }
     }
 
-    fn check(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    fn check(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         debug_assert_eq!(parameters_in_order(sql), Some(params.len()), "placeholders of {sql}");
+        #[cfg(test)]
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push((sql.to_owned(), params.iter().map(Value::to_static).collect()));
+        }
         self.check_usable()?;
         params.iter().try_for_each(Value::check)
     }

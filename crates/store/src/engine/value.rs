@@ -25,6 +25,16 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
+    #[cfg(test)]
+    pub(super) fn to_static(&self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Int(int) => Value::Int(*int),
+            Self::Text(text) => Value::Text(text.clone().into_owned().into()),
+            Self::Bytes(bytes) => Value::Bytes(bytes.clone().into_owned().into()),
+        }
+    }
+
     /// What PostgreSQL is told of this value, so that `$1 + 1` is a `BIGINT` whatever stands beside it. NULL leaves
     /// the type to be inferred.
     pub(super) const fn postgres_type(&self) -> Type {

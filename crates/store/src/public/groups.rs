@@ -8,7 +8,7 @@ use super::threads::count_of;
 use super::{Extent, Listed};
 use crate::catalog::{self, Chapter, Organization, Partner};
 use crate::listed::{ScopeKind, Totals, find_totals};
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, Value, params};
 
 /// An organization with its sums.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,17 @@ pub struct PartnerFilter {
     pub active: Option<bool>,
 }
 
+impl PartnerFilter {
+    fn clauses(&self) -> Clauses {
+        let mut clauses = Clauses::default();
+        clauses.and("organization_id = ?", params![self.organization_id]);
+        if let Some(active) = self.active {
+            clauses.and("status = ?", params![if active { "active" } else { "inactive" }]);
+        }
+        clauses
+    }
+}
+
 /// The organization with this id.
 pub async fn get_organization(
     tx: &mut Tx,
@@ -76,13 +87,28 @@ pub async fn get_organization(
 
 /// The partner with this id.
 pub async fn get_partner(tx: &mut Tx, id: PartnerId) -> Result<Option<PartnerRow>, StoreError> {
-    const TIMES: &str = "SELECT created_at_ms, updated_at_ms FROM partners WHERE id = $1";
-    let Some(partner) = catalog::find_partner(tx, id).await? else { return Ok(None) };
-    let times = tx.find(TIMES, &params![id], |row| Ok((row.timestamp(0)?, row.timestamp(1)?))).await?;
-    let (created_at, updated_at) = times.ok_or_else(|| StoreError::missing("partners"))?;
-    let threads = count_of(tx, None, Some(id)).await?;
-    let totals = find_totals(tx, ScopeKind::Partner, &id.to_string()).await?;
-    Ok(Some(PartnerRow { partner, created_at, updated_at, threads, totals }))
+    Ok(partners(tx, "SELECT id FROM partners WHERE id = $1", &params![id]).await?.pop())
+}
+
+/// The partners of a page, a query of their ids, the newest first. One statement for all of them.
+async fn partners(tx: &mut Tx, page: &str, bound: &[Value<'_>]) -> Result<Vec<PartnerRow>, StoreError> {
+    use catalog::partner::{COLUMNS, from_row};
+    // The crossing keeps the page outermost.
+    let sql = format!(
+        "SELECT p.*, (SELECT COUNT(*) FROM threads t WHERE t.partner_id = p.id), {SUMS} FROM ({page}) page CROSS JOIN
+        (SELECT {COLUMNS}, created_at_ms, updated_at_ms FROM partners) p LEFT JOIN totals s ON s.scope = 'partner'
+        AND s.scope_id = p.id WHERE p.id = page.id ORDER BY p.created_at_ms DESC, p.id DESC"
+    );
+    tx.list_shaped(&sql, bound, |row| {
+        Ok(PartnerRow {
+            partner: from_row(row)?,
+            created_at: row.timestamp(8)?,
+            updated_at: row.timestamp(9)?,
+            threads: row.number(10)?,
+            totals: sums_from(row, 11)?,
+        })
+    })
+    .await
 }
 
 /// An organization's partners, the newest first.
@@ -91,39 +117,45 @@ pub async fn list_partners(
     filter: &PartnerFilter,
     extent: Extent,
 ) -> Result<Listed<PartnerRow>, StoreError> {
-    let clauses = || {
-        let mut clauses = Clauses::default();
-        clauses.and("organization_id = ?", params![filter.organization_id]);
-        if let Some(active) = filter.active {
-            clauses.and("status = ?", params![if active { "active" } else { "inactive" }]);
-        }
-        clauses
-    };
-    let mut page = clauses();
-    let conditions = page.sql().to_owned();
-    let (limit, offset) = (page.bind(extent.limit.into()), page.bind(extent.offset.into()));
-    let sql = format!(
+    let mut clauses = filter.clauses();
+    let conditions = clauses.sql().to_owned();
+    let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
+    let page = format!(
         "SELECT id FROM partners WHERE 1 = 1{conditions} ORDER BY created_at_ms DESC, id DESC LIMIT {limit} OFFSET {offset}"
     );
-    let ids: Vec<PartnerId> = tx.list_shaped(&sql, &page.bound, |row| row.parse(0)).await?;
-    let mut items = Vec::with_capacity(ids.len());
-    for id in ids {
-        items.extend(get_partner(tx, id).await?);
-    }
-    let all = clauses();
+    let items = partners(tx, &page, &clauses.bound).await?;
+    let all = filter.clauses();
     let sql = format!("SELECT COUNT(*) FROM partners WHERE 1 = 1{}", all.sql());
     let counted = tx.list_shaped(&sql, &all.bound, |row| row.number(0)).await?;
     Ok(Listed { items, total: counted.first().copied().unwrap_or_default() })
 }
 
-/// A thread's chapters in their order.
+/// A thread's chapters in their order, at most 1,000.
 pub async fn list_chapters(tx: &mut Tx, thread_id: ThreadId) -> Result<Vec<ChapterRow>, StoreError> {
-    let mut rows = Vec::new();
-    for chapter in catalog::list_chapters(tx, thread_id).await? {
-        let totals = find_totals(tx, ScopeKind::Chapter, &chapter.id).await?;
-        let scope = (ScopeKind::Chapter, chapter.id.clone());
-        let open_markets = crate::listed::count(tx, &scope, &[crate::listed::ListStatus::Open]).await?;
-        rows.push(ChapterRow { chapter, totals, open_markets });
-    }
-    Ok(rows)
+    use catalog::chapter::{COLUMNS, from_row};
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        ", COALESCE(s.open_markets, 0), ",
+        SUMS,
+        " FROM chapters c LEFT JOIN totals s ON s.scope = 'chapter' AND s.scope_id = c.id
+        WHERE c.thread_id = $1 ORDER BY c.position, c.id LIMIT 1000"
+    );
+    let chapter = |row: &Row<'_>| {
+        Ok(ChapterRow { chapter: from_row(row)?, open_markets: row.number(4)?, totals: sums_from(row, 5)? })
+    };
+    tx.list(SQL, &params![thread_id], chapter).await
+}
+
+/// The kept sums `s` of a row, all zero where no market was ever counted.
+const SUMS: &str =
+    "COALESCE(s.open_markets + s.frozen_markets + s.resolved_markets + s.cancelled_markets + s.refunded_markets, 0),
+    COALESCE(s.volume_usdc_atomic, 0), COALESCE(s.participants, 0)";
+
+fn sums_from(row: &Row<'_>, first: usize) -> Result<Totals, StoreError> {
+    Ok(Totals {
+        markets: row.number(first)?,
+        volume: row.usdc(first + 1)?,
+        participants: row.number(first + 2)?,
+    })
 }

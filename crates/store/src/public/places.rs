@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 
+use crate::listed::{ScopeKind, find_totals};
 use crate::{Row, StoreError, Tx, params};
 
 /// Whose page it is.
@@ -27,22 +28,26 @@ pub struct Place {
 /// How many threads there are, and how many markets on chain.
 pub async fn count_places(tx: &mut Tx) -> Result<(u64, u64), StoreError> {
     const THREADS: &str = "SELECT COUNT(*) FROM threads";
-    const MARKETS: &str = "SELECT COUNT(*) FROM markets WHERE chain_market_id IS NOT NULL";
     let threads = tx.find(THREADS, &params![], |row| row.number(0)).await?;
-    let markets = tx.find(MARKETS, &params![], |row| row.number(0)).await?;
-    Ok((threads.unwrap_or_default(), markets.unwrap_or_default()))
+    let all = find_totals(tx, ScopeKind::All, "").await?;
+    Ok((threads.unwrap_or_default(), all.markets))
 }
 
-/// The pages of one part of `most` pages each, the first part being 0, in the order of their ids.
+/// The pages of one part of `most` pages each, the first part being 0, in the order of their ids. Those of the parts before it
+/// are passed over in an index.
 pub async fn list_places(
     tx: &mut Tx,
     kind: PlaceKind,
     most: u32,
     part: u32,
 ) -> Result<Vec<Place>, StoreError> {
-    const THREADS: &str = "SELECT id, updated_at_ms FROM threads ORDER BY id LIMIT $1 OFFSET $2";
-    const MARKETS: &str = "SELECT id, CASE WHEN as_of_ms > created_at_ms THEN as_of_ms ELSE created_at_ms END
-        FROM markets WHERE chain_market_id IS NOT NULL ORDER BY id LIMIT $1 OFFSET $2";
+    const THREADS: &str =
+        "SELECT t.id, t.updated_at_ms FROM (SELECT id FROM threads ORDER BY id LIMIT $1 OFFSET $2) p
+        CROSS JOIN threads t WHERE t.id = p.id ORDER BY p.id";
+    const MARKETS: &str =
+        "SELECT m.id, CASE WHEN m.as_of_ms > m.created_at_ms THEN m.as_of_ms ELSE m.created_at_ms END
+        FROM (SELECT market_id FROM listed_markets ORDER BY market_id LIMIT $1 OFFSET $2) p
+        CROSS JOIN markets m WHERE m.id = p.market_id ORDER BY p.market_id";
     let sql = match kind {
         PlaceKind::Thread => THREADS,
         PlaceKind::Market => MARKETS,

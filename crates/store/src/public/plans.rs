@@ -4,16 +4,24 @@
 //! scope or text, for there is an index of each scope by creation alone; and threads, of which there are a fiftieth of the
 //! markets. What may be read whole: threads, for the same reason, and the accounts of a leaderboard's spans.
 //!
+//! Of lists that take more than one statement the test runs the list itself and asks for the plan of each statement that it
+//! ran, so that a statement cannot be forgotten here.
+//!
 //! PostgreSQL reads small tables whole for good reason, so here it may not; what it then still reads whole or sorts, it
 //! cannot help.
 
 use domain::Timestamp;
+use futures::future::BoxFuture;
 
 use super::markets::{found_page, page};
-use super::{Extent, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Window, threads, trending};
+use super::{
+    Extent, LeaderSort, MarketFilter, MarketSort, Order, PartnerFilter, PlaceKind, ThreadFilter, ThreadSort,
+    ThreadWhen, Timeframe, Window, count_places, find_transaction, get_partner, list_chapters, list_featured,
+    list_leaders, list_open_positions, list_partners, list_places, list_threads, threads, trending,
+};
 use crate::listed::ListStatus;
 use crate::sized::{self, Size};
-use crate::{Engine, Store, StoreError, Value, params};
+use crate::{Engine, Store, StoreError, Tx, Value, params};
 
 const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
 const SORTS: [MarketSort; 5] = [
@@ -34,6 +42,31 @@ const BIG: [&str; 8] = [
     "search_terms",
     "trending_markets",
 ];
+
+/// Tables that lists read.
+const ALL: [&str; 20] = [
+    "chapters",
+    "leaderboard",
+    "leaderboard_spans",
+    "listed_markets",
+    "market_buckets",
+    "markets",
+    "movements",
+    "organizations",
+    "outcomes",
+    "participants",
+    "partners",
+    "positions",
+    "search_terms",
+    "threads",
+    "totals",
+    "traders",
+    "trending_markets",
+    "trending_windows",
+    "accounts",
+    "users",
+];
+const THREAD_SORTS: [ThreadSort; 3] = [ThreadSort::CreatedAt, ThreadSort::StartTime, ThreadSort::TotalVolume];
 
 fn open() -> MarketFilter {
     MarketFilter { statuses: vec![ListStatus::Open], ..MarketFilter::default() }
@@ -58,23 +91,110 @@ fn scoped() -> Vec<(&'static str, MarketFilter)> {
 }
 
 /// A line for each step, the outermost first.
+async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
+    match tx.engine() {
+        Engine::Sqlite => {
+            tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.text(3)).await
+        }
+        Engine::Postgres => {
+            tx.batch("SET LOCAL enable_seqscan = off").await?;
+            tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.text(0)).await
+        }
+    }
+}
+
+/// The same in a unit of its own.
 async fn plan(store: &Store, sql: String, bound: Vec<Value<'static>>) -> Vec<String> {
-    let explained: Result<Vec<String>, StoreError> = store
-        .write((sql, bound), |tx, (sql, bound)| {
-            Box::pin(async move {
-                match tx.engine() {
-                    Engine::Sqlite => {
-                        tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.text(3)).await
-                    }
-                    Engine::Postgres => {
-                        tx.batch("SET LOCAL enable_seqscan = off").await?;
-                        tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.text(0)).await
-                    }
+    let explained: Result<Vec<String>, StoreError> =
+        store.write((sql, bound), |tx, (sql, bound)| Box::pin(explain(tx, sql, bound))).await;
+    explained.unwrap()
+}
+
+/// A statement that a read has run, and its steps.
+struct Ran {
+    sql: String,
+    steps: Vec<String>,
+}
+
+impl Ran {
+    /// Tables of which a step reads everything, in no order of use.
+    fn whole_reads(&self) -> Vec<&str> {
+        let words: Vec<&str> = self.sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let is_query = |name: &str| {
+            let begins = |step: &String| {
+                ["CO-ROUTINE", "MATERIALIZE"].into_iter().any(|word| step.trim() == format!("{word} {name}"))
+            };
+            self.steps.iter().any(begins)
+        };
+        let table_of = |name: &str| {
+            let named = words.windows(2).find(|pair| pair[1] == name && ALL.contains(&pair[0]));
+            ALL.into_iter().find(|table| *table == named.map_or(name, |pair| pair[0]))
+        };
+        let counts = self.sql.starts_with("SELECT COUNT(*)");
+        let whole = self.steps.iter().filter_map(|step| {
+            let scanned = match step.split_once("Seq Scan on ") {
+                Some((_, rest)) => rest,
+                // An index that is walked ends with the page, but not where rows are counted.
+                None => {
+                    step.trim().strip_prefix("SCAN ").filter(|rest| counts || !rest.contains(" USING "))?
                 }
+            };
+            let name = scanned.split(' ').next().filter(|name| !is_query(name))?;
+            table_of(name)
+        });
+        whole.collect()
+    }
+
+    fn uses(&self, index: &str) -> bool {
+        self.steps.iter().any(|step| step.split([' ', '(']).any(|word| word == index))
+    }
+
+    fn told(&self) -> String {
+        format!("{}\n{}", self.sql, self.steps.join("\n"))
+    }
+}
+
+/// Every statement that a read runs.
+async fn ran<I: Send + Sync + 'static, T: Send + 'static>(
+    store: &Store,
+    input: I,
+    read: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
+) -> Vec<Ran> {
+    let ran: Result<Vec<Ran>, StoreError> = store
+        .write((input, read), |tx, (input, read)| {
+            Box::pin(async move {
+                tx.record();
+                read(tx, input).await?;
+                let mut ran = Vec::new();
+                for (sql, bound) in tx.take_recorded() {
+                    ran.push(Ran { steps: explain(tx, &sql, &bound).await?, sql });
+                }
+                Ok(ran)
             })
         })
         .await;
-    explained.unwrap()
+    ran.unwrap()
+}
+
+/// So many statements, of which none reads a table whole but these, and each of these indexes is used by one.
+fn assert_ways(what: &str, ran: &[Ran], statements: usize, whole: &[&str], indexes: &[&str]) {
+    let told = ran.iter().map(Ran::told).collect::<Vec<_>>().join("\n");
+    assert_eq!(ran.len(), statements, "{what}\n{told}");
+    for ran in ran {
+        let read = ran.whole_reads();
+        assert!(read.iter().all(|table| whole.contains(table)), "{what} reads {read:?}\n{}", ran.told());
+    }
+    for index in indexes {
+        assert!(ran.iter().any(|ran| ran.uses(index)), "{what} without {index}\n{told}");
+    }
+}
+
+async fn ran_threads(store: &Store, filter: ThreadFilter, sort: ThreadSort) -> Vec<Ran> {
+    ran(store, (filter, sort), |tx, (filter, sort)| {
+        // The first page is full, so that how many there are is counted too.
+        Box::pin(list_threads(tx, filter, *sort, Order::Desc, Extent { limit: 1, offset: 0 }))
+    })
+    .await
 }
 
 /// Steps that read a big table whole.
@@ -157,6 +277,128 @@ crate::on_each_engine! {
             let (sql, bound) = threads::page(&filter, None, sort, Order::Desc, extent());
             let steps = plan(&store, sql, bound).await;
             assert!(whole_reads(&steps).is_empty(), "{sort:?}\n{}", steps.join("\n"));
+        }
+    }
+
+    async fn groups_are_read_in_as_many_statements_whatever_their_number(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        let organization_id = sized::organization(0).unwrap();
+        for (active, limit) in [(None, 1), (None, 100), (Some(true), 100), (Some(false), 100)] {
+            let filter = PartnerFilter { organization_id, active };
+            let ran = ran(&store, (filter, limit), |tx, (filter, limit)| {
+                Box::pin(list_partners(tx, filter, Extent { limit: *limit, offset: 0 }))
+            })
+            .await;
+            let what = format!("{limit} partners, active {active:?}");
+            assert_ways(&what, &ran, 2, &[], &["partners_organization", "threads_partner"]);
+        }
+        let one = ran(&store, sized::partner(1).unwrap(), |tx, id| Box::pin(get_partner(tx, *id))).await;
+        assert_ways("a partner", &one, 1, &[], &["threads_partner"]);
+        for number in [0, 1] {
+            let thread = sized::thread(number).unwrap();
+            let ran = ran(&store, thread, |tx, id| Box::pin(list_chapters(tx, *id))).await;
+            assert_ways("chapters", &ran, 1, &[], &["chapters_thread"]);
+        }
+    }
+
+    async fn what_is_featured_or_ranked_is_taken_from_the_indexes_ends(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        let featured = ran(&store, (), |tx, ()| Box::pin(list_featured(tx))).await;
+        assert_ways("featured", &featured, 1, &[], &["markets_featured"]);
+        let leaders = async |timeframe, sort| {
+            ran(&store, (timeframe, sort), |tx, (timeframe, sort)| {
+                Box::pin(list_leaders(tx, *timeframe, *sort, 50, NOW))
+            })
+            .await
+        };
+        for (sort, index) in
+            [(LeaderSort::Profit, "leaderboard_profit"), (LeaderSort::Volume, "leaderboard_volume")]
+        {
+            assert_ways("leaders", &leaders(Timeframe::All, sort).await, 1, &[], &[index]);
+            for timeframe in [Timeframe::OneDay, Timeframe::SevenDays, Timeframe::ThirtyDays] {
+                let ran = leaders(timeframe, sort).await;
+                assert_ways(&format!("leaders of {timeframe:?}"), &ran, 1, &["leaderboard_spans"], &[]);
+            }
+        }
+    }
+
+    async fn a_transaction_an_accounts_positions_and_a_part_of_a_sitemap_are_found_by_indexes(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        for hash in [format!("0x{:064x}", 7), "0xnothing".to_owned()] {
+            let found = ran(&store, hash, |tx, hash| Box::pin(find_transaction(tx, hash))).await;
+            assert_ways("a transaction", &found, 2, &[], &["movements_tx", "markets_resolution_tx"]);
+        }
+        for after in [String::new(), sized::market(500).unwrap().to_string()] {
+            let positions = ran(&store, after, |tx, after| {
+                Box::pin(async move { list_open_positions(tx, &sized::account(3), (after, 0), 50).await })
+            })
+            .await;
+            assert_ways("positions", &positions, 1, &[], &[]);
+        }
+        let counts = ran(&store, (), |tx, ()| Box::pin(count_places(tx))).await;
+        assert_ways("how many places", &counts, 2, &["threads"], &[]);
+        for part in [0, 4] {
+            for kind in [PlaceKind::Thread, PlaceKind::Market] {
+                let places = ran(&store, (kind, part), |tx, (kind, part)| {
+                    Box::pin(list_places(tx, *kind, 100, *part))
+                })
+                .await;
+                assert_ways(&format!("part {part} of {kind:?}"), &places, 1, &[], &[]);
+                // What is passed over is passed over in an index, and no row of it is read.
+                let is_narrow = |step: &String| {
+                    step.contains("USING COVERING INDEX") || step.contains("Index Only Scan using")
+                };
+                assert!(places[0].steps.iter().any(is_narrow), "{kind:?}\n{}", places[0].told());
+            }
+        }
+    }
+
+    async fn threads_are_narrowed_through_an_index_where_something_owns_or_names_them(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        let whose = [
+            (
+                "threads_organization",
+                ThreadFilter { organization_id: sized::organization(1), ..ThreadFilter::default() },
+            ),
+            ("threads_partner", ThreadFilter { partner_id: sized::partner(1), ..ThreadFilter::default() }),
+            (
+                "threads_category",
+                ThreadFilter { category: Some("category3".to_owned()), ..ThreadFilter::default() },
+            ),
+        ];
+        for (index, filter) in whose {
+            for sort in THREAD_SORTS {
+                let ran = ran_threads(&store, filter.clone(), sort).await;
+                assert_ways(&format!("{index} by {sort:?}"), &ran, 2, &[], &[index]);
+            }
+            let of = ThreadFilter { when: Some((ThreadWhen::Active, NOW)), ..filter };
+            let ran = ran_threads(&store, of, ThreadSort::CreatedAt).await;
+            assert_ways(&format!("active of {index}"), &ran, 2, &[], &[]);
+        }
+    }
+
+    async fn no_list_of_threads_reads_another_table_whole(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        let mut filters = vec![
+            ThreadFilter::default(),
+            ThreadFilter { tags: vec!["tag3".to_owned(), "tag4".to_owned()], ..ThreadFilter::default() },
+        ];
+        for when in [ThreadWhen::Active, ThreadWhen::Upcoming, ThreadWhen::Closed] {
+            filters.push(ThreadFilter { when: Some((when, NOW)), ..ThreadFilter::default() });
+        }
+        for filter in filters {
+            for sort in THREAD_SORTS {
+                let ran = ran_threads(&store, filter.clone(), sort).await;
+                assert_ways(&format!("{filter:?} by {sort:?}"), &ran, 2, &["threads"], &[]);
+            }
+        }
+        for words in ["thread", "thread w33", "group of thread", "t"] {
+            let filter = ThreadFilter { text: Some(words.to_owned()), ..ThreadFilter::default() };
+            let ran = ran_threads(&store, filter, ThreadSort::CreatedAt).await;
+            let told = ran.iter().map(Ran::told).collect::<Vec<_>>().join("\n");
+            // How common each word is, then the page, then how many there are.
+            assert!(ran.len() <= 2 + words.split(' ').count(), "{words}\n{told}");
+            assert!(ran.iter().all(|ran| ran.whole_reads().is_empty()), "{words}\n{told}");
         }
     }
 }

@@ -4,8 +4,8 @@ use domain::market::probability_ppm;
 use domain::{Timestamp, Usdc, Wad};
 
 use super::{
-    CATEGORIES, MARKETS, MOST_ORGANIZATIONS, OF_THREAD, ORGANIZATIONS, PARTNERS, Size, THREADS,
-    trust_references,
+    CATEGORIES, FURTHER_CHAPTERS, FURTHER_PARTNERS, MARKETS, MOST_FEATURED, MOST_ORGANIZATIONS, OF_THREAD,
+    ORGANIZATIONS, PARTNERS, Size, THREADS, trust_references,
 };
 use crate::search::Texts;
 use crate::{Store, StoreError, Tx, Value, params};
@@ -61,13 +61,16 @@ async fn owners(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
         VALUES ($1, $2, $2, $3, $3)";
     const PARTNER: &str =
         "INSERT INTO partners (id, organization_id, name, slug, status, created_at_ms, updated_at_ms)
-        VALUES ($1, $2, $3, $3, 'active', $4, $4)";
+        VALUES ($1, $2, $3, $3, $4, $5, $5)";
     let (mut organizations, mut partners) = (Vec::new(), Vec::new());
     for number in 0..MOST_ORGANIZATIONS {
         let id = format!("{ORGANIZATIONS}{number:012}");
-        organizations.push(params![id.clone(), format!("sized-organization-{number}"), now].to_vec());
-        let partner = format!("{PARTNERS}{number:012}");
-        partners.push(params![partner, id, format!("sized-partner-{number}"), now].to_vec());
+        organizations.push(params![id, format!("sized-organization-{number}"), now].to_vec());
+    }
+    for number in 0..MOST_ORGANIZATIONS + FURTHER_PARTNERS {
+        let (owner, status) = if number < MOST_ORGANIZATIONS { (number, "active") } else { (0, "inactive") };
+        let (id, organization) = (format!("{PARTNERS}{number:012}"), format!("{ORGANIZATIONS}{owner:012}"));
+        partners.push(params![id, organization, format!("sized-partner-{number}"), status, now].to_vec());
     }
     tx.exec_each(ORGANIZATION, &organizations).await?;
     tx.exec_each(PARTNER, &partners).await.map(drop)
@@ -77,7 +80,7 @@ async fn threads(tx: &mut Tx, size: Size, now: Timestamp) -> Result<(), StoreErr
     const THREAD: &str = "INSERT INTO threads (id, organization_id, partner_id, title, description, category, tags,
         start_time_ms, created_at_ms, updated_at_ms) VALUES ($1, $2, $3, $4, 'What belongs together.', $5, $6, $7, $8, $8)";
     const CHAPTER: &str =
-        "INSERT INTO chapters (id, thread_id, title, position) VALUES ($1, $2, 'All of them', 0)";
+        "INSERT INTO chapters (id, thread_id, title, position) VALUES ($1, $2, 'All of them', $3)";
     let (mut rows, mut chapters, mut terms) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..size.threads() {
         let id = format!("{THREADS}{number:012}");
@@ -91,7 +94,10 @@ async fn threads(tx: &mut Tx, size: Size, now: Timestamp) -> Result<(), StoreErr
         let created = now.plus_ms(-i64::from(size.threads() - number) * 60_000);
         let start = now.plus_ms(i64::from(number % 1_009) * 3_600_000 - 2_000_000_000);
         add_terms(&mut terms, "thread", &id, &texts);
-        chapters.push(params![format!("sized-chapter-{number}"), id.clone()].to_vec());
+        chapters.push(params![format!("sized-chapter-{number}"), id.clone(), 0i64].to_vec());
+        for further in 1..=if number == 0 { FURTHER_CHAPTERS } else { 0 } {
+            chapters.push(params![format!("sized-chapter-{number}-{further}"), id.clone(), further].to_vec());
+        }
         rows.push(
             params![id, organization, partner, texts.title, texts.category, tags, start, created].to_vec(),
         );
@@ -115,9 +121,9 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
     const MARKET: &str = "INSERT INTO markets (id, chain_id, contract_address, chain_market_id, question, description,
         category, tags, thread_id, organization_id, partner_id, chapter_id, status, fee_bps, liquidity_usdc_atomic,
         opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, payouts, end_time_ms, frozen_at_ms, resolved_at_ms,
-        as_of_block, as_of_ms, created_at_ms) VALUES ($1, 1, '0x00', $2, $3, 'A description of some length, as
+        as_of_block, as_of_ms, created_at_ms, featured_position) VALUES ($1, 1, '0x00', $2, $3, 'A description of some length, as
         descriptions are: what counts, who says so, and what happens if nobody does.', $4, '[]', $5, $6, $7, $8, $9, 0,
-        $10, $11, $11, 0, 0, $12, $13, $14, $15, 0, $16, $17)";
+        $10, $11, $11, 0, 0, $12, $13, $14, $15, 0, $16, $17, $18)";
     const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,
         volume_usdc_atomic, trade_count) VALUES ($1, $2, $3, '0', $4, 0, 0)";
     const LISTED: &str = "INSERT INTO listed_markets (market_id, list_status, category, thread_id, organization_id,
@@ -189,7 +195,8 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
                 frozen,
                 settled,
                 now,
-                created
+                created,
+                (number < MOST_FEATURED).then_some(number)
             ]
             .to_vec(),
         );

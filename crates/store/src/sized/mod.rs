@@ -10,7 +10,7 @@ mod sums;
 mod trades;
 
 use domain::Timestamp;
-use domain::ids::{MarketId, OrganizationId, ThreadId};
+use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 
 use crate::{Engine, Store, StoreError, Tx};
 
@@ -34,6 +34,12 @@ const ORGANIZATIONS: &str = "00000000-0000-7000-b000-";
 const PARTNERS: &str = "00000000-0000-7000-c000-";
 /// The most organizations: each has a thread in so many.
 const MOST_ORGANIZATIONS: u32 = 20;
+/// The partners that the first organization has beside its own one, none of them active; they own nothing.
+pub const FURTHER_PARTNERS: u32 = 230;
+/// The chapters that the first thread has beside its own one; they have no markets.
+pub const FURTHER_CHAPTERS: u32 = 60;
+/// The most markets that are featured: the first ones.
+const MOST_FEATURED: u32 = 300;
 /// Categories of markets.
 const CATEGORIES: u32 = 7;
 
@@ -71,6 +77,16 @@ pub fn thread(number: u32) -> Option<ThreadId> {
 /// The organization with this number, from 0.
 pub fn organization(number: u32) -> Option<OrganizationId> {
     format!("{ORGANIZATIONS}{number:012}").parse().ok()
+}
+
+/// The partner with this number, from 0: the organization's of the same number.
+pub fn partner(number: u32) -> Option<PartnerId> {
+    format!("{PARTNERS}{number:012}").parse().ok()
+}
+
+/// The account with this number, from 0.
+pub fn account(number: u32) -> String {
+    format!("0x{number:040x}")
 }
 
 /// Fills a migrated database. What it held before stays.

@@ -8,6 +8,7 @@ mod fixture;
 mod migrations;
 mod postgres;
 mod sized;
+mod sized_lists;
 mod sqlite;
 mod units;
 mod usage;

@@ -20,7 +20,9 @@ use store::sized::{self, Size};
 use store::traders::kept;
 use store::{Store, StoreError};
 
-const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
+use crate::sized_lists;
+
+pub const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
 const SORTS: [MarketSort; 5] = [
     MarketSort::CreatedAt,
     MarketSort::TotalVolume,
@@ -33,11 +35,11 @@ fn divisor() -> Option<u32> {
     std::env::var("FORETELL_SIZED_DIVISOR").ok().and_then(|text| text.parse().ok())
 }
 
-fn size() -> Size {
+pub fn size() -> Size {
     Size::WHOLE.divided_by(divisor().unwrap_or(100))
 }
 
-fn told(store: &Store, what: &str, began: Instant) {
+pub fn told(store: &Store, what: &str, began: Instant) {
     if divisor().is_some() {
         println!("| {:?} | {what} | {} us |", store.engine(), began.elapsed().as_micros());
     }
@@ -251,6 +253,11 @@ store::on_each_engine! {
         assert_eq!(all.unwrap().markets, u64::from(size().markets));
         market_lists(&store).await;
         other_lists(&store).await;
+        sized_lists::thread_lists(&store).await;
+        sized_lists::group_lists(&store).await;
+        sized_lists::featured(&store).await;
+        sized_lists::positions(&store).await;
+        sized_lists::places(&store).await;
         history(&store).await;
         if divisor().is_some() {
             println!("{:?}: {filled_mb} MB at most while filling, {} MB at the end", store.engine(), peak_memory_mb());

@@ -14,7 +14,7 @@ use crate::http::Shared;
 use crate::public::answer::Meta;
 use crate::public::market_record::next_end;
 use crate::public::markets::get_market;
-use crate::public::query::{Asked, Parameters, Query};
+use crate::public::query::{Asked, Parameters, Query, number};
 use crate::public::social::encoded;
 use crate::public::{Code, Refusal};
 
@@ -39,7 +39,7 @@ impl Parameters for OembedQuery {
         let url = asked
             .required("url", "is the address of a market's or a thread's page", |url| Some(url.to_owned()));
         let json = asked.text("format").is_none_or(|format| format == "json");
-        let pixels = |text: &str| text.parse().ok().filter(|pixels| (1..=100_000).contains(pixels));
+        let pixels = |text: &str| number(text).filter(|pixels| (1..=100_000).contains(pixels));
         const PIXELS: &str = "is a number of pixels from 1 to 100000";
         let (max_width, max_height) =
             (asked.with("maxwidth", PIXELS, pixels), asked.with("maxheight", PIXELS, pixels));
