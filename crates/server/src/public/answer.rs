@@ -72,7 +72,7 @@ impl Meta {
             let (body, until) = read().await?;
             Ok::<_, Refusal>((written(&body)?, until))
         };
-        Ok(with_meta(KeptBodies::stable(app, name, write).await?, &self))
+        Ok(with_meta(KeptBodies::for_a_moment(app, name, write).await?, &self))
     }
 
     /// With the number of rows of a list that is not cut.

@@ -13,6 +13,9 @@ use crate::http::{Condition, RequestId, Shared, mark_address};
 /// For how long an answer may be shown again.
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=5, stale-while-revalidate=10");
 
+/// The headers of an answer, about.
+const MOST_HEADERS: usize = 20;
+
 /// The layer's function.
 pub async fn surround(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
     let began = app.ctx.now();
@@ -20,12 +23,14 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     request.extensions_mut().insert(id);
     let ip = mark_address(&app, &mut request);
     let condition = Condition::of(&request);
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let method = request.method().clone();
 
     let mut response = if cors::is_question(&request) { cors::answer() } else { next.run(request).await };
+    // So many are written that the map would grow more than once.
+    response.headers_mut().reserve(MOST_HEADERS);
     let standing = standing::settle(&app, ip, &mut response);
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        refusal::render(&mut response, &refusal, &path, id);
+        refusal::render(&mut response, &refusal, condition.path(), id);
     }
     condition.answer(&mut response);
     let status = response.status();
@@ -41,6 +46,6 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
         _ => headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store")),
     };
     let latency_ms = app.ctx.now().since_ms(began);
-    tracing::debug!(request.id = %id, http.method = %method, http.path = path, http.status = status.as_u16(), latency_ms, "answered");
+    tracing::debug!(request.id = %id, http.method = %method, http.path = condition.path(), http.status = status.as_u16(), latency_ms, "answered");
     response
 }

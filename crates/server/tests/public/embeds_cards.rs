@@ -53,6 +53,7 @@ async fn another_price_is_another_card_and_the_old_address_leads_to_it() {
         size(&before);
         scene.app.stranger_buys(scene.rain, 0, "300").await;
         scene.app.run_workers().await;
+        scene.app.clock.advance(250);
         let new = card(&scene, &page).await;
         assert_ne!(old, new);
         let moved = scene.get(&old).await;

@@ -50,7 +50,7 @@ pub async fn market(
         let page = MarketPage { head, market: face, chart, width, height, about };
         Ok::<_, Refusal>((page::rendered(&page)?, next_end(std::iter::once(&market), now)))
     };
-    found(KeptBodies::stable(&app, &query.name, read).await, theme)
+    found(KeptBodies::for_a_moment(&app, &query.name, read).await, theme)
 }
 
 /// `GET /embed/threads/{id}`.
@@ -69,7 +69,7 @@ pub async fn thread(
         let page = ThreadPage { head, thread, app_url: app.app_url.clone(), about };
         Ok::<_, Refusal>((page::rendered(&page)?, until))
     };
-    found(KeptBodies::stable(&app, &query.name, read).await, theme)
+    found(KeptBodies::for_a_moment(&app, &query.name, read).await, theme)
 }
 
 /// `head` with the addresses of what stands at `path` in the web application.
