@@ -10,6 +10,7 @@ mod clients;
 mod cluster;
 mod crash;
 mod dice;
+mod feed;
 mod hangup;
 mod imports;
 mod operator;

@@ -1,13 +1,20 @@
 //! A receiver of webhooks that outlives the service: one path for each key, and a log of what came.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use tokio::net::TcpListener;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use crate::webhooks::now;
 
@@ -20,20 +27,31 @@ pub struct Came {
     pub event: String,
     /// When, in milliseconds since the epoch.
     pub at_ms: i64,
+    /// How long the receiver took to acknowledge it, its sleep aside; nothing where its sender did not wait for that.
+    pub answered: Option<Duration>,
 }
 
 #[derive(Clone)]
 struct Shared {
     came: Arc<Mutex<Vec<Came>>>,
-    awake: watch::Receiver<bool>,
+    takes: watch::Receiver<Option<Duration>>,
+}
+
+impl Shared {
+    fn came(&self) -> MutexGuard<'_, Vec<Came>> {
+        self.came.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A receiver that acknowledges everything, while it is awake.
 pub struct Receiver {
     /// What the keys' paths stand behind.
     pub url: String,
-    came: Arc<Mutex<Vec<Came>>>,
-    awake: watch::Sender<bool>,
+    address: SocketAddr,
+    shared: Shared,
+    /// How long it takes for each answer; nothing while it sleeps.
+    takes: watch::Sender<Option<Duration>>,
+    connections: TaskTracker,
     server: JoinHandle<()>,
 }
 
@@ -44,40 +62,91 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Awake.
+    /// Awake, and answering at once.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (awake, is_awake) = watch::channel(true);
-        let came: Arc<Mutex<Vec<Came>>> = Arc::default();
-        let routes =
-            Router::new().fallback(receive).with_state(Shared { came: Arc::clone(&came), awake: is_awake });
-        let server = tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
-        Self { url, came, awake, server }
+        let address = listener.local_addr().unwrap();
+        let (takes, is_awake) = watch::channel(Some(Duration::ZERO));
+        let shared = Shared { came: Arc::default(), takes: is_awake };
+        let routes = Router::new().fallback(receive).with_state(shared.clone());
+        let connections = TaskTracker::new();
+        let server = tokio::spawn(serve(listener, routes, connections.clone()));
+        Self { url: format!("http://{address}"), address, shared, takes, connections, server }
     }
 
     /// Takes requests from now on without answering them.
     pub fn sleep(&self) {
-        self.awake.send_replace(false);
+        self.takes.send_replace(None);
     }
 
-    /// Answers what it has taken and what comes.
-    pub fn wake(&self) {
-        self.awake.send_replace(true);
+    /// Answers what it has taken and what comes, and takes that long for each.
+    pub fn answer_within(&self, takes: Duration) {
+        self.takes.send_replace(Some(takes));
     }
 
     /// All that came, in the order of arrival.
     pub fn came(&self) -> Vec<Came> {
-        self.came.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.came_from(0)
+    }
+
+    /// What came behind the first so many.
+    pub fn came_from(&self, first: usize) -> Vec<Came> {
+        self.shared.came()[first..].to_vec()
+    }
+
+    /// Waits until something more comes.
+    pub async fn hear_more(&self) {
+        let (before, mut polls) = (self.shared.came().len(), tokio::time::interval(Duration::from_millis(5)));
+        for _ in 0..12_000 {
+            polls.tick().await;
+            if self.shared.came().len() > before {
+                return;
+            }
+        }
+        panic!("nothing came within a minute");
+    }
+
+    /// Waits until every connection has ended that was made until now: when their sender is dead, all that it has sent is
+    /// then in the log, and nothing of it is still to be answered.
+    pub async fn hear_out(&self) {
+        // Connections are taken in the order in which they are made: when this one has ended, those before it were taken.
+        let mut last = TcpStream::connect(self.address).await.unwrap();
+        last.shutdown().await.unwrap();
+        assert_eq!(last.read(&mut [0]).await.unwrap(), 0, "nothing was asked");
+        self.connections.close();
+        self.connections.wait().await;
+        self.connections.reopen();
+    }
+}
+
+async fn serve(listener: TcpListener, routes: Router, connections: TaskTracker) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = TowerToHyperService::new(routes.clone());
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        // How it ends is the sender's own affair.
+        connections.spawn(async move { drop(connection.await) });
     }
 }
 
 async fn receive(State(mut shared): State<Shared>, request: Request) -> StatusCode {
     let key = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
     let event = request.headers()["x-service-event-id"].to_str().unwrap().to_owned();
-    let at_ms = now().ms();
-    shared.came.lock().unwrap_or_else(PoisonError::into_inner).push(Came { key, event, at_ms });
+    let place = {
+        let mut came = shared.came();
+        came.push(Came { key, event, at_ms: now().ms(), answered: None });
+        came.len() - 1
+    };
+    let takes = shared.takes.wait_for(Option::is_some).await.map(|takes| *takes);
     // The receiver is gone where its test is over.
-    drop(shared.awake.wait_for(|awake| *awake).await);
+    let Ok(Some(takes)) = takes else { return StatusCode::SERVICE_UNAVAILABLE };
+    let began = Instant::now();
+    if !takes.is_zero() {
+        // The first tick of an interval is at once, the second after its period.
+        let mut work = tokio::time::interval(takes);
+        work.tick().await;
+        work.tick().await;
+    }
+    shared.came()[place].answered = Some(began.elapsed());
     StatusCode::OK
 }

@@ -34,7 +34,8 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    pub(super) fn read(response: Response<Body>) -> Self {
+    /// Of an answer, wherever it comes from.
+    pub fn read(response: Response<Body>) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.into_data_stream();
         Self { status: parts.status, headers: parts.headers, body, text: String::new() }
