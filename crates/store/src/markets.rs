@@ -10,7 +10,7 @@ use domain::page::Page;
 use domain::{Timestamp, Usdc, Wad};
 
 use crate::bind::position_or_end;
-use crate::{Row, StoreError, Tx, Value, listed, params};
+use crate::{Row, StoreError, Tx, Value, listed, params, redemptions};
 
 /// A market as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -470,6 +470,10 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
         })
         .collect();
     tx.exec_each(OUTCOME, &rows?).await?;
+    if matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled) {
+        redemptions::begin_announcement(tx, market.id).await?;
+        redemptions::begin_scan(tx, market.id, market.refund_scale).await?;
+    }
     listed::refresh(tx, market.id).await
 }
 
@@ -479,7 +483,7 @@ pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Ve
         "SELECT ",
         COLUMNS,
         " FROM markets WHERE status = 'OPEN' AND end_time_ms <= $1 AND chain_market_id IS NOT NULL
-        ORDER BY created_at_ms, id LIMIT $2"
+        ORDER BY end_time_ms, id LIMIT $2"
     );
     tx.list(SQL, &params![now, limit], from_row).await
 }

@@ -14,7 +14,9 @@ use crate::{Row, StoreError, Tx, Value, params};
 mod announcements;
 mod payouts;
 
+pub(crate) use announcements::begin_announcement;
 pub use announcements::{Announced, Owned, list_owned, list_unannounced, put_announced};
+pub(crate) use payouts::begin_scan;
 pub use payouts::{Payable, SettledMarket, list_payable, list_unscanned, put_scan};
 
 /// A claim as stored.

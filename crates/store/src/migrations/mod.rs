@@ -16,4 +16,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0012_deliveries_status", include_str!("0012_deliveries_status.sql")),
     ("0013_search_terms", include_str!("0013_search_terms.sql")),
     ("0014_threads_category", include_str!("0014_threads_category.sql")),
+    ("0015_open_ends", include_str!("0015_open_ends.sql")),
 ];

@@ -1,4 +1,4 @@
-//! Which way the engines take through the tables for each list, on a database with a hundredth of the whole size.
+//! Which way the engines take through the tables for each list, and for what workers ask all the time, on a database with a hundredth of the whole size.
 //!
 //! What may be sorted: the page's own rows, to number them; where a scope or a text narrows the list, the markets of that
 //! scope or text, for there is an index of each scope by creation alone; and threads, of which there are a fiftieth of the
@@ -222,6 +222,16 @@ fn extent() -> Extent {
 }
 
 crate::on_each_engine! {
+    async fn what_is_asked_for_all_the_time_costs_no_more_with_more_markets(store: Store) {
+        sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
+        let past = ran(&store, NOW, |tx, now| Box::pin(crate::markets::list_past_end(tx, *now, 100))).await;
+        assert_ways("markets past their end", &past, 1, &[], &["markets_open_end"]);
+        let told = ran(&store, 1, |tx, chain| Box::pin(crate::redemptions::list_unannounced(tx, *chain, 10))).await;
+        assert_ways("results to tell", &told, 1, &[], &["announcements_open"]);
+        let paid = ran(&store, 1, |tx, chain| Box::pin(crate::redemptions::list_unscanned(tx, *chain, 10))).await;
+        assert_ways("positions to pay", &paid, 1, &[], &["payout_scans_open"]);
+    }
+
     async fn a_list_of_all_markets_walks_the_index_of_its_sort(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         for (name, filter) in wide() {

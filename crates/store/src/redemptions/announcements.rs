@@ -23,14 +23,21 @@ pub struct Announced {
     pub told: String,
 }
 
+/// Notes that the owners of a settled market's positions are still to be told, where that was not noted before.
+pub(crate) async fn begin_announcement(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
+    const SQL: &str =
+        "INSERT INTO announcements (market_id, after_account, after_outcome_index, told_account)
+        VALUES ($1, '', -1, '') ON CONFLICT (market_id) DO NOTHING";
+    tx.exec(SQL, &params![id]).await.map(drop)
+}
+
 /// The settled markets of a chain whose positions' owners were not all told, the one settled first foremost.
 pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<Vec<Announced>, StoreError> {
     const SQL: &str =
-        "SELECT m.id, m.chain_market_id, m.status, m.resolved_at_ms, COALESCE(a.after_account, ''),
-        COALESCE(a.after_outcome_index, -1), COALESCE(a.told_account, '')
-        FROM markets m LEFT JOIN announcements a ON a.market_id = m.id
-        WHERE m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
-        AND m.resolved_at_ms IS NOT NULL AND a.ended_at_ms IS NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2";
+        "SELECT m.id, m.chain_market_id, m.status, m.resolved_at_ms, a.after_account, a.after_outcome_index, a.told_account
+        FROM announcements a CROSS JOIN markets m WHERE a.ended_at_ms IS NULL AND m.id = a.market_id
+        AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
+        AND m.resolved_at_ms IS NOT NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2";
     tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
         Ok(Announced {
             id: row.parse(0)?,

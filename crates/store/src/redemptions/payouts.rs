@@ -18,6 +18,21 @@ pub struct SettledMarket {
     pub after: (String, i64),
 }
 
+/// Notes that a settled market is still to be gone through: where that was not noted before, and from the beginning where it refunds
+/// another part of the cost by now.
+pub(crate) async fn begin_scan(
+    tx: &mut Tx,
+    id: MarketId,
+    refund_scale: Option<Wad>,
+) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO payout_scans (market_id, refund_scale_wad, after_account, after_outcome_index)
+        VALUES ($1, $2, '', -1) ON CONFLICT (market_id) DO UPDATE SET refund_scale_wad = excluded.refund_scale_wad,
+        after_account = '', after_outcome_index = -1, ended_at_ms = NULL
+        WHERE payout_scans.refund_scale_wad <> excluded.refund_scale_wad";
+    let refund_scale = refund_scale.map_or_else(String::new, |scale| scale.to_string());
+    tx.exec(SQL, &params![id, refund_scale]).await.map(drop)
+}
+
 /// The settled markets of a chain that are still to be gone through, the one settled first foremost.
 pub async fn list_unscanned(
     tx: &mut Tx,
@@ -25,16 +40,13 @@ pub async fn list_unscanned(
     limit: u32,
 ) -> Result<Vec<SettledMarket>, StoreError> {
     const SQL: &str =
-        "SELECT m.id, m.chain_market_id, COALESCE(m.refund_scale_wad, ''), s.refund_scale_wad, s.after_account,
-        s.after_outcome_index FROM markets m LEFT JOIN payout_scans s ON s.market_id = m.id
-        WHERE m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
-        AND (s.ended_at_ms IS NULL OR s.refund_scale_wad <> COALESCE(m.refund_scale_wad, ''))
+        "SELECT m.id, m.chain_market_id, s.refund_scale_wad, s.after_account, s.after_outcome_index
+        FROM payout_scans s CROSS JOIN markets m WHERE s.ended_at_ms IS NULL AND m.id = s.market_id
+        AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
         ORDER BY m.resolved_at_ms, m.id LIMIT $2";
     tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
-        let refund_scale = row.text(2)?;
-        let begun = row.opt_text(3)?.is_some_and(|scanned| scanned == refund_scale);
-        let after = if begun { (row.text(4)?, row.int(5)?) } else { (String::new(), -1) };
-        Ok(SettledMarket { id: row.parse(0)?, number: row.number(1)?, refund_scale, after })
+        let after = (row.text(3)?, row.int(4)?);
+        Ok(SettledMarket { id: row.parse(0)?, number: row.number(1)?, refund_scale: row.text(2)?, after })
     })
     .await
 }
@@ -81,19 +93,16 @@ pub async fn list_payable(
     .await
 }
 
-/// Notes how far a market was gone through; `ended_at` where that was its last position.
+/// Notes how far a market was gone through; `ended_at` where that was its last position. Nothing is noted where the market refunds
+/// another part of the cost by now.
 pub async fn put_scan(
     tx: &mut Tx,
     market: &SettledMarket,
     ended_at: Option<Timestamp>,
 ) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO payout_scans (market_id, refund_scale_wad, after_account, after_outcome_index,
-        ended_at_ms) VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (market_id) DO UPDATE SET refund_scale_wad = excluded.refund_scale_wad,
-        after_account = excluded.after_account, after_outcome_index = excluded.after_outcome_index,
-        ended_at_ms = excluded.ended_at_ms";
+    const SQL: &str = "UPDATE payout_scans SET after_account = $1, after_outcome_index = $2, ended_at_ms = $3
+        WHERE market_id = $4 AND refund_scale_wad = $5";
     let (account, outcome_index) = &market.after;
-    let bound = params![market.id, &market.refund_scale, account, *outcome_index, ended_at];
+    let bound = params![account, *outcome_index, ended_at, market.id, &market.refund_scale];
     tx.exec(SQL, &bound).await.map(drop)
 }
