@@ -105,6 +105,29 @@ async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
     verify(&app.ctx).await.unwrap()
 }
 
+/// Ranking is dear: it is done once in five seconds, whoever asks.
+#[tokio::test]
+async fn a_leaderboard_is_shown_as_it_stood_within_five_seconds() {
+    let Scene { app, key, market, .. } = Scene::new().await;
+    let volumes = async |sort| {
+        let page = Extent { limit: 10, offset: 0 };
+        let read = leaderboard(&app.ctx, Timeframe::All, sort, page).await.unwrap();
+        let volumes: Vec<_> = read.items.iter().map(|ranked| ranked.leader.volume).collect();
+        assert_eq!(read.total, volumes.len() as u64);
+        volumes
+    };
+    let usdc = |whole: u32| vec![Usdc::from_whole(whole)];
+    assert_eq!(volumes(LeaderSort::Volume).await, []);
+    key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    // Another order is another leaderboard.
+    assert_eq!(volumes(LeaderSort::Profit).await, usdc(10));
+    app.clock.advance(4_999);
+    assert_eq!(volumes(LeaderSort::Volume).await, []);
+    app.clock.advance(1);
+    assert_eq!(volumes(LeaderSort::Volume).await, usdc(10));
+}
+
 store::on_each_engine! {
     async fn a_market_is_counted_where_it_stands_and_its_sums_follow_it(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
