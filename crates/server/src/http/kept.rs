@@ -16,8 +16,10 @@ use store::markets::Named;
 use super::envelope::{self, Meta, Stable, Written};
 use super::{Problem, Shared};
 
-/// The most bodies, each of which is at most a page of 100 markets.
+/// The most bodies for keys, each of which is at most a page of 100 markets.
 const MOST: usize = 256;
+/// The most for readers without a name.
+const MOST_FOR_ALL: usize = 1_024;
 
 /// The most records.
 const MOST_RECORDS: usize = 4_096;
@@ -27,13 +29,19 @@ const MOST_RECORDS: usize = 4_096;
 pub struct KeptBodies {
     /// Whole answers by path and query, without `_meta`.
     answers: Fresh<Arc<str>, Stable>,
+    /// Those to readers without a name, who push out none that keys read.
+    for_all: Fresh<Arc<str>, Stable>,
     /// Markets as lists show them.
     records: Fresh<MarketId, KeptRecord>,
 }
 
 impl Default for KeptBodies {
     fn default() -> Self {
-        Self { answers: Fresh::at_most(MOST), records: Fresh::at_most(MOST_RECORDS) }
+        Self {
+            answers: Fresh::at_most(MOST),
+            for_all: Fresh::at_most(MOST_FOR_ALL),
+            records: Fresh::at_most(MOST_RECORDS),
+        }
     }
 }
 
@@ -93,7 +101,8 @@ impl KeptBodies {
             let (envelope, until) = write().await?;
             Ok::<_, Problem>((envelope.stable()?, until))
         };
-        Ok(envelope::with_meta(Self::stable(app, name, app.ctx.markets_as_of(), write).await?, &meta))
+        let stable = stable(&app.kept.answers, name, app.ctx.markets_as_of(), write).await?;
+        Ok(envelope::with_meta(stable, &meta))
     }
 
     /// The same for readers without a name, who may be told to ask again in seconds: whatever has changed since, the stable part
@@ -103,23 +112,7 @@ impl KeptBodies {
         name: &str,
         write: impl AsyncFnOnce() -> Result<(Stable, Option<Timestamp>), X>,
     ) -> Result<Stable, X> {
-        Self::stable(app, name, AsOf { version: 0, at: app.ctx.now() }, write).await
-    }
-
-    /// The stable part that is kept under `name` and as fresh as `as_of`, or else the one that `write` makes.
-    async fn stable<X>(
-        app: &Shared,
-        name: &str,
-        as_of: AsOf,
-        write: impl AsyncFnOnce() -> Result<(Stable, Option<Timestamp>), X>,
-    ) -> Result<Stable, X> {
-        let Self { answers: kept, .. } = &app.kept;
-        if let Some(stable) = kept.get(name, as_of) {
-            return Ok(stable);
-        }
-        let (stable, until) = write().await?;
-        kept.put(name.into(), as_of, until, stable.clone());
-        Ok(stable)
+        stable(&app.kept.for_all, name, AsOf { version: 0, at: app.ctx.now() }, write).await
     }
 
     /// The record of the market that a list names, where it is still fresh: also what other processes have done to the
@@ -134,4 +127,19 @@ impl KeptBodies {
         let (named, until) = (record.0.named, record.0.until);
         app.kept.records.put(named.id, as_of, Some(until), record);
     }
+}
+
+/// The stable part that is kept under `name` and as fresh as `as_of`, or else the one that `write` makes.
+async fn stable<X>(
+    kept: &Fresh<Arc<str>, Stable>,
+    name: &str,
+    as_of: AsOf,
+    write: impl AsyncFnOnce() -> Result<(Stable, Option<Timestamp>), X>,
+) -> Result<Stable, X> {
+    if let Some(stable) = kept.get(name, as_of) {
+        return Ok(stable);
+    }
+    let (stable, until) = write().await?;
+    kept.put(name.into(), as_of, until, stable.clone());
+    Ok(stable)
 }
