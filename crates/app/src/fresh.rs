@@ -38,6 +38,11 @@ pub struct AsOf {
 }
 
 impl AsOf {
+    /// For values that may be shown whatever has changed since: their age alone counts.
+    pub const fn age_alone(at: Timestamp) -> Self {
+        Self { version: 0, at }
+    }
+
     /// When what was read then is too old, whatever has happened meanwhile.
     pub const fn too_old_at(self) -> Timestamp {
         self.at.plus_ms(KEEP_MS)

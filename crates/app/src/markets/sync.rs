@@ -2,7 +2,7 @@
 //! are final. It follows the chain through reorganisations: what an abandoned block said is taken back.
 //!
 //! It alone writes `movements`, `positions`, `candles`, what `store::traders` keeps, `intent_failures`, `sync_blocks` and the chain's part of `markets`
-//! and `outcomes`; it ends trades. Everything of one reading is written in one transaction with the note of how far was
+//! and `outcomes`; it ends trades, and a market that it settles it notes in `announcements` and `payout_scans` as still to be gone through. Everything of one reading is written in one transaction with the note of how far was
 //! read, so a crash leaves the whole reading or none of it, and the next tick goes on from the note.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -40,6 +40,15 @@ impl Connection {
         let status = answer.status();
         Ok((status, answer.into_body().collect().await?.to_bytes()))
     }
+
+    /// Asks once, for an answer with this status; how long it took, in microseconds.
+    async fn timed(&mut self, ask: Ask, wanted: StatusCode) -> f64 {
+        let start = Instant::now();
+        let (status, body) = self.ask(ask).await.expect("the server answers");
+        let time_us = start.elapsed().as_secs_f64() * 1e6;
+        assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
+        time_us
+    }
 }
 
 /// Asks once, over a connection of its own; `None` where nobody answers.
@@ -134,11 +143,7 @@ where
             let mut times_us = Vec::new();
             let mut number = 0;
             while Instant::now() < end {
-                let ask = make(index, number);
-                let start = Instant::now();
-                let (status, body) = connection.ask(ask).await.expect("the server answers");
-                times_us.push(start.elapsed().as_secs_f64() * 1e6);
-                assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
+                times_us.push(connection.timed(make(index, number), wanted).await);
                 number += 1;
             }
             times_us
@@ -179,11 +184,7 @@ where
             let mut number = 0;
             while begin.elapsed() < time {
                 beats.tick().await;
-                let ask = make(index, number);
-                let start = Instant::now();
-                let (status, body) = connection.ask(ask).await.expect("the server answers");
-                times_us.push(start.elapsed().as_secs_f64() * 1e6);
-                assert_eq!(status, wanted, "{}", String::from_utf8_lossy(&body));
+                times_us.push(connection.timed(make(index, number), wanted).await);
                 number += 1;
             }
             times_us

@@ -112,7 +112,7 @@ impl KeptBodies {
         name: &str,
         write: impl AsyncFnOnce() -> Result<(Stable, Option<Timestamp>), X>,
     ) -> Result<Stable, X> {
-        stable(&app.kept.for_all, name, AsOf { version: 0, at: app.ctx.now() }, write).await
+        stable(&app.kept.for_all, name, AsOf::age_alone(app.ctx.now()), write).await
     }
 
     /// The record of the market that a list names, where it is still fresh: also what other processes have done to the
