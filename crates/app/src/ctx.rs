@@ -23,6 +23,7 @@ use crate::redemptions::Redemptions;
 use crate::sealed::SealingKeys;
 use crate::trades::Turns;
 use crate::usage::Recorder;
+use crate::user_units::UserUnits;
 use crate::webhooks::{self, Pulse};
 
 /// How many markets' rows are kept for a moment.
@@ -49,6 +50,8 @@ pub struct Ctx {
     pub markets: Arc<Fresh<MarketId, Arc<markets::Rows>>>,
     /// Whose turn it is with each idempotency key.
     pub turns: Arc<Turns>,
+    /// The running writes of each user.
+    pub user_units: Arc<UserUnits>,
     /// What the operator has switched off.
     pub switches: Arc<Switches>,
     /// Key rows that were read a moment ago.
@@ -149,6 +152,7 @@ impl Ctx {
             usage: Arc::default(),
             markets: Arc::new(Fresh::at_most(KEPT_MARKETS)),
             turns: Arc::default(),
+            user_units: Arc::default(),
             switches: Arc::default(),
             key_cache: Arc::default(),
             key_audit: Arc::default(),

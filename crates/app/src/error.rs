@@ -80,6 +80,17 @@ impl AppError {
         self.with("submission", submission.as_str())
     }
 
+    /// As the refusal of a request that is one unit of work: without the database nothing was kept, unless the answer
+    /// to the commit was lost.
+    #[must_use]
+    pub fn of_one_unit(self) -> Self {
+        let is_told = self.extensions.contains_key("submission");
+        if is_told || self.code != ErrorCode::DependencyUnavailable {
+            return self;
+        }
+        self.submission(Submission::NotSubmitted)
+    }
+
     /// With the trade that it speaks of.
     #[must_use]
     pub fn trade(self, id: TradeId) -> Self {
@@ -133,12 +144,15 @@ impl std::error::Error for AppError {
 
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
-        let code = match &error {
-            StoreError::Unavailable(_) => ErrorCode::DependencyUnavailable,
-            _ => ErrorCode::InternalError,
+        if !error.is_unavailable() {
+            return Self::new(ErrorCode::InternalError).caused_by(error);
+        }
+        let refusal = Self::new(ErrorCode::DependencyUnavailable).retry_after_s(1);
+        let refusal = match error {
+            StoreError::CommitUnknown(_) => refusal.submission(Submission::Unknown),
+            _ => refusal,
         };
-        let refusal = Self::new(code).caused_by(error);
-        if code == ErrorCode::DependencyUnavailable { refusal.retry_after_s(1) } else { refusal }
+        refusal.caused_by(error)
     }
 }
 

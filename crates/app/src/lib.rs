@@ -25,6 +25,7 @@ pub mod redemptions;
 pub mod sealed;
 pub mod trades;
 pub mod usage;
+pub mod user_units;
 pub mod webhooks;
 pub mod worker;
 

@@ -3,10 +3,16 @@
 /// A failure of the store. Its text holds no bound values and no connection secrets, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached, is closed, is out of room or gave up on the transaction. Where the answer
-    /// to a COMMIT was lost, the work may nevertheless have been kept: look before doing it again.
+    /// The database cannot be reached, is closed, is out of room or gave up on the transaction. Nothing of the unit
+    /// of work was kept.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// Another transaction held a row for longer than a statement may wait. Nothing of the unit of work was kept.
+    #[error("the store is unavailable: a row stayed locked: {0}")]
+    Locked(String),
+    /// The answer to the COMMIT was lost: the unit of work may have been kept. Look before doing it again.
+    #[error("the store is unavailable: a commit was not answered: {0}")]
+    CommitUnknown(String),
     /// A unique rule refused the row. The name is the same on both engines: the index's name for a named unique
     /// index, `{table}_pkey` for a primary key, `{table}_{columns}_key` for a `UNIQUE` written in the table.
     #[error("a row that already exists conflicts on {constraint}")]
@@ -40,8 +46,17 @@ impl StoreError {
         matches!(self, Self::Conflict { constraint } if constraint == name)
     }
 
+    /// Whether the database is at fault for now, and another try makes sense.
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Locked(_) | Self::CommitUnknown(_))
+    }
+
     pub(crate) fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable(why.into())
+    }
+
+    pub(crate) fn commit_unknown(why: impl Into<String>) -> Self {
+        Self::CommitUnknown(why.into())
     }
 
     pub(crate) fn driver(why: impl Into<String>) -> Self {

@@ -7,7 +7,7 @@
 use domain::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::engine::for_engine;
+use crate::engine::{Engine, for_engine};
 use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError, Tx, params};
 
@@ -61,6 +61,7 @@ pub(crate) async fn apply(
     migrations: &[(&'static str, &'static str)],
     now: Timestamp,
 ) -> Result<Vec<String>, StoreError> {
+    let store = &store.for_maintenance();
     create_table(store).await?;
     let mut applied = Vec::new();
     for (name, sql) in migrations {
@@ -89,6 +90,9 @@ async fn create_table(store: &Store) -> Result<(), StoreError> {
 /// Whether the migration was applied now.
 async fn apply_one(tx: &mut Tx, migration: &Migration) -> Result<bool, StoreError> {
     let Migration { name, sql, checksum, now } = migration;
+    if tx.engine() == Engine::Postgres {
+        tx.batch("SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+    }
     let inserted = tx
         .exec(
             "INSERT INTO schema_migrations (name, checksum, applied_at_ms) VALUES ($1, $2, $3)

@@ -19,11 +19,15 @@ pub fn paused() -> AppError {
 
 /// Pauses the trading of the caller's key and gives since when it is paused. Doing it again changes nothing.
 pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
+    let input = (caller.key.id, ctx.now());
     let since: Result<Option<Timestamp>, StoreError> = ctx
-        .store
-        .write((caller.key.id, ctx.now()), |tx, (id, now)| Box::pin(store::keys::mark_paused(tx, *id, *now)))
+        .write_of_user(caller.user_id(), input, |tx, (id, now)| {
+            Box::pin(store::keys::mark_paused(tx, *id, *now))
+        })
         .await;
-    let since = since?.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    let since = since
+        .map_err(|error| AppError::from(error).of_one_unit())?
+        .ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
     ctx.key_cache.forget(caller.key.id);
     // What waits to be signed is rejected at once.
     ctx.wake.executor.notify_waiters();

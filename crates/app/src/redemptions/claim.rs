@@ -39,7 +39,7 @@ enum Refused {
     Because(AppError),
     /// Another request was faster.
     Raced,
-    /// The answer of the database was lost: the claim may be there.
+    /// The answer to the commit was lost: the claim may be there.
     Lost(StoreError),
 }
 
@@ -52,7 +52,7 @@ impl From<AppError> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => Self::Lost(error),
+            StoreError::CommitUnknown(_) => Self::Lost(error),
             _ => Self::Because(error.into()),
         }
     }
@@ -144,9 +144,10 @@ async fn make(
     let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {
         Some((id, ended_at)) => {
             let again = Again { id, ended_at, expected, tokens };
-            ctx.store
-                .write((again, now), |tx, (again, now)| Box::pin(store::redemptions::reopen(tx, again, *now)))
-                .await?
+            ctx.write_of_user(caller.user_id(), (again, now), |tx, (again, now)| {
+                Box::pin(store::redemptions::reopen(tx, again, *now))
+            })
+            .await?
         }
         None => {
             let id = RedemptionId(ctx.uuid());
@@ -169,7 +170,10 @@ async fn make(
                 updated_at: now,
                 ended_at: None,
             };
-            ctx.store.write(claim, |tx, claim| Box::pin(store::redemptions::insert(tx, claim))).await?
+            ctx.write_of_user(claim.user_id, claim, |tx, claim| {
+                Box::pin(store::redemptions::insert(tx, claim))
+            })
+            .await?
         }
     };
     if written { Ok(()) } else { Err(Refused::Raced) }

@@ -48,9 +48,9 @@ pub async fn confirm(
         now,
         longest: now.plus_ms(ctx.config.intent_lifetime_ms),
     };
-    let released = ctx.store.write(input, |tx, input| Box::pin(release(tx, input))).await;
+    let released = ctx.write_of_user(caller.user_id(), input, |tx, input| Box::pin(release(tx, input))).await;
     let released = released.map_err(|error: AppError| {
-        // A fault of the database says nothing of it: its answer was lost, and the trade may have been released.
+        // Without the database nothing is known of the trade: an earlier confirm may have released it.
         let is_told = error.extensions.contains_key("submission");
         if is_told { error } else { error.submission(Submission::Unknown) }
     })?;

@@ -89,6 +89,7 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
             let busy = AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1);
             Err(busy.submission(Submission::NotSubmitted))
         }
+        Err(Refused::InProgress) => Err(in_progress()),
         Err(Refused::Lost(error)) => Err(AppError::from(error).submission(Submission::Unknown)),
         Ok(accepted) => Ok(accepted),
     }
@@ -100,7 +101,9 @@ enum Refused {
     Raced,
     /// A block was settled while the balance was judged.
     Settled,
-    /// The answer of the database was lost: the trade may be there.
+    /// Another request with the same key is still being written.
+    InProgress,
+    /// The answer to the commit was lost: the trade may be there.
     Lost(StoreError),
 }
 
@@ -113,7 +116,7 @@ impl From<AppError> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Unavailable(_) => Self::Lost(error),
+            StoreError::CommitUnknown(_) => Self::Lost(error),
             _ => Self::Because(error.into()),
         }
     }
@@ -302,49 +305,43 @@ async fn insert(
         idempotency_until: trade.created_at.plus_ms(ctx.config.idempotency_ms),
         funds,
     });
-    ctx.store
-        .write(input, |tx, input| {
-            Box::pin(async move {
-                let Input { trade, limits, idempotency_key, idempotency_until, funds } = input.as_ref();
-                if let Some(key) = idempotency_key {
-                    let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
-                    let (user_id, now) = (trade.user_id, trade.created_at);
-                    let route = IDEMPOTENCY_ROUTE;
-                    if !store::trades::insert_idempotency(
-                        tx,
-                        user_id,
-                        route,
-                        key,
-                        &reuse,
-                        now,
-                        *idempotency_until,
-                    )
-                    .await?
-                    {
-                        return Err(Refused::Raced);
-                    }
+    ctx.write_of_user(trade.user_id, input, |tx, input| {
+        Box::pin(async move {
+            let Input { trade, limits, idempotency_key, idempotency_until, funds } = input.as_ref();
+            if let Some(key) = idempotency_key {
+                let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
+                let (user_id, now) = (trade.user_id, trade.created_at);
+                let (route, until) = (IDEMPOTENCY_ROUTE, *idempotency_until);
+                let inserted =
+                    store::trades::insert_idempotency(tx, user_id, route, key, &reuse, now, until).await;
+                match inserted {
+                    Ok(true) => {}
+                    Ok(false) => return Err(Refused::Raced),
+                    Err(StoreError::Locked(_)) => return Err(Refused::InProgress),
+                    Err(error) => return Err(error.into()),
                 }
-                if trade.reserved > Usdc::ZERO {
-                    let spent = store::keys::lock_spent(tx, trade.key_id, trade.created_at).await?;
-                    limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
-                    store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
-                    let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
-                    // The account's row is locked from here on, and a settlement would need it to release anything.
-                    if funds.settled.is_some() && store::sync::find_settled(tx).await? != funds.settled {
-                        return Err(Refused::Settled);
-                    }
-                    if reserved > funds.spendable {
-                        let before = reserved.saturating_sub(trade.reserved);
-                        return Err(insufficient(trade.reserved, funds.spendable, before).into());
-                    }
+            }
+            if trade.reserved > Usdc::ZERO {
+                let spent = store::keys::lock_spent(tx, trade.key_id, trade.created_at).await?;
+                limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
+                store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
+                let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
+                // The account's row is locked from here on, and a settlement would need it to release anything.
+                if funds.settled.is_some() && store::sync::find_settled(tx).await? != funds.settled {
+                    return Err(Refused::Settled);
                 }
-                let trace = Transition::created(&trade.state, trade.created_at);
-                match store::trades::insert(tx, trade, &trace).await? {
-                    Inserted::Added => Ok(()),
-                    Inserted::Taken => Err(Refused::Raced),
-                    Inserted::Paused => Err(paused().into()),
+                if reserved > funds.spendable {
+                    let before = reserved.saturating_sub(trade.reserved);
+                    return Err(insufficient(trade.reserved, funds.spendable, before).into());
                 }
-            })
+            }
+            let trace = Transition::created(&trade.state, trade.created_at);
+            match store::trades::insert(tx, trade, &trace).await? {
+                Inserted::Added => Ok(()),
+                Inserted::Taken => Err(Refused::Raced),
+                Inserted::Paused => Err(paused().into()),
+            }
         })
-        .await
+    })
+    .await
 }

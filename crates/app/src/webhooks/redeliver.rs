@@ -14,12 +14,11 @@ use crate::{AppError, Ctx};
 /// `WEBHOOK_REPLAY_LIMIT_REACHED`.
 pub async fn redeliver(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delivery, AppError> {
     let redelivered: Result<_, StoreError> = ctx
-        .store
-        .write((user_id, id, ctx.now()), |tx, (user_id, id, now)| {
+        .write_of_user(user_id, (user_id, id, ctx.now()), |tx, (user_id, id, now)| {
             Box::pin(store::webhooks::redeliver(tx, *user_id, *id, *now))
         })
         .await;
-    match redelivered? {
+    match redelivered.map_err(|error| AppError::from(error).of_one_unit())? {
         Redelivered::Queued(delivery) => Ok(*delivery),
         Redelivered::NotFound => Err(AppError::new(ErrorCode::ResourceNotFound)),
         Redelivered::NoUrl => Err(AppError::new(ErrorCode::WebhookNotConfigured)),
@@ -38,18 +37,18 @@ pub async fn send_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError>
     let body = event::body(id, kind, at, &TestData { test: true, api_key_id: key_id });
     let body = body.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
     let test = NewEvent { id, user_id, kind, key_id: Some(key_id), trade_id: None, body, at };
-    ctx.store
-        .write((key_id, test), |tx, (key_id, test)| {
-            Box::pin(async move {
-                let key = store::keys::find(tx, *key_id).await?;
-                if key.is_none_or(|key| key.webhook_url.is_none()) {
-                    return Err(AppError::new(ErrorCode::WebhookNotConfigured));
-                }
-                store::events::emit(tx, test.clone());
-                Ok(())
-            })
+    ctx.write_of_user(user_id, (key_id, test), |tx, (key_id, test)| {
+        Box::pin(async move {
+            let key = store::keys::find(tx, *key_id).await?;
+            if key.is_none_or(|key| key.webhook_url.is_none()) {
+                return Err(AppError::new(ErrorCode::WebhookNotConfigured));
+            }
+            store::events::emit(tx, test.clone());
+            Ok(())
         })
-        .await?;
+    })
+    .await
+    .map_err(AppError::of_one_unit)?;
     let found: Result<_, StoreError> = ctx
         .store
         .read((user_id, id), |tx, (user_id, id)| Box::pin(store::webhooks::find(tx, *user_id, *id)))

@@ -33,7 +33,8 @@ pub async fn rotate_secret(ctx: &Ctx, key_id: KeyId) -> Result<Rotated, AppError
                 Ok::<_, AppError>(store::webhooks::rotate(tx, *key_id, sealed, *now, *until).await?)
             })
         })
-        .await?;
+        .await
+        .map_err(AppError::of_one_unit)?;
     Ok(Rotated { secret, rotated_at, previous_expires_at })
 }
 

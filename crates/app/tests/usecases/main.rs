@@ -24,6 +24,7 @@ mod keys;
 mod kill_switches;
 mod leases;
 mod limits;
+mod outages;
 mod pause;
 mod portfolio;
 mod redemption_crashes;

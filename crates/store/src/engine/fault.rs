@@ -20,6 +20,8 @@ pub(super) enum After {
     Again,
     /// The connection is gone, and with it all that was not committed.
     Lost,
+    /// The connection does not answer. Whatever comes of it, it is not used again.
+    Hung,
 }
 
 impl Fault {

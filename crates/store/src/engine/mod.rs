@@ -47,9 +47,25 @@ pub enum Engine {
     Postgres,
 }
 
+/// Whose work a handle does. On PostgreSQL each kind has connections of its own, so that no load takes those that
+/// another kind needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workload {
+    /// Requests of clients.
+    Requests,
+    /// The service's own workers.
+    Workers,
+    /// Migrations and administration, whose statements may take long.
+    Maintenance,
+}
+
 /// A handle to the database. Clones share it.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store {
+    inner: Arc<Inner>,
+    /// Whose connections its units of work use.
+    workload: Workload,
+}
 
 struct Inner {
     driver: Driver,
@@ -65,8 +81,11 @@ enum Driver {
 
 impl Store {
     /// Opens the database named by `url`, `sqlite:/path/to/file.db` (created if missing) or
-    /// `postgres://user:password@host/database?max_connections=16`, where the host may be a socket's directory
-    /// (`%2Fvar%2Frun%2Fpostgresql`). The schema is brought about by [`Store::migrate`].
+    /// `postgres://user:password@host/database?max_connections=24`. The host may be a socket's directory
+    /// (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`, `lock_timeout_ms` and
+    /// `idle_in_transaction_timeout_ms`. The schema is brought about by [`Store::migrate`].
+    ///
+    /// The handle does the work of requests; see [`Store::for_workers`] and [`Store::for_maintenance`].
     ///
     /// # Errors
     /// `Unavailable` when the database cannot be reached or opened, `Driver` when the URL is not understood.
@@ -83,7 +102,29 @@ impl Store {
         } else {
             return Err(StoreError::driver("a store's URL starts with sqlite: or postgres://"));
         };
-        Ok(Self(Arc::new(Inner { driver, changes, _guard: guard })))
+        let inner = Arc::new(Inner { driver, changes, _guard: guard });
+        Ok(Self { inner, workload: Workload::Requests })
+    }
+
+    /// The same database for the service's own workers, whose connections no load of requests takes.
+    #[must_use]
+    pub fn for_workers(&self) -> Self {
+        Self { workload: Workload::Workers, ..self.clone() }
+    }
+
+    /// The same database for work whose statements may take long: neither they nor their waits for locks are limited.
+    #[must_use]
+    pub fn for_maintenance(&self) -> Self {
+        Self { workload: Workload::Maintenance, ..self.clone() }
+    }
+
+    /// How many writes of one user may run at once, if the engine needs a bound: each holds a connection, and they wait
+    /// for each other's rows. SQLite runs one write after the other in any case.
+    pub fn units_per_user(&self) -> Option<usize> {
+        match &self.inner.driver {
+            Driver::Sqlite(_) => None,
+            Driver::Postgres(postgres) => Some(postgres.units_per_user()),
+        }
     }
 
     /// Runs `unit` with `input` as one transaction and answers after it is durable. An `Err` keeps nothing, and so
@@ -97,8 +138,9 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the unit answers, or a [`StoreError`] as an `E`. After a statement failed the unit cannot be kept on
-    /// either engine: an `Ok` that hides it is answered as `Driver`.
+    /// What the unit answers, or a [`StoreError`] as an `E`; only after `CommitUnknown` the unit may have been kept.
+    /// After a statement failed the unit cannot be kept on either engine: an `Ok` that hides it is answered as
+    /// `Driver`.
     pub async fn write<I, T, E>(
         &self,
         input: I,
@@ -109,9 +151,9 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        match &self.0.driver {
+        match &self.inner.driver {
             Driver::Sqlite(sqlite) => sqlite.write(input, unit).await,
-            Driver::Postgres(postgres) => postgres.write(input, unit).await,
+            Driver::Postgres(postgres) => postgres.write(self.workload, input, unit).await,
         }
     }
 
@@ -130,31 +172,31 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        match &self.0.driver {
+        match &self.inner.driver {
             Driver::Sqlite(sqlite) => sqlite.read(&input, unit),
-            Driver::Postgres(postgres) => postgres.read(&input, unit).await,
+            Driver::Postgres(postgres) => postgres.read(self.workload, &input, unit).await,
         }
     }
 
     /// Grows before any write of this process that changes what is shown of markets is answered. What was read of them
     /// at an older version may be old; other processes' writes do not show in it.
     pub fn markets_version(&self) -> u64 {
-        self.0.changes.markets_version()
+        self.inner.changes.markets_version()
     }
 
     /// Signals every write of this process that has written events, once it is durable.
     pub fn events_written(&self) -> &Notify {
-        self.0.changes.events_written()
+        self.inner.changes.events_written()
     }
 
     /// The version of the markets at which this process last changed what is shown of this one.
     pub fn market_version(&self, id: MarketId) -> u64 {
-        self.0.changes.market_version(id)
+        self.inner.changes.market_version(id)
     }
 
     /// Which database holds the data.
     pub fn engine(&self) -> Engine {
-        match self.0.driver {
+        match self.inner.driver {
             Driver::Sqlite(_) => Engine::Sqlite,
             Driver::Postgres(_) => Engine::Postgres,
         }
@@ -165,7 +207,7 @@ impl Store {
     /// # Errors
     /// `Unavailable` when it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        if let Driver::Sqlite(sqlite) = &self.0.driver {
+        if let Driver::Sqlite(sqlite) = &self.inner.driver {
             sqlite.check_open()?;
         }
         let found = self.read((), |tx, ()| Box::pin(tx.find("SELECT 1", &[], |row| row.int(0)))).await?;
@@ -174,7 +216,7 @@ impl Store {
 
     /// Refuses new work, waits until the work that was taken on is done, and closes the connections.
     pub async fn close(&self) {
-        match &self.0.driver {
+        match &self.inner.driver {
             Driver::Sqlite(sqlite) => sqlite.close().await,
             Driver::Postgres(postgres) => postgres.close().await,
         }

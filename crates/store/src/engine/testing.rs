@@ -5,6 +5,8 @@
 
 #![expect(clippy::expect_used, reason = "a test that gets no database fails by panicking")]
 
+mod proxy;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process, thread};
@@ -15,6 +17,8 @@ use tokio_postgres::{Config, NoTls};
 
 use super::{Store, postgres};
 use crate::{StoreError, migrate};
+
+pub use proxy::{PostgresProxy, ProxyFault};
 
 /// The variable that names the test cluster.
 pub const POSTGRES_URL: &str = "FORETELL_TEST_POSTGRES_URL";
@@ -37,6 +41,17 @@ pub async fn postgres() -> Option<Store> {
     let store = empty_postgres().await?;
     store.migrate(MIGRATED_AT).await.expect("the migrations apply");
     Some(store)
+}
+
+/// A PostgreSQL database with all migrations behind a proxy, with these options in its URL. `None` where no test cluster
+/// is named.
+pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
+    let database = TestDatabase::create().await?;
+    let proxy = PostgresProxy::start(&database).await;
+    let url = format!("{}?{options}", proxy.url);
+    let store = Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens");
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    Some((store, proxy))
 }
 
 /// A SQLite database without a schema.
@@ -160,7 +175,7 @@ impl Drop for TestDatabase {
 }
 
 async fn command(cluster: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
-    let url = postgres::split_max_connections(cluster).map_or(cluster.to_owned(), |(url, _)| url);
+    let url = postgres::options::split(cluster).map_or(cluster.to_owned(), |(url, _)| url);
     let config: Config = url.parse()?;
     let (client, connection) = config.connect(NoTls).await?;
     let connection = tokio::spawn(connection);

@@ -6,6 +6,7 @@ mod candles;
 mod conflicts;
 mod fixture;
 mod migrations;
+mod outages;
 mod postgres;
 mod sized;
 mod sized_lists;

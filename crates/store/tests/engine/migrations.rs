@@ -80,7 +80,7 @@ fn postgres_starts_at_the_same_time_apply_each_migration_once() {
     testing::block_on(async {
         for _ in 0..5 {
             let Some(database) = testing::TestDatabase::create().await else { return };
-            start_together(&format!("{}?max_connections=2", database.url)).await;
+            start_together(&format!("{}?max_connections=3", database.url)).await;
         }
     });
 }

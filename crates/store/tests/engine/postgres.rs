@@ -212,7 +212,7 @@ fn sessions_that_the_server_ended_are_replaced_without_an_error() {
 fn a_refused_unit_gives_its_session_back() {
     testing::block_on(async {
         let Some(database) = testing::TestDatabase::create().await else { return };
-        let store = Store::open(&format!("{}?max_connections=1", database.url)).await.unwrap();
+        let store = Store::open(&format!("{}?max_connections=3", database.url)).await.unwrap();
         let mut sessions = Vec::new();
         for _ in 0..5 {
             let session = store

@@ -51,7 +51,7 @@ impl AdminCtx {
                 "there is no database at {file}: start the service or run `foretell migrate`, or give --data-dir or --database-url"
             )));
         }
-        let store = Store::open(&config.database_url).await?;
+        let store = Store::open(&config.database_url).await?.for_maintenance();
         if !store.is_migrated().await? {
             return Err(StartError::Other(
                 "the database has not this version's schema: start the service or run `foretell migrate`"

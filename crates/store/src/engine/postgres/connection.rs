@@ -1,31 +1,36 @@
 //! One pooled PostgreSQL connection and the statements run on it.
 
 use std::pin::pin;
+use std::time::Duration;
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::Object;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::{Error, Row, Statement};
 
 use super::super::Value;
 use super::super::fault::{After, Fault};
-use super::fault::{fault, no_connection};
+use super::fault::{fault, hung, no_connection};
+use super::pools::Sessions;
 use crate::StoreError;
 
 /// Rows sent before their answers are awaited, which bounds the memory of a large batch.
 const PIPELINE: usize = 256;
 
-/// A connection out of the pool, back there when it is dropped outside of a transaction.
+/// A connection out of the pool. Outside of a transaction it goes back there when it is dropped.
 pub(crate) struct Connection {
     /// `None` only while it is dropped.
     pooled: Option<Object>,
     in_transaction: bool,
+    /// An answer is still to come, which the next user would take for its own.
+    is_hung: bool,
+    answer_timeout: Option<Duration>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if self.in_transaction
+        if (self.in_transaction || self.is_hung)
             && let Some(pooled) = self.pooled.take()
         {
             // Out of the pool and closed: the next user must not find itself in this transaction.
@@ -36,16 +41,17 @@ impl Drop for Connection {
 
 impl Connection {
     /// A connection outside of any transaction.
-    pub(super) async fn get(pool: &Pool) -> Result<Self, StoreError> {
-        let pooled = pool.get().await.map_err(no_connection)?;
-        Ok(Self { pooled: Some(pooled), in_transaction: false })
+    pub(super) async fn get(sessions: &Sessions) -> Result<Self, StoreError> {
+        let pooled = sessions.pool.get().await.map_err(no_connection)?;
+        let answer_timeout = sessions.answer_timeout;
+        Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout })
     }
 
-    /// A connection inside a new transaction. Connections that broke while they were idle are passed over.
-    pub(super) async fn begin(pool: &Pool) -> Result<Self, StoreError> {
-        let mut may_be_broken = pool.status().max_size;
+    /// A connection inside a new transaction. Connections that broke while they were idle are skipped.
+    pub(super) async fn begin(sessions: &Sessions) -> Result<Self, StoreError> {
+        let mut may_be_broken = sessions.pool.status().max_size;
         loop {
-            let mut conn = Self::get(pool).await?;
+            let mut conn = Self::get(sessions).await?;
             conn.in_transaction = true;
             match conn.batch("BEGIN ISOLATION LEVEL READ COMMITTED").await {
                 Ok(()) => return Ok(conn),
@@ -69,52 +75,99 @@ impl Connection {
     }
 
     pub(crate) async fn exec(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Fault> {
-        let statement = self.prepare(sql, types_of(params)).await?;
-        self.client()?.execute_raw(&statement, params).await.map_err(fault)
+        let client = self.client()?;
+        let done = async {
+            let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
+            client.execute_raw(&statement, params).await
+        };
+        let done = answered(self.answer_timeout, done).await;
+        self.note(done)
     }
 
     pub(crate) async fn rows(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
-        let statement = self.prepare(sql, types_of(params)).await?;
-        let rows = self.client()?.query_raw(&statement, params).await.map_err(fault)?;
-        pin!(rows).try_collect().await.map_err(fault)
+        let client = self.client()?;
+        let rows = async {
+            let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
+            rows_of(client, &statement, params).await
+        };
+        let rows = answered(self.answer_timeout, rows).await;
+        self.note(rows)
     }
 
-    /// As [`Self::rows`], of a statement that is forgotten again.
+    /// As [`Self::rows`], for a statement that is not cached.
     pub(crate) async fn rows_once(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let client = self.client()?;
-        let statement = client.prepare_typed(sql, &types_of(params)).await.map_err(fault)?;
-        let rows = client.query_raw(&statement, params).await.map_err(fault)?;
-        pin!(rows).try_collect().await.map_err(fault)
+        let rows = async {
+            let statement = client.prepare_typed(sql, &types_of(params)).await?;
+            rows_of(client, &statement, params).await
+        };
+        let rows = answered(self.answer_timeout, rows).await;
+        self.note(rows)
     }
 
     pub(crate) async fn exec_each(&mut self, sql: &str, rows: &[Vec<Value<'_>>]) -> Result<Vec<u64>, Fault> {
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
-        let types = (0..first.len()).map(|column| column_type(rows, column)).collect();
-        let statement = self.prepare(sql, types).await?;
-        let client = self.client()?;
+        let types: Vec<Type> = (0..first.len()).map(|column| column_type(rows, column)).collect();
         let mut affected = Vec::with_capacity(rows.len());
         for some in rows.chunks(PIPELINE) {
-            // Polled in order, so sent in order. After one fails the server refuses the rest: the first error counts.
-            let sent = some.iter().map(|params| client.execute_raw(&statement, params));
-            for done in join_all(sent).await {
-                affected.push(done.map_err(fault)?);
-            }
+            let client = self.client()?;
+            let done = async {
+                let statement = client.prepare_typed_cached(sql, &types).await?;
+                // Polled in order, so sent in order. After one fails the server refuses the rest: the first error counts.
+                let sent = some.iter().map(|params| client.execute_raw(&statement, params));
+                join_all(sent).await.into_iter().collect::<Result<Vec<u64>, Error>>()
+            };
+            let done = answered(self.answer_timeout, done).await;
+            affected.extend(self.note(done)?);
         }
         Ok(affected)
     }
 
     pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), Fault> {
-        self.client()?.batch_execute(sql).await.map_err(fault)
+        let done = answered(self.answer_timeout, self.client()?.batch_execute(sql)).await;
+        self.note(done)
     }
 
-    async fn prepare(&self, sql: &str, types: Vec<Type>) -> Result<Statement, Fault> {
-        self.client()?.prepare_typed_cached(sql, &types).await.map_err(fault)
+    /// Remembers that an answer is still to come.
+    fn note<T>(&mut self, done: Answered<T>) -> Result<T, Fault> {
+        match done {
+            Answered::Ok(value) => Ok(value),
+            Answered::Err(error) => Err(fault(error)),
+            Answered::Hung => {
+                self.is_hung = true;
+                Err(hung())
+            }
+        }
     }
 
     fn client(&self) -> Result<&Object, Fault> {
         let gone = || Fault { error: StoreError::unavailable("the connection is gone"), after: After::Lost };
         self.pooled.as_ref().ok_or_else(gone)
     }
+}
+
+/// What came of a statement.
+enum Answered<T> {
+    Ok(T),
+    Err(Error),
+    /// Nothing: the server or the network hangs.
+    Hung,
+}
+
+async fn answered<T>(within: Option<Duration>, done: impl Future<Output = Result<T, Error>>) -> Answered<T> {
+    let done = match within {
+        Some(within) => tokio::time::timeout(within, done).await,
+        None => Ok(done.await),
+    };
+    match done {
+        Ok(Ok(value)) => Answered::Ok(value),
+        Ok(Err(error)) => Answered::Err(error),
+        Err(_) => Answered::Hung,
+    }
+}
+
+async fn rows_of(client: &Object, statement: &Statement, params: &[Value<'_>]) -> Result<Vec<Row>, Error> {
+    pin!(client.query_raw(statement, params).await?).try_collect().await
 }
 
 fn types_of(params: &[Value<'_>]) -> Vec<Type> {

@@ -3,25 +3,34 @@
 use std::error::Error as _;
 use std::io;
 
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
-use tokio_postgres::error::DbError;
+use tokio_postgres::error::{DbError, Severity};
 
 use super::super::fault::{After, Fault};
 use super::closed;
 use crate::StoreError;
+
+/// How the driver says that the server broke the protocol, as one that is dying may. It has no kind to match on.
+const UNEXPECTED: &str = "unexpected message from server";
 
 /// The fault of an operation on a connection.
 pub(super) fn fault(error: Error) -> Fault {
     if let Some(refused) = error.as_db_error() {
         return refusal(refused);
     }
-    if error.is_closed() || is_io(&error) {
-        return Fault { error: StoreError::unavailable(error.to_string()), after: After::Lost };
+    let text = error.to_string();
+    if error.is_closed() || is_io(&error) || text == UNEXPECTED {
+        return Fault { error: StoreError::unavailable(text), after: After::Lost };
     }
     // What the driver itself refuses, such as a value of the wrong type; its causes are our own words, not values.
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    Fault::give_up(StoreError::driver(format!("{error}{cause}")))
+    Fault::give_up(StoreError::driver(format!("{text}{cause}")))
+}
+
+/// The fault of a statement that was not answered in time, not even with the server's own timeout.
+pub(super) fn hung() -> Fault {
+    Fault { error: StoreError::unavailable("the database does not answer"), after: After::Hung }
 }
 
 /// Why the pool gives no connection.
@@ -29,32 +38,41 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
     match error {
         PoolError::Closed => closed(),
         PoolError::Timeout(_) => StoreError::unavailable("no connection became free in time"),
-        PoolError::Backend(error) => StoreError::unavailable(match error.as_db_error() {
-            Some(refused) => describe(refused),
-            None => error.to_string(),
-        }),
+        PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+            StoreError::unavailable(match error.as_db_error() {
+                Some(refused) => describe(refused),
+                None => error.to_string(),
+            })
+        }
         other => StoreError::driver(other.to_string()),
     }
 }
 
 fn refusal(refused: &DbError) -> Fault {
     let text = || describe(refused);
-    let (error, after) = match refused.code().code() {
-        "40001" | "40P01" => (StoreError::unavailable(text()), After::Again),
+    let unavailable = |after| Fault { error: StoreError::unavailable(text()), after };
+    // The server ends the session with this answer, whatever the reason: it shuts down, crashes, or was told to.
+    if matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
+        return unavailable(After::Lost);
+    }
+    match refused.code().code() {
+        // A serialization failure, a deadlock.
+        "40001" | "40P01" => unavailable(After::Again),
         "23505" => {
             let constraint = refused.constraint().or(refused.table()).unwrap_or("unknown").to_owned();
-            (StoreError::Conflict { constraint }, After::GiveUp)
+            Fault::give_up(StoreError::Conflict { constraint })
         }
-        // The server ends the session: shut down, crashed, or terminated by its administrator.
-        "57P01" | "57P02" | "57P03" | "57P05" => (StoreError::unavailable(text()), After::Lost),
-        // Connection trouble, no resources, interventions, a lock not had in time, a server that only reads.
-        code if code.starts_with("08") || code.starts_with("53") || code.starts_with("57") => {
-            (StoreError::unavailable(text()), After::GiveUp)
+        // `lock_timeout`.
+        "55P03" => Fault::give_up(StoreError::Locked(text())),
+        // A server that only reads: after a failover another connection leads to the one that writes.
+        "25006" => unavailable(After::Lost),
+        // Connection trouble (08), no resources (53), interventions and `statement_timeout` (57), faults of the server's
+        // system (58) and of the server itself (XX).
+        code if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
+            unavailable(After::GiveUp)
         }
-        "55P03" | "25006" | "25P03" => (StoreError::unavailable(text()), After::GiveUp),
-        _ => (StoreError::driver(text()), After::GiveUp),
-    };
-    Fault { error, after }
+        _ => Fault::give_up(StoreError::driver(text())),
+    }
 }
 
 /// The refusal without the values that PostgreSQL quotes in its messages and details. Messages of class 42 speak of

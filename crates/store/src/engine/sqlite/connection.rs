@@ -99,6 +99,15 @@ impl Connection {
         run().map(|_| ()).map_err(|e| fault(&self.sqlite, e).error)
     }
 
+    /// Commits. If the disk fails meanwhile, the log may hold the transaction whole, and a later start would keep it.
+    pub(super) fn commit(&self) -> Result<(), StoreError> {
+        let commit = || self.sqlite.prepare_cached("COMMIT")?.raw_execute();
+        commit().map(|_| ()).map_err(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::SystemIoFailure) => StoreError::commit_unknown(error.to_string()),
+            _ => refused(error),
+        })
+    }
+
     pub(crate) fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, Fault> {
         self.prepare(sql).and_then(|mut statement| self.exec_prepared(&mut statement, params))
     }

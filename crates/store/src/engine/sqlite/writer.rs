@@ -58,7 +58,9 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let unit = Box::new(Queued { input, unit, outcome: None, reply });
         self.queue.send(Message::Run(unit)).await.map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(E::from(StoreError::unavailable("the writer thread has ended"))))
+        // The thread ended with the unit in its hands.
+        let ended = || StoreError::commit_unknown("the writer thread has ended");
+        answer.await.unwrap_or_else(|_| Err(E::from(ended())))
     }
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {
@@ -166,7 +168,7 @@ impl Work {
                 }
                 touched.add(self.tx.take_touched());
             }
-            self.conn().control("COMMIT")
+            self.conn().commit()
         });
         let group = group.map_err(|error| {
             if !self.conn().is_autocommit()
@@ -176,7 +178,7 @@ impl Work {
             }
             tracing::error!(error = %error, units = units.len(), "a group of writes was not kept");
             match error {
-                StoreError::Unavailable(why) => StoreError::Unavailable(why),
+                error @ (StoreError::Unavailable(_) | StoreError::CommitUnknown(_)) => error,
                 other => StoreError::unavailable(format!("the group of writes was not kept: {other}")),
             }
         });

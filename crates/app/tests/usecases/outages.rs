@@ -1,0 +1,121 @@
+//! Requests while PostgreSQL fails or a row is locked: they say what became of their trade, and other users are served.
+
+use std::sync::Arc;
+
+use domain::ErrorCode;
+use domain::key::Tier;
+use futures::future::select_all;
+use store::testing::{PostgresProxy, ProxyFault, proxied_postgres};
+use store::{Store, StoreError, params};
+use tokio::sync::Notify;
+
+use crate::scene::Scene;
+
+/// The scene behind a proxy, if a test cluster is named.
+async fn scene(options: &str) -> Option<(Scene, PostgresProxy)> {
+    let (store, proxy) = proxied_postgres(options).await?;
+    Some((Scene::on(store).await, proxy))
+}
+
+const COMMIT: &str = "COMMIT\0";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trade_whose_commit_is_not_answered_is_unknown_and_its_repetition_finds_it() {
+    let Some((Scene { app, key, market, .. }, proxy)) = scene("").await else { return };
+    for (fault, name) in [(ProxyFault::CutAfter, "kept"), (ProxyFault::CutBefore, "lost")] {
+        proxy.plan(COMMIT, fault, 1);
+        let refusal = key.buy(&market, 0, "5").idempotent(name).refused().await;
+        assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+        assert_eq!(refusal.extensions["submission"], "unknown");
+        assert_eq!(refusal.retry_after_s, Some(1));
+    }
+    key.buy(&market, 0, "5").idempotent("kept").replayed().await;
+    key.buy(&market, 0, "5").idempotent("lost").await;
+    assert_eq!(app.rows().await.trades, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trade_that_a_panicking_server_refuses_was_not_submitted() {
+    let Some((Scene { app, key, market, .. }, proxy)) = scene("").await else { return };
+    let before = app.rows().await;
+    // More often than a unit is run again.
+    proxy.plan("INSERT INTO trades", ProxyFault::Panic, 10);
+    let refusal = key.buy(&market, 0, "5").idempotent("k").refused().await;
+    assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+    assert_eq!(refusal.extensions["submission"], "not_submitted");
+    assert_eq!(app.rows().await, before);
+    key.buy(&market, 0, "5").idempotent("k").await;
+}
+
+/// Runs a statement with an id in a transaction of another program, which stays open until it is released.
+async fn lock(url: &str, sql: &'static str, id: String) -> impl FnOnce() {
+    let (locked, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let input = (id, Arc::clone(&locked), Arc::clone(&release));
+    let url = format!("{url}?idle_in_transaction_timeout_ms=0");
+    tokio::spawn(async move {
+        let outside = Store::open(&url).await.unwrap();
+        let unit: Result<(), StoreError> = outside
+            .write(input, move |tx, (id, locked, release)| {
+                Box::pin(async move {
+                    tx.exec(sql, &params![&*id]).await?;
+                    locked.notify_one();
+                    release.notified().await;
+                    Ok(())
+                })
+            })
+            .await;
+        unit.unwrap();
+    });
+    locked.notified().await;
+    move || release.notify_one()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_row_of_one_user_delays_no_other_user() {
+    // Four connections for writes, of which one user takes one.
+    let options = "max_connections=6&lock_timeout_ms=60000";
+    let Some((Scene { app, ada, key, market }, proxy)) = scene(options).await else { return };
+    let bob = app.user("bob").funded("1000").await;
+    let bobs = app.key(&bob, Tier::Mm).await;
+    let account = "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic WHERE user_id = $1";
+    let release = lock(&proxy.url, account, ada.id.to_string()).await;
+    let stuck = (0..20).map(|_| {
+        let key = key.clone();
+        tokio::spawn(async move { key.buy(&market, 0, "5").send().await })
+    });
+    let mut stuck: Vec<_> = stuck.collect();
+    for _ in 0..10 {
+        bobs.buy(&market, 0, "5").await;
+    }
+    app.run_workers().await;
+    // All but the one that waits for the row itself are refused meanwhile.
+    for _ in 1..stuck.len() {
+        let (refused, _, others) = select_all(stuck).await;
+        let refusal = refused.unwrap().unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+        assert_eq!(refusal.extensions["submission"], "not_submitted");
+        assert_eq!(refusal.retry_after_s, Some(1));
+        stuck = others;
+    }
+    release();
+    assert!(stuck.remove(0).await.unwrap().is_ok());
+    app.run_workers().await;
+    assert_eq!(app.rows().await.trades, 11);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_whose_key_another_process_is_still_writing_is_in_progress() {
+    let Some((Scene { key, market, .. }, proxy)) = scene("lock_timeout_ms=200").await else { return };
+    let elsewhere =
+        "INSERT INTO idempotency (user_id, route, idempotency_key, request_hash, trade_id, expires_at_ms)
+        VALUES ($1, 'POST /v1/trades', 'k', '', '', 0)";
+    let release = lock(&proxy.url, elsewhere, key.caller.user_id().to_string()).await;
+    let refusal = key.buy(&market, 0, "5").idempotent("k").refused().await;
+    assert_eq!(refusal.code, ErrorCode::IdempotencyKeyConflict, "{refusal}");
+    assert_eq!(
+        (&refusal.extensions["reason"], &refusal.extensions["submission"]),
+        (&"in_progress".into(), &"unknown".into())
+    );
+    release();
+}
