@@ -13,6 +13,17 @@ pub enum StoreError {
     /// The answer to the COMMIT was lost: the unit of work may have been kept. Look before doing it again.
     #[error("the store is unavailable: a commit was not answered: {0}")]
     CommitUnknown(String),
+    /// A newer version of the program has migrated the database.
+    #[error(
+        "the database's schema is at {database}, and this program knows it up to {program}: run the version of the \
+         program that migrated the database, or a newer one"
+    )]
+    SchemaTooNew {
+        /// The newest migration of the database.
+        database: String,
+        /// The newest migration that this program knows.
+        program: String,
+    },
     /// A unique rule refused the row. The name is the same on both engines: the index's name for a named unique
     /// index, `{table}_pkey` for a primary key, `{table}_{columns}_key` for a `UNIQUE` written in the table.
     #[error("a row that already exists conflicts on {constraint}")]

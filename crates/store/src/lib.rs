@@ -45,3 +45,4 @@ pub use engine::testing;
 pub use engine::{Engine, Row, Store, Tx, Value, placeholders_in_order};
 pub use error::StoreError;
 pub use futures::future::BoxFuture;
+pub use migrate::Schema;

@@ -11,6 +11,9 @@ use crate::engine::{Engine, for_engine};
 use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError, Tx, params};
 
+/// Names of the applied migrations; there are far fewer than the limit.
+const APPLIED: &str = "SELECT name FROM schema_migrations ORDER BY name LIMIT 10000";
+
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     name TEXT NOT NULL PRIMARY KEY,
     checksum TEXT NOT NULL,
@@ -21,31 +24,62 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
 /// one way.
 const TABLE_ATTEMPTS: usize = 5;
 
+/// How the database's schema compares with the one that this program knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Schema {
+    /// Both are the same.
+    Current,
+    /// The database lacks migrations.
+    Older,
+    /// The database has a migration that this program does not know: a newer version of the program has migrated it.
+    Newer {
+        /// The newest such migration.
+        database: String,
+        /// The newest migration that this program knows.
+        program: String,
+    },
+}
+
 impl Store {
-    /// Applies the migrations that are not applied yet, in their order, and answers their names. Safe to run from
+    /// Applies the migrations that are not applied yet, in their order, and returns their names. Safe to run from
     /// several processes at once.
     ///
     /// # Errors
+    /// `SchemaTooNew`, before anything is changed, if the database has migrations that this program does not know.
     /// `Driver` when a migration fails or was applied with another text.
     pub async fn migrate(&self, now: Timestamp) -> Result<Vec<String>, StoreError> {
+        if let Schema::Newer { database, program } = self.schema().await? {
+            return Err(StoreError::SchemaTooNew { database, program });
+        }
         apply(self, MIGRATIONS, now).await
     }
 
-    /// Whether every migration is applied. Changes nothing.
+    /// How the database's schema compares with this program's. Changes nothing.
     ///
     /// # Errors
     /// `Unavailable` when the database does not answer.
-    pub async fn is_migrated(&self) -> Result<bool, StoreError> {
-        const SQL: &str = "SELECT name FROM schema_migrations LIMIT 10000";
+    pub async fn schema(&self) -> Result<Schema, StoreError> {
         let applied: Result<Vec<String>, StoreError> =
-            self.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.text(0)))).await;
+            self.read((), |tx, ()| Box::pin(tx.list(APPLIED, &[], |row| row.text(0)))).await;
         match applied {
-            Ok(applied) => Ok(MIGRATIONS.iter().all(|(name, _)| applied.iter().any(|known| known == name))),
+            Ok(applied) => Ok(compare(&applied)),
             // The table is not there.
-            Err(StoreError::Driver(_)) => Ok(false),
+            Err(StoreError::Driver(_)) => Ok(Schema::Older),
             Err(error) => Err(error),
         }
     }
+}
+
+fn compare(applied: &[String]) -> Schema {
+    let is_known = |name: &String| MIGRATIONS.iter().any(|(known, _)| known == name);
+    let newest = MIGRATIONS.last().map(|(name, _)| *name).unwrap_or_default();
+    // Tests add tables of their own, which belong to no version.
+    let is_ours = |name: &&String| name.starts_with(|c: char| c.is_ascii_digit());
+    if let Some(unknown) = applied.iter().filter(is_ours).rfind(|name| !is_known(name)) {
+        return Schema::Newer { database: unknown.clone(), program: newest.to_owned() };
+    }
+    let is_applied = |name: &str| applied.iter().any(|applied| applied == name);
+    if MIGRATIONS.iter().all(|(name, _)| is_applied(name)) { Schema::Current } else { Schema::Older }
 }
 
 struct Migration {

@@ -1,7 +1,7 @@
 //! Migrations are applied once, in order, whole, by however many processes start at once.
 
 use futures::future::join_all;
-use store::{Engine, Store, StoreError, testing};
+use store::{Engine, Schema, Store, StoreError, testing};
 
 use crate::fixture::NOW;
 
@@ -46,6 +46,32 @@ store::on_each_engine! {
         let applied = testing::migrate_with(&store, &[FIRST, SECOND], NOW).await;
         assert_eq!(applied, Ok(vec!["t002_second".to_owned()]));
     }
+}
+
+store::on_each_engine! {
+    async fn a_schema_that_is_newer_than_the_program_is_refused_by_name(store: Store) {
+        assert_eq!(store.schema().await, Ok(Schema::Current));
+        let future = ("9999_future", "CREATE TABLE future (id TEXT)");
+        testing::migrate_with(&store, &[future], NOW).await.unwrap();
+        let refused = store.migrate(NOW).await.unwrap_err();
+        let StoreError::SchemaTooNew { database, program } = &refused else { panic!("{refused}") };
+        assert_eq!(database, "9999_future");
+        assert!(refused.to_string().contains(program.as_str()), "{refused}");
+        assert_eq!(store.schema().await, Ok(Schema::Newer { database: database.clone(), program: program.clone() }));
+    }
+}
+
+#[test]
+fn a_database_without_a_schema_is_older_than_the_program() {
+    testing::block_on(async {
+        let mut stores = vec![testing::empty_sqlite().await];
+        stores.extend(testing::empty_postgres().await);
+        for store in stores {
+            assert_eq!(store.schema().await, Ok(Schema::Older));
+            testing::migrate_with(&store, &[FIRST], NOW).await.unwrap();
+            assert_eq!(store.schema().await, Ok(Schema::Older));
+        }
+    });
 }
 
 /// Starts that share nothing but the database, as processes would.

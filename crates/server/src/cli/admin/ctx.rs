@@ -10,7 +10,7 @@ use chain::{Chain, ChainError, Contracts};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
 use store::sync::SyncBlock;
-use store::{Store, StoreError};
+use store::{Schema, Store, StoreError};
 
 use super::refuse;
 use crate::config::Config;
@@ -52,11 +52,17 @@ impl AdminCtx {
             )));
         }
         let store = Store::open(&config.database_url).await?.for_maintenance();
-        if !store.is_migrated().await? {
-            return Err(StartError::Other(
-                "the database has not this version's schema: start the service or run `foretell migrate`"
-                    .to_owned(),
-            ));
+        match store.schema().await? {
+            Schema::Current => {}
+            Schema::Older => {
+                return Err(StartError::Other(
+                    "the database schema is out of date: start the service or run `foretell migrate`"
+                        .to_owned(),
+                ));
+            }
+            Schema::Newer { database, program } => {
+                return Err(StoreError::SchemaTooNew { database, program }.into());
+            }
         }
         let mut admin = Self { config, store, clock: Arc::default() };
         if let Ok(service) = ServiceFile::read(&admin.config.data_dir) {
