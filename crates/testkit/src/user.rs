@@ -160,6 +160,12 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
 }
 
 impl TestKey {
+    /// The same key, sending its requests to another process.
+    #[must_use]
+    pub fn in_process(&self, ctx: app::Ctx) -> Self {
+        Self { ctx, ..self.clone() }
+    }
+
     /// The token that confirms a held trade.
     ///
     /// # Panics

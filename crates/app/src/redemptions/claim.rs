@@ -70,15 +70,25 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     {
         return Ok(Claimed::Existing(existing.clone()));
     }
-    let is_new = existing.is_none();
-    let made = match make(ctx, caller, &new, (market, number, outcome_index), existing).await {
-        Ok(()) | Err(Refused::Raced) => find(ctx, caller, market.id, outcome_index).await,
-        Err(Refused::Because(error)) => return Err(not_submitted(error)),
-        Err(Refused::Lost(error)) => Err(error.into()),
-    };
     // It may be stored from here on.
-    let made = made.map_err(|error| error.submission(Submission::Unknown))?;
-    let made = made.ok_or_else(|| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown))?;
+    let unknown = |error: AppError| error.submission(Submission::Unknown);
+    let is_new = match make(ctx, caller, &new, (market, number, outcome_index), existing.as_ref()).await {
+        Ok(()) => existing.is_none(),
+        Err(Refused::Raced) => false,
+        Err(Refused::Because(error)) => {
+            // A position that an equal request has claimed meanwhile may be paid already.
+            let raced = find(ctx, caller, market.id, outcome_index).await.map_err(unknown)?;
+            return match raced.filter(|claim| {
+                error.code == ErrorCode::PositionNotClaimable && Some(claim) != existing.as_ref()
+            }) {
+                Some(claim) => Ok(Claimed::Existing(claim)),
+                None => Err(not_submitted(error)),
+            };
+        }
+        Err(Refused::Lost(error)) => return Err(unknown(error.into())),
+    };
+    let made = find(ctx, caller, market.id, outcome_index).await.map_err(unknown)?;
+    let made = made.ok_or_else(|| unknown(AppError::new(ErrorCode::InternalError)))?;
     ctx.wake.executor.notify_waiters();
     Ok(if is_new { Claimed::Created(made) } else { Claimed::Existing(made) })
 }
@@ -122,7 +132,7 @@ async fn make(
     caller: &Caller,
     new: &NewClaim,
     (market, number, outcome_index): (&Market, u64, u8),
-    ended: Option<Redemption>,
+    ended: Option<&Redemption>,
 ) -> Result<(), Refused> {
     let account = account_of(ctx, caller.user_id()).await?;
     let address = address_of(&account)?;

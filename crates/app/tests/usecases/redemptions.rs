@@ -39,6 +39,55 @@ async fn claimable(scene: &Scene, outcome: usize) -> Usdc {
 }
 
 store::on_each_engine! {
+    async fn of_twenty_equal_claims_over_two_processes_one_is_created_and_the_others_find_it(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, ada, key, market } = &scene;
+        both_sides(&scene).await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        let before = app.balance(ada).await;
+        let elsewhere = key.in_process(app.ctx_of_another_process());
+        let claims = (0..20).map(|n| {
+            let (key, market) = (if n % 2 == 0 { key.clone() } else { elsewhere.clone() }, *market);
+            tokio::spawn(async move { key.redeem(&market, 0).await })
+        });
+        let claims: Vec<_> = claims.collect();
+        // The position is paid while later ones are judged.
+        let mut claimed = Vec::new();
+        for claim in claims {
+            app.workers.execute(&app.ctx).await;
+            claimed.push(claim.await.unwrap().unwrap());
+        }
+        let created = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Created(_))).count();
+        let ids: std::collections::BTreeSet<_> = claimed.iter().map(|(Claimed::Created(claim) | Claimed::Existing(claim))| claim.id).collect();
+        assert_eq!((created, ids.len()), (1, 1));
+        app.run_workers().await;
+        let [claim] = app.claims(ada).await.try_into().unwrap();
+        assert_eq!(app.balance(ada).await.saturating_sub(before), claim.paid);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_claim_that_is_judged_after_an_equal_one_was_paid_finds_it(store: Store) {
+        let scene = Scene::on(store).await;
+        let Scene { app, key, market, .. } = &scene;
+        both_sides(&scene).await;
+        app.resolve(*market, 0).await;
+        app.run_workers().await;
+        let held = app.faults.hold("eth_call");
+        let late = (key.clone(), *market);
+        let late = tokio::spawn(async move { late.0.redeem(&late.1, 0).await });
+        held.reached().await;
+        let claim = key.redeemed(market, 0).await;
+        app.run_workers().await;
+        held.release();
+        match late.await.unwrap().unwrap() {
+            Claimed::Existing(found) => assert_eq!((found.id, found.status), (claim.id, Status::Completed)),
+            other => panic!("{other:?}"),
+        }
+        assert_not_claimable(&scene, 1, "losing_outcome").await;
+        app.assert_ledger_equals_chain().await;
+    }
+
     async fn a_winner_is_paid_once_and_the_gain_is_realised(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
