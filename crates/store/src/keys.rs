@@ -187,14 +187,15 @@ pub async fn list_paused_validating(tx: &mut Tx, lane: u16) -> Result<Vec<KeyId>
     tx.list(SQL, &params![lane], |row| row.parse(0)).await
 }
 
-/// What the key has spent in the 24 hours that end at `now`, once trades that have left the window are taken off. The
-/// row stays locked until the transaction ends.
+/// Returns what the key has spent in the 24 hours that end at `now`. The row stays locked until the transaction ends.
 ///
-/// The sum is kept, not computed: a check reads only the trades that left the window since the last one.
+/// The sum is stored with the start of its window, and moving the window reads only the trades between the old and the
+/// new start. The window also moves back: when a clock that was ahead is corrected, or when a request that began earlier
+/// gets its turn later, the trades that had left the sum are in it again.
 pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
     const LOCK: &str =
         "UPDATE key_spend SET since_ms = since_ms WHERE key_id = $1 RETURNING spent_usdc_atomic, since_ms";
-    const EXPIRED: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
+    const BETWEEN: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
         WHERE key_id = $1 AND created_at_ms > $2 AND created_at_ms <= $3 AND reserved_usdc_atomic > 0";
     const MOVE: &str = "UPDATE key_spend SET spent_usdc_atomic = $1, since_ms = $2 WHERE key_id = $3";
     let start = limits::window_start(now);
@@ -202,14 +203,18 @@ pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Us
         .find(LOCK, &params![key_id], |row| Ok((row.usdc(0)?, row.timestamp(1)?)))
         .await?
         .ok_or_else(|| StoreError::missing("key_spend"))?;
-    if start <= since {
+    if start == since {
         return Ok(spent);
     }
-    let expired =
-        tx.find(EXPIRED, &params![key_id, since, start], |row| row.usdc(0)).await?.unwrap_or_default();
-    let left = spent.saturating_sub(expired);
-    tx.exec(MOVE, &params![left, start, key_id]).await?;
-    Ok(left)
+    let between = params![key_id, since.min(start), since.max(start)];
+    let between = tx.find(BETWEEN, &between, |row| row.usdc(0)).await?.unwrap_or_default();
+    let spent = if start > since {
+        spent.saturating_sub(between)
+    } else {
+        spent.checked_add(between).ok_or_else(|| StoreError::driver("a key's spend is out of range"))?
+    };
+    tx.exec(MOVE, &params![spent, start, key_id]).await?;
+    Ok(spent)
 }
 
 /// Adds a buy to what the key has spent.
@@ -218,16 +223,17 @@ pub async fn add_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc) -> Result<(), S
     tx.exec(SQL, &params![amount, key_id]).await.map(drop)
 }
 
-/// Takes `amount` off again for a buy made at `created_at`, unless it has left the window already.
+/// Subtracts `amount` again for a buy made at `created_at`, unless it has left the window already. The row is locked in
+/// either case, so that the window does not move over a trade whose reservation is just being changed.
 pub async fn give_back_spent(
     tx: &mut Tx,
     key_id: KeyId,
     amount: Usdc,
     created_at: Timestamp,
 ) -> Result<(), StoreError> {
-    const SQL: &str =
-        "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic - $1 WHERE key_id = $2 AND since_ms < $3";
-    tx.exec(SQL, &params![amount, key_id, created_at]).await.map(drop)
+    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic
+        - CASE WHEN since_ms < $1 THEN $2 ELSE 0 END WHERE key_id = $3";
+    tx.exec(SQL, &params![created_at, amount, key_id]).await.map(drop)
 }
 
 /// Takes `count` nonces of the key's delegation and gives the first.
@@ -239,13 +245,15 @@ pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, 
     Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - count)
 }
 
-/// What a key has spent in the 24 hours that end at `now`, for telling its owner: what is kept, less the trades that have
-/// left the window since. Locks nothing.
+/// Returns what a key has spent in the 24 hours that end at `now`, for display: the stored sum, corrected by the trades
+/// between the start of its window and the start of this one. Locks nothing.
 pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
-    const SQL: &str =
-        "SELECT CAST(s.spent_usdc_atomic - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t
-        WHERE t.key_id = s.key_id AND t.created_at_ms > s.since_ms AND t.created_at_ms <= $1
-        AND t.reserved_usdc_atomic > 0), 0) AS BIGINT) FROM key_spend s WHERE s.key_id = $2";
+    const SQL: &str = "SELECT CAST(s.spent_usdc_atomic
+        - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t WHERE t.key_id = s.key_id
+            AND t.created_at_ms > s.since_ms AND t.created_at_ms <= $1 AND t.reserved_usdc_atomic > 0), 0)
+        + COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t WHERE t.key_id = s.key_id
+            AND t.created_at_ms > $1 AND t.created_at_ms <= s.since_ms AND t.reserved_usdc_atomic > 0), 0)
+        AS BIGINT) FROM key_spend s WHERE s.key_id = $2";
     let spent = tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.usdc(0)).await?;
     Ok(spent.unwrap_or_default())
 }

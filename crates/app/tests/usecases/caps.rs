@@ -190,6 +190,25 @@ store::on_each_engine! {
         app.run_workers().await;
         app.assert_ledger_equals_chain().await;
     }
+
+    async fn spends_count_again_when_a_clock_that_was_ahead_is_corrected(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let Scene { app, key, market, .. } = Scene::with(app, "100000", Tier::Free).await;
+        key.buy(&market, 0, "500").await;
+        key.buy(&market, 0, "499").await;
+        app.clock.advance(2 * DAY_MS);
+        key.buy(&market, 0, "300").await;
+        app.clock.advance(-2 * DAY_MS);
+        let spent = store::keys::find_spent;
+        let input = (key.caller.key.id, app.ctx.now());
+        let spent: Result<Usdc, store::StoreError> =
+            app.ctx.store.read(input, move |tx, (id, now)| Box::pin(spent(tx, *id, *now))).await;
+        assert_eq!(spent, Ok(Usdc::from_whole(1_299)));
+        assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+        app.clock.advance(DAY_MS);
+        key.buy(&market, 0, "500").await;
+    }
+
     async fn fifty_parallel_buys_at_the_edge_fill_the_daily_cap_exactly(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let Scene { app, key, market, .. } = Scene::with(app, "100000", Tier::Free).await;
