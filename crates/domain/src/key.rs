@@ -8,6 +8,7 @@ use ipnet::IpNet;
 use serde::Serialize;
 
 use crate::money::Usdc;
+use crate::network;
 use crate::signature::hmac_sha256;
 
 /// Where a key belongs.
@@ -328,12 +329,29 @@ impl FromStr for Tier {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IpAllowlist(Vec<IpNet>);
 
-/// An entry is neither an address nor a CIDR range.
+/// A list of addresses that cannot be used as an allowlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is neither an IP address nor a CIDR range")]
-pub struct BadAllowlistEntry(pub String);
+pub enum BadAllowlist {
+    /// No entry between two commas, or no entry at all: a list that allows every address must be left out, not left empty.
+    #[error("every entry must be an IP address or a CIDR range, and there must be at least one")]
+    Empty,
+    /// An entry that is neither an address nor a CIDR range.
+    #[error("{0:?} is neither an IP address nor a CIDR range")]
+    Entry(String),
+}
 
 impl IpAllowlist {
+    /// Reads what this version or an earlier one stored. A stored list may be empty, and earlier versions stored ranges
+    /// that [`network::parse`] rejects; those match no address.
+    pub fn from_stored(text: &str) -> Result<Self, BadAllowlist> {
+        let entry = |entry: &str| {
+            let net = network::parse(entry).or_else(|| entry.parse().ok());
+            net.ok_or_else(|| BadAllowlist::Entry(entry.to_owned()))
+        };
+        let entries = text.split(',').filter(|entry| !entry.is_empty());
+        Ok(Self(entries.map(entry).collect::<Result<_, _>>()?))
+    }
+
     /// Whether any address is allowed.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -353,18 +371,16 @@ impl IpAllowlist {
     }
 }
 
-/// Reads addresses and CIDR ranges joined by commas.
+/// Reads addresses and CIDR ranges joined by commas. An empty list is an error: it would allow every address.
 impl FromStr for IpAllowlist {
-    type Err = BadAllowlistEntry;
+    type Err = BadAllowlist;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let bad = |entry: &str| BadAllowlistEntry(entry.to_owned());
-        let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-        let nets = entries.map(|entry| match entry.parse::<IpAddr>() {
-            Ok(ip) => Ok(IpNet::from(ip.to_canonical())),
-            Err(_) => entry.parse::<IpNet>().map_err(|_| bad(entry)),
+        let entries = text.split(',').map(|entry| match entry.trim() {
+            "" => Err(BadAllowlist::Empty),
+            entry => network::parse(entry).ok_or_else(|| BadAllowlist::Entry(entry.to_owned())),
         });
-        Ok(Self(nets.collect::<Result<_, _>>()?))
+        Ok(Self(entries.collect::<Result<_, _>>()?))
     }
 }
 
@@ -462,6 +478,23 @@ mod tests {
         ] {
             assert_eq!(list.allows(ip.parse().unwrap()), allowed, "{ip}");
         }
-        assert_eq!("10.0.0.0/33".parse::<IpAllowlist>(), Err(BadAllowlistEntry("10.0.0.0/33".into())));
+        assert_eq!("10.0.0.0/33".parse::<IpAllowlist>(), Err(BadAllowlist::Entry("10.0.0.0/33".into())));
+    }
+
+    #[test]
+    fn an_ipv4_mapped_range_allows_the_ipv4_addresses_in_it() {
+        let list: IpAllowlist = "::ffff:127.0.0.0/104".parse().unwrap();
+        assert!(list.allows("127.0.0.1".parse().unwrap()));
+        assert!(list.allows("::ffff:127.0.0.1".parse().unwrap()));
+        assert!(!list.allows("128.0.0.1".parse().unwrap()));
+        assert_eq!(list.to_string(), "127.0.0.0/8");
+    }
+
+    #[test]
+    fn an_empty_list_or_entry_is_an_error_and_never_allows_every_address() {
+        for text in ["", " ", ",", "192.0.2.1,", ",192.0.2.1", "192.0.2.1,,192.0.2.2"] {
+            assert_eq!(text.parse::<IpAllowlist>(), Err(BadAllowlist::Empty), "{text:?}");
+        }
+        assert_eq!(IpAllowlist::from_stored(""), Ok(IpAllowlist::default()));
     }
 }

@@ -12,6 +12,7 @@ pub mod key;
 pub mod limits;
 pub mod market;
 pub mod money;
+pub mod network;
 pub mod page;
 pub mod position;
 pub mod rate;

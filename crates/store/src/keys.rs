@@ -61,7 +61,8 @@ fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
         tier: row.parse(3)?,
         scopes: row.parse(4)?,
         key_index: row.number(5)?,
-        ip_allowlist: row.parse(6)?,
+        ip_allowlist: IpAllowlist::from_stored(&row.text(6)?)
+            .map_err(|_| row.corrupt(6, "a list of networks"))?,
         webhook_url: row.opt_text(7)?,
         overrides: LimitOverrides {
             requests_per_minute: row.opt_number(8)?,

@@ -70,7 +70,7 @@ async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
         tier: Tier::Mm,
         scopes: Some(scopes.parse::<Scopes>().unwrap()),
         expires_at: None,
-        ip_allowlist: ip_allowlist.parse::<IpAllowlist>().unwrap(),
+        ip_allowlist: IpAllowlist::from_stored(ip_allowlist).unwrap(),
         webhook_url: None,
         overrides: LimitOverrides::default(),
         api_version: None,

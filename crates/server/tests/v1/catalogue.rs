@@ -211,7 +211,7 @@ async fn by_confirm() -> Provoked {
 
 async fn by_webhooks() -> Provoked {
     let Scene { app, http, ada, client, .. } = Scene::new().await;
-    let webhook_url = Some("http://127.0.0.1:9/hunter2".to_owned());
+    let webhook_url = Some("http://127.0.0.1:65534/hunter2".to_owned());
     let key = app.issue(IssueKey { webhook_url, ..key_of(&ada, Tier::Mm) }).await.unwrap();
     let receiving = http.with(&key);
     let test = receiving.call("POST", "/v1/webhooks/test").await.ok();

@@ -282,7 +282,7 @@ async fn a_good_key_whose_allowlist_names_a_shut_out_address_passes() {
     let http = app.http();
     let ada = app.user("ada").await;
     let key_for = async |list: &str| {
-        let ip_allowlist: IpAllowlist = list.parse().unwrap();
+        let ip_allowlist = IpAllowlist::from_stored(list).unwrap();
         http.with(&app.issue(IssueKey { ip_allowlist, ..key_of(&ada, Tier::Mm) }).await.unwrap())
     };
     let (named, other) = (key_for("203.0.113.0/24").await, key_for("198.51.100.7").await);

@@ -16,7 +16,7 @@ const ROTATE: &str = "/v1/auth/api-keys/me/webhook-secret/rotate";
 /// Ada with a key whose events go to a port where nobody listens.
 async fn receiving() -> (Scene, Client<Keyed>, TestKey) {
     let scene = Scene::new().await;
-    let webhook_url = Some("http://127.0.0.1:9/hook".to_owned());
+    let webhook_url = Some("http://127.0.0.1:65534/hook".to_owned());
     let key = scene.app.issue(IssueKey { webhook_url, ..key_of(&scene.ada, Tier::Mm) }).await.unwrap();
     scene.app.enable(&scene.ada, &key).await;
     let client = scene.http.with(&key);
@@ -40,7 +40,7 @@ async fn events_of_a_key_without_a_url_are_not_sent_and_are_not_sent_later() {
     let trade = scene.settled(scene.client.buy(scene.market, 0, "25")).await;
     let [event] = rows(&list(&scene.client, "").await).try_into().unwrap();
     assert_eq!((&event["status"], &event["tradeRequestId"]), (&json!("none"), &trade["id"]));
-    let url = Some("http://127.0.0.1:9/hook".to_owned());
+    let url = Some("http://127.0.0.1:65534/hook".to_owned());
     app::keys::set_webhook_url(&scene.app.ctx, scene.key.caller.key.id, url).await.unwrap();
     assert_eq!(rows(&list(&scene.client, "?status=none").await), [event]);
     let endpoint = scene.client.get("/v1/webhooks/endpoint").await.ok()["endpoint"].take();
@@ -248,7 +248,7 @@ async fn a_test_goes_by_the_url_as_it_is_and_not_as_it_was_read_a_moment_ago() {
         assert!(set.unwrap() > 0);
     };
     // As another process does it: this one still believes the key's row.
-    set("http://127.0.0.1:9/hook").await;
+    set("http://127.0.0.1:65534/hook").await;
     test().await.ok();
     set("").await;
     test().await.refused(ErrorCode::WebhookNotConfigured);

@@ -6,6 +6,7 @@
 //! the rules of browsers says so, and the address that it found is what is judged.
 
 mod network;
+mod port;
 #[cfg(test)]
 mod tests;
 
@@ -106,8 +107,10 @@ pub enum TargetRefusal {
     /// A fragment, which is never sent.
     #[error("the URL must not have a fragment")]
     Fragment,
-    /// A port that no receiver listens on.
-    #[error("the port must be 443 or at least 1024")]
+    /// A port that is not for receivers.
+    #[error(
+        "the port must be 443 or at least 1024, and not one of a database, mail or another protocol than HTTP"
+    )]
     Port,
     /// A name that no public name server knows, or no name at all.
     #[error("the host is not a public name")]
@@ -158,7 +161,8 @@ impl Target {
             url.set_host(Some(name)).map_err(|_| TargetRefusal::Name)?;
         }
         let port = url.port_or_known_default().ok_or(TargetRefusal::Port)?;
-        if port == 0 || (!policy.insecure && port != 443 && port < 1_024) {
+        let is_fit = port == 443 || (port >= 1_024 && !port::is_blocked(port));
+        if port == 0 || !(policy.insecure || is_fit) {
             return Err(TargetRefusal::Port);
         }
         let origin = format!("{}://{}:{port}", url.scheme(), url.host_str().unwrap_or_default());

@@ -82,7 +82,7 @@ pub struct IssueArgs {
     /// When it ends by itself: an instant such as 2027-01-01T00:00:00Z, or a time from now such as 30d
     #[arg(long)]
     expires: Option<When>,
-    /// Addresses and CIDR ranges, joined by commas, from which alone it may be used
+    /// Addresses and CIDR ranges, joined by commas: the key works only from these [default: from everywhere]
     #[arg(long, value_name = "LIST")]
     allow_ip: Option<IpAllowlist>,
     /// Where its events are sent
@@ -256,11 +256,29 @@ pub fn key_record(key: &Key) -> Record {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn a_key_is_pinned_to_a_version_that_is_served() {
         assert_eq!(api_version("2026-04-29"), Ok("2026-04-29".to_owned()));
         assert!(api_version("2026-04-30").is_err());
+    }
+
+    #[test]
+    fn an_empty_allowlist_or_entry_issues_no_key() {
+        let parse = |list: &str| {
+            let user = "0198f3a0-0000-7000-8000-000000000001";
+            let issue =
+                ["foretell", "admin", "key", "issue", "--user", user, "--tier", "mm", "--name", "desk"];
+            Cli::try_parse_from(issue.into_iter().chain(["--allow-ip", list])).map(drop)
+        };
+        assert!(parse("192.0.2.0/24, 2001:db8::1").is_ok());
+        for list in ["", " ", ",", "192.0.2.1,"] {
+            let error = parse(list).unwrap_err().to_string();
+            assert!(error.contains("there must be at least one"), "{list:?}: {error}");
+        }
     }
 }
