@@ -12,8 +12,9 @@ use axum::response::Response;
 /// What can be asked of every path.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 /// What a script may send besides what it always may.
-const MAY_SEND: HeaderValue =
-    HeaderValue::from_static("Accept, Cache-Control, Content-Type, If-None-Match, X-Requested-With");
+const MAY_SEND: HeaderValue = HeaderValue::from_static(
+    "Accept, Cache-Control, Content-Type, If-None-Match, Last-Event-ID, X-Requested-With",
+);
 /// The headers of answers that a script may see besides those that it always may.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After",

@@ -3,6 +3,8 @@
 use alloy_primitives::U256;
 use app::markets::Quote;
 use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::header::CACHE_CONTROL;
 use axum::response::Response;
 use domain::ids::MarketId;
 use domain::money::MAX_TRADE;
@@ -20,6 +22,8 @@ use crate::openapi::formats::DecimalAmount;
 
 /// For how long a quote is worth showing, in milliseconds.
 const LIFETIME_MS: i64 = 10_000;
+/// A cache must not show a quote after it has expired, so unlike other public answers it must not be served stale.
+const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=5");
 
 /// `outcomeIndex`, `action`, `amount`.
 #[derive(Debug)]
@@ -99,7 +103,9 @@ pub async fn quote(
 ) -> Result<Response, Refusal> {
     let QuoteQuery { outcome_index, side, usdc } = query.parameters;
     let quote = app::markets::quote_usdc(&app.ctx, &id, outcome_index, side, usdc).await?;
-    meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, app.ctx.now()) })
+    let mut response = meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, app.ctx.now()) })?;
+    response.headers_mut().insert(CACHE_CONTROL, CACHED);
+    Ok(response)
 }
 
 impl QuoteRecord {

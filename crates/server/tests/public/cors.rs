@@ -12,13 +12,14 @@ async fn a_browser_that_asks_first_is_told_that_it_may() {
             .call("OPTIONS", path)
             .header("origin", "https://page.test")
             .header("access-control-request-method", "GET")
-            .header("access-control-request-headers", "if-none-match")
+            .header("access-control-request-headers", "if-none-match, last-event-id")
             .await;
         assert_headers_of_every_answer(&answer);
         assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{path}");
         assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD, OPTIONS"));
         let may_send = answer.header("access-control-allow-headers").unwrap().to_lowercase();
         assert!(may_send.contains("if-none-match"), "{may_send}");
+        assert!(may_send.contains("last-event-id"), "a stream cannot be resumed from a script: {may_send}");
         assert_eq!(answer.header("access-control-max-age"), Some("86400"));
         assert_eq!(answer.header("access-control-allow-credentials"), None);
     }

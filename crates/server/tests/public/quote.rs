@@ -15,6 +15,16 @@ async fn a_quote_speaks_of_whole_usdc_on_both_sides() {
 }
 
 #[tokio::test]
+async fn a_cache_cannot_show_a_quote_after_it_has_expired() {
+    let scene = Scene::new().await;
+    let path = format!("/api/markets/{}/quote?outcomeIndex=0&action=buy&amount=25", scene.rain.id);
+    let answer = scene.get(&path).await;
+    let quote: domain::Timestamp = ok(&answer)["quote"]["expiresAt"].as_str().unwrap().parse().unwrap();
+    assert_eq!(quote.since_ms(scene.app.ctx.now()), 10_000);
+    assert_eq!(answer.header("cache-control"), Some("public, max-age=5"));
+}
+
+#[tokio::test]
 async fn a_quote_is_what_the_trading_api_quotes_for_the_same_money() {
     let scene = Scene::new().await;
     let ada = scene.app.user("bob").await;

@@ -23,7 +23,8 @@ pub struct Answer {
     /// The body as it came.
     pub bytes: Vec<u8>,
     method: Method,
-    path: String,
+    /// The path that was requested, without its query.
+    pub path: String,
 }
 
 impl Answer {
