@@ -142,6 +142,10 @@ async fn create_new(
     let chain_market_id = market.chain_market_id.unwrap_or_default();
     let (account, address, state) = delegated_account(ctx, caller).await?;
     let side = side_of(&request);
+    if request.amount_type == AmountType::Usdc {
+        // The caps come before the balance, and what the request names in USDC needs no quote to be held against them.
+        limits::check_per_trade(&caller.limits(), request.amount).map_err(AppError::from)?;
+    }
 
     let sells = request.side == Side::Sell;
     let balance = if sells {

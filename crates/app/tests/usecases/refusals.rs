@@ -53,6 +53,15 @@ async fn an_amount_of_seven_decimals_is_refused_and_never_rounded() {
 }
 
 #[tokio::test]
+async fn a_sale_above_the_cap_of_a_trade_is_refused_for_the_cap_and_not_for_the_tokens() {
+    let Scene { app, key, market, .. } = Scene::with(TestApp::new().await, "100", Tier::Free).await;
+    let refusal =
+        assert_refused(&app, key.sell(&market, 0, "500.000001"), ErrorCode::SpendingLimitExceeded).await;
+    assert_eq!(refusal.extensions["cap"], "per_trade");
+    assert_refused(&app, key.sell(&market, 0, "500"), ErrorCode::InsufficientBalance).await;
+}
+
+#[tokio::test]
 async fn an_amount_above_ten_million_is_too_large_before_any_cap_is_asked() {
     let Scene { app, key, market, .. } = Scene::new().await;
     assert_refused(&app, key.buy(&market, 0, "10000000.000001"), ErrorCode::AmountTooLarge).await;

@@ -156,7 +156,18 @@ impl Given<'_> {
     /// A comma-separated list, each item read by `parse`; empty where it was not sent.
     pub fn list<T>(&mut self, name: &str, detail: &str, parse: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let items = self.with(name, detail, |text| text.split(',').map(|item| parse(item.trim())).collect());
+        self.sort_items(name);
         items.unwrap_or_default()
+    }
+
+    /// Spells a list in one way whatever the order of its items: a cursor belongs to what is asked for, not to how.
+    fn sort_items(&mut self, name: &str) {
+        let list = self.pairs.iter_mut().find(|(given, _)| given == name);
+        let Some((_, text)) = list else { return };
+        let mut items: Vec<_> = text.split(',').map(str::trim).collect();
+        items.sort_unstable();
+        items.dedup();
+        *text = items.join(",");
     }
 
     /// `limit`, or else the route's page size.
@@ -263,16 +274,18 @@ mod tests {
     #[derive(Debug)]
     struct Sample {
         side: Option<Side>,
+        words: Vec<String>,
         text: Option<String>,
         paging: Paging,
     }
 
     impl Parameters for Sample {
-        const NAMES: &'static [&'static str] = &["side", "q", "limit", "cursor"];
+        const NAMES: &'static [&'static str] = &["side", "words", "q", "limit", "cursor"];
 
         fn read(given: &mut Given<'_>) -> Option<Self> {
             let side = given.parsed("side", "is buy or sell");
-            Some(Self { side, text: given.text("q"), paging: given.paging()? })
+            let words = given.list("words", "is a list", |word| Some(word.to_owned()));
+            Some(Self { side, words, text: given.text("q"), paging: given.paging()? })
         }
     }
 
@@ -322,6 +335,15 @@ mod tests {
         for changed in ["side=buy&q=b", "side=buy", "q=a%26side%3Dbuy"] {
             assert_eq!(sample(&format!("{changed}&cursor={cursor}")).unwrap_err(), ["/cursor"], "{changed}");
         }
+        let paging = sample("words=b,a").unwrap().paging;
+        let cursor = paging.cut(&CODEC, (0..21).collect(), position).1.cursor.unwrap();
+        for same in ["words=a,b", "words=a,%20b,a"] {
+            assert!(sample(&format!("{same}&cursor={cursor}")).is_ok(), "{same}");
+        }
+        assert_eq!(sample(&format!("words=a&cursor={cursor}")).unwrap_err(), ["/cursor"]);
+        assert_eq!(sample("words=b,a").unwrap().words, ["b", "a"]);
+        let cursor =
+            sample("side=buy&q=a").unwrap().paging.cut(&CODEC, (0..21).collect(), position).1.cursor.unwrap();
         let elsewhere =
             read::<Sample>("/v1/others", &format!("side=buy&q=a&cursor={cursor}"), Some(20), &CODEC);
         assert!(elsewhere.is_err());

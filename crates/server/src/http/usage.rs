@@ -10,6 +10,10 @@ use domain::ids::KeyId;
 
 use super::Problem;
 
+/// Marks an answer that is not counted as use of its key: reading the key's use must not change it.
+#[derive(Debug, Clone, Copy)]
+pub struct NotCounted;
+
 /// What is to be counted of one request. It stands outside of what the deadline cuts off, so that a request that took too
 /// long is counted like any other.
 pub(super) struct Meter {
@@ -38,6 +42,9 @@ impl Meter {
     /// Counts the request as it was answered.
     pub(super) fn record(self, ctx: &Ctx, response: &Response) {
         let Some(key_id) = self.key_id.into_inner() else { return };
+        if response.extensions().get::<NotCounted>().is_some() {
+            return;
+        }
         let now = ctx.now();
         let code = response.extensions().get::<Problem>().map(Problem::code);
         // The machine's clock may be set back meanwhile.

@@ -31,6 +31,8 @@ pub struct QuoteQuery {
     outcome_index: i64,
     side: Side,
     usdc: Usdc,
+    /// The amount as it was sent.
+    amount: String,
 }
 
 impl Parameters for QuoteQuery {
@@ -43,7 +45,8 @@ impl Parameters for QuoteQuery {
         let usdc = asked.required("amount", AMOUNT, |text| {
             text.parse().ok().filter(|usdc| *usdc > Usdc::ZERO && *usdc <= MAX_TRADE)
         });
-        Some(Self { outcome_index: outcome_index?, side: side?, usdc: usdc? })
+        let amount = asked.text("amount");
+        Some(Self { outcome_index: outcome_index?, side: side?, usdc: usdc?, amount: amount? })
     }
 }
 
@@ -62,7 +65,7 @@ struct QuoteRecord {
     market_id: MarketId,
     outcome_index: u8,
     action: Side,
-    /// USDC spent on a buy, received on a sale; fee included.
+    /// USDC spent on a buy, received on a sale, fee included: as it was sent.
     #[schema(value_type = DecimalAmount)]
     amount: String,
     /// Tokens received on a buy, given on a sale.
@@ -101,15 +104,16 @@ pub async fn quote(
     query: Query<QuoteQuery>,
     meta: Meta,
 ) -> Result<Response, Refusal> {
-    let QuoteQuery { outcome_index, side, usdc } = query.parameters;
+    let QuoteQuery { outcome_index, side, usdc, amount } = query.parameters;
     let quote = app::markets::quote_usdc(&app.ctx, &id, outcome_index, side, usdc).await?;
-    let mut response = meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, app.ctx.now()) })?;
+    let mut response =
+        meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, amount, app.ctx.now()) })?;
     response.headers_mut().insert(CACHE_CONTROL, CACHED);
     Ok(response)
 }
 
 impl QuoteRecord {
-    fn new(quote: &Quote, now: Timestamp) -> Self {
+    fn new(quote: &Quote, amount: String, now: Timestamp) -> Self {
         let Quote { market, outcome_index, action, fill, .. } = quote;
         let price =
             |cost: U256, quantity: U256| numbers::probability(Wad(quantity), Wad(cost), market.liquidity);
@@ -120,7 +124,7 @@ impl QuoteRecord {
             market_id: market.id,
             outcome_index: *outcome_index,
             action: action.side,
-            amount: numbers::decimal(&usdc.atomic(), 6),
+            amount,
             tokens: numbers::decimal(&tokens.0, 18),
             fee: numbers::decimal(&fill.fee_atomic, 6),
             effective_price: numbers::per_token(usdc, tokens),

@@ -12,7 +12,9 @@ use utoipa::ToSchema;
 use super::instants::{INSTANT, instant};
 use super::markets::get_market;
 use super::numbers;
-use crate::http::{Caller, Given, MarketsRead, Meta, Parameters, PathId, Problem, Query, Shared, Single};
+use crate::http::{
+    Caller, Given, MarketsRead, Meta, OutcomeIndex, Parameters, PathId, Problem, Query, Shared, Single,
+};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::Instant;
 
@@ -35,7 +37,8 @@ impl Parameters for HistoryQuery {
         let interval = given.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h and 1d");
         let from = given.with("from", INSTANT, instant);
         let to = given.with("to", INSTANT, instant);
-        let outcome_index = given.parsed("outcomeIndex", "is an integer, 0 for the first");
+        let outcome_index =
+            given.parsed("outcomeIndex", "is an integer, 0 for the first").map(|OutcomeIndex(index)| index);
         Some(Self { span: Span { interval, from, to }, outcome_index })
     }
 }

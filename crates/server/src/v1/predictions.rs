@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::markets::get_market;
 use super::numbers;
 use crate::http::{
-    Caller, Given, List, MarketsRead, Meta, Paging, Parameters, PathId, Problem, Query, Shared,
+    Caller, Given, List, MarketsRead, Meta, OutcomeIndex, Paging, Parameters, PathId, Problem, Query, Shared,
 };
 use crate::openapi::answers::answers;
 use crate::openapi::formats::{Address, TxHash};
@@ -37,7 +37,8 @@ impl Parameters for PredictionsQuery {
     const NAMES: &'static [&'static str] = &["outcomeIndex", "side", "limit", "cursor"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        let outcome_index = given.parsed("outcomeIndex", "is an integer, 0 for the first");
+        let outcome_index =
+            given.parsed("outcomeIndex", "is an integer, 0 for the first").map(|OutcomeIndex(index)| index);
         let side = given.parsed("side", "is buy or sell");
         Some(Self { outcome_index, side, paging: given.paging()? })
     }

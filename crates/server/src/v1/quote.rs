@@ -15,7 +15,9 @@ use utoipa::ToSchema;
 
 use super::market_record::AsOf;
 use super::numbers;
-use crate::http::{Caller, Given, MarketsQuote, Meta, Parameters, PathId, Problem, Query, Shared};
+use crate::http::{
+    Caller, Given, MarketsQuote, Meta, OutcomeIndex, Parameters, PathId, Problem, Query, Shared,
+};
 use crate::openapi::answers::answers;
 
 /// How long a quote is worth showing, in milliseconds; `Cache-Control` says the same.
@@ -48,7 +50,8 @@ impl Parameters for QuoteQuery {
         let side = given.required("action", "is buy or sell", |text| text.parse().ok());
         let amount = given.required("amount", "is an integer above zero in atomic units", digits);
         let block = given.with("block", "is the number of a block", block_number);
-        Some(Self { outcome_index: outcome_index?, side: side?, amount: amount?, block })
+        let OutcomeIndex(outcome_index) = outcome_index?;
+        Some(Self { outcome_index, side: side?, amount: amount?, block })
     }
 }
 

@@ -17,8 +17,8 @@ use store::redemptions::{ListFilter, Redemption};
 use utoipa::ToSchema;
 
 use crate::http::{
-    Body, Caller, Given, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, Shared,
-    Single, Text, Traceparent, TradesRead, TradesWrite,
+    Body, Caller, Given, List, Meta, NoParameters, OutcomeIndex, Paging, Parameters, PathId, Problem, Query,
+    Shared, Single, Text, Traceparent, TradesRead, TradesWrite,
 };
 use crate::openapi::answers::answers;
 use crate::openapi::formats::TxHash;
@@ -40,13 +40,13 @@ pub struct ClaimBody {
     market_id: Option<Text>,
     /// The outcome, counted from 0.
     #[schema(required, value_type = i64, minimum = 0)]
-    outcome_index: Option<i64>,
+    outcome_index: Option<OutcomeIndex>,
 }
 
 impl ClaimBody {
     fn into_claim(self, correlation_id: Option<CorrelationId>) -> Result<NewClaim, AppError> {
         match (self.market_id, self.outcome_index) {
-            (Some(Text(market_id)), Some(outcome_index)) => {
+            (Some(Text(market_id)), Some(OutcomeIndex(outcome_index))) => {
                 Ok(NewClaim { market_id, outcome_index, correlation_id })
             }
             (market_id, outcome_index) => {

@@ -18,8 +18,8 @@ use super::numbers;
 use super::trade_record::{Finality, TradeRecord};
 use super::trades_read::TradeAnswer;
 use crate::http::{
-    Body, Caller, IdempotencyKey, Meta, Metadata, NoParameters, Problem, Query, Shared, Text, Traceparent,
-    TradesWrite,
+    Body, Caller, IdempotencyKey, Meta, Metadata, NoParameters, OutcomeIndex, Problem, Query, Shared, Text,
+    Traceparent, TradesWrite,
 };
 use crate::openapi::answers::answers;
 use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
@@ -43,7 +43,7 @@ pub struct CreateBody {
     market_id: Option<Text>,
     /// The outcome, counted from 0.
     #[schema(required, value_type = i64, minimum = 0)]
-    outcome_index: Option<i64>,
+    outcome_index: Option<OutcomeIndex>,
     /// In whole units of what `amountType` names: to spend on a buy, to receive on a sale. Required but where everything
     /// is sold. At most 10,000,000; above zero; more than six decimals are refused, never rounded.
     #[schema(value_type = Option<DecimalAmount>)]
@@ -82,7 +82,7 @@ impl CreateBody {
         let text = |text: Option<Text>| text.map(|text| text.0);
         Draft {
             market_id: text(self.market_id),
-            outcome_index: self.outcome_index,
+            outcome_index: self.outcome_index.map(|OutcomeIndex(index)| index),
             amount: text(self.amount),
             side: text(self.side),
             metadata: self.metadata.map(|metadata| metadata.0),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use app::usage::Usage;
+use axum::Extension;
 use axum::extract::State;
+use axum::response::IntoResponse;
 use domain::Timestamp;
 use domain::ids::KeyId;
 use domain::key::{Scopes, Tier};
@@ -13,7 +15,7 @@ use store::keys::Key;
 use utoipa::ToSchema;
 
 use super::key::{LimitsRecord, SpendRecord};
-use crate::http::{AuthManage, Caller, Meta, NoParameters, Problem, Query, Shared, Single};
+use crate::http::{AuthManage, Caller, Meta, NoParameters, NotCounted, Problem, Query, Shared};
 use crate::openapi::answers::answers;
 
 answers! {
@@ -35,7 +37,7 @@ pub struct UsageRecord {
     webhooks: Windows<WebhookCounts>,
     auth: Windows<AuthRecord>,
     latency: Windows<LatencyRecord>,
-    /// When the key's last request before this one was answered; null where this is its first.
+    /// When the key's last request was answered; reads of this resource do not count. Null if there was none.
     last_used_at: Option<Timestamp>,
 }
 
@@ -67,7 +69,8 @@ struct LatencyRecord {
 #[utoipa::path(
     get, path = "/v1/account/usage", operation_id = "getUsage", tag = "Account", summary = "Read the calling key's use",
     description = "The calling key's own numbers over the last 24 hours, 7 days and 30 days: trades, webhook deliveries, \
-        refusals at the door and latency. Each window is a sum of whole hours, the present one as far as it has come.",
+        refusals at the door and latency. Each window is a sum of whole hours, the present one as far as it has come. \
+        Reading it is not counted as use of the key.",
     responses((status = 200, description = "The key's use.", body = UsageAnswer)),
 )]
 pub async fn usage(
@@ -75,9 +78,9 @@ pub async fn usage(
     caller: Caller<AuthManage>,
     _: Query<NoParameters>,
     meta: Meta,
-) -> Result<Single<UsageRecord>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let usage = app::usage::of_key(&app.ctx, &caller).await?;
-    Ok(meta.single("usage", UsageRecord::new(&caller.key, &usage)))
+    Ok((Extension(NotCounted), meta.single("usage", UsageRecord::new(&caller.key, &usage))))
 }
 
 impl UsageRecord {

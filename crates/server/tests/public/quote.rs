@@ -7,7 +7,7 @@ async fn a_quote_speaks_of_whole_usdc_on_both_sides() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}/quote?outcomeIndex=0", scene.rain.id);
     let buy = scene.get(&format!("{path}&action=buy&amount=25.50")).await;
-    assert_eq!(ok(&buy)["quote"]["amount"], "25.5");
+    assert_eq!(ok(&buy)["quote"]["amount"], "25.50", "as it was sent");
     insta::assert_snapshot!(buy);
     let sell = scene.get(&format!("{path}&action=sell&amount=10")).await;
     assert_eq!(ok(&sell)["quote"]["amount"], "10");

@@ -43,6 +43,22 @@ async fn a_request_with_its_own_signature_is_served_and_so_is_one_without() {
 }
 
 #[tokio::test]
+async fn a_captured_request_is_a_second_trade_under_another_idempotency_key_unless_it_has_a_client_request_id()
+ {
+    let scene = Scene::new().await;
+    let sent = async |body: &str, signature: &str, idempotency_key: &str| {
+        let call = trade(&scene, body).header(NAME, signature).idempotent(idempotency_key);
+        call.await.json()["trade"]["id"].clone()
+    };
+    let plain = body(scene.market);
+    let captured = signed(&scene, &plain, 0);
+    assert_ne!(sent(&plain, &captured, "a").await, sent(&plain, &captured, "b").await);
+    let named = plain.replacen('{', r#"{"clientRequestId":"order-1","#, 1);
+    let captured = signed(&scene, &named, 0);
+    assert_eq!(sent(&named, &captured, "c").await, sent(&named, &captured, "d").await);
+}
+
+#[tokio::test]
 async fn a_signature_that_is_present_must_hold() {
     let scene = Scene::new().await;
     let body = body(scene.market);

@@ -51,6 +51,24 @@ async fn a_list_is_narrowed_to_statuses_a_market_and_a_client_request_id() {
 }
 
 #[tokio::test]
+async fn a_cursor_holds_for_the_same_statuses_in_any_order() {
+    let scene = Scene::new().await;
+    four_trades(&scene).await;
+    let first = scene.client.get("/v1/trades?status=pending,completed&limit=1").await.ok();
+    let cursor = text(&first["pagination"]["cursor"]).to_owned();
+    let page = async |query: &str| scene.client.get(&format!("/v1/trades?{query}&cursor={cursor}")).await;
+    let same = ids(&page("status=pending,completed").await.ok());
+    for query in [
+        "status=completed,pending",
+        "status=completed,%20pending,completed",
+        "limit=5&status=completed,pending",
+    ] {
+        assert_eq!(ids(&page(query).await.ok()), same, "{query}");
+    }
+    assert_eq!(page("status=completed").await.pointers(), ["/cursor"]);
+}
+
+#[tokio::test]
 async fn held_trades_are_listed_without_what_confirms_them() {
     let scene = Scene::gated().await;
     let held = scene.held().await;

@@ -52,6 +52,7 @@ async fn a_key_is_told_its_own_use_and_not_that_of_the_users_other_keys() {
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     let second = scene.http.with(&scene.app.disabled_key(&scene.ada, Tier::Mm).await);
     assert_eq!(requests(&second).await, 0);
+    second.get("/v1/markets").await.ok();
     assert_eq!(requests(&second).await, 1);
     let usage = usage_of(&second).await;
     assert_eq!(usage["trades"]["24h"]["created"], 0);
@@ -140,7 +141,21 @@ async fn requests_write_nothing_to_the_database_until_they_are_flushed() {
     assert_eq!(scene.app.usage_rows().await, 0);
     assert_eq!(requests(&scene.client).await, 50);
     usage::flush(&scene.app.ctx).await.unwrap();
-    assert_eq!(requests(&scene.client).await, 51);
+    assert_eq!(requests(&scene.client).await, 50);
+}
+
+#[tokio::test]
+async fn reading_the_use_of_a_key_changes_neither_it_nor_its_tag() {
+    let Scene { app, client, .. } = Scene::new().await;
+    client.get("/v1/markets").await.ok();
+    let first = client.get(PATH).await;
+    let tag = first.header("etag").unwrap().to_owned();
+    app.clock.advance(1_000);
+    let again = client.get(PATH).header("if-none-match", &tag).await;
+    assert_eq!(again.status.as_u16(), 304);
+    assert_eq!(usage_of(&client).await, first.ok()["usage"]);
+    client.get("/v1/markets").await.ok();
+    assert_eq!(client.get(PATH).header("if-none-match", &tag).await.status.as_u16(), 200);
 }
 
 #[tokio::test]

@@ -29,6 +29,37 @@ async fn an_outcome_that_the_market_does_not_have_is_refused() {
 }
 
 #[tokio::test]
+async fn an_outcome_index_beyond_64_bits_is_an_integer_out_of_range() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    for index in ["9223372036854775808", "18446744073709551616", "-9223372036854775809", &"9".repeat(100)] {
+        for (path, more) in [("/v1/trades", r#", "amount": "1", "side": "buy""#), ("/v1/redemptions", "")] {
+            let body = format!(r#"{{"marketId": "{}", "outcomeIndex": {index}{more}}}"#, market.id);
+            let call = client.call("POST", path).raw_json(body);
+            assert_refused(&app, call, ErrorCode::OutcomeIndexInvalid).await;
+        }
+        for route in ["quote?action=buy&amount=25000000&", "predictions?", "history?"] {
+            let path = format!("/v1/markets/{}/{route}outcomeIndex={index}", market.id);
+            client.get(&path).await.refused(ErrorCode::OutcomeIndexInvalid);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_market_id_is_not_found_in_a_path_or_a_body_and_invalid_in_a_filter() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let not_found = ErrorCode::MarketNotFound;
+    assert_refused(&app, client.buy(market, 0, "1").with("marketId", "7"), not_found).await;
+    assert_refused(&app, client.redeem(market, 0).with("marketId", "7"), not_found).await;
+    for path in ["", "/predictions", "/history", "/quote?outcomeIndex=0&action=buy&amount=25000000"] {
+        client.get(&format!("/v1/markets/7{path}")).await.refused(not_found);
+    }
+    for list in ["/v1/trades", "/v1/redemptions", "/v1/portfolio/positions"] {
+        let answer = client.get(&format!("{list}?marketId=7")).await;
+        assert_eq!(answer.pointers(), ["/marketId"], "{list}");
+    }
+}
+
+#[tokio::test]
 async fn an_amount_is_a_decimal_above_zero_of_at_most_six_decimals() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for amount in [
