@@ -26,8 +26,8 @@ use crate::usage::Recorder;
 use crate::user_units::UserUnits;
 use crate::webhooks::{self, Pulse};
 
-/// How many markets' rows are kept for a moment.
-const KEPT_MARKETS: usize = 4_096;
+/// How many bytes of markets' rows are kept for a moment.
+const KEPT_MARKETS_BYTES: usize = 16 << 20;
 
 /// The service's parts and settings.
 #[derive(Clone)]
@@ -150,7 +150,7 @@ impl Ctx {
             config: Arc::new(config),
             wake: Arc::default(),
             usage: Arc::default(),
-            markets: Arc::new(Fresh::at_most(KEPT_MARKETS)),
+            markets: Arc::new(Fresh::within_bytes(KEPT_MARKETS_BYTES)),
             turns: Arc::default(),
             user_units: Arc::default(),
             switches: Arc::default(),

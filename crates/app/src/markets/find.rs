@@ -7,10 +7,28 @@ use domain::ids::MarketId;
 use store::StoreError;
 use store::markets::{Market, Outcome};
 
+use crate::fresh::Weigh;
 use crate::{AppError, Ctx};
 
 /// A market's row and its outcomes' rows.
 pub type Rows = (Market, Vec<Outcome>);
+
+impl Weigh for MarketId {
+    fn weight_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// The texts that importers choose, and the rows themselves.
+impl Weigh for Arc<Rows> {
+    fn weight_bytes(&self) -> usize {
+        let (market, outcomes) = self.as_ref();
+        let texts = [&market.description, &market.source_url, &market.resolution_source];
+        let texts: usize = texts.into_iter().flatten().chain(&market.tags).map(String::len).sum();
+        let labels: usize = outcomes.iter().map(|outcome| outcome.label.len()).sum();
+        size_of::<Market>() + market.question.len() + texts + outcomes.len() * size_of::<Outcome>() + labels
+    }
+}
 
 /// The market on chain with this id. Its rows are those of the database, or as fresh as [`crate::fresh::Fresh`] says: what
 /// this process has written shows at once.

@@ -193,6 +193,11 @@ impl Stable {
         Self { part: StablePart::of(&bytes), bytes: Bytes::from(bytes) }
     }
 
+    /// How many bytes it is.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Where the bytes are a whole body without `_meta`: a page.
     pub(crate) fn whole(self) -> (Extension<StablePart>, Bytes) {
         (Extension(self.part), self.bytes)

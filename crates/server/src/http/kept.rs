@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use app::fresh::{AsOf, Fresh};
+use app::fresh::{AsOf, Fresh, Weigh};
 use axum::http::Uri;
 use axum::response::Response;
 use domain::Timestamp;
@@ -16,13 +16,12 @@ use store::markets::Named;
 use super::envelope::{self, Meta, Stable, Written};
 use super::{Problem, Shared};
 
-/// The most bodies for keys, each of which is at most a page of 100 markets.
-const MOST: usize = 256;
-/// The most for readers without a name.
-const MOST_FOR_ALL: usize = 1_024;
-
-/// The most records.
-const MOST_RECORDS: usize = 4_096;
+/// Bytes of bodies for keys, each of which is at most a page of 100 markets.
+const ANSWERS_BYTES: usize = 16 << 20;
+/// The same for readers without a name.
+const FOR_ALL_BYTES: usize = 32 << 20;
+/// Bytes of records.
+const RECORDS_BYTES: usize = 16 << 20;
 
 /// What was answered.
 #[derive(Debug)]
@@ -38,9 +37,9 @@ pub struct KeptBodies {
 impl Default for KeptBodies {
     fn default() -> Self {
         Self {
-            answers: Fresh::at_most(MOST),
-            for_all: Fresh::at_most(MOST_FOR_ALL),
-            records: Fresh::at_most(MOST_RECORDS),
+            answers: Fresh::within_bytes(ANSWERS_BYTES),
+            for_all: Fresh::within_bytes(FOR_ALL_BYTES),
+            records: Fresh::within_bytes(RECORDS_BYTES),
         }
     }
 }
@@ -77,6 +76,18 @@ impl KeptRecord {
     /// Where it stands in a list.
     pub fn position(&self) -> Position {
         Position { created_at: self.0.created_at, id: self.0.named.id.to_string() }
+    }
+}
+
+impl Weigh for KeptRecord {
+    fn weight_bytes(&self) -> usize {
+        size_of::<Record>() + self.0.json.get().len()
+    }
+}
+
+impl Weigh for Stable {
+    fn weight_bytes(&self) -> usize {
+        self.len()
     }
 }
 
