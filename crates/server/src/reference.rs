@@ -4,7 +4,6 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -26,11 +25,6 @@ pub fn contract(document: &'static [u8]) -> Response {
 
 /// A page of the reference, or a file of one.
 pub fn asset(kind: &'static str, bytes: Bytes) -> Response {
-    let headers = [
-        (CONTENT_TYPE, kind),
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (REFERRER_POLICY, "no-referrer"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let headers = [(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "no-referrer")];
     (StatusCode::OK, SHARED, headers, Extension(StablePart::of(&bytes)), bytes).into_response()
 }

@@ -220,7 +220,7 @@ fn stable(envelope: &impl Members) -> serde_json::Result<Stable> {
 pub fn with_meta(stable: Stable, meta: &impl Serialize) -> Response {
     match rest(meta) {
         Ok(rest) => {
-            let body = Body::new(Halves([stable.bytes, rest]));
+            let body = Body::new(Halves::of(stable.bytes, rest));
             let kind = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
             (Extension(stable.part), kind, body).into_response()
         }
@@ -248,7 +248,13 @@ fn answer(envelope: &impl Members) -> Response {
 }
 
 /// A body in two pieces, sent one behind the other.
-struct Halves([Bytes; 2]);
+pub(super) struct Halves([Bytes; 2]);
+
+impl Halves {
+    pub(super) const fn of(first: Bytes, second: Bytes) -> Self {
+        Self([first, second])
+    }
+}
 
 impl hyper::body::Body for Halves {
     type Data = Bytes;

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 /// What of a body is the same as long as what it tells is the same, by its hash. A handler whose whole body is stable
 /// answers `(Extension(StablePart::of(&body)), body)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StablePart(u128);
 
 impl StablePart {

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use store::markets::Named;
 
+use super::compression::CompressedBodies;
 use super::envelope::{self, Meta, Stable, Written};
 use super::{Problem, Shared};
 
@@ -32,6 +33,8 @@ pub struct KeptBodies {
     for_all: Fresh<Arc<str>, Stable>,
     /// Markets as lists show them.
     records: Fresh<MarketId, KeptRecord>,
+    /// The compressed forms of whatever was answered to clients that accept gzip.
+    pub(super) compressed: CompressedBodies,
 }
 
 impl Default for KeptBodies {
@@ -40,6 +43,7 @@ impl Default for KeptBodies {
             answers: Fresh::within_bytes(ANSWERS_BYTES),
             for_all: Fresh::within_bytes(FOR_ALL_BYTES),
             records: Fresh::within_bytes(RECORDS_BYTES),
+            compressed: CompressedBodies::default(),
         }
     }
 }

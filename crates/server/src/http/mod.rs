@@ -9,6 +9,7 @@ mod audit;
 mod body;
 mod caller;
 mod client_ip;
+mod compression;
 mod envelope;
 mod etag;
 mod guard;
@@ -41,6 +42,7 @@ pub use caller::{
     TradesWrite, WebhooksManage,
 };
 pub use client_ip::client_ip;
+pub(crate) use compression::{AcceptsGzip, Compressible};
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
 pub(crate) use envelope::{Stable, with_meta};
 pub(crate) use etag::Condition;

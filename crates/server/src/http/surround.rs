@@ -2,9 +2,10 @@
 
 use axum::extract::Request;
 use axum::http::HeaderValue;
-use axum::http::header::CACHE_CONTROL;
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::response::Response;
 
+use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
 use super::problem::{self, Problem};
 use super::{RequestId, Shared, rate, version};
@@ -20,6 +21,7 @@ pub async fn surround(
     request.extensions_mut().insert(id);
     let ip = rate::mark_address(app, &mut request);
     let condition = Condition::of(&request);
+    let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
 
     let mut response = answer(request).await;
@@ -28,12 +30,17 @@ pub async fn surround(
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         problem::render(&mut response, &problem, &app.docs_url, condition.path(), id);
     }
+    let compressible = Compressible::of(&response);
     condition.answer(&mut response);
+    if let Some(compressible) = compressible {
+        compressible.finish(app, accepts_gzip, &mut response).await;
+    }
     version::tell(&mut response, app.versions.current);
     let status = response.status().as_u16();
     let headers = response.headers_mut();
     id.tell(headers);
     standing.write(headers, now);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     tracing::debug!(
         request.id = %id, http.method = %method, http.path = condition.path(), http.status = status,

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use app::AppError;
 use axum::http::HeaderValue;
-use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH};
+use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -50,6 +50,7 @@ pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
     let headers = response.headers_mut();
     id.tell(headers);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
     written(&response, &body)

@@ -1,14 +1,14 @@
 //! The outermost layer: gives every request its id, every refusal its body and every answer its headers.
 
 use axum::extract::{Request, State};
-use axum::http::header::CACHE_CONTROL;
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use super::refusal::{self, Refusal};
 use super::{cors, standing};
-use crate::http::{Condition, RequestId, Shared, mark_address};
+use crate::http::{AcceptsGzip, Compressible, Condition, RequestId, Shared, mark_address};
 
 /// For how long an answer may be shown again.
 const CACHED: HeaderValue = HeaderValue::from_static("public, max-age=5, stale-while-revalidate=10");
@@ -23,6 +23,7 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     request.extensions_mut().insert(id);
     let ip = mark_address(&app, &mut request);
     let condition = Condition::of(&request);
+    let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
 
     let mut response = if cors::is_question(&request) { cors::answer() } else { next.run(request).await };
@@ -32,12 +33,17 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         refusal::render(&mut response, &refusal, condition.path(), id);
     }
+    let compressible = Compressible::of(&response);
     condition.answer(&mut response);
+    if let Some(compressible) = compressible {
+        compressible.finish(&app, accepts_gzip, &mut response).await;
+    }
     let status = response.status();
     let headers = response.headers_mut();
     id.tell(headers);
     standing.write(headers, app.ctx.now());
     cors::open(headers);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if status == StatusCode::METHOD_NOT_ALLOWED {
         cors::tell_methods(headers);
     }

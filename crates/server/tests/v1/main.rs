@@ -9,6 +9,7 @@
 mod account_pause_post;
 mod authentication;
 mod catalogue;
+mod compression;
 mod conditional_requests;
 mod deadlines;
 mod documents;

@@ -1,10 +1,12 @@
 //! What came back, and what every answer must be like.
 
 use std::fmt;
+use std::io::Read;
 
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
 use domain::ErrorCode;
+use flate2::read::GzDecoder;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
@@ -18,7 +20,7 @@ pub struct Answer {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body; empty where it is a picture.
+    /// The body, decompressed; empty where it is a picture.
     pub text: String,
     /// The body as it came.
     pub bytes: Vec<u8>,
@@ -34,11 +36,13 @@ impl Answer {
         let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok());
         let is_picture = kind.is_some_and(|kind| kind.starts_with("image/"));
         let bytes = body.to_vec();
-        let text = if is_picture {
-            String::new()
+        let plain = if parts.headers.get("content-encoding").is_some_and(|coding| coding == "gzip") {
+            gunzipped(&bytes)
         } else {
-            String::from_utf8(bytes.clone()).expect("answers are text")
+            bytes.clone()
         };
+        let text =
+            if is_picture { String::new() } else { String::from_utf8(plain).expect("answers are text") };
         let answer = Self { status: parts.status, headers: parts.headers, text, bytes, method, path };
         contract::check(&answer.method, &answer.path, &answer);
         answer
@@ -175,4 +179,13 @@ impl fmt::Display for Answer {
         let text = format!("{}\n{}\n{}", self.status, lines.concat(), print::pretty(&self.text));
         f.write_str(&print::name_ids(&text))
     }
+}
+
+/// A HEAD request's answer has no body, whatever its headers say.
+fn gunzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    if !bytes.is_empty() {
+        GzDecoder::new(bytes).read_to_end(&mut plain).expect("the body is one gzip stream");
+    }
+    plain
 }

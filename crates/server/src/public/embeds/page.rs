@@ -3,9 +3,7 @@
 use std::sync::LazyLock;
 
 use askama::Template;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -126,13 +124,12 @@ struct MissingPage {
 }
 
 /// What every page is sent with.
-fn headers() -> [(HeaderName, &'static str); 4] {
+fn headers() -> [(HeaderName, &'static str); 3] {
     [
         (CONTENT_TYPE, "text/html; charset=utf-8"),
         (CONTENT_SECURITY_POLICY, POLICY.as_str()),
         // The page of the web application is told from where it is come to, and not from which page.
         (REFERRER_POLICY, "strict-origin-when-cross-origin"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ]
 }
 

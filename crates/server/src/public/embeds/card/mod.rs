@@ -11,7 +11,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use std::convert::Infallible;
@@ -84,10 +84,6 @@ fn moved(version: &str) -> Response {
 }
 
 fn answer(png: Bytes) -> Response {
-    let headers = [
-        (CONTENT_TYPE, "image/png"),
-        (CACHE_CONTROL, "public, max-age=31536000, immutable"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
+    let headers = [(CONTENT_TYPE, "image/png"), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
     (headers, Extension(StablePart::of(&png)), png).into_response()
 }
