@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use chain::provision::{self, Batch, KeyPolicy};
-use chain::{ChainError, Owner, Receipt, Signer};
+use chain::{ChainError, Owner, Receipt, Revert, Signer};
 use domain::ids::UserId;
 use domain::key::Environment;
 use domain::{ErrorCode, Usdc};
@@ -14,8 +14,8 @@ use crate::{AppError, Ctx};
 
 /// How long a delegation lasts where its key does not expire sooner: one year.
 const DELEGATION_S: u64 = 365 * 24 * 3_600;
-/// How long an owner has for signing a batch.
-const SIGNATURE_S: u64 = 3_600;
+/// How often a batch is signed again because another one of the same account used its nonce.
+const SIGN_ATTEMPTS: u32 = 20;
 /// How often a revocation is made where another transaction takes its nonce.
 const REVOKE_ATTEMPTS: u32 = 5;
 /// The largest cap that the contracts can hold.
@@ -81,14 +81,11 @@ pub async fn batch_to_enable(
     let salt: B256 = account.salt.parse().map_err(|error| corrupt(Box::new(error)))?;
     let deadline_s = match deadline_s {
         Some(deadline_s) => deadline_s,
-        None => ctx.chain.head().await?.timestamp_s + SIGNATURE_S,
+        None => provision::signature_deadline_s(&ctx.chain, ctx.now().s()).await?,
     };
     let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, deadline_s)).collect();
     let calls = provision::enabling_calls(ctx.chain.contracts(), &policies);
-    let batch = provision::prepare(&ctx.chain, owner, salt, calls).await?;
-    let digest =
-        chain::batch_digest(ctx.chain.chain_id(), batch.account, &batch.calls, batch.nonce, deadline_s);
-    Ok(Batch { deadline_s, digest, ..batch })
+    Ok(provision::prepare(&ctx.chain, owner, salt, calls, deadline_s).await?)
 }
 
 /// Carries a batch that its owner has signed.
@@ -103,17 +100,34 @@ pub async fn relay(
 
 /// Makes the account if it is not there and enables these keys, signed by an EOA owner whose key is at hand: in
 /// development, and in tests. Elsewhere the owner signs the batch that [`batch_to_enable`] gives.
+///
+/// Of several batches of one account that are signed at the same moment the chain executes one. The others are signed
+/// again, so that each caller is told that its keys are enabled only once they are.
 pub async fn enable_keys(
     ctx: &Ctx,
     relayer: &Signer,
     owner: &Signer,
     user_id: UserId,
     keys: &[Key],
-) -> Result<Address, AppError> {
-    let batch = batch_to_enable(ctx, user_id, keys, None).await?;
-    let signature = owner.sign_digest(batch.digest)?;
-    relay(ctx, relayer, &batch, signature).await?;
-    Ok(batch.account)
+) -> Result<(Batch, Receipt), AppError> {
+    let mut attempt = 1;
+    loop {
+        let batch = batch_to_enable(ctx, user_id, keys, None).await?;
+        let signature = owner.sign_digest(batch.digest)?;
+        match provision::relay(&ctx.chain, relayer, &batch, signature).await {
+            Ok(receipt) => return Ok((batch, receipt)),
+            Err(error) if attempt < SIGN_ATTEMPTS && was_overtaken(ctx, &batch, &error).await? => {
+                attempt += 1
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Whether a batch was refused because another one of the account used its nonce.
+async fn was_overtaken(ctx: &Ctx, batch: &Batch, error: &ChainError) -> Result<bool, AppError> {
+    let is_refused = matches!(error, ChainError::Reverted(Revert::SignatureInvalid | Revert::Other(_)));
+    Ok(is_refused && ctx.chain.account_nonce(batch.account).await? > batch.nonce)
 }
 
 /// Gives an account new test money, made by `minter`. Only test chains have a USDC that allows it.

@@ -138,7 +138,9 @@ impl TestApp {
     pub async fn as_owner(&self, user: &TestUser, to: Address, data: Bytes) -> Receipt {
         let calls = vec![Call { target: to, value: U256::ZERO, data }];
         let chain = &self.ctx.chain;
-        let batch = provision::prepare(chain, user.owner.owner(), user.salt, calls).await.unwrap();
+        let deadline_s = provision::signature_deadline_s(chain, self.ctx.now().s()).await.unwrap();
+        let batch =
+            provision::prepare(chain, user.owner.owner(), user.salt, calls, deadline_s).await.unwrap();
         let signature = user.owner.sign_digest(batch.digest).unwrap();
         provision::relay(chain, &self.roles.relayer, &batch, signature).await.unwrap()
     }

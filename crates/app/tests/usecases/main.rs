@@ -25,6 +25,7 @@ mod kill_switches;
 mod leases;
 mod limits;
 mod outages;
+mod owner_batches;
 mod pause;
 mod portfolio;
 mod redemption_crashes;

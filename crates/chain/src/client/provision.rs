@@ -16,7 +16,7 @@ use super::owner::Owner;
 use super::signer::Signer;
 use super::transactions::Receipt;
 
-/// How long an owner's signature stays good, counted from the newest block.
+/// How long an owner's signature stays good.
 const SIGNATURE_LIFE_S: u64 = 3_600;
 
 /// The caps of one API key.
@@ -64,15 +64,28 @@ pub fn enabling_calls(contracts: &Contracts, policies: &[KeyPolicy]) -> Vec<Call
     std::iter::once(approval).chain(policies).collect()
 }
 
-/// Makes a batch of these calls ready for the owner's signature, at the account's present nonce and good for
-/// an hour of chain time.
+/// The deadline of a batch that is made now, an hour ahead. It counts from the later of the newest block and `now_s` (Unix
+/// seconds): a quiet chain's newest block may be hours old, and a chain may be ahead of the caller's clock.
 ///
 /// # Errors
 /// What a read gives.
-pub async fn prepare(chain: &Chain, owner: Owner, salt: B256, calls: Vec<Call>) -> Result<Batch, ChainError> {
+pub async fn signature_deadline_s(chain: &Chain, now_s: u64) -> Result<u64, ChainError> {
+    Ok(chain.head().await?.timestamp_s.max(now_s).saturating_add(SIGNATURE_LIFE_S))
+}
+
+/// Makes a batch of these calls ready for the owner's signature, at the account's present nonce.
+///
+/// # Errors
+/// What a read gives.
+pub async fn prepare(
+    chain: &Chain,
+    owner: Owner,
+    salt: B256,
+    calls: Vec<Call>,
+    deadline_s: u64,
+) -> Result<Batch, ChainError> {
     let account = chain.account_address(&owner, salt).await?;
-    let (nonce, head) = tokio::try_join!(chain.account_nonce(account), chain.head())?;
-    let deadline_s = head.timestamp_s.saturating_add(SIGNATURE_LIFE_S);
+    let nonce = chain.account_nonce(account).await?;
     let digest = batch_digest(chain.chain_id(), account, &calls, nonce, deadline_s);
     Ok(Batch { owner, salt, account, calls, nonce, deadline_s, digest })
 }
@@ -112,7 +125,7 @@ pub async fn relay(
 }
 
 /// The whole path for an owner whose key is at hand: makes the account if needed, lets the Gate move its USDC
-/// and sets the policies. Gives the account's address. Again is harmless.
+/// and sets the policies. Gives the account's address. Again is harmless. `now_s` is the caller's time, Unix seconds.
 ///
 /// # Errors
 /// As [`relay`].
@@ -122,9 +135,11 @@ pub async fn provision(
     owner: &Signer,
     salt: B256,
     policies: &[KeyPolicy],
+    now_s: u64,
 ) -> Result<Address, ChainError> {
     let calls = enabling_calls(chain.contracts(), policies);
-    let batch = prepare(chain, owner.owner(), salt, calls).await?;
+    let deadline_s = signature_deadline_s(chain, now_s).await?;
+    let batch = prepare(chain, owner.owner(), salt, calls, deadline_s).await?;
     let signature = owner.sign_digest(batch.digest)?;
     relay(chain, relayer, &batch, signature).await?;
     Ok(batch.account)

@@ -22,6 +22,17 @@ use super::signer::Signer;
 const TRANSFER_GAS: u64 = 21_000;
 /// How long `transact` waits for its receipt.
 const RECEIPT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many looks in a row must find the nonce used and no receipt before the transaction counts as displaced: the nodes
+/// behind one address may not all have the newest block.
+const LOOKS_WHEN_DISPLACED: u32 = 3;
+
+/// What became of a transaction that was sent.
+enum Sent {
+    /// It is in a block.
+    Mined(Receipt),
+    /// Another transaction has its nonce, so it can never be in one.
+    Displaced(String),
+}
 
 /// EIP-1559 fees, wei per gas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,20 +223,40 @@ impl Chain {
         }))
     }
 
-    /// Sends a transaction and waits for its receipt, 60 s at most: for operators and set-up, where one
-    /// caller at a time uses the key and nothing must survive a crash.
+    /// Sends a transaction and waits for its receipt, 60 s at most: for operators and set-up, where nothing must
+    /// survive a crash. Several processes may use the key at the same time: a transaction whose nonce another one took is
+    /// signed again under the next.
     ///
     /// # Errors
-    /// `Reverted` where it would revert, in which case it is not sent, or did; `Rejected` where the node
-    /// refuses it; `Ambiguous` where it is not known to be in a block in time.
+    /// `Reverted` if it would revert, in which case it is not sent, or did; `Rejected` if the node refuses it;
+    /// `Ambiguous` if it is not known to be in a block in time.
     pub async fn transact(
         &self,
         signer: &Signer,
         to: Option<Address>,
         data: Bytes,
     ) -> Result<Receipt, ChainError> {
-        let nonce = self.transaction_count(signer.address()).await?;
-        self.transact_at(signer, nonce, to, data).await
+        let mut pause = tokio::time::interval(self.poll_interval);
+        let mut displaced = String::new();
+        for _ in 0..self.polls() {
+            pause.tick().await;
+            let nonce = self.pending_transaction_count(signer.address()).await?;
+            match self.try_transact_at(signer, nonce, to, data.clone()).await? {
+                Sent::Mined(receipt) => return Ok(receipt),
+                Sent::Displaced(why) => displaced = why,
+            }
+        }
+        Err(ChainError::Rejected(displaced))
+    }
+
+    /// How many looks fit into the time that `transact` waits.
+    const fn polls(&self) -> u128 {
+        RECEIPT_TIMEOUT.as_millis().div_ceil(self.poll_interval.as_millis())
+    }
+
+    /// How many transactions the address has in blocks and in the node's pool.
+    async fn pending_transaction_count(&self, address: Address) -> Result<u64, ChainError> {
+        self.provider.get_transaction_count(address).pending().await.map_err(ChainError::of_read)
     }
 
     /// Sends native currency, in wei, and waits as [`Self::transact`] does.
@@ -243,7 +274,10 @@ impl Chain {
             gas_limit: TRANSFER_GAS,
             fees,
         };
-        self.send_and_wait(signer, tx).await
+        match self.send_and_wait(signer, tx).await? {
+            Sent::Mined(receipt) => Ok(receipt),
+            Sent::Displaced(why) => Err(ChainError::Rejected(why)),
+        }
     }
 
     pub(super) async fn transact_at(
@@ -253,6 +287,19 @@ impl Chain {
         to: Option<Address>,
         data: Bytes,
     ) -> Result<Receipt, ChainError> {
+        match self.try_transact_at(signer, nonce, to, data).await? {
+            Sent::Mined(receipt) => Ok(receipt),
+            Sent::Displaced(why) => Err(ChainError::Rejected(why)),
+        }
+    }
+
+    async fn try_transact_at(
+        &self,
+        signer: &Signer,
+        nonce: u64,
+        to: Option<Address>,
+        data: Bytes,
+    ) -> Result<Sent, ChainError> {
         let from = signer.address();
         let (fees, gas) = tokio::try_join!(self.fees(), self.estimate_gas(from, to, data.clone()))?;
         // State may move between the estimate and the block: a fifth on top.
@@ -260,29 +307,40 @@ impl Chain {
         self.send_and_wait(signer, Transaction { to, data, value: U256::ZERO, nonce, gas_limit, fees }).await
     }
 
-    async fn send_and_wait(&self, signer: &Signer, tx: Transaction) -> Result<Receipt, ChainError> {
+    async fn send_and_wait(&self, signer: &Signer, tx: Transaction) -> Result<Sent, ChainError> {
         let signed = self.sign(signer, &tx)?;
         match self.send_raw(&signed.raw).await? {
             SendOutcome::Accepted | SendOutcome::AlreadyKnown => {}
+            // Another transaction of this nonce is in a block or in the pool, and this one is not.
+            refused @ (SendOutcome::NonceTooLow | SendOutcome::Underpriced) => {
+                return Ok(Sent::Displaced(format!("{refused:?}")));
+            }
             refused => return Err(ChainError::Rejected(format!("{refused:?}"))),
         }
-        let receipt = self.await_receipt(signed.hash).await?;
-        if receipt.success {
-            Ok(receipt)
-        } else {
-            Err(self.why_reverted(signer.address(), &tx, &receipt).await)
+        match self.await_receipt(signer.address(), tx.nonce, signed.hash).await? {
+            Sent::Mined(receipt) if !receipt.success => {
+                Err(self.why_reverted(signer.address(), &tx, &receipt).await)
+            }
+            sent => Ok(sent),
         }
     }
 
-    async fn await_receipt(&self, hash: B256) -> Result<Receipt, ChainError> {
+    async fn await_receipt(&self, from: Address, nonce: u64, hash: B256) -> Result<Sent, ChainError> {
         let mut ticks = tokio::time::interval(self.poll_interval);
-        let polls = RECEIPT_TIMEOUT.as_millis().div_ceil(self.poll_interval.as_millis());
-        for _ in 0..=polls {
+        let (mut looks_without, mut is_used) = (0, false);
+        for _ in 0..=self.polls() {
             ticks.tick().await;
             // A node that stumbles after the sending does not undo it: go on asking.
-            if let Ok(Some(receipt)) = self.receipt(hash).await {
-                return Ok(receipt);
+            match self.receipt(hash).await {
+                Ok(Some(receipt)) => return Ok(Sent::Mined(receipt)),
+                // Only a receipt that is still missing after the nonce was seen used says that another one has it.
+                Ok(None) if is_used => looks_without += 1,
+                _ => looks_without = 0,
             }
+            if looks_without >= LOOKS_WHEN_DISPLACED {
+                return Ok(Sent::Displaced(format!("another transaction took the nonce {nonce}")));
+            }
+            is_used = self.transaction_count(from).await.is_ok_and(|count| count > nonce);
         }
         Err(ChainError::Ambiguous(format!("no receipt of {hash} within 60 s")))
     }

@@ -40,7 +40,7 @@ async fn provisioning_again_goes_through_the_account(node: Node) {
     let account = world.account(9, 0).await;
     let policies = [policy(8, 2 * USDC, 3 * USDC)];
     let again =
-        provision::provision(&world.chain, &world.relayer, &key(9), B256::ZERO, &policies).await.unwrap();
+        provision::provision(&world.chain, &world.relayer, &key(9), B256::ZERO, &policies, 0).await.unwrap();
     assert_eq!(again, account);
     assert_eq!(world.chain.policy(account, 8).await.unwrap().daily_usdc_atomic, 3 * USDC);
     assert_eq!(world.chain.account_nonce(account).await.unwrap(), 2);
@@ -59,12 +59,12 @@ async fn digest_computed_here_is_the_accounts_own(node: Node) {
 
 async fn batch_signed_by_a_stranger_is_refused(node: Node) {
     let world = World::new(node).await;
-    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(8).sign_digest(batch.digest).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
     let nobody = Owner::Eoa(alloy_primitives::Address::ZERO);
-    let batch = provision::prepare(&world.chain, nobody, B256::ZERO, vec![]).await.unwrap();
+    let batch = world.prepare(nobody, vec![]).await;
     let signature = key(8).sign_digest(batch.digest).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::OwnerInvalid)));
@@ -72,7 +72,7 @@ async fn batch_signed_by_a_stranger_is_refused(node: Node) {
 
 async fn batch_is_refused_after_its_deadline(node: Node) {
     let world = World::new(node).await;
-    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(9).sign_digest(batch.digest).unwrap();
     world.advance(3_700).await;
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
@@ -81,7 +81,7 @@ async fn batch_is_refused_after_its_deadline(node: Node) {
 
 async fn batch_is_spent_once_relayed(node: Node) {
     let world = World::new(node).await;
-    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, vec![]).await.unwrap();
+    let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(9).sign_digest(batch.digest).unwrap();
     provision::relay(&world.chain, &world.relayer, &batch, signature.clone()).await.unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;

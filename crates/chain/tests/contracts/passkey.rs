@@ -46,7 +46,7 @@ async fn passkey_owner_provisions_an_account_with_either_half_of_s(node: Node) {
     for (key_index, high_s) in [(KEY, true), (KEY + 1, false)] {
         let policies = [policy(key_index, USDC, 2 * USDC)];
         let calls = provision::enabling_calls(world.chain.contracts(), &policies);
-        let batch = provision::prepare(&world.chain, owner(&key), B256::ZERO, calls).await.unwrap();
+        let batch = world.prepare(owner(&key), calls).await;
         let signature = assert_challenge(&key, batch.digest, high_s).to_signature().unwrap();
         provision::relay(&world.chain, &world.relayer, &batch, signature).await.unwrap();
         let state = world.chain.account_state(batch.account, key_index).await.unwrap();
@@ -57,7 +57,7 @@ async fn passkey_owner_provisions_an_account_with_either_half_of_s(node: Node) {
 async fn assertion_over_another_batch_is_refused(node: Node) {
     let world = World::new(node).await;
     let key = SigningKey::from_slice(&[42; 32]).unwrap();
-    let batch = provision::prepare(&world.chain, owner(&key), B256::ZERO, vec![]).await.unwrap();
+    let batch = world.prepare(owner(&key), vec![]).await;
     let signature = assert_challenge(&key, B256::repeat_byte(1), false).to_signature().unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));

@@ -82,7 +82,7 @@ async fn lost_delegation_is_told_from_a_missing_allowance(node: Node) {
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
     let contracts = world.chain.contracts();
     let withdrawn = vec![Call::new(contracts.usdc, calls::approve(contracts.gate, U256::ZERO))];
-    let batch = provision::prepare(&world.chain, key(9).owner(), B256::ZERO, withdrawn).await.unwrap();
+    let batch = world.prepare(key(9).owner(), withdrawn).await;
     let signature = key(9).sign_digest(batch.digest).unwrap();
     provision::relay(&world.chain, &world.relayer, &batch, signature).await.unwrap();
     assert_eq!(failure(&world.execute(&[intent(account, market, 1)]).await), Revert::AllowanceMissing);

@@ -9,6 +9,7 @@ use crate::world::{Node, USDC, World, key};
 on_both_nodes!(
     same_bytes_may_be_sent_any_number_of_times,
     nonce_that_is_taken_is_told,
+    transactions_that_one_key_sends_at_the_same_time_are_all_mined,
     reverted_transaction_says_so_in_its_receipt,
     blocks_point_to_their_parents,
 );
@@ -44,6 +45,17 @@ async fn nonce_that_is_taken_is_told(node: Node) {
     assert_eq!(world.chain.send_raw(&signed.raw).await.unwrap(), SendOutcome::NonceTooLow);
     let refused = world.chain.send_raw(&[1, 2, 3]).await.unwrap();
     assert!(matches!(refused, SendOutcome::Rejected(_)), "{refused:?}");
+}
+
+async fn transactions_that_one_key_sends_at_the_same_time_are_all_mined(node: Node) {
+    let world = World::new(node).await;
+    let usdc = world.chain.contracts().usdc;
+    let mints =
+        (1..=8).map(|n| world.send(&world.deployer, usdc, calls::mint(world.treasury, U256::from(n * USDC))));
+    for receipt in futures::future::join_all(mints).await {
+        assert!(receipt.unwrap().success);
+    }
+    assert_eq!(world.usdc_of(world.treasury).await, 36 * USDC);
 }
 
 async fn reverted_transaction_says_so_in_its_receipt(node: Node) {

@@ -10,8 +10,8 @@ use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{
-    Chain, ChainError, DeploySettings, EventKind, Intent, KeyPolicy, MarketTerms, Receipt, Revert, Side,
-    Signer, calls, deploy, execute_calldata, http_provider, provision,
+    Batch, Call, Chain, ChainError, DeploySettings, EventKind, Intent, KeyPolicy, MarketTerms, Owner,
+    Receipt, Revert, Side, Signer, calls, deploy, execute_calldata, http_provider, provision,
 };
 use domain::Timestamp;
 use domain::time::ManualClock;
@@ -189,11 +189,17 @@ impl World {
         let owner = key(n);
         let policies = [policy(KEY, 1_000 * USDC, 5_000 * USDC)];
         let account =
-            provision::provision(&self.chain, &self.relayer, &owner, B256::ZERO, &policies).await.unwrap();
+            provision::provision(&self.chain, &self.relayer, &owner, B256::ZERO, &policies, 0).await.unwrap();
         if usdc_atomic > 0 {
             self.mint(account, usdc_atomic).await;
         }
         account
+    }
+
+    /// A batch of an account's owner that is ready for signing.
+    pub async fn prepare(&self, owner: Owner, calls: Vec<Call>) -> Batch {
+        let deadline_s = provision::signature_deadline_s(&self.chain, 0).await.unwrap();
+        provision::prepare(&self.chain, owner, B256::ZERO, calls, deadline_s).await.unwrap()
     }
 
     /// An open market of equal odds with a liquidity of 1,000 USDC and a fee of 1 %.

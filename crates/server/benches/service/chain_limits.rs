@@ -98,7 +98,7 @@ impl ChainLimits {
                 expiry_s: later(now_s, 300 * DAY_S),
             };
             let owner = key(50 + number as u8);
-            let made = provision::provision(&chain, &relayer, &owner, B256::ZERO, &[policy]).await;
+            let made = provision::provision(&chain, &relayer, &owner, B256::ZERO, &[policy], 0).await;
             let account = made.expect("an account is made");
             world.fund(account).await;
             accounts.push(account);

@@ -154,18 +154,19 @@ pub async fn authorise(
 ) -> Result<Consent, StartError> {
     let deadline_s = signed.as_ref().map(|signed| signed.deadline_s);
     let batch = accounts::batch_to_enable(ctx, user_id, keys, deadline_s).await?;
-    let signature = match signed {
-        Some(signed) => signed.signature,
-        None => match owners::find(&admin.config.data_dir, user_id)?
-            .filter(|owner| owner.owner() == batch.owner)
-        {
-            Some(owner) => owner.sign_digest(batch.digest)?,
-            None => return Ok(Consent::Wanted(batch, ctx.chain.chain_id())),
-        },
-    };
-    let relayer = admin.secrets()?.roles.relayer()?;
-    let receipt = accounts::relay(ctx, &relayer, &batch, signature).await?;
-    Ok(Consent::Done(batch, receipt))
+    let relayer = || admin.secrets().and_then(|secrets| Ok(secrets.roles.relayer()?));
+    if let Some(signed) = signed {
+        let receipt = accounts::relay(ctx, &relayer()?, &batch, signed.signature).await?;
+        return Ok(Consent::Done(batch, receipt));
+    }
+    let owner = owners::find(&admin.config.data_dir, user_id)?;
+    match owner.filter(|owner| owner.owner() == batch.owner) {
+        Some(owner) => {
+            let (batch, receipt) = accounts::enable_keys(ctx, &relayer()?, &owner, user_id, keys).await?;
+            Ok(Consent::Done(batch, receipt))
+        }
+        None => Ok(Consent::Wanted(batch, ctx.chain.chain_id())),
+    }
 }
 
 fn to_sign(batch: &Batch, chain_id: u64) -> Value {
