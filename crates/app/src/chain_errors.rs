@@ -60,7 +60,7 @@ pub fn to_app_error(error: ChainError) -> AppError {
                 _ => refusal,
             }
         }
-        ChainError::Unreachable(_) | ChainError::Ambiguous(_) => {
+        ChainError::Unreachable(_) | ChainError::Inconsistent(_) | ChainError::Ambiguous(_) => {
             AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1)
         }
         ChainError::Rejected(_) | ChainError::Decode(_) => AppError::new(ErrorCode::InternalError),

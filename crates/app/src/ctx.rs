@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::entropy::{Entropy, Ids};
 use crate::feed::Hub;
+use crate::finality::{Finality, default_confirmations};
 use crate::fresh::{AsOf, Fresh};
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
@@ -80,8 +81,10 @@ pub struct Config {
     pub sealing_keys: SealingKeys,
     /// How many executors there are; an account's trades all go through one of them.
     pub lanes: u16,
-    /// Blocks, the trade's own included, that make a trade final.
-    pub confirmations: u64,
+    /// Blocks, the trade's own included, that make a trade final; by chain if absent.
+    pub confirmations: Option<u64>,
+    /// What else makes it final.
+    pub finality: Finality,
     /// How long a trade of high value is held for its confirmation.
     pub confirmation_window_ms: i64,
     /// How long an intent is good for where the caller sets no deadline.
@@ -110,7 +113,8 @@ impl Config {
             key_pepper,
             sealing_keys: sealing_keys.into(),
             lanes: 1,
-            confirmations: 1,
+            confirmations: Some(1),
+            finality: Finality::default(),
             confirmation_window_ms: 5 * domain::time::MINUTE_MS,
             intent_lifetime_ms: 10 * domain::time::MINUTE_MS,
             lease_ms: 15_000,
@@ -177,6 +181,11 @@ impl Ctx {
     /// The present instant.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Blocks, the trade's own included, that make a trade final.
+    pub fn confirmations(&self) -> u64 {
+        self.config.confirmations.unwrap_or_else(|| default_confirmations(self.chain.chain_id()))
     }
 
     /// A new id, which sorts behind those made before.

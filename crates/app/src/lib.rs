@@ -10,6 +10,7 @@ pub mod ctx;
 pub mod entropy;
 pub mod error;
 pub mod feed;
+pub mod finality;
 pub mod fresh;
 pub mod health;
 pub mod import;

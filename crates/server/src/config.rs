@@ -85,6 +85,35 @@ impl From<WebhookTargets> for TargetPolicy {
     }
 }
 
+/// What makes a block final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finality {
+    /// Its depth.
+    Depth,
+    /// Its depth, and the chain's own `finalized` tag.
+    Finalized,
+}
+
+impl Finality {
+    /// The word of the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::Finalized => "finalized",
+        }
+    }
+}
+
+impl From<Finality> for app::finality::Finality {
+    fn from(finality: Finality) -> Self {
+        match finality {
+            Finality::Depth => Self::Depth,
+            Finality::Finalized => Self::Finalized,
+        }
+    }
+}
+
 /// Where the service keeps its things and what it talks to.
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -132,6 +161,9 @@ pub struct Options {
     /// Blocks, the trade's own included, that make a trade final [default: 1 embedded, by chain otherwise]
     #[arg(long, env = "FORETELL_CONFIRMATIONS", global = true)]
     pub confirmations: Option<u64>,
+    /// Whether a block is final by its depth only, or also has to be marked as final by the chain [default: depth]
+    #[arg(long, env = "FORETELL_FINALITY", global = true)]
+    pub finality: Option<Finality>,
     /// First block whose events are read, on an empty database [default: 0]
     #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
     pub first_block: Option<u64>,
@@ -197,6 +229,8 @@ pub struct Config {
     pub trusted_proxies: Vec<IpNet>,
     /// Depth of finality; by chain where absent.
     pub confirmations: Option<u64>,
+    /// What else makes a block final.
+    pub finality: Finality,
     /// First block that is read.
     pub first_block: u64,
     /// How long a trade of high value is held; five minutes where absent.
@@ -243,6 +277,7 @@ impl Options {
             app_url: self.app_url.or(of_file.app_url),
             trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
             confirmations: self.confirmations.or(of_file.confirmations),
+            finality: self.finality.or(of_file.finality),
             first_block: self.first_block.or(of_file.first_block),
             confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
             redemptions: self.redemptions.or(of_file.redemptions),
@@ -283,6 +318,7 @@ impl Options {
             app_url: self.app_url,
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
             confirmations: self.confirmations,
+            finality: self.finality.unwrap_or(Finality::Depth),
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
             redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
@@ -300,18 +336,6 @@ fn one_url(name: &str, url: Option<String>, file: Option<PathBuf>) -> Result<Opt
             Ok(text) => Ok(Some(text.trim().to_owned())),
             Err(source) => Err(ConfigError::File { path: path.display().to_string(), source }),
         },
-    }
-}
-
-/// The depth that makes a block final, where none is configured. A chain embedded or of a developer's node never
-/// reorganises by itself.
-pub const fn default_confirmations(chain_id: u64) -> u64 {
-    match chain_id {
-        31_337 | 1_337 => 1,
-        1 => 12,
-        137 => 64,
-        10 | 8_453 | 42_161 => 20,
-        _ => 6,
     }
 }
 

@@ -11,7 +11,7 @@ use app::feed::Watcher;
 use app::keys::audit::{self, AuditWriter};
 use app::kill_switches::{self, SwitchReader};
 use app::limits::Limits;
-use app::markets::Sync;
+use app::markets::{Reconciler, Sync};
 use app::redemptions::{Announcer, Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
@@ -29,7 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, Environment, default_confirmations};
+use crate::config::{Config, Environment};
 use crate::http::{AppState, KeptBodies, Shared};
 use crate::secrets::Secrets;
 
@@ -47,6 +47,8 @@ const WORKER_PAUSE: Duration = Duration::from_millis(250);
 const LISTEN_QUEUE: u32 = 4_096;
 /// How long a held trade may be past its window before it is failed; a confirm is refused at once.
 const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
+/// How long the reconciler waits between two of its small pieces of work.
+const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
 /// How long the payer waits at the most; nobody waits for it.
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
 /// How long an event that another process has written, or a retry that is due, may wait to be seen.
@@ -187,11 +189,9 @@ impl Parts {
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;
         }
-        settings.confirmations = match (config.confirmations, &node) {
-            (Some(confirmations), _) => confirmations,
-            (None, Some(_)) => 1,
-            (None, None) => default_confirmations(chain.chain_id()),
-        };
+        // The embedded chain never takes a block back.
+        settings.confirmations = config.confirmations.or(node.is_some().then_some(1));
+        settings.finality = config.finality.into();
         settings.redemptions = config.redemptions.into();
         settings.webhooks.targets = config.targets().into();
         let mut ctx = Ctx::new(store, chain, clock, entropy, settings);
@@ -330,6 +330,8 @@ impl Running {
         let announcer = Announcer::new(owner.clone());
         workers.spawn(worker::run(announcer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Watcher::default(), ctx.clone(), WORKER_PAUSE, stopped.clone()));
+        let reconciler = Reconciler::new(owner.clone());
+        workers.spawn(worker::run(reconciler, ctx.clone(), RECONCILER_PAUSE, stopped.clone()));
         let sync = Sync::new(owner, first_block);
         workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
         workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));

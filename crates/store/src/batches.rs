@@ -179,6 +179,12 @@ pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, Sto
     .await
 }
 
+/// Whether a batch has not ended.
+pub async fn is_open(tx: &mut Tx, id: BatchId) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM batches WHERE id = $1 AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+}
+
 /// Notes that a batch was sent again.
 pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE batches SET sent_at_ms = $1 WHERE id = $2 AND ended_at_ms IS NULL";

@@ -28,6 +28,7 @@ mod migrate;
 mod migrations;
 pub mod movements;
 pub mod public;
+pub mod quarantine;
 pub mod redemptions;
 pub mod sealed;
 pub mod search;

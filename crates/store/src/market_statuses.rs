@@ -5,7 +5,7 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 
 use crate::movements::Movement;
-use crate::{StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, Value, params};
 
 /// A place behind every event of a block.
 const BEHIND_ALL: u32 = 999_999;
@@ -62,16 +62,40 @@ pub async fn list_after(
 ) -> Result<Vec<StatusChange>, StoreError> {
     const SQL: &str = "SELECT market_id, id, block_number, status, at_ms FROM market_statuses
         WHERE market_id = $1 AND id > $2 AND block_number <= $3 ORDER BY id LIMIT $4";
-    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], |row| {
-        Ok(StatusChange {
-            market_id: row.parse(0)?,
-            id: row.text(1)?,
-            block_number: row.number(2)?,
-            status: row.parse(3)?,
-            at: row.timestamp(4)?,
-        })
+    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], from_row).await
+}
+
+fn from_row(row: &Row<'_>) -> Result<StatusChange, StoreError> {
+    Ok(StatusChange {
+        market_id: row.parse(0)?,
+        id: row.text(1)?,
+        block_number: row.number(2)?,
+        status: row.parse(3)?,
+        at: row.timestamp(4)?,
     })
-    .await
+}
+
+/// A market's last status in blocks up to `block`.
+pub async fn find_last(
+    tx: &mut Tx,
+    market_id: MarketId,
+    block: u64,
+) -> Result<Option<StatusChange>, StoreError> {
+    const SQL: &str = "SELECT market_id, id, block_number, status, at_ms FROM market_statuses
+        WHERE market_id = $1 AND block_number <= $2 ORDER BY id DESC LIMIT 1";
+    tx.find(SQL, &params![market_id, Value::try_from(block)?], from_row).await
+}
+
+/// The block of the first thing that was noted of a market: its creation.
+pub async fn find_first_block(tx: &mut Tx, market_id: MarketId) -> Result<Option<u64>, StoreError> {
+    const SQL: &str = "SELECT block_number FROM market_statuses WHERE market_id = $1 ORDER BY id LIMIT 1";
+    tx.find(SQL, &params![market_id], |row| row.number(0)).await
+}
+
+/// Deletes what was noted of a market in blocks after `block`.
+pub async fn delete_of_market_after(tx: &mut Tx, market_id: MarketId, block: u64) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM market_statuses WHERE market_id = $1 AND block_number > $2";
+    tx.exec(SQL, &params![market_id, Value::try_from(block)?]).await.map(drop)
 }
 
 /// Takes back everything noted of blocks after `fork`.

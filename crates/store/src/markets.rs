@@ -77,6 +77,8 @@ pub struct Market {
     pub created_at: Timestamp,
     /// Its place among the featured markets, the least first; absent where it is not featured.
     pub featured_position: Option<u32>,
+    /// Since when its events cannot be applied: until it is repaired it is not tradeable.
+    pub quarantined_at: Option<Timestamp>,
 }
 
 /// One outcome of a market.
@@ -125,10 +127,11 @@ impl Market {
 pub(crate) const COLUMNS: &str = "id, chain_id, contract_address, chain_market_id, question, description, category, tags, thread_id,
     organization_id, partner_id, chapter_id, source_url, status, fee_bps, liquidity_usdc_atomic, cost_wad,
     volume_usdc_atomic, trade_count, payouts, resolution_tx_hash, resolution_source, refund_scale_wad, end_time_ms,
-    frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad, featured_position";
+    frozen_at_ms, resolved_at_ms, as_of_block, as_of_ms, created_at_ms, opening_cost_wad, featured_position,
+    quarantined_at_ms";
 
 /// How many columns a market has: those of an outcome stand behind them.
-pub(crate) const OUTCOME: usize = 31;
+pub(crate) const OUTCOME: usize = 32;
 
 pub(crate) const OUTCOME_COLUMNS: &str =
     "market_id, outcome_index, label, opening_wad, quantity_wad, volume_usdc_atomic, trade_count";
@@ -168,6 +171,7 @@ pub(crate) fn from_row(row: &Row<'_>) -> Result<Market, StoreError> {
         created_at: row.timestamp(28)?,
         opening_cost: row.parse(29)?,
         featured_position: row.opt_number(30)?,
+        quarantined_at: row.opt_timestamp(31)?,
     })
 }
 
@@ -486,6 +490,17 @@ pub async fn list_past_end(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Ve
         ORDER BY end_time_ms, id LIMIT $2"
     );
     tx.list(SQL, &params![now, limit], from_row).await
+}
+
+/// Notes since when a market's events cannot be applied, or that they can be again.
+pub(crate) async fn put_quarantined(
+    tx: &mut Tx,
+    id: MarketId,
+    since: Option<Timestamp>,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE markets SET quarantined_at_ms = $1 WHERE id = $2";
+    tx.mark_market_changed(id);
+    tx.exec(SQL, &params![since, id]).await.map(drop)
 }
 
 /// Sets where a settled market's result was taken from.

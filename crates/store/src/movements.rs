@@ -205,6 +205,23 @@ pub async fn list_settled(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Movemen
     tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], from_row).await
 }
 
+/// The trades of the service in a market in the blocks `from..=to` that are still executing, in the chain's order.
+pub async fn list_unsettled(
+    tx: &mut Tx,
+    market_id: MarketId,
+    from: u64,
+    to: u64,
+) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        COLUMNS,
+        " FROM movements WHERE market_id = $1 AND id >= $2 AND block_number <= $3 AND trade_id IN
+        (SELECT id FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL) ORDER BY id"
+    );
+    let first = Movement::id_at(from, 0);
+    tx.list(SQL, &params![market_id, first, Value::try_from(to)?], from_row).await
+}
+
 /// A market's movements after the one with this id (from the first for an empty text), in the chain's order.
 pub async fn list_of_market(
     tx: &mut Tx,
@@ -272,6 +289,18 @@ pub async fn list_all(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Moveme
     tx.list(SQL, &params![after, limit], from_row).await
 }
 
+/// The ids, transactions and markets of the movements in the blocks `from..=to`.
+pub async fn list_places(
+    tx: &mut Tx,
+    from: u64,
+    to: u64,
+) -> Result<Vec<(String, String, MarketId)>, StoreError> {
+    const SQL: &str =
+        "SELECT id, tx_hash, market_id FROM movements WHERE block_number >= $1 AND block_number <= $2";
+    let bound = [Value::try_from(from)?, Value::try_from(to)?];
+    tx.list(SQL, &bound, |row| Ok((row.text(0)?, row.text(1)?, row.parse(2)?))).await
+}
+
 /// Writes what movements realised.
 pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE movements SET realized_pnl_usdc_atomic = $1 WHERE id = $2";
@@ -287,6 +316,12 @@ pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     let fork = [Value::try_from(fork)?];
     tx.exec(DELETE, &fork).await?;
     tx.exec(FAILURES, &fork).await.map(drop)
+}
+
+/// Deletes a market's movements in blocks after `block`.
+pub async fn delete_of_market_after(tx: &mut Tx, market_id: MarketId, block: u64) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM movements WHERE market_id = $1 AND id > $2";
+    tx.exec(SQL, &params![market_id, Movement::id_at(block, u32::MAX)]).await.map(drop)
 }
 
 /// An intent that ended on chain without a trade.
@@ -319,6 +354,12 @@ pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<
         })
         .collect();
     tx.exec_each(SQL, &rows?).await.map(drop)
+}
+
+/// Deletes the failures in the blocks `from..=to`.
+pub async fn delete_failures(tx: &mut Tx, from: u64, to: u64) -> Result<(), StoreError> {
+    const SQL: &str = "DELETE FROM intent_failures WHERE block_number >= $1 AND block_number <= $2";
+    tx.exec(SQL, &[Value::try_from(from)?, Value::try_from(to)?]).await.map(drop)
 }
 
 /// The failures in the blocks `from..=to`, in the chain's order.
@@ -411,6 +452,19 @@ pub async fn list_of_market_positions(tx: &mut Tx, market_id: MarketId) -> Resul
         " FROM positions WHERE market_id = $1 ORDER BY account, outcome_index"
     );
     tx.list(SQL, &params![market_id], held_from_row).await
+}
+
+/// The tokens that accounts hold in a market, behind the place `after` (an account and an outcome).
+pub async fn list_holdings(
+    tx: &mut Tx,
+    market_id: MarketId,
+    after: &(String, i64),
+    limit: u32,
+) -> Result<Vec<(String, u8, Wad)>, StoreError> {
+    const SQL: &str = "SELECT account, outcome_index, tokens_wad FROM positions
+        WHERE market_id = $1 AND (account, outcome_index) > ($2, $3) ORDER BY account, outcome_index LIMIT $4";
+    let bound = params![market_id, &after.0, after.1, limit];
+    tx.list(SQL, &bound, |row| Ok((row.text(0)?, row.number(1)?, row.parse(2)?))).await
 }
 
 /// Writes positions as they are now.

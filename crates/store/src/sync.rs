@@ -2,7 +2,7 @@
 
 use domain::Timestamp;
 
-use crate::{StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, Value, params};
 
 /// A block that the sync has read up to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,25 +13,52 @@ pub struct SyncBlock {
     pub hash: String,
     /// Its time.
     pub at: Timestamp,
+    /// The digest of its logs, if it is to be read again before it is settled.
+    pub logs_digest: Option<String>,
+}
+
+fn from_row(row: &Row<'_>) -> Result<SyncBlock, StoreError> {
+    let (number, hash) = (row.number(0)?, row.text(1)?);
+    Ok(SyncBlock { number, hash, at: row.timestamp(2)?, logs_digest: row.opt_text(3)? })
 }
 
 /// The last block read, at or below `at_most` where that is given.
 pub async fn find_last(tx: &mut Tx, at_most: Option<u64>) -> Result<Option<SyncBlock>, StoreError> {
-    const SQL: &str =
-        "SELECT number, hash, at_ms FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1";
+    const SQL: &str = "SELECT number, hash, at_ms, logs_digest FROM sync_blocks WHERE number <= $1
+        ORDER BY number DESC LIMIT 1";
     let at_most = at_most.map_or(Ok(Value::Int(i64::MAX)), Value::try_from)?;
-    tx.find(SQL, &[at_most], |row| {
-        Ok(SyncBlock { number: row.number(0)?, hash: row.text(1)?, at: row.timestamp(2)? })
-    })
-    .await
+    tx.find(SQL, &[at_most], from_row).await
 }
 
-/// Notes that the chain was read up to `block`, and forgets notes below `keep_from`.
-pub async fn put(tx: &mut Tx, block: &SyncBlock, keep_from: u64) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO sync_blocks (number, hash, at_ms) VALUES ($1, $2, $3)
-        ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms";
+/// The blocks noted in `from..=to`, in their order, at most `limit`.
+pub async fn list(tx: &mut Tx, from: u64, to: u64, limit: u32) -> Result<Vec<SyncBlock>, StoreError> {
+    const SQL: &str =
+        "SELECT number, hash, at_ms, logs_digest FROM sync_blocks WHERE number >= $1 AND number <= $2
+        ORDER BY number LIMIT $3";
+    let (from, to) = (Value::try_from(from)?, Value::try_from(to)?);
+    tx.list(SQL, &[from, to, Value::from(limit)], from_row).await
+}
+
+/// The newest known block that is not newer than `at`; 0 if there is none.
+pub async fn find_block_before(tx: &mut Tx, at: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT COALESCE(MAX(number), 0) FROM sync_blocks WHERE at_ms <= $1";
+    Ok(tx.find(SQL, &params![at], |row| row.number(0)).await?.unwrap_or_default())
+}
+
+/// Notes the blocks that the chain was read up to, and forgets notes below `keep_from`.
+pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO sync_blocks (number, hash, at_ms, logs_digest) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms,
+        logs_digest = excluded.logs_digest";
     const FORGET: &str = "DELETE FROM sync_blocks WHERE number < $1";
-    tx.exec(SQL, &params![Value::try_from(block.number)?, &block.hash, block.at]).await?;
+    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = blocks
+        .iter()
+        .map(|block| {
+            let digest = block.logs_digest.as_deref();
+            Ok(params![Value::try_from(block.number)?, &block.hash, block.at, digest].to_vec())
+        })
+        .collect();
+    tx.exec_each(SQL, &rows?).await?;
     tx.exec(FORGET, &[Value::try_from(keep_from)?]).await.map(drop)
 }
 

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use alloy::rpc::json_rpc::{RequestPacket, Response, ResponsePacket, ResponsePayload};
+use alloy::rpc::json_rpc::{ErrorPayload, Id, RequestPacket, Response, ResponsePacket, ResponsePayload};
 use alloy::transports::{TransportError, TransportErrorKind, TransportFut};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower::Service;
+
+use crate::lagging;
 
 /// What goes wrong with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +21,19 @@ pub enum Fault {
     LostAnswer,
     /// A send that the node's pool takes and no block ever holds.
     NeverMined,
+    /// The node answers this JSON instead of what it should.
+    Answer(&'static str),
+    /// The node does not have the method.
+    UnknownMethod,
 }
 
 /// The faults that are still to come, by method. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Faults(Arc<Mutex<Planned>>);
+pub struct Faults {
+    planned: Arc<Mutex<Planned>>,
+    /// The height of a node that lags: it has no block above.
+    height: Arc<Mutex<Option<u64>>>,
+}
 
 /// A request that waits on its way to the node.
 #[derive(Debug, Clone, Default)]
@@ -67,12 +77,12 @@ const SEND: &str = "eth_sendRawTransaction";
 impl Faults {
     /// The next request of `method` meets `fault`.
     pub fn next(&self, method: &'static str, fault: Fault) {
-        self.0.lock().next.push_back((method, fault));
+        self.planned.lock().next.push_back((method, fault));
     }
 
     /// A request of `method` meets `fault` once `skipped` others of it have gone through.
     pub fn after(&self, skipped: usize, method: &'static str, fault: Fault) {
-        self.0.lock().later.push((skipped, method, fault));
+        self.planned.lock().later.push((skipped, method, fault));
     }
 
     /// The next transaction that is sent meets `fault`.
@@ -87,7 +97,7 @@ impl Faults {
 
     /// Every request of `method` meets `fault`, until [`Self::heal`].
     pub fn always(&self, method: &'static str, fault: Fault) {
-        self.0.lock().always.push((method, fault));
+        self.planned.lock().always.push((method, fault));
     }
 
     /// The next request of `method` waits until it is released.
@@ -98,25 +108,31 @@ impl Faults {
     /// A request of `method` waits until it is released, once `skipped` others of it have gone through.
     pub fn hold_after(&self, skipped: usize, method: &'static str) -> Held {
         let held = Held::default();
-        self.0.lock().held.push((skipped, method, held.clone()));
+        self.planned.lock().held.push((skipped, method, held.clone()));
         held
     }
 
     /// No more faults.
     pub fn heal(&self) {
-        let mut planned = self.0.lock();
+        let mut planned = self.planned.lock();
         planned.next.clear();
         planned.always.clear();
         planned.later.clear();
+        *self.height.lock() = None;
+    }
+
+    /// From here on the node that answers has no block above `height`.
+    pub fn lag_at(&self, height: u64) {
+        *self.height.lock() = Some(height);
     }
 
     /// The raw transactions that were sent so far, in hex, whatever became of them.
     pub fn sent(&self) -> Vec<String> {
-        self.0.lock().sent.clone()
+        self.planned.lock().sent.clone()
     }
 
     fn held(&self, method: &str) -> Option<Held> {
-        let mut planned = self.0.lock();
+        let mut planned = self.planned.lock();
         let at = planned.held.iter().position(|(_, of, _)| *of == method)?;
         match &mut planned.held[at].0 {
             0 => Some(planned.held.swap_remove(at).2),
@@ -128,7 +144,7 @@ impl Faults {
     }
 
     fn of(&self, method: &str, params: Option<&str>) -> Option<Fault> {
-        let mut planned = self.0.lock();
+        let mut planned = self.planned.lock();
         if method == SEND {
             let raw = params.and_then(|params| serde_json::from_str::<Vec<String>>(params).ok());
             planned.sent.extend(raw.into_iter().flatten());
@@ -183,7 +199,10 @@ where
         let params = request.params().map(|params| params.get());
         let lost = || TransportErrorKind::custom_str("the connection broke");
         match self.faults.of(request.method(), params) {
-            None => self.inner.call(packet),
+            None => match *self.faults.height.lock() {
+                Some(height) => lagging::call(self.inner.clone(), packet, height),
+                None => self.inner.call(packet),
+            },
             Some(Fault::LostRequest) => Box::pin(async move { Err(lost()) }),
             Some(Fault::LostAnswer) => {
                 let answered = self.inner.call(packet);
@@ -193,13 +212,28 @@ where
                 })
             }
             Some(Fault::NeverMined) => {
-                let id = request.id().clone();
-                Box::pin(async move {
-                    let hash = serde_json::value::to_raw_value(&alloy_primitives::B256::ZERO);
-                    let payload = ResponsePayload::Success(hash.expect("a hash is JSON"));
-                    Ok(ResponsePacket::Single(Response { id, payload }))
-                })
+                const HASH: &str = "\"0x0000000000000000000000000000000000000000000000000000000000000000\"";
+                answer(request.id().clone(), HASH)
+            }
+            Some(Fault::Answer(json)) => answer(request.id().clone(), json),
+            Some(Fault::UnknownMethod) => {
+                let payload = ResponsePayload::Failure(ErrorPayload {
+                    code: -32601,
+                    message: "the method does not exist".into(),
+                    data: None,
+                });
+                let response = Response { id: request.id().clone(), payload };
+                Box::pin(async move { Ok(ResponsePacket::Single(response)) })
             }
         }
     }
+}
+
+/// The node's answer to a request.
+pub(crate) fn answer(id: Id, json: &str) -> TransportFut<'static> {
+    let payload =
+        serde_json::value::RawValue::from_string(json.to_owned()).expect("a planned answer is JSON");
+    Box::pin(async move {
+        Ok(ResponsePacket::Single(Response { id, payload: ResponsePayload::Success(payload) }))
+    })
 }

@@ -12,6 +12,9 @@ mod open {
         function buy(uint64 marketId, uint8 outcome, uint256 usdc, uint256 minTokens) external;
         function sell(uint64 marketId, uint8 outcome, uint256 tokens, uint256 minUsdc) external;
         function transfer(address receiver, uint256 id, uint256 amount) external returns (bool);
+        function transferFrom(address sender, address receiver, uint256 id, uint256 amount) external returns (bool);
+        function approve(address spender, uint256 id, uint256 amount) external returns (bool);
+        function setOperator(address spender, bool approved) external returns (bool);
         function blacklist(address account) external;
         function unBlacklist(address account) external;
     }
@@ -35,6 +38,26 @@ pub fn transfer(receiver: Address, market: TestMarket, outcome: u8, tokens_wad: 
     open::transferCall { receiver, id: token_id(market.number, outcome), amount: tokens_wad }
         .abi_encode()
         .into()
+}
+
+/// A transfer of any amount of any token, whether it exists or not.
+pub fn transfer_id(receiver: Address, id: U256, amount: U256) -> Bytes {
+    open::transferCall { receiver, id, amount }.abi_encode().into()
+}
+
+/// The same out of somebody else's position.
+pub fn transfer_from(sender: Address, receiver: Address, id: U256, amount: U256) -> Bytes {
+    open::transferFromCall { sender, receiver, id, amount }.abi_encode().into()
+}
+
+/// An approval of any token.
+pub fn approve(spender: Address, id: U256, amount: U256) -> Bytes {
+    open::approveCall { spender, id, amount }.abi_encode().into()
+}
+
+/// Makes somebody an operator of the sender's positions.
+pub fn set_operator(spender: Address, approved: bool) -> Bytes {
+    open::setOperatorCall { spender, approved }.abi_encode().into()
 }
 
 impl TestApp {

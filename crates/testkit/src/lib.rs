@@ -12,6 +12,7 @@ mod branches;
 mod faults;
 pub mod http;
 pub mod hub;
+mod lagging;
 mod ledger;
 mod ledger_events;
 mod market;

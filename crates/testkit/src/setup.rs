@@ -7,6 +7,7 @@ use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::U256;
 use app::entropy::SeededEntropy;
+use app::finality::Finality;
 use app::limits::Limits;
 use app::redemptions::Redemptions;
 use app::sealed::SealingKey;
@@ -87,6 +88,7 @@ pub struct Setup {
     provider: Option<DynProvider>,
     lanes: Option<u16>,
     confirmations: Option<u64>,
+    finality: Finality,
     redemptions: Redemptions,
     veto_window_s: u32,
     forkable: bool,
@@ -120,6 +122,13 @@ impl Setup {
     #[must_use]
     pub const fn confirmations(mut self, confirmations: u64) -> Self {
         self.confirmations = Some(confirmations);
+        self
+    }
+
+    /// With trades final only if the chain itself marks their block as final, besides its depth.
+    #[must_use]
+    pub const fn finalized(mut self) -> Self {
+        self.finality = Finality::Finalized;
         self
     }
 
@@ -190,7 +199,8 @@ impl Setup {
         let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32] };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
-        config.confirmations = self.confirmations.unwrap_or(config.confirmations);
+        config.confirmations = self.confirmations.or(config.confirmations);
+        config.finality = self.finality;
         config.redemptions = self.redemptions;
         config.webhooks.targets = TargetPolicy::development();
         let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use app::feed::Watcher;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
-use app::markets::Sync;
+use app::markets::{Reconciler, Sync};
 use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::webhooks::dispatch_due;
@@ -29,6 +29,8 @@ pub struct Workers {
     pub executors: Vec<Executor>,
     /// The sync.
     pub sync: Sync,
+    /// Compares the tables with the chain; see [`Self::reconcile`].
+    pub reconciler: Reconciler,
     /// Does nothing unless winnings are paid automatically.
     pub payer: Payer,
     /// Tells the owners of settled positions; see [`Self::announce`].
@@ -52,6 +54,7 @@ impl Workers {
             expiry: Expiry,
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
+            reconciler: Reconciler::new(owner.to_owned()),
             payer: Payer::new(owner.to_owned()),
             announcer: Announcer::new(owner.to_owned()),
             watcher: Watcher::default(),
@@ -130,6 +133,14 @@ impl Workers {
         until_idle(&self.watcher, ctx).await.unwrap();
     }
 
+    /// Steps the reconciler alone, once.
+    ///
+    /// # Panics
+    /// If the tick fails.
+    pub async fn reconcile(&self, ctx: &Ctx) {
+        self.reconciler.tick(ctx).await.unwrap();
+    }
+
     /// Steps the sync alone.
     ///
     /// # Panics
@@ -147,6 +158,7 @@ impl Workers {
             executor.release(ctx).await.unwrap();
         }
         self.sync.release(ctx).await.unwrap();
+        self.reconciler.release(ctx).await.unwrap();
         self.payer.release(ctx).await.unwrap();
         self.announcer.release(ctx).await.unwrap();
     }

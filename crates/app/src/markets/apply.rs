@@ -1,138 +1,110 @@
-//! From events to rows: one reading of the chain, folded over what the tables hold.
+//! From events to rows: the events of consecutive blocks, folded over what the tables hold.
+//!
+//! An event that cannot be applied to its market never stops the others: the fold says which market it is, and is done
+//! again without it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::Address;
 use chain::{Event, EventKind, MarketStatus as OnChain};
 use domain::ids::{MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::position;
 use domain::{ErrorCode, Timestamp, Usdc, UsdcDelta, Wad};
-use store::leases::Lease;
 use store::market_statuses::StatusChange;
 use store::markets::{AsOf, Market, Outcome};
 use store::movements::{Held, IntentFailure, Kind, Movement};
-use store::sync::SyncBlock;
 use store::traders::Deeds;
 use store::{StoreError, Tx};
 
 use super::candles::Minutes;
 use super::id_of;
-use super::sync::settle_up_to;
-use crate::lease;
+use crate::AppError;
 use crate::trades::DUPLICATE;
-use crate::{AppError, Ctx};
 
-/// Consecutive blocks' events, with their times.
-pub struct Reading {
-    /// The last block that the reading builds on.
-    after: Option<SyncBlock>,
-    last: SyncBlock,
-    events: Vec<(Event, Timestamp)>,
-    chain_id: u64,
+/// Why an event could not be applied.
+#[derive(Debug)]
+pub enum ApplyError {
+    /// The event and what the tables hold of its market do not fit together.
+    Market(MarketFault),
+    /// Nothing to do with a single market.
+    Other(AppError),
 }
 
-impl Reading {
-    /// Reads the blocks `from..=to`, all of one branch and on top of `after`: the last block is asked for before and after
-    /// everything else, and it stands for all blocks below it.
-    pub async fn of(ctx: &Ctx, from: u64, to: u64, after: Option<SyncBlock>) -> Result<Self, AppError> {
-        let taken_back = || {
-            AppError::new(ErrorCode::DependencyUnavailable)
-                .detail("The chain has taken back a block while it was read.")
-        };
-        let block = ctx.chain.block(to).await?.ok_or_else(taken_back)?;
-        let events = ctx.chain.events(from, to).await?;
-        if let Some(after) = &after {
-            let parent = if from == to { block.parent_hash } else { hash_at(ctx, after.number).await? };
-            if parent.to_string() != after.hash {
-                return Err(taken_back());
-            }
-        }
-        if hash_at(ctx, to).await? != block.hash {
-            return Err(taken_back());
-        }
-        let mut times: HashMap<u64, Timestamp> = HashMap::from([(to, Timestamp::from_s(block.timestamp_s))]);
-        let mut timed = Vec::with_capacity(events.len());
-        for event in events {
-            let at = match (event.timestamp_s, times.get(&event.block_number)) {
-                (Some(s), _) => Timestamp::from_s(s),
-                (None, Some(at)) => *at,
-                (None, None) => {
-                    let found = ctx.chain.block(event.block_number).await?;
-                    let at = Timestamp::from_s(found.map_or(block.timestamp_s, |found| found.timestamp_s));
-                    times.insert(event.block_number, at);
-                    at
-                }
-            };
-            timed.push((event, at));
-        }
-        let last =
-            SyncBlock { number: to, hash: block.hash.to_string(), at: Timestamp::from_s(block.timestamp_s) };
-        Ok(Self { after, last, events: timed, chain_id: ctx.chain.chain_id() })
-    }
+/// A market whose events cannot be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarketFault {
+    /// The market.
+    pub market_id: MarketId,
+    /// The block of the event.
+    pub block_number: u64,
+    /// Why, in a word.
+    pub reason: &'static str,
+    /// Why, in a sentence.
+    pub detail: String,
+}
 
-    /// How many events were read.
-    pub fn len(&self) -> usize {
-        self.events.len()
-    }
-
-    /// Writes the reading, and settles the trades of blocks up to `final_block`.
-    pub async fn write(
-        self,
-        ctx: &Ctx,
-        lease: &Lease,
-        final_block: Option<u64>,
-        keep_blocks: u64,
-    ) -> Result<(), AppError> {
-        let now = ctx.now();
-        ctx.store
-            .write((self, lease.clone(), final_block, keep_blocks, now), |tx, input| {
-                Box::pin(async move {
-                    let (reading, held, final_block, keep_blocks, now) = input;
-                    lease::check(tx, held).await?;
-                    if store::sync::find_last(tx, None).await? != reading.after {
-                        return Err(AppError::new(ErrorCode::DependencyUnavailable)
-                            .detail("The chain was read further."));
-                    }
-                    reading.apply(tx).await?;
-                    let keep_from = reading.last.number.saturating_sub(*keep_blocks);
-                    store::sync::put(tx, &reading.last, keep_from).await?;
-                    match final_block {
-                        Some(final_block) => settle_up_to(tx, *final_block, *now).await,
-                        None => Ok(()),
-                    }
-                })
-            })
-            .await
-    }
-
-    async fn apply(&self, tx: &mut Tx) -> Result<(), AppError> {
-        if self.events.is_empty() {
-            return Ok(());
-        }
-        store::traders::lock(tx).await?;
-        let mut fold = Fold { chain_id: self.chain_id, ..Fold::default() };
-        for (event, at) in &self.events {
-            fold.event(tx, event, *at).await?;
-        }
-        fold.write(tx).await
+impl From<StoreError> for ApplyError {
+    fn from(error: StoreError) -> Self {
+        Self::Other(error.into())
     }
 }
 
-async fn hash_at(ctx: &Ctx, number: u64) -> Result<B256, AppError> {
-    Ok(ctx.chain.block(number).await?.map_or(B256::ZERO, |block| block.hash))
+impl From<AppError> for ApplyError {
+    fn from(error: AppError) -> Self {
+        Self::Other(error)
+    }
 }
 
-/// What the events of a reading have changed so far.
+impl From<ApplyError> for AppError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Market(fault) => Self::new(ErrorCode::InternalError).caused_by(fault.detail),
+            ApplyError::Other(error) => error,
+        }
+    }
+}
+
+/// Which events are applied.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Only the events of the market with this number on the hub.
+    pub only: Option<u64>,
+    /// Not those of these markets.
+    pub held_back: BTreeSet<u64>,
+}
+
+impl Selection {
+    fn includes(&self, kind: &EventKind) -> bool {
+        let number = kind.market_id();
+        let is_held_back = number.is_some_and(|number| self.held_back.contains(&number));
+        !is_held_back && self.only.is_none_or(|only| number == Some(only))
+    }
+}
+
+/// How many events were not applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ignored {
+    /// Logs that the contracts only write if a stranger makes them.
+    pub undecodable: u64,
+    /// Transfers of nothing.
+    pub empty_transfers: u64,
+    /// Events of quarantined markets.
+    pub held_back: u64,
+}
+
+/// What events have changed so far.
 #[derive(Default)]
-struct Fold {
+pub struct Fold {
     chain_id: u64,
+    selection: Selection,
     markets: BTreeMap<u64, Option<Touched>>,
     positions: Positions,
     deeds: Deeds,
     movements: Vec<Movement>,
     failures: Vec<IntentFailure>,
     statuses: Vec<StatusChange>,
+    ignored: Ignored,
 }
 
 struct Touched {
@@ -151,7 +123,17 @@ impl Touched {
 }
 
 impl Fold {
-    async fn event(&mut self, tx: &mut Tx, event: &Event, at: Timestamp) -> Result<(), AppError> {
+    /// Nothing yet. `deeds` holds what was taken back of the same movements before.
+    pub fn new(chain_id: u64, selection: Selection, deeds: Deeds) -> Self {
+        Self { chain_id, selection, deeds, ..Self::default() }
+    }
+
+    /// Takes an event in. After an error this fold is of no more use.
+    pub async fn event(&mut self, tx: &mut Tx, event: &Event, at: Timestamp) -> Result<(), ApplyError> {
+        if !self.selection.includes(&event.kind) {
+            self.ignored.held_back += u64::from(self.selection.only.is_none());
+            return Ok(());
+        }
         match &event.kind {
             EventKind::MarketCreated { market_id, reference, cost_wad, quantities_wad, .. } => {
                 let Some(id) = id_of(*reference) else { return Ok(()) };
@@ -212,28 +194,30 @@ impl Fold {
                     trade_id: trade_id.map(TradeId),
                     ..moved(event, at, *account, *outcome, *tokens_wad)
                 };
-                self.movement(tx, *market_id, movement).await?;
+                self.movement(tx, *market_id, event, movement).await?;
             }
             EventKind::Redeemed { account, market_id, outcome, tokens_wad, usdc_atomic } => {
                 let movement = Movement {
                     usdc: Usdc::from_atomic(*usdc_atomic),
                     ..moved(event, at, *account, *outcome, *tokens_wad)
                 };
-                self.movement(tx, *market_id, movement).await?;
+                self.movement(tx, *market_id, event, movement).await?;
             }
+            // Anybody can move nothing out of anybody's position.
+            EventKind::Transfer { tokens_wad: 0, .. } => self.ignored.empty_transfers += 1,
             EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } => {
                 let movement = Movement {
                     kind: Kind::Transfer,
                     counterparty: Some(text(*receiver)),
                     ..moved(event, at, *sender, *outcome, *tokens_wad)
                 };
-                self.movement(tx, *market_id, movement).await?;
+                self.movement(tx, *market_id, event, movement).await?;
             }
-            EventKind::IntentFailed { trade_id, reason, .. } => {
-                self.failures.push(failed(event, at, TradeId(*trade_id), &reason.to_string()));
+            EventKind::IntentFailed { .. } | EventKind::IntentDuplicate { .. } => {
+                self.failures.extend(failure_of(event, at));
             }
-            EventKind::IntentDuplicate { trade_id, .. } => {
-                self.failures.push(failed(event, at, TradeId(*trade_id), DUPLICATE));
+            EventKind::Undecodable { market_id, detail } => {
+                self.undecodable(tx, *market_id, event, detail).await?;
             }
             EventKind::ResolutionProposed { .. }
             | EventKind::ResolutionVetoed { .. }
@@ -242,11 +226,41 @@ impl Fold {
         Ok(())
     }
 
-    async fn touched(&mut self, tx: &mut Tx, number: u64) -> Result<Option<&mut Touched>, StoreError> {
+    /// A log that names no market of ours is a stranger's, and ignored. One that does was written by contracts which this
+    /// service does not understand.
+    async fn undecodable(
+        &mut self,
+        tx: &mut Tx,
+        number: Option<u64>,
+        event: &Event,
+        detail: &str,
+    ) -> Result<(), ApplyError> {
+        let touched = match number {
+            Some(number) => self.touched(tx, number, event).await?,
+            None => None,
+        };
+        let Some(touched) = touched else {
+            tracing::info!(block = event.block_number, tx.hash = %event.tx_hash, detail, "ignored a log that does not decode");
+            self.ignored.undecodable += 1;
+            return Ok(());
+        };
+        let (market_id, detail) = (touched.market.id, detail.to_owned());
+        let block_number = event.block_number;
+        Err(ApplyError::Market(MarketFault { market_id, block_number, reason: "undecodable_event", detail }))
+    }
+
+    async fn touched(
+        &mut self,
+        tx: &mut Tx,
+        number: u64,
+        event: &Event,
+    ) -> Result<Option<&mut Touched>, ApplyError> {
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.markets.entry(number) {
             let found = match store::markets::find_by_chain_id(tx, self.chain_id, number).await? {
                 Some(market) => {
-                    let outcomes = store::markets::outcomes(tx, market.id).await?;
+                    let outcomes = store::markets::outcomes(tx, market.id).await;
+                    let outcomes =
+                        outcomes.map_err(|error| unreadable(market.id, event.block_number, error))?;
                     Some(Touched::new(market, outcomes))
                 }
                 None => None,
@@ -263,8 +277,8 @@ impl Fold {
         event: &Event,
         at: Timestamp,
         change: impl FnOnce(&mut Market),
-    ) -> Result<(), AppError> {
-        if let Some(touched) = self.touched(tx, number).await? {
+    ) -> Result<(), ApplyError> {
+        if let Some(touched) = self.touched(tx, number, event).await? {
             change(&mut touched.market);
             touched.market.as_of_block = event.block_number;
             touched.market.as_of = at;
@@ -289,9 +303,24 @@ impl Fold {
         }
     }
 
-    /// A movement in a market that was not made here is nobody's business here.
-    async fn movement(&mut self, tx: &mut Tx, number: u64, movement: Movement) -> Result<(), AppError> {
-        let Some(touched) = self.touched(tx, number).await? else { return Ok(()) };
+    /// Ignores movements in markets that this service did not create.
+    async fn movement(
+        &mut self,
+        tx: &mut Tx,
+        number: u64,
+        event: &Event,
+        movement: Movement,
+    ) -> Result<(), ApplyError> {
+        let Some(touched) = self.touched(tx, number, event).await? else { return Ok(()) };
+        if usize::from(movement.outcome_index) >= touched.outcomes.len() {
+            let fault = MarketFault {
+                market_id: touched.market.id,
+                block_number: event.block_number,
+                reason: "unknown_outcome",
+                detail: format!("the market has no outcome {}", movement.outcome_index),
+            };
+            return Err(ApplyError::Market(fault));
+        }
         let movement = Movement { market_id: touched.market.id, ..movement };
         add_to_market(&mut touched.market, &mut touched.outcomes, &movement);
         touched.minutes.add(&touched.market, &touched.outcomes, &movement);
@@ -304,7 +333,8 @@ impl Fold {
         Ok(())
     }
 
-    async fn write(self, tx: &mut Tx) -> Result<(), AppError> {
+    /// Writes everything, and says what was ignored.
+    pub async fn write(self, tx: &mut Tx) -> Result<Ignored, AppError> {
         store::movements::insert(tx, &self.movements).await?;
         store::movements::insert_failures(tx, &self.failures).await?;
         store::market_statuses::put(tx, &self.statuses).await?;
@@ -317,7 +347,21 @@ impl Fold {
             store::markets::put_state(tx, &touched.market, &outcomes).await?;
             touched.minutes.append(tx, touched.market.id).await?;
         }
-        Ok(self.deeds.write(tx).await?)
+        self.deeds.write(tx).await?;
+        Ok(self.ignored)
+    }
+}
+
+/// A stored value of the market that cannot be read concerns only this market; any other failure concerns all.
+fn unreadable(market_id: MarketId, block_number: u64, error: StoreError) -> ApplyError {
+    match error {
+        StoreError::Corrupt { .. } => ApplyError::Market(MarketFault {
+            market_id,
+            block_number,
+            reason: "corrupt_rows",
+            detail: error.to_string(),
+        }),
+        error => error.into(),
     }
 }
 
@@ -397,15 +441,21 @@ fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, toke
     }
 }
 
-fn failed(event: &Event, at: Timestamp, trade_id: TradeId, reason: &str) -> IntentFailure {
-    IntentFailure {
-        trade_id,
+/// The failure of an intent that an event tells of.
+pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
+    let (trade_id, reason) = match &event.kind {
+        EventKind::IntentFailed { trade_id, reason, .. } => (*trade_id, reason.to_string()),
+        EventKind::IntentDuplicate { trade_id, .. } => (*trade_id, DUPLICATE.to_owned()),
+        _ => return None,
+    };
+    Some(IntentFailure {
+        trade_id: TradeId(trade_id),
         block_number: event.block_number,
         log_index: u32::try_from(event.log_index).unwrap_or(u32::MAX),
         tx_hash: event.tx_hash.to_string(),
-        reason: reason.to_owned(),
+        reason,
         at,
-    }
+    })
 }
 
 /// Positions as movements change them: read when first touched, written once.
@@ -416,7 +466,7 @@ pub struct Positions {
 
 impl Positions {
     /// Applies a movement to the position, or the two positions, that it touches. Answers what it realised.
-    pub async fn add(&mut self, tx: &mut Tx, movement: &Movement) -> Result<UsdcDelta, AppError> {
+    pub async fn add(&mut self, tx: &mut Tx, movement: &Movement) -> Result<UsdcDelta, ApplyError> {
         let Movement { usdc, tokens, fee, .. } = *movement;
         let moved = match movement.kind {
             Kind::Buy => position::Movement::Bought { usdc, tokens, fee },
@@ -448,24 +498,37 @@ impl Positions {
         account: &str,
         movement: &Movement,
         moved: position::Movement,
-    ) -> Result<(), AppError> {
+    ) -> Result<(), ApplyError> {
         let held = self.held(tx, account, movement).await?;
         let after = held.position.after(moved).map_err(|error| {
-            tracing::error!(account, market.id = %movement.market_id, movement.id = %movement.id, "the ledger is short");
-            AppError::new(ErrorCode::InternalError).caused_by(error)
+            ApplyError::Market(MarketFault {
+                market_id: movement.market_id,
+                block_number: movement.block_number,
+                reason: "overdrawn_position",
+                detail: format!(
+                    "{error}: {account}, outcome {}, event {}",
+                    movement.outcome_index, movement.id
+                ),
+            })
         })?;
         held.position = after;
         held.updated_at = movement.created_at;
         Ok(())
     }
 
-    async fn held(&mut self, tx: &mut Tx, account: &str, movement: &Movement) -> Result<&mut Held, AppError> {
+    async fn held(
+        &mut self,
+        tx: &mut Tx,
+        account: &str,
+        movement: &Movement,
+    ) -> Result<&mut Held, ApplyError> {
         let key = (account.to_owned(), movement.market_id, movement.outcome_index);
         let slot = match self.held.entry(key) {
             std::collections::btree_map::Entry::Occupied(slot) => slot.into_mut(),
             std::collections::btree_map::Entry::Vacant(slot) => {
                 let (market_id, outcome_index) = (movement.market_id, movement.outcome_index);
-                let found = store::movements::find_position(tx, account, market_id, outcome_index).await?;
+                let found = store::movements::find_position(tx, account, market_id, outcome_index).await;
+                let found = found.map_err(|error| unreadable(market_id, movement.block_number, error))?;
                 slot.insert(found.unwrap_or_else(|| Held {
                     account: account.to_owned(),
                     market_id,

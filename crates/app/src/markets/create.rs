@@ -211,5 +211,6 @@ pub(crate) fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
         as_of: now,
         created_at: now,
         featured_position: new.featured_position,
+        quarantined_at: None,
     }
 }

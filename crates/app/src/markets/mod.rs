@@ -7,7 +7,13 @@ mod find;
 mod funding;
 mod history;
 mod life;
+mod on_chain;
 mod quote;
+mod reading;
+mod rebuild;
+mod reconcile;
+mod repair;
+mod reread;
 mod sync;
 
 pub(crate) use apply::Positions;
@@ -18,7 +24,11 @@ pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Range, Span, history};
 pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote, quote_usdc};
-pub use sync::{Sync, rebuild};
+pub use rebuild::rebuild;
+pub use reconcile::{Reconciler, quarantine_drifted, reconcile_all};
+pub use repair::{Repaired, repair};
+pub use reread::{AcceptReorganization, Reread, reread, reread_block};
+pub use sync::Sync;
 
 use alloy_primitives::B256;
 use domain::ids::MarketId;

@@ -7,9 +7,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use chain::{Block, MarketStatus as OnChain};
-use domain::Timestamp;
+use alloy_primitives::B256;
+use chain::{Block, ChainError};
+use domain::ids::MarketId;
 use domain::market::MarketStatus;
+use domain::{ErrorCode, Timestamp};
 use store::StoreError;
 use store::leases::Lease;
 use store::market_statuses::StatusChange;
@@ -17,16 +19,25 @@ use store::markets::{AsOf, Market};
 use store::sync::SyncBlock;
 use tokio::sync::Notify;
 
-use super::apply::Reading;
-use super::candles::{self, Remade};
-use super::reference_of;
+use super::apply::ApplyError;
+use super::candles;
+use super::reading::{Reading, quarantine_market};
+use super::rebuild::{Life, rebuild};
 use crate::aggregates;
+use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
+/// The lease under which movements are written.
+pub const LEASE: &str = "sync";
 /// How many read blocks are remembered for finding a fork.
 const KEEP_BLOCKS: u64 = 10_000;
+/// Blocks that are not deeper than this when they are read are read again before they are settled, and so are those that
+/// are not twice as deep as finality asks.
+const REREAD_DEPTH: u64 = 64;
+/// The most noted blocks that are settled in one transaction.
+const SETTLED_AT_ONCE: u32 = 256;
 const FEWEST_BLOCKS: u64 = 16;
 const MOST_BLOCKS: u64 = 4_096;
 /// A reading with more events than this is followed by a shorter one, with a quarter of it by a longer one.
@@ -69,16 +80,17 @@ impl Worker for Sync {
 impl Sync {
     /// A sync that starts at `first_block` on an empty database. `owner` names this process in leases.
     pub fn new(owner: String, first_block: u64) -> Self {
-        let lease = LeaseHolder::new("sync".to_owned(), owner);
+        let lease = LeaseHolder::new(LEASE.to_owned(), owner);
         let windows = aggregates::Windows::default();
         Self { first_block, blocks_at_once: AtomicU64::new(64), windows, lease }
     }
 
-    /// Reads the next blocks, or takes back those that the chain has left.
+    /// Reads the next blocks, or takes back those that the chain has left, and settles what has become final.
+    ///
+    /// A node that does not have what was read before is behind, and waited for. Only another hash at a known height is a
+    /// reorganisation.
     async fn follow(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
-        let last: Result<_, StoreError> =
-            ctx.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await;
-        let last = last?;
+        let Place { last, skipped } = Place::read(ctx).await?;
         let head = ctx.chain.head().await?;
         if let Some(last) = &last
             && !is_canonical(ctx, last).await?
@@ -88,12 +100,24 @@ impl Sync {
         }
         let from = last.as_ref().map_or(self.first_block, |last| last.number + 1);
         if from > head.number {
-            return self.settle_deeper(ctx, lease, &head).await;
+            return settle_deeper(ctx, lease, &head).await;
         }
         let at_once = self.blocks_at_once.load(Ordering::Relaxed);
         let to = head.number.min(from + at_once - 1);
-        let reading = Reading::of(ctx, from, to, last).await?;
-        let events = reading.len();
+        let recent_from = head.number.saturating_sub(REREAD_DEPTH.max(2 * ctx.confirmations()));
+        let reading = Reading::of(ctx, from, to, last, recent_from, &skipped).await?;
+        self.adapt(at_once, reading.events());
+        if ctx.chain.is_embedded() {
+            let settle_to = final_block(ctx, head.number).await?.map(|block| block.min(to));
+            reading.write(ctx, lease, settle_to, KEEP_BLOCKS).await?;
+            return Ok(if to < head.number { Progress::More } else { Progress::Idle });
+        }
+        reading.write(ctx, lease, None, KEEP_BLOCKS).await?;
+        let progress = settle_deeper(ctx, lease, &head).await?;
+        Ok(if to < head.number { Progress::More } else { progress })
+    }
+
+    fn adapt(&self, at_once: u64, events: usize) {
         let next = if events > MANY_EVENTS {
             at_once / 2
         } else if events < MANY_EVENTS / 4 {
@@ -102,30 +126,96 @@ impl Sync {
             at_once
         };
         self.blocks_at_once.store(next.clamp(FEWEST_BLOCKS, MOST_BLOCKS), Ordering::Relaxed);
-        let final_block = (head.number + 1).checked_sub(ctx.config.confirmations).map(|block| block.min(to));
-        reading.write(ctx, lease, final_block, KEEP_BLOCKS).await?;
-        Ok(if to < head.number { Progress::More } else { Progress::Idle })
     }
+}
 
-    /// Nothing new to read: blocks read before may have become final meanwhile.
-    async fn settle_deeper(&self, ctx: &Ctx, lease: &Lease, head: &Block) -> Result<Progress, AppError> {
-        let Some(final_block) = (head.number + 1).checked_sub(ctx.config.confirmations) else {
-            return Ok(Progress::Idle);
-        };
-        let settled: Result<_, StoreError> =
-            ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
-        if settled?.is_none_or(|settled| settled < final_block) {
-            let now = ctx.now();
-            ctx.store
-                .write((lease.clone(), final_block, now), |tx, (lease, final_block, now)| {
-                    Box::pin(async move {
-                        lease::check(tx, lease).await?;
-                        settle_up_to(tx, *final_block, *now).await
-                    })
+/// How far the chain was read, and the blocks after that whose events the operator has told the sync not to read.
+struct Place {
+    last: Option<SyncBlock>,
+    skipped: Vec<u64>,
+}
+
+impl Place {
+    async fn read(ctx: &Ctx) -> Result<Self, AppError> {
+        let read: Result<Self, StoreError> = ctx
+            .store
+            .read((), |tx, ()| {
+                Box::pin(async move {
+                    let last = store::sync::find_last(tx, None).await?;
+                    let next = last.as_ref().map_or(0, |last| last.number + 1);
+                    let skipped = store::quarantine::list_skipped_blocks(tx, next, i64::MAX as u64).await?;
+                    Ok(Self { last, skipped })
                 })
-                .await?;
+            })
+            .await;
+        Ok(read?)
+    }
+}
+
+/// Blocks that were read before may have become final meanwhile. They are read again first: if a block's logs are not what
+/// was read of it, it is taken back and read anew.
+async fn settle_deeper(ctx: &Ctx, lease: &Lease, head: &Block) -> Result<Progress, AppError> {
+    let Some(final_block) = final_block(ctx, head.number).await? else { return Ok(Progress::Idle) };
+    let unsettled: Result<Option<Unsettled>, StoreError> =
+        ctx.store.read(final_block, |tx, to| Box::pin(Unsettled::read(tx, *to))).await;
+    let Some(unsettled) = unsettled? else { return Ok(Progress::Idle) };
+    for block in &unsettled.to_read_again {
+        let digest = ctx.chain.logs_digest(block.number, parse_hash(&block.hash)?).await?;
+        if digest.map(|digest| digest.to_string()) != block.logs_digest {
+            tracing::error!(
+                block = block.number,
+                "the node has given two different readings of a block; it is read anew"
+            );
+            take_back_to(ctx, Some(lease), block.number.saturating_sub(1)).await?;
+            return Ok(Progress::More);
         }
-        Ok(Progress::Idle)
+    }
+    check_agreement(ctx, &unsettled.last).await?;
+    let now = ctx.now();
+    ctx.store
+        .write((lease.clone(), unsettled.last.clone(), now), |tx, (lease, last, now)| {
+            Box::pin(async move {
+                lease::check(tx, lease).await?;
+                if store::sync::find_last(tx, Some(last.number)).await?.as_ref() != Some(last) {
+                    let detail = "a block was read anew while it was settled".to_owned();
+                    return Err(ChainError::Inconsistent(detail).into());
+                }
+                settle_up_to(tx, last.number, *now).await
+            })
+        })
+        .await?;
+    Ok(if unsettled.is_all { Progress::Idle } else { Progress::More })
+}
+
+/// Whether as many nodes as are configured to agree on a block that is about to be settled.
+async fn check_agreement(ctx: &Ctx, block: &SyncBlock) -> Result<(), AppError> {
+    let agreed = ctx.chain.agreed_hash(block.number).await?;
+    if agreed.is_some_and(|hash| hash.to_string() == block.hash) {
+        return Ok(());
+    }
+    let detail = format!("the nodes do not agree on block {}", block.number);
+    Err(ChainError::Inconsistent(detail).into())
+}
+
+/// The final blocks that are not settled.
+struct Unsettled {
+    last: SyncBlock,
+    to_read_again: Vec<SyncBlock>,
+    is_all: bool,
+}
+
+impl Unsettled {
+    async fn read(tx: &mut store::Tx, final_block: u64) -> Result<Option<Self>, StoreError> {
+        let from = store::sync::find_settled(tx).await?.map_or(0, |settled| settled + 1);
+        if from > final_block {
+            return Ok(None);
+        }
+        let blocks = store::sync::list(tx, from, final_block, SETTLED_AT_ONCE).await?;
+        let is_all = blocks.len() < SETTLED_AT_ONCE as usize;
+        // Of the embedded chain, and of old blocks, only some are noted: all that were read up to this one are settled.
+        let Some(last) = blocks.last().cloned() else { return Ok(None) };
+        let to_read_again = blocks.into_iter().filter(|block| block.logs_digest.is_some()).collect();
+        Ok(Some(Self { last, to_read_again, is_all }))
     }
 }
 
@@ -144,43 +234,68 @@ pub(super) async fn settle_up_to(
     Ok(store::sync::put_settled(tx, final_block).await?)
 }
 
+/// Whether the chain still has the block.
+///
+/// # Errors
+/// `Inconsistent` if the node has no block of this height: it is behind.
 async fn is_canonical(ctx: &Ctx, block: &SyncBlock) -> Result<bool, AppError> {
-    let on_chain = ctx.chain.block(block.number).await?;
-    Ok(on_chain.is_some_and(|on_chain| on_chain.hash.to_string() == block.hash))
+    match ctx.chain.block(block.number).await? {
+        Some(on_chain) => Ok(on_chain.hash.to_string() == block.hash),
+        None => {
+            let detail = format!("the node does not have block {}, which was read before", block.number);
+            Err(ChainError::Inconsistent(detail).into())
+        }
+    }
 }
 
-/// The chain has left the branch that was read: finds the last block that both have, takes back what came after it, and
-/// computes again what it had changed.
+fn parse_hash(text: &str) -> Result<B256, AppError> {
+    text.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
+}
+
+/// The chain has left the branch that was read: finds the last block that both have, and takes back what came after it.
+/// What was settled is never taken back: then nothing more is read until the node shows the settled blocks again, or the
+/// operator has decided.
 async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), AppError> {
-    let mut below = last.number;
-    let from_the_first = AsOf { block: 0, time: Timestamp::from_ms(0) };
-    let stands = loop {
-        let Some(before) = below.checked_sub(1) else { break from_the_first };
-        let candidate: Result<_, StoreError> =
-            ctx.store.read(before, |tx, before| Box::pin(store::sync::find_last(tx, Some(*before)))).await;
-        let Some(candidate) = candidate? else { break from_the_first };
-        let on_chain = ctx.chain.block(candidate.number).await?;
-        if on_chain.is_some_and(|block| block.hash.to_string() == candidate.hash) {
-            break AsOf { block: candidate.number, time: candidate.at };
-        }
-        below = candidate.number;
-    };
-    let fork = stands.block;
+    let settled: Result<Option<u64>, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    let fork = find_fork(ctx, last).await?.map_or(0, |block| block.number);
+    if let Some(settled) = settled?.filter(|settled| fork < *settled) {
+        tracing::error!(
+            fork,
+            settled,
+            "the node shows another chain than the one that was settled; nothing is read"
+        );
+        let detail =
+            format!("block {settled} is settled, and the node shows another chain from block {fork} on");
+        return Err(ChainError::Inconsistent(detail).into());
+    }
     tracing::warn!(
         fork,
         last = last.number,
         "the chain was reorganised; events after the fork are taken back"
     );
+    take_back_to(ctx, Some(lease), fork).await
+}
+
+/// Takes back everything that was read of blocks after `fork`, and computes again what it had changed. Without a lease,
+/// as the operator does it, also what was settled.
+pub async fn take_back_to(ctx: &Ctx, lease: Option<&Lease>, fork: u64) -> Result<(), AppError> {
+    let stands: Result<Option<SyncBlock>, StoreError> =
+        ctx.store.read(fork, |tx, fork| Box::pin(store::sync::find_last(tx, Some(*fork)))).await;
+    let stands = stands?.map_or(AsOf { block: 0, time: Timestamp::from_ms(0) }, |block| AsOf {
+        block: block.number,
+        time: block.at,
+    });
     let chain_id = ctx.chain.chain_id();
     let touched: Result<_, StoreError> = ctx
         .store
-        .read((chain_id, fork), |tx, (chain_id, fork)| {
+        .read((chain_id, stands.block), |tx, (chain_id, fork)| {
             Box::pin(store::markets::list_changed_after(tx, *chain_id, *fork))
         })
         .await;
     let mut lives = Vec::new();
     for market in touched? {
-        let mut life = life_of(ctx, &market).await?;
+        let mut life = Life::now(ctx, &market).await?;
         // The note of its end may be taken back with the blocks: the market is closed, and noted, again.
         let by_the_clock = market.frozen_at == Some(market.end_time) && market.end_time <= ctx.now();
         if let Some(life) = life.as_mut().filter(|life| by_the_clock && life.status == MarketStatus::Frozen) {
@@ -188,106 +303,70 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         }
         lives.push((market.id, life));
     }
-    ctx.store
-        .write((lease.clone(), stands, lives), |tx, (lease, stands, lives)| {
-            Box::pin(async move {
-                lease::check(tx, lease).await?;
-                store::traders::lock(tx).await?;
-                let fork = &stands.block;
-                let deeds = aggregates::taken_back(tx, *fork).await?;
-                store::movements::delete_after(tx, *fork).await?;
-                store::market_statuses::delete_after(tx, *fork).await?;
-                deeds.write(tx).await?;
-                store::sync::delete_after(tx, *fork).await?;
-                if store::sync::find_settled(tx).await?.is_some_and(|settled| settled > *fork) {
-                    tracing::error!(fork, "the chain was reorganised deeper than what was said to be final");
-                    // What was said of trades stands; those that the new blocks decide are settled from them.
-                    store::sync::put_settled(tx, *fork).await?;
-                }
-                for (id, life) in lives {
-                    rebuild(tx, *id, Some(life.as_ref().unwrap_or(&Life::NONE)), *stands).await?;
-                    if life.is_none() {
-                        store::markets::clear_created(tx, *id).await?;
-                    }
-                }
-                Ok(())
-            })
-        })
-        .await
+    let input = TakeBack { lease: lease.cloned(), stands, lives, now: ctx.now() };
+    ctx.store.write(input, |tx, input| Box::pin(input.write(tx))).await
 }
 
-/// What the chain says of a market's life now.
-#[derive(Debug, Clone)]
-pub struct Life {
-    status: MarketStatus,
-    payouts: Option<Vec<domain::Wad>>,
-    refund_scale: Option<domain::Wad>,
-}
-
-impl Life {
-    /// Of a market that is not on chain.
-    const NONE: Self = Self { status: MarketStatus::Frozen, payouts: None, refund_scale: None };
-}
-
-/// `None` where the chain has no such market, or has it under another number: made again, on another branch.
-async fn life_of(ctx: &Ctx, market: &Market) -> Result<Option<Life>, AppError> {
-    let found = ctx.chain.market_of(reference_of(market.id)).await?;
-    let Some(number) = found.filter(|number| market.chain_market_id == Some(*number)) else {
-        return Ok(None);
-    };
-    let status = match ctx.chain.market(number).await?.status {
-        OnChain::Open => MarketStatus::Open,
-        OnChain::Resolved => MarketStatus::Resolved,
-        OnChain::Cancelled => MarketStatus::Cancelled,
-        OnChain::None | OnChain::Listed | OnChain::Frozen => MarketStatus::Frozen,
-    };
-    if !matches!(status, MarketStatus::Resolved | MarketStatus::Cancelled) {
-        return Ok(Some(Life { status, payouts: None, refund_scale: None }));
-    }
-    let resolution = ctx.chain.resolution(number).await?;
-    let payouts = resolution.payouts_wad.into_iter().map(domain::Wad).collect();
-    Ok(Some(Life { status, payouts: Some(payouts), refund_scale: Some(domain::Wad(resolution.scale_wad)) }))
-}
-
-/// Computes a market's state and positions again from its movements, and its candles from the block `stands` on: what they
-/// say of the time before is not touched.
-pub async fn rebuild(
-    tx: &mut store::Tx,
-    id: domain::ids::MarketId,
-    life: Option<&Life>,
-    stands: AsOf,
-) -> Result<(), AppError> {
-    let Some(mut market) = store::markets::find(tx, id).await? else { return Ok(()) };
-    let mut outcomes = store::markets::outcomes(tx, id).await?;
-    super::apply::reset(&mut market, &mut outcomes);
-    if let Some(life) = life {
-        market.status = life.status;
-        market.payouts.clone_from(&life.payouts);
-        market.refund_scale = life.refund_scale;
-        let settled = matches!(life.status, MarketStatus::Resolved | MarketStatus::Cancelled);
-        market.resolved_at = market.resolved_at.filter(|_| settled);
-        market.resolution_tx_hash = market.resolution_tx_hash.filter(|_| settled);
-        market.frozen_at = market.frozen_at.filter(|_| life.status == MarketStatus::Frozen);
-    }
-    market.as_of_block = stands.block;
-    store::movements::delete_positions(tx, id).await?;
-    let mut positions = super::apply::Positions::default();
-    let mut candles = Remade::begin(tx, id, stands.time).await?;
-    let mut after = String::new();
-    loop {
-        let movements = store::movements::list_of_market(tx, id, &after, 1_000).await?;
-        let Some(last) = movements.last() else { break };
-        after.clone_from(&last.id);
-        for movement in &movements {
-            super::apply::add_to_market(&mut market, &mut outcomes, movement);
-            candles.add(&market, &outcomes, movement);
-            positions.add(tx, movement).await?;
+/// The newest noted block that the chain still has; `None` if it has none of them.
+///
+/// # Errors
+/// `Inconsistent` if the node lacks a block of that height.
+pub async fn find_fork(ctx: &Ctx, last: &SyncBlock) -> Result<Option<SyncBlock>, AppError> {
+    let mut candidate = Some(last.clone());
+    while let Some(block) = candidate {
+        if is_canonical(ctx, &block).await? {
+            return Ok(Some(block));
         }
+        candidate = noted_before(ctx, block.number).await?;
     }
-    // Before the market: where it stands in lists may depend on what is still owed to positions.
-    positions.write(tx).await?;
-    store::markets::put_state(tx, &market, &outcomes).await?;
-    Ok(candles.write(tx, id).await?)
+    Ok(None)
+}
+
+async fn noted_before(ctx: &Ctx, number: u64) -> Result<Option<SyncBlock>, AppError> {
+    let Some(before) = number.checked_sub(1) else { return Ok(None) };
+    let noted: Result<_, StoreError> =
+        ctx.store.read(before, |tx, before| Box::pin(store::sync::find_last(tx, Some(*before)))).await;
+    Ok(noted?)
+}
+
+/// What is computed again once the blocks after `stands` are taken back.
+struct TakeBack {
+    lease: Option<Lease>,
+    stands: AsOf,
+    lives: Vec<(MarketId, Option<Life>)>,
+    now: Timestamp,
+}
+
+impl TakeBack {
+    async fn write(&self, tx: &mut store::Tx) -> Result<(), AppError> {
+        let Self { lease, stands, lives, now } = self;
+        match lease {
+            Some(lease) => lease::check(tx, lease).await?,
+            None => {
+                store::leases::exclude(tx, LEASE).await?;
+                // What was said of trades stands; those that the new blocks decide are settled from them.
+                store::sync::put_settled(tx, stands.block).await?;
+            }
+        }
+        store::traders::lock(tx).await?;
+        let deeds = aggregates::taken_back(tx, stands.block).await?;
+        store::movements::delete_after(tx, stands.block).await?;
+        store::market_statuses::delete_after(tx, stands.block).await?;
+        deeds.write(tx).await?;
+        store::sync::delete_after(tx, stands.block).await?;
+        store::quarantine::release_after(tx, stands.block).await?;
+        for (id, life) in lives {
+            match rebuild(tx, *id, Some(life.as_ref().unwrap_or(&Life::NONE)), *stands).await {
+                Ok(()) => {}
+                Err(ApplyError::Market(fault)) => drop(quarantine_market(tx, &fault, *now).await?),
+                Err(ApplyError::Other(error)) => return Err(error),
+            }
+            if life.is_none() {
+                store::markets::clear_created(tx, *id).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Markets whose time is over have stopped trading on chain by themselves; no event says so. All of them are noted, so many

@@ -236,6 +236,13 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
             .detail(detail)
             .with("marketStatus", status.as_str()));
     }
+    if market.quarantined_at.is_some() {
+        let detail = "Trading in this market is suspended while its records are compared with the chain. Try again later.";
+        return Err(AppError::new(ErrorCode::MarketNotTradeable)
+            .detail(detail)
+            .with("marketStatus", status.as_str())
+            .with("reason", "quarantined"));
+    }
     let outcome_index = markets::outcome_of(outcomes.len(), request.outcome_index)?;
     Ok((market.clone(), outcome_index))
 }

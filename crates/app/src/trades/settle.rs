@@ -4,6 +4,7 @@
 use alloy_primitives::B256;
 use chain::Revert;
 use domain::ErrorCode;
+use domain::ids::MarketId;
 use domain::trade::{Failure, Settlement, Status, Transition};
 use store::movements::{IntentFailure, Movement};
 use store::trades::Moved;
@@ -25,6 +26,21 @@ pub async fn settle(
     }
     for failure in store::movements::list_failures(tx, from_block, to_block).await? {
         ended += usize::from(fail(tx, &failure, now).await?);
+    }
+    Ok(ended)
+}
+
+/// The same for the trades of one market that were not ended before, whenever their blocks became final.
+pub async fn settle_market(
+    tx: &mut Tx,
+    market_id: MarketId,
+    from_block: u64,
+    to_block: u64,
+    now: domain::Timestamp,
+) -> Result<usize, AppError> {
+    let mut ended = 0;
+    for movement in store::movements::list_unsettled(tx, market_id, from_block, to_block).await? {
+        ended += usize::from(complete(tx, &movement, now).await?);
     }
     Ok(ended)
 }

@@ -415,7 +415,7 @@ store::on_each_engine! {
     }
 
     async fn what_a_reorganisation_takes_back_no_sum_holds(store: Store) {
-        let app = TestApp::with().on(store).forkable().start().await;
+        let app = TestApp::with().on(store).forkable().confirmations(40).start().await;
         let Scene { app, key, market, .. } = Scene::of(app).await;
         let club = organization(&app, "club").await;
         let one = thread(&app, Some(club), "One").await;
@@ -423,6 +423,8 @@ store::on_each_engine! {
         put_under(&app, market.id, Some(one)).await;
         put_under(&app, other.id, Some(one)).await;
         key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        app.mine(40).await;
         app.run_workers().await;
         app.stranger_buys(market, 0, "50").await;
         app.run_workers().await;

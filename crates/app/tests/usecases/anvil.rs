@@ -81,6 +81,26 @@ store::on_each_engine! {
         assert_eq!(app.rows().await.movements, 60);
         app.assert_ledger_equals_chain().await;
     }
+
+    async fn a_trade_completes_once_the_chain_marks_its_block_as_finalized(store: Store) {
+        let Some(anvil) = Anvil::start() else { return };
+        let Scene { app, key, market, .. } = Scene::of(over(&anvil).on(store).finalized().start().await).await;
+        let trade = key.buy(&market, 0, "25").await;
+        app.run_workers().await;
+        // Deep enough for the default of one confirmation.
+        app.mine(3).await;
+        app.run_workers().await;
+        let head = app.ctx.chain.head().await.unwrap().number;
+        let finalized = app.ctx.chain.finalized().await.unwrap().unwrap().number;
+        assert!(finalized + 3 < head, "{finalized} of {head}");
+        assert_eq!(app.status(trade.id).await, Status::Executing);
+
+        // Two epochs.
+        app.mine(64).await;
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        app.assert_ledger_equals_chain().await;
+    }
 }
 
 async fn sixty_trades(app: &TestApp, users: [&TestUser; 2], market: TestMarket) -> Vec<domain::ids::TradeId> {

@@ -151,7 +151,7 @@ async fn forget_candles(app: &TestApp) {
 
 store::on_each_engine! {
     async fn candles_are_what_the_movements_say_through_trading_and_reorganisations(store: Store) {
-        let app = TestApp::with().on(store).forkable().confirmations(3).start().await;
+        let app = TestApp::with().on(store).forkable().confirmations(60).start().await;
         let (two, three) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
         let mut dice = Dice(7);
         dice.trade(&app, two, 2, 6).await;
@@ -255,7 +255,7 @@ store::on_each_engine! {
     }
 
     async fn a_reorganisation_while_a_backlog_is_worked_off_starts_it_again(store: Store) {
-        let app = TestApp::with().on(store).forkable().confirmations(3).start().await;
+        let app = TestApp::with().on(store).forkable().confirmations(60).start().await;
         let market = app.market(&["Yes", "No"]).await;
         let mut dice = Dice(17);
         dice.trade(&app, market, 2, 3).await;

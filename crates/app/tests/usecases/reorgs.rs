@@ -1,7 +1,7 @@
 //! A chain that abandons what it said.
 
 use alloy_primitives::U256;
-use app::markets;
+use app::markets::{self, AcceptReorganization};
 use chain::{Block, SendOutcome};
 use domain::key::Tier;
 use domain::market::MarketStatus;
@@ -11,8 +11,12 @@ use testkit::{Fault, TestApp, TestKey};
 
 use crate::scene::Scene;
 
-async fn forkable(store: Store, confirmations: u64) -> Scene {
-    Scene::of(TestApp::with().on(store).forkable().confirmations(confirmations).start().await).await
+/// Blocks that make a block final: more than any branch here has.
+const FINAL: u32 = 20;
+
+async fn forkable(store: Store, confirmations: u32) -> Scene {
+    Scene::of(TestApp::with().on(store).forkable().confirmations(u64::from(confirmations)).start().await)
+        .await
 }
 
 async fn head(app: &TestApp) -> Block {
@@ -21,10 +25,10 @@ async fn head(app: &TestApp) -> Block {
 
 store::on_each_engine! {
     async fn what_an_abandoned_branch_said_is_taken_back(store: Store) {
-        let Scene { app, key, market, .. } = forkable(store, 3).await;
+        let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
-        app.mine(2).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         let before = (app.market_row(market).await, app.positions().await);
 
@@ -36,7 +40,7 @@ store::on_each_engine! {
         assert_eq!(app.market_row(market).await.0.status, MarketStatus::Frozen);
 
         app.branches().switch();
-        app.mine(9).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         assert_eq!(app.rows().await.movements, 1);
         let (after, outcomes) = app.market_row(market).await;
@@ -47,7 +51,7 @@ store::on_each_engine! {
     }
 
     async fn a_trade_of_an_abandoned_branch_is_executed_once_on_the_other(store: Store) {
-        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let trade = key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -59,13 +63,13 @@ store::on_each_engine! {
         app.branches().switch();
         // The other branch is longer, moves the price, and does not hold the trade.
         app.stranger_buys(market, 0, "50").await;
-        app.mine(4).await;
+        app.mine(FINAL).await;
         assert!(head(&app).await.number > abandoned.number);
         app.workers.synchronise(&app.ctx).await;
         assert_eq!(app.status(trade.id).await, Status::Executing);
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
-        app.mine(4).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
 
         let State::Completed(settlement) = app.trade(trade.id).await.state else { panic!("not completed") };
@@ -75,7 +79,7 @@ store::on_each_engine! {
     }
 
     async fn a_trade_that_both_branches_hold_is_completed_as_the_last_one_says(store: Store) {
-        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let trade = key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -85,7 +89,7 @@ store::on_each_engine! {
         let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
         let raw = alloy_primitives::hex::decode(raw).unwrap();
         assert_eq!(app.ctx.chain.send_raw(&raw).await.unwrap(), SendOutcome::Accepted);
-        app.mine(5).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         let State::Completed(settlement) = app.trade(trade.id).await.state else { panic!("not completed") };
         assert_eq!(settlement.tokens.0, quote.tokens_wad);
@@ -93,7 +97,7 @@ store::on_each_engine! {
     }
 
     async fn a_failure_of_an_abandoned_branch_is_forgotten(store: Store) {
-        let Scene { app, key, market, .. } = forkable(store, 4).await;
+        let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
         app.branches().part();
         let least = Some(quote.tokens_wad.to_string());
@@ -107,25 +111,25 @@ store::on_each_engine! {
         assert_eq!(app.status(trade.id).await, Status::Executing);
 
         app.branches().switch();
-        app.mine(9).await;
+        app.mine(FINAL).await;
         app.workers.synchronise(&app.ctx).await;
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
-        app.mine(4).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         assert_eq!(app.status(trade.id).await, Status::Completed);
         app.assert_ledger_equals_chain().await;
     }
 
     async fn markets_made_on_an_abandoned_branch_are_made_again_under_other_numbers(store: Store) {
-        let Scene { app, key, .. } = forkable(store, 3).await;
+        let Scene { app, key, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
         app.resolve(one, 0).await;
         app.stranger_buys(two, 2, "50").await;
         app.run_workers().await;
         app.branches().switch();
-        app.mine(12).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         assert_eq!(app.rows().await.movements, 0);
         let refused = key.buy(&one, 0, "1").refused().await;
@@ -142,14 +146,14 @@ store::on_each_engine! {
         assert_eq!((row.status, row.payouts, row.resolution_tx_hash), (MarketStatus::Open, None, None));
         let trade = key.buy(&one, 0, "5").await;
         app.run_workers().await;
-        app.mine(3).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         assert_eq!(app.status(trade.id).await, Status::Completed);
         app.assert_ledger_equals_chain().await;
     }
 
     async fn markets_that_both_branches_made_in_another_order_get_the_numbers_of_the_last(store: Store) {
-        let Scene { app, .. } = forkable(store, 3).await;
+        let Scene { app, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
         app.stranger_buys(one, 1, "7").await;
@@ -159,7 +163,7 @@ store::on_each_engine! {
             let new = markets::NewMarket { id: Some(market.id), ..testkit::market_of(&app, labels) };
             markets::create(&app.ctx, &app.roles.resolver, new).await.unwrap();
         }
-        app.mine(9).await;
+        app.mine(FINAL).await;
         app.run_workers().await;
         assert_eq!(app.market_row(one).await.0.chain_market_id, Some(two.number));
         assert_eq!(app.market_row(two).await.0.chain_market_id, Some(one.number));
@@ -167,7 +171,7 @@ store::on_each_engine! {
     }
 
     async fn a_branch_left_while_it_was_read_leaves_nothing_behind(store: Store) {
-        let Scene { app, market, .. } = forkable(store, 3).await;
+        let Scene { app, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         app.stranger_buys(market, 0, "50").await;
         // The other branch is as long and holds something else.
@@ -185,21 +189,21 @@ store::on_each_engine! {
         held.release();
         let workers = reads.await.unwrap();
         app.branches().switch();
-        app.mine(2).await;
+        app.mine(FINAL).await;
         workers.run(&app.ctx).await;
         workers.run(&app.ctx).await;
         app.assert_ledger_equals_chain().await;
     }
 
     async fn blocks_below_what_was_read_may_change_while_the_next_are_read(store: Store) {
-        let Scene { app, market, .. } = forkable(store, 3).await;
+        let Scene { app, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         app.stranger_buys(market, 0, "50").await;
         app.run_workers().await;
-        app.mine(2).await;
+        app.mine(FINAL).await;
         app.branches().switch();
         app.stranger_buys(market, 1, "20").await;
-        app.mine(4).await;
+        app.mine(FINAL).await;
         app.branches().switch();
         // It asks for the head and finds the last block that was read; then the chain changes, and the new blocks are
         // read, all of one branch, on top of a block that is not theirs.
@@ -231,7 +235,7 @@ async fn key_of_another_lane(app: &TestApp, other: &TestKey, market: &testkit::T
 }
 
 #[tokio::test]
-async fn trades_of_blocks_that_replace_final_ones_are_completed_too() {
+async fn trades_of_blocks_that_replace_settled_ones_are_completed_once_the_operator_accepts_them() {
     let app = TestApp::with().forkable().lanes(2).start().await;
     let Scene { app, key, market, .. } = Scene::of(app).await;
     let bobs = key_of_another_lane(&app, &key, &market).await;
@@ -249,8 +253,19 @@ async fn trades_of_blocks_that_replace_final_ones_are_completed_too() {
     assert_eq!(app.status(two.id).await, Status::Executing);
 
     // The chain breaks its word; the first trade is in the new blocks again, and the second is in them, too.
+    let settled = head(&app).await.number;
     app.branches().switch();
+    app.mine(1).await;
     assert_eq!(app.ctx.chain.send_raw(&raw).await.unwrap(), SendOutcome::Accepted);
+    while head(&app).await.number <= settled {
+        app.mine(1).await;
+    }
+    assert!(app.workers.try_run(&app.ctx).await.is_err());
+    let refused = markets::reread(&app.ctx, 1, AcceptReorganization::No).await.unwrap_err();
+    assert_eq!(refused.code, domain::ErrorCode::DependencyUnavailable, "{refused}");
+    assert_eq!(app.status(one.id).await, Status::Completed);
+
+    markets::reread(&app.ctx, 1, AcceptReorganization::Yes).await.unwrap();
     app.clock.advance(app.ctx.config.resend_after_ms);
     app.run_workers().await;
     app.run_workers().await;

@@ -169,7 +169,9 @@ store::on_each_engine! {
         let rebuilt: Result<(), app::AppError> = app
             .ctx
             .store
-            .write((market.id, as_of), |tx, (id, as_of)| Box::pin(app::markets::rebuild(tx, *id, None, *as_of)))
+            .write((market.id, as_of), |tx, (id, as_of)| {
+                Box::pin(async move { Ok(app::markets::rebuild(tx, *id, None, *as_of).await?) })
+            })
             .await;
         rebuilt.unwrap();
         assert_eq!((app.market_row(market).await, app.positions().await), before);

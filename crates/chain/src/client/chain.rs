@@ -58,7 +58,7 @@ pub struct Chain {
     pub(super) provider: DynProvider,
     /// The chain behind the provider, where it is in this process: calls and the newest block are asked of it without
     /// the JSON that a provider puts around them.
-    near: Option<Arc<EmbeddedNode>>,
+    pub(super) near: Option<Arc<EmbeddedNode>>,
     pub(super) contracts: Contracts,
     pub(super) chain_id: u64,
     pub(super) poll_interval: Duration,
@@ -108,6 +108,11 @@ impl Chain {
         self
     }
 
+    /// Whether the chain is in this process. It never contradicts itself and has no backends that lag.
+    pub fn is_embedded(&self) -> bool {
+        self.near.is_some()
+    }
+
     /// Where the contracts stand.
     pub fn contracts(&self) -> &Contracts {
         &self.contracts
@@ -151,6 +156,21 @@ impl Chain {
     /// `Unreachable` and what else a read gives.
     pub async fn block(&self, number: u64) -> Result<Option<Block>, ChainError> {
         self.block_at(BlockNumberOrTag::Number(number)).await
+    }
+
+    /// The hash of the block of that height on which as many nodes agree as are configured to; `None` if they disagree,
+    /// or too few of them have such a block. Whoever is about to take a block for final waits for it.
+    ///
+    /// # Errors
+    /// `Unreachable` and what else a read gives.
+    pub async fn agreed_hash(&self, number: u64) -> Result<Option<B256>, ChainError> {
+        if let Some(node) = &self.near {
+            let (newest, hash) = node.head();
+            if newest == number {
+                return Ok(Some(hash));
+            }
+        }
+        Ok(self.block(number).await?.map(|block| block.hash))
     }
 
     async fn block_at(&self, tag: BlockNumberOrTag) -> Result<Option<Block>, ChainError> {

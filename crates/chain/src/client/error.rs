@@ -22,6 +22,10 @@ pub enum ChainError {
     /// The node refused the request, or the caller's values cannot be put into one. Nothing was sent.
     #[error("refused: {0}")]
     Rejected(String),
+    /// The node's answers do not fit together: a block is missing below the newest one, or logs are not those of
+    /// their block. Mostly a load balancer before nodes of different heights. Try again later.
+    #[error("the node's answers do not fit together: {0}")]
+    Inconsistent(String),
     /// The node's answer is not what the contracts or the protocol say it should be.
     #[error("the answer does not decode: {0}")]
     Decode(String),

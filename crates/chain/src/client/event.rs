@@ -90,6 +90,42 @@ pub enum EventKind {
         daily_usdc_atomic: u64,
         expiry_s: u64,
     },
+    /// A log of the hub or the Gate that these contracts do not write, or only a stranger can make them
+    /// write: a transfer of a token that does not exist. `market_id` is the market that it names, if it
+    /// names one.
+    Undecodable { market_id: Option<u64>, detail: String },
+}
+
+impl EventKind {
+    /// The hub's number of the market that the event is about, if it is about one.
+    pub fn market_id(&self) -> Option<u64> {
+        match self {
+            Self::MarketCreated { market_id, .. }
+            | Self::MarketStatusChanged { market_id, .. }
+            | Self::ResolutionProposed { market_id, .. }
+            | Self::ResolutionVetoed { market_id }
+            | Self::MarketResolved { market_id, .. }
+            | Self::MarketCancelled { market_id, .. }
+            | Self::MarketToppedUp { market_id, .. }
+            | Self::Trade { market_id, .. }
+            | Self::Redeemed { market_id, .. }
+            | Self::Transfer { market_id, .. } => Some(*market_id),
+            Self::Undecodable { market_id, .. } => *market_id,
+            Self::IntentFailed { .. } | Self::IntentDuplicate { .. } | Self::PolicySet { .. } => None,
+        }
+    }
+}
+
+impl EventKind {
+    /// Whether the event changed what somebody holds.
+    pub fn moves_position(&self) -> bool {
+        match self {
+            Self::Trade { .. } | Self::Redeemed { .. } => true,
+            // Anybody can move nothing out of anybody's position.
+            Self::Transfer { tokens_wad, .. } => *tokens_wad > 0,
+            _ => false,
+        }
+    }
 }
 
 impl Chain {
@@ -125,14 +161,15 @@ impl Chain {
         Ok(events)
     }
 
-    /// Those of the logs that are the hub's or the Gate's and mean something to the service.
+    /// Those of the logs that are the hub's or the Gate's and mean something to the service. Anybody can make the
+    /// contracts log something, so a log that does not decode is an event like the others and not an error.
     pub(super) fn decode_logs(&self, logs: &[Log]) -> Result<Vec<Event>, ChainError> {
         let mut events = Vec::with_capacity(logs.len());
         for log in logs.iter().filter(|log| !log.removed) {
             let kind = if log.address() == self.contracts.hub {
-                of_hub(log)?
+                of_hub(log).unwrap_or_else(|error| Some(undecodable(market_of(log), &error)))
             } else if log.address() == self.contracts.gate {
-                of_gate(log)?
+                of_gate(log).unwrap_or_else(|error| Some(undecodable(None, &error)))
             } else {
                 None
             };
@@ -148,10 +185,24 @@ impl Chain {
     }
 }
 
+fn undecodable(market_id: Option<u64>, error: &ChainError) -> EventKind {
+    EventKind::Undecodable { market_id, detail: error.to_string() }
+}
+
+/// The market that a log of the hub names in its topics, for logs that do not decode.
+fn market_of(log: &Log) -> Option<u64> {
+    let word = |topic: usize| log.topics().get(topic).map(|topic| U256::from_be_bytes(topic.0));
+    let of_token = |topic: usize| market_and_outcome(word(topic)?).ok().map(|(market_id, _)| market_id);
+    match *log.topic0()? {
+        MarketHub::Trade::SIGNATURE_HASH | MarketHub::Transfer::SIGNATURE_HASH => of_token(3),
+        MarketHub::Redeemed::SIGNATURE_HASH => of_token(2),
+        _ => word(1).and_then(|market_id| u64::try_from(market_id).ok()),
+    }
+}
+
 fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
     use MarketHub::MarketHubEvents as Hub;
-    // An event that is not in the committed interface is of no interest; one that is and does not decode is
-    // an error.
+    // An event that is not in the committed interface is of no interest.
     if !log.topic0().is_some_and(|topic| Hub::SELECTORS.contains(topic)) {
         return Ok(None);
     }

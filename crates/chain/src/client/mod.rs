@@ -11,6 +11,7 @@
 mod assertion;
 mod batch;
 mod bindings;
+mod blocks;
 pub mod calls;
 mod chain;
 pub mod deploy;
@@ -28,6 +29,7 @@ mod transactions;
 
 pub use assertion::Assertion;
 pub use batch::{Call, batch_digest};
+pub use blocks::{BlockEvents, Blocks};
 pub use calls::MarketTerms;
 pub use chain::{Block, Chain, Contracts, http_provider};
 pub use deploy::DeploySettings;

@@ -86,10 +86,22 @@ impl Chain {
     /// # Errors
     /// `Reverted(MarketUnknown)` where there is none, and what else a read gives.
     pub async fn market(&self, market_id: u64) -> Result<MarketOnChain, ChainError> {
+        self.market_in(BlockId::latest(), market_id).await
+    }
+
+    /// The same right after the block with this hash: both halves agree.
+    ///
+    /// # Errors
+    /// As [`Self::market`]; `Rejected` if the node does not have that block's state.
+    pub async fn market_at(&self, market_id: u64, block: B256) -> Result<MarketOnChain, ChainError> {
+        self.market_in(BlockId::hash(block), market_id).await
+    }
+
+    async fn market_in(&self, block: BlockId, market_id: u64) -> Result<MarketOnChain, ChainError> {
         let hub = self.contracts.hub;
         let (state, outcomes) = tokio::try_join!(
-            self.view(hub, MarketHub::marketCall { marketId: market_id }),
-            self.view(hub, MarketHub::outcomesCall { marketId: market_id }),
+            self.view_at(hub, MarketHub::marketCall { marketId: market_id }, block),
+            self.view_at(hub, MarketHub::outcomesCall { marketId: market_id }, block),
         )?;
         let outcomes = outcomes.into_iter().map(|outcome| OutcomeOnChain {
             quantity_wad: outcome.quantity,

@@ -126,6 +126,15 @@ impl Chain {
         self.provider.get_transaction_count(address).await.map_err(ChainError::of_read)
     }
 
+    /// How many of the address's transactions are in blocks up to this height.
+    ///
+    /// # Errors
+    /// What a read gives; `Rejected` if the node does not have that block's state.
+    pub async fn transaction_count_at(&self, address: Address, block: u64) -> Result<u64, ChainError> {
+        let count = self.provider.get_transaction_count(address).block_id(BlockId::number(block));
+        count.await.map_err(ChainError::of_read)
+    }
+
     /// Fees that get a transaction into one of the next blocks.
     ///
     /// # Errors

@@ -182,6 +182,7 @@ pub mod testing {
             as_of: at,
             created_at: at,
             featured_position: None,
+            quarantined_at: None,
         };
         let outcome = |index: u8, label: &str| Outcome {
             market_id: id,

@@ -101,7 +101,7 @@ pub struct Finality {
 
 impl From<&Ctx> for Finality {
     fn from(ctx: &Ctx) -> Self {
-        Self { chain_id: ctx.chain.chain_id(), confirmations: ctx.config.confirmations }
+        Self { chain_id: ctx.chain.chain_id(), confirmations: ctx.confirmations() }
     }
 }
 

@@ -17,4 +17,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0013_search_terms", include_str!("0013_search_terms.sql")),
     ("0014_threads_category", include_str!("0014_threads_category.sql")),
     ("0015_open_ends", include_str!("0015_open_ends.sql")),
+    ("0016_quarantine", include_str!("0016_quarantine.sql")),
 ];

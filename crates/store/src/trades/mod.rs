@@ -15,8 +15,8 @@ pub use create::{
 };
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
-    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, list_unbatched, list_unconfirmed,
-    list_validating, release, set_batch, trace_batch,
+    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, leave_batch, list_stuck,
+    list_unbatched, list_unconfirmed, list_validating, release, set_batch, trace_batch,
 };
 pub use row::{History, Trade, history};
 pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

@@ -203,6 +203,29 @@ pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId, lost: &TraceEvent) -> R
     trace::append(tx, cleared.into_iter().map(|id| (id, lost))).await
 }
 
+/// Takes one executing trade out of a batch that has not carried it. `lost` is the event that tells it.
+pub async fn leave_batch(
+    tx: &mut Tx,
+    id: TradeId,
+    batch_id: BatchId,
+    lost: &TraceEvent,
+) -> Result<(), StoreError> {
+    const SQL: &str =
+        "UPDATE trades SET batch_id = NULL WHERE id = $1 AND batch_id = $2 AND status = 'executing'";
+    if tx.exec(SQL, &params![id, batch_id]).await? == 1 {
+        trace::append(tx, std::iter::once((id, lost))).await?;
+    }
+    Ok(())
+}
+
+/// The executing trades whose batch ended before `before`, at most `limit`, the oldest first.
+pub async fn list_stuck(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<Vec<TradeId>, StoreError> {
+    const SQL: &str = "SELECT t.id FROM trades t JOIN batches b ON b.id = t.batch_id
+        WHERE t.status = 'executing' AND t.ended_at_ms IS NULL AND b.ended_at_ms < $1
+        ORDER BY t.created_at_ms, t.id LIMIT $2";
+    tx.list(SQL, &params![before, limit], |row| row.parse(0)).await
+}
+
 /// Adds an event to the traces of a batch's trades that are still executing. The update that changes nothing locks
 /// their rows, so that no other event takes the same number.
 pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> Result<(), StoreError> {

@@ -91,7 +91,7 @@ fn words_of_event(kind: &EventKind, markets: &HashMap<u64, String>) -> Option<St
             let market = markets.get(market_id)?;
             format!("redeem {market} {outcome} {} {usdc_atomic} {tokens_wad}", lower(account))
         }
-        EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } => {
+        EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } if *tokens_wad > 0 => {
             let market = markets.get(market_id)?;
             format!("transfer {market} {outcome} {} {} {tokens_wad}", lower(sender), lower(receiver))
         }

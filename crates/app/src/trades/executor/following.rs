@@ -8,8 +8,8 @@ use store::StoreError;
 use store::batches::{Batch, Ending, SignedForm};
 use store::leases::Lease;
 
-use super::Executor;
 use super::signing::sign;
+use super::{Executor, Seen};
 use crate::{AppError, Ctx, lease};
 
 /// A batch offers at most this many times what the chain asks.
@@ -29,13 +29,12 @@ impl Executor {
         ctx: &Ctx,
         lease: &Lease,
         batch: &Batch,
-        head: u64,
-        mined_nonce: u64,
+        seen: Seen,
     ) -> Result<bool, AppError> {
         let forms: Result<Vec<SignedForm>, StoreError> =
             ctx.store.read(batch.id, |tx, id| Box::pin(store::batches::list_forms(tx, *id))).await;
         let forms = forms?;
-        match self.standing(ctx, batch, &forms, head, mined_nonce).await? {
+        match self.standing(ctx, batch, &forms, seen).await? {
             Standing::Final(ending) => {
                 self.end(ctx, lease, batch.id, ending).await?;
                 self.taken.lock().remove(&batch.id);
@@ -53,14 +52,14 @@ impl Executor {
     }
 
     /// Looks for the receipt of every form. That the nonce was counted before the receipts are asked for matters: a count
-    /// past the batch's nonce with no receipt of any form then means that another transaction took it.
+    /// past the batch's nonce with no receipt of any form then means that another transaction took it. Only the count at a
+    /// final block proves it: of newer blocks one backend of a node can know what another does not.
     async fn standing(
         &self,
         ctx: &Ctx,
         batch: &Batch,
         forms: &[SignedForm],
-        head: u64,
-        mined_nonce: u64,
+        Seen { final_block, final_nonce }: Seen,
     ) -> Result<Standing, AppError> {
         for form in forms {
             let hash = form
@@ -68,13 +67,12 @@ impl Executor {
                 .parse()
                 .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
             if let Some(receipt) = ctx.chain.receipt(hash).await? {
-                let depth = (head + 1).saturating_sub(receipt.block_number);
                 let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
-                let is_final = depth >= ctx.config.confirmations;
+                let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
                 return Ok(if is_final { Standing::Final(ending) } else { Standing::Mined });
             }
         }
-        Ok(if mined_nonce > batch.chain_nonce {
+        Ok(if final_nonce > batch.chain_nonce {
             Standing::Final(Ending::Displaced)
         } else {
             Standing::Unseen

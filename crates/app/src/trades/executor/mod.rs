@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chain::{ChainError, Signer, execute_calldata};
 use domain::ErrorCode;
-use domain::ids::{BatchId, KeyId};
+use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
 use domain::trade::{Status, Transition};
 use parking_lot::Mutex;
@@ -34,6 +34,7 @@ use store::trades::{Moved, Trade};
 use tokio::sync::Notify;
 
 use super::risk::{self, Candidate, Verdict};
+use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -70,11 +71,10 @@ impl Worker for Executor {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
         let mut open = self.open_batches(ctx).await?;
         if !open.is_empty() {
-            let head = ctx.chain.head().await?.number;
-            let mined_nonce = ctx.chain.transaction_count(self.signer.address()).await?;
+            let seen = self.look(ctx).await?;
             let mut still_open = Vec::with_capacity(open.len());
             for batch in open {
-                if !self.advance(ctx, &lease, &batch, head, mined_nonce).await? {
+                if !self.advance(ctx, &lease, &batch, seen).await? {
                     still_open.push(batch);
                 }
             }
@@ -124,13 +124,20 @@ impl Executor {
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
+        let (quarantined, fresh): (Vec<_>, Vec<_>) = gathered
+            .fresh
+            .into_iter()
+            .partition(|(trade, _)| gathered.quarantined.contains(&trade.market_id));
         let (paused, fresh): (Vec<_>, Vec<_>) =
-            gathered.fresh.into_iter().partition(|(trade, _)| gathered.paused.contains(&trade.key_id));
+            fresh.into_iter().partition(|(trade, _)| gathered.paused.contains(&trade.key_id));
         let verdicts = risk::judge(ctx, &fresh).await;
         let mut to_send = Vec::new();
         let of_paused_key =
             || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
+        let of_quarantined_market =
+            || Transition::reject(Status::Validating, RiskRefusal::MarketPaused, ctx.now());
         let mut refused: Vec<_> = paused.into_iter().map(|(trade, _)| (trade, of_paused_key())).collect();
+        refused.extend(quarantined.into_iter().map(|(trade, _)| (trade, of_quarantined_market())));
         let mut later = 0;
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             match verdict {
@@ -165,10 +172,24 @@ impl Executor {
         self.send(ctx, batch.id, raw).await;
         ctx.wake.sync.notify_waiters();
         // A chain that mines at once has the receipt already: the batch need not wait for the next tick.
-        let head = ctx.chain.head().await?.number;
-        let mined_nonce = ctx.chain.transaction_count(self.signer.address()).await?;
-        self.advance(ctx, lease, batch, head, mined_nonce).await?;
+        let seen = self.look(ctx).await?;
+        self.advance(ctx, lease, batch, seen).await?;
         Ok(())
+    }
+
+    /// Where the chain stands, and how many of this executor's transactions are final.
+    async fn look(&self, ctx: &Ctx) -> Result<Seen, AppError> {
+        let head = ctx.chain.head().await?.number;
+        let final_block = final_block(ctx, head).await?;
+        let final_nonce = match final_block {
+            // The embedded chain's newest block is at hand; a node is asked for the very block, which it may lack.
+            Some(block) if block == head && ctx.chain.is_embedded() => {
+                ctx.chain.transaction_count(self.signer.address()).await?
+            }
+            Some(block) => ctx.chain.transaction_count_at(self.signer.address(), block).await?,
+            None => 0,
+        };
+        Ok(Seen { final_block, final_nonce })
     }
 
     /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones. While
@@ -191,7 +212,8 @@ impl Executor {
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
                     let paused = store::keys::list_paused_validating(tx, *lane).await?;
-                    Ok(Gathered { fresh, again, paused })
+                    let quarantined = store::quarantine::list_validating(tx, *lane).await?;
+                    Ok(Gathered { fresh, again, paused, quarantined })
                 })
             })
             .await
@@ -238,11 +260,22 @@ impl Executor {
     }
 }
 
+/// Where the chain stands.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// The newest final block.
+    final_block: Option<u64>,
+    /// How many of the executor's transactions are in final blocks.
+    final_nonce: u64,
+}
+
 struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
     /// Keys of fresh trades whose trading is paused.
     paused: Vec<KeyId>,
+    /// Markets of fresh trades that are in quarantine.
+    quarantined: Vec<MarketId>,
 }
 
 async fn with_markets(

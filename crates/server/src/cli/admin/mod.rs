@@ -18,7 +18,9 @@ mod owners;
 mod partner;
 mod secrets;
 mod switch;
+mod sync;
 mod thread;
+mod trade;
 mod user;
 mod values;
 
@@ -79,6 +81,12 @@ enum Noun {
     /// Routes and trading, switched off and on again
     #[command(subcommand)]
     Switch(switch::Verb),
+    /// Reading the chain: how far it has come, reading again, markets in quarantine
+    #[command(subcommand)]
+    Sync(sync::Verb),
+    /// Trades that do not end
+    #[command(subcommand)]
+    Trade(trade::Verb),
     /// What the service keeps sealed
     #[command(subcommand)]
     Secrets(secrets::Verb),
@@ -106,6 +114,8 @@ async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, St
         Noun::Import(args) => import::run(args, json, admin).await,
         Noun::Aggregates(verb) => aggregates::run(verb, admin).await,
         Noun::Switch(verb) => switch::run(verb, admin).await,
+        Noun::Sync(verb) => sync::run(verb, admin).await,
+        Noun::Trade(verb) => trade::run(verb, admin).await,
         Noun::Secrets(verb) => secrets::run(verb, admin).await,
     }
 }

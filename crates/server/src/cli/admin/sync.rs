@@ -1,0 +1,187 @@
+//! `foretell admin sync`: how far the chain was read, what was set aside, and reading again.
+
+use app::markets::{AcceptReorganization, Repaired, Reread, repair, reread};
+use clap::{Args, Subcommand};
+use domain::ErrorCode;
+use domain::ids::MarketId;
+use store::StoreError;
+use store::quarantine::{self, Quarantine};
+use store::sync::SyncBlock;
+
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record};
+use super::refuse;
+use crate::run::StartError;
+
+/// Quarantined markets that are listed at the most.
+const MOST_LISTED: u32 = 10_000;
+
+/// What can be done with the sync.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Show how far the chain was read and settled, and what the sync has ignored, repaired or set aside
+    Status,
+    /// Read blocks again and repair what differs from them; skipped blocks are read, too
+    Reread(RereadArgs),
+    /// Do not read a block's events; markets that it touches are then repaired or quarantined
+    Skip(SkipArgs),
+    /// Markets whose events could not be applied
+    #[command(subcommand)]
+    Quarantine(QuarantineVerb),
+}
+
+/// Which blocks are read again.
+#[derive(Debug, Args)]
+pub struct RereadArgs {
+    /// The first block
+    #[arg(long, value_name = "BLOCK")]
+    from: u64,
+    /// Take back what was settled if the node now shows another chain. Only for a chain that was really reorganized deeper
+    /// than the configured finality: what was reported as final changes
+    #[arg(long)]
+    accept_reorganization: bool,
+}
+
+/// A block that is not read.
+#[derive(Debug, Args)]
+pub struct SkipArgs {
+    /// Its number; it must not have been read yet
+    block: u64,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// What can be done with quarantined markets.
+#[derive(Debug, Subcommand)]
+pub enum QuarantineVerb {
+    /// List them, with the reason and the next try to repair each
+    List,
+    /// Repair a market from the chain now; it leaves the quarantine if it then equals the chain
+    Release {
+        /// The market's id
+        market: MarketId,
+    },
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::Status => status(admin).await,
+        Verb::Reread(args) => {
+            let accept =
+                if args.accept_reorganization { AcceptReorganization::Yes } else { AcceptReorganization::No };
+            Ok(Answer::One(reread_record(&reread(&admin.online().await?, args.from, accept).await?)))
+        }
+        Verb::Skip(args) => skip(args, admin).await,
+        Verb::Quarantine(QuarantineVerb::List) => list(admin).await,
+        Verb::Quarantine(QuarantineVerb::Release { market }) => {
+            Ok(Answer::One(repaired_record(&repair(&admin.online().await?, market, None).await?)))
+        }
+    }
+}
+
+struct Status {
+    last: Option<SyncBlock>,
+    settled: Option<u64>,
+    quarantined: u64,
+    skipped: Vec<u64>,
+    counters: Vec<(String, u64)>,
+}
+
+async fn status(admin: &AdminCtx) -> Result<Answer, StartError> {
+    let read: Result<Status, StoreError> = admin
+        .store
+        .read((), |tx, ()| {
+            Box::pin(async move {
+                Ok(Status {
+                    last: store::sync::find_last(tx, None).await?,
+                    settled: store::sync::find_settled(tx).await?,
+                    quarantined: quarantine::count(tx).await?,
+                    skipped: quarantine::list_skipped_blocks(tx, 0, i64::MAX as u64).await?,
+                    counters: quarantine::list_counters(tx).await?,
+                })
+            })
+        })
+        .await;
+    let Status { last, settled, quarantined, skipped, counters } = read?;
+    let head = match admin.online().await {
+        Ok(ctx) => Some(ctx.chain.head().await?.number),
+        Err(_) => None,
+    };
+    let read = last.as_ref().map(|last| last.number);
+    let record = Record::new()
+        .with("headBlock", head)
+        .with("readBlock", read)
+        .with("readBlockTime", last.as_ref().map(|last| last.at))
+        .with("settledBlock", settled)
+        .with("lagBlocks", head.zip(read).map(|(head, read)| head.saturating_sub(read)))
+        .with("quarantinedMarkets", quarantined)
+        .with("skippedBlocks", skipped)
+        .with("counters", counters.into_iter().collect::<std::collections::BTreeMap<_, _>>());
+    Ok(Answer::One(record))
+}
+
+async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let SkipArgs { block, reason } = args;
+    let now = admin.ctx()?.now();
+    let skipped: Result<bool, StoreError> = admin
+        .store
+        .write((block, reason.clone(), now), |tx, (block, reason, now)| {
+            Box::pin(async move {
+                if store::sync::find_last(tx, None).await?.is_some_and(|last| last.number >= *block) {
+                    return Ok(false);
+                }
+                quarantine::skip_block(tx, *block, reason, *now).await?;
+                Ok(true)
+            })
+        })
+        .await;
+    if skipped? {
+        return Ok(Answer::One(
+            Record::new().with("block", block).with("reason", reason).with("skippedAt", now),
+        ));
+    }
+    let detail = format!(
+        "Block {block} was read already. Use `foretell admin sync reread --from {block}` to read it again."
+    );
+    Err(refuse(ErrorCode::ValidationFailed, detail))
+}
+
+async fn list(admin: &AdminCtx) -> Result<Answer, StartError> {
+    let listed: Result<Vec<Quarantine>, StoreError> =
+        admin.store.read((), |tx, ()| Box::pin(quarantine::list(tx, MOST_LISTED))).await;
+    let records = listed?.iter().map(quarantine_record).collect();
+    Ok(Answer::Many(records, &["market", "since", "block", "reason", "attempts", "nextRepairAt"]))
+}
+
+fn quarantine_record(quarantine: &Quarantine) -> Record {
+    Record::new()
+        .with("market", quarantine.market_id.to_string())
+        .with("since", quarantine.quarantined_at)
+        .with("block", quarantine.block_number)
+        .with("reason", &quarantine.reason)
+        .with("detail", &quarantine.detail)
+        .with("attempts", quarantine.repair_attempts)
+        .with("nextRepairAt", quarantine.next_repair_at)
+}
+
+fn repaired_record(repaired: &Repaired) -> Record {
+    Record::new()
+        .with("market", repaired.market_id.to_string())
+        .with("fromBlock", repaired.from_block)
+        .with("movementsBefore", repaired.movements_before)
+        .with("movementsAfter", repaired.movements_after)
+}
+
+fn reread_record(reread: &Reread) -> Record {
+    let repaired: Vec<Record> = reread.repaired.iter().map(repaired_record).collect();
+    let quarantined = reread.quarantined.iter();
+    let quarantined =
+        quarantined.map(|(id, reason)| Record::new().with("market", id.to_string()).with("reason", reason));
+    Record::new()
+        .with("blocks", reread.blocks)
+        .with("takenBackTo", reread.taken_back_to)
+        .with("correctedFailures", reread.corrected_failures)
+        .with("repaired", repaired)
+        .with("quarantined", quarantined.collect::<Vec<_>>())
+}
