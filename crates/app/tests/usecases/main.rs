@@ -13,6 +13,7 @@ mod cleanup;
 mod crashes;
 mod dry_run;
 mod executor;
+mod fairness;
 mod feed;
 mod gate;
 mod gate_races;

@@ -4,6 +4,7 @@ use domain::ids::{TradeId, UserId};
 use domain::trade::TraceEvent;
 use domain::{Timestamp, Usdc};
 
+use super::queue::{NOT_QUEUED, next_rank};
 use super::row::{COLUMNS, Trade, from_row};
 use super::trace;
 use crate::{StoreError, Tx, params, usage};
@@ -81,13 +82,17 @@ pub enum Inserted {
 /// Adds a trade and the first events of its trace: `created`, and what it sets aside. That the key is not paused is part
 /// of the statement, so that a pause holds from the moment at which it is stored, whatever a caller has read before.
 pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<Inserted, StoreError> {
-    const SQL: &str = "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
+    const SQL: &str = concat!(
+        "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
         amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic,
         intent_tokens_wad, deadline_ms, key_index, lane, reserved_usdc_atomic, status, confirmation_expires_at_ms,
-        created_at_ms, updated_at_ms)
+        created_at_ms, updated_at_ms, queue_rank)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23, $24 WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3 AND paused_at_ms IS NOT NULL)
-        ON CONFLICT DO NOTHING";
+        $23, $24, CASE WHEN $21 = 'pending' THEN ",
+        next_rank!("$2", "$19"),
+        " ELSE $25 END WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3 AND paused_at_ms IS NOT NULL)
+        ON CONFLICT DO NOTHING"
+    );
     let metadata = serde_json::to_string(&trade.metadata).map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         trade.id,
@@ -113,7 +118,8 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         trade.state.status().as_str(),
         trade.held_until,
         trade.created_at,
-        trade.created_at
+        trade.created_at,
+        NOT_QUEUED
     ];
     if tx.exec(SQL, &bound).await? == 0 {
         let paused = crate::keys::is_paused(tx, trade.key_id).await?;

@@ -6,6 +6,7 @@
 mod create;
 mod list;
 mod moves;
+mod queue;
 mod row;
 mod trace;
 
@@ -15,8 +16,9 @@ pub use create::{
 };
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
-    Moved, apply, assign_intent, claim_pending, clear_batch, has_work, leave_batch, list_stuck,
-    list_unbatched, list_unconfirmed, list_validating, release, set_batch, trace_batch,
+    Moved, apply, assign_intent, clear_batch, leave_batch, list_stuck, list_unbatched, list_unconfirmed,
+    release, set_batch, trace_batch,
 };
+pub use queue::{Claim, claim_pending, has_larger, has_work, list_unclaimed, list_validating};
 pub use row::{History, Trade, history};
 pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

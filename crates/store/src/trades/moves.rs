@@ -4,6 +4,7 @@ use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
 use domain::{Timestamp, Usdc};
 
+use super::queue::next_rank;
 use super::row::{COLUMNS, Trade, from_row};
 use super::trace;
 use crate::{StoreError, Tx, Value, keys, params, usage, users};
@@ -74,17 +75,22 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     Ok(Moved::Moved)
 }
 
-/// Makes the move of a held trade that was confirmed, and gives its intent the time that it has from here on.
+/// Makes the move of a held trade that was confirmed: it joins its lane's queue, and its intent gets the time that it has
+/// from here on.
 pub async fn release(
     tx: &mut Tx,
     trade: &Trade,
     transition: &Transition,
     deadline: Timestamp,
 ) -> Result<Moved, StoreError> {
-    const SQL: &str = "UPDATE trades SET deadline_ms = $1 WHERE id = $2";
+    const SQL: &str = concat!(
+        "UPDATE trades SET deadline_ms = $1, queue_rank = ",
+        next_rank!("$2", "$3"),
+        " WHERE id = $4"
+    );
     let moved = apply(tx, trade, transition).await?;
     if moved == Moved::Moved {
-        tx.exec(SQL, &params![deadline, trade.id]).await?;
+        tx.exec(SQL, &params![deadline, trade.user_id, trade.lane, trade.id]).await?;
     }
     Ok(moved)
 }
@@ -107,28 +113,6 @@ fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
         State::Completed(settlement) if trade.reserved > Usdc::ZERO => settlement.usdc.min(trade.reserved),
         _ => trade.reserved,
     }
-}
-
-/// The oldest pending trades of a lane, at most `limit`, moved to `validating` by the transition that `validate` gives.
-pub async fn claim_pending(
-    tx: &mut Tx,
-    lane: u16,
-    limit: u32,
-    transition: &Transition,
-) -> Result<Vec<Trade>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
-        "UPDATE trades SET status = 'validating', updated_at_ms = $1 WHERE id IN (
-            SELECT id FROM trades WHERE lane = $2 AND status = 'pending' AND ended_at_ms IS NULL
-            ORDER BY created_at_ms, id LIMIT $3) AND status = 'pending' RETURNING ",
-        COLUMNS
-    );
-    let mut claimed = tx.list(SQL, &params![transition.trace.at, lane, limit], from_row).await?;
-    claimed.sort_by_key(|trade| (trade.created_at, trade.id));
-    trace::append(tx, claimed.iter().map(|trade| (trade.id, &transition.trace))).await?;
-    for trade in &claimed {
-        tx.emit(trade.event(&transition.to, transition.trace.at)?);
-    }
-    Ok(claimed)
 }
 
 /// Gives validated trades their nonces and batch and moves them to `executing`; false where one is not validating.
@@ -155,17 +139,6 @@ pub async fn assign_intent(
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
     }
     Ok(moved.iter().all(|affected| *affected == 1))
-}
-
-/// The validating trades of a lane: what a process that died left behind between claiming and signing.
-pub async fn list_validating(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Trade>, StoreError> {
-    const SQL: &str = const_format::concatcp!(
-        "SELECT ",
-        COLUMNS,
-        " FROM trades WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL
-        ORDER BY created_at_ms, id LIMIT $2"
-    );
-    tx.list(SQL, &params![lane, limit], from_row).await
 }
 
 /// The executing trades of a lane whose batch is gone without having carried them: to be signed again, as the very same
@@ -233,11 +206,4 @@ pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> 
         "UPDATE trades SET batch_id = batch_id WHERE batch_id = $1 AND status = 'executing' RETURNING id";
     let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
     trace::append(tx, carried.into_iter().map(|id| (id, event))).await
-}
-
-/// Whether a lane has trades that wait to be signed.
-pub async fn has_work(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM trades WHERE lane = $1 AND ended_at_ms IS NULL
-        AND (status IN ('pending', 'validating') OR (status = 'executing' AND batch_id IS NULL)) LIMIT 1";
-    Ok(tx.find(SQL, &params![lane], |row| row.int(0)).await?.is_some())
 }

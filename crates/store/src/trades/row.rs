@@ -76,6 +76,9 @@ pub(super) const COLUMNS: &str = "id, user_id, key_id, account, market_id, outco
     block_number, tokens_moved_wad, usdc_moved_atomic, fee_atomic, error_code, error_message, created_at_ms,
     updated_at_ms, ended_at_ms";
 
+/// How many columns [`COLUMNS`] names.
+pub(super) const COUNT: usize = 34;
+
 pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
     Ok(Trade {
         id: row.parse(0)?,

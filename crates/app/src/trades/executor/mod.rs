@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use store::StoreError;
 use store::batches::Batch;
 use store::leases::Lease;
-use store::trades::{Moved, Trade};
+use store::trades::{Claim, Moved, Trade};
 use tokio::sync::Notify;
 
 use super::risk::{self, Candidate, Verdict};
@@ -207,7 +207,8 @@ impl Executor {
                     let mut fresh = store::trades::list_validating(tx, *lane, room).await?;
                     let room = room.saturating_sub(fresh.len() as u32);
                     if room > 0 {
-                        fresh.extend(store::trades::claim_pending(tx, *lane, room, validate).await?);
+                        let claim = Claim { lane: *lane, limit: room, at_most: None };
+                        fresh.extend(store::trades::claim_pending(tx, claim, validate).await?);
                     }
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
