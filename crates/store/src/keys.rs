@@ -4,7 +4,7 @@ use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, KeyLimits, LimitOverrides, Scopes, Tier};
 use domain::{Timestamp, Usdc, limits};
 
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, params};
 
 /// The most active keys of one user.
 pub const MAX_ACTIVE: i64 = 5;
@@ -237,13 +237,14 @@ pub async fn give_back_spent(
     tx.exec(SQL, &params![created_at, amount, key_id]).await.map(drop)
 }
 
-/// Takes `count` nonces of the key's delegation and gives the first.
-pub async fn take_nonces(tx: &mut Tx, key_id: KeyId, count: u32) -> Result<u32, StoreError> {
+/// Takes the next nonce of the key's delegation: one above `highest_used`, the highest nonce that the chain has seen from
+/// the key, also if this database knows less than the chain.
+pub async fn take_nonce(tx: &mut Tx, key_id: KeyId, highest_used: u32) -> Result<u32, StoreError> {
     const SQL: &str =
-        "UPDATE key_spend SET next_nonce = next_nonce + $1 WHERE key_id = $2 RETURNING next_nonce";
-    let next: Option<u32> =
-        tx.find(SQL, &[Value::from(count), Value::from(key_id)], |row| row.number(0)).await?;
-    Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - count)
+        "UPDATE key_spend SET next_nonce = CASE WHEN next_nonce > $1 THEN next_nonce ELSE $1 + 1 END + 1
+        WHERE key_id = $2 RETURNING next_nonce";
+    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id], |row| row.number(0)).await?;
+    Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - 1)
 }
 
 /// Returns what a key has spent in the 24 hours that end at `now`, for display: the stored sum, corrected by the trades

@@ -335,6 +335,8 @@ pub struct IntentFailure {
     pub log_index: u32,
     /// The transaction.
     pub tx_hash: String,
+    /// The nonce of the intent; `None` in rows from before it was stored.
+    pub nonce: Option<u32>,
     /// The chain's reason, by its stable name.
     pub reason: String,
     /// The block's time.
@@ -344,13 +346,13 @@ pub struct IntentFailure {
 /// Adds failures.
 pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<(), StoreError> {
     const SQL: &str =
-        "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6)";
+        "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms, nonce)
+        VALUES ($1, $2, $3, $4, $5, $6, $7)";
     let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = failures
         .iter()
         .map(|f| {
             let block = Value::try_from(f.block_number)?;
-            Ok(params![f.trade_id, block, f.log_index, &f.tx_hash, &f.reason, f.at].to_vec())
+            Ok(params![f.trade_id, block, f.log_index, &f.tx_hash, &f.reason, f.at, f.nonce].to_vec())
         })
         .collect();
     tx.exec_each(SQL, &rows?).await.map(drop)
@@ -364,7 +366,8 @@ pub async fn delete_failures(tx: &mut Tx, from: u64, to: u64) -> Result<(), Stor
 
 /// The failures in the blocks `from..=to`, in the chain's order.
 pub async fn list_failures(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<IntentFailure>, StoreError> {
-    const SQL: &str = "SELECT trade_id, block_number, log_index, tx_hash, reason, at_ms FROM intent_failures
+    const SQL: &str =
+        "SELECT trade_id, block_number, log_index, tx_hash, reason, at_ms, nonce FROM intent_failures
         WHERE block_number >= $1 AND block_number <= $2 ORDER BY block_number, log_index";
     tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| {
         Ok(IntentFailure {
@@ -374,6 +377,7 @@ pub async fn list_failures(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Intent
             tx_hash: row.text(3)?,
             reason: row.text(4)?,
             at: row.timestamp(5)?,
+            nonce: row.opt_number(6)?,
         })
     })
     .await

@@ -443,9 +443,9 @@ fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, toke
 
 /// The failure of an intent that an event tells of.
 pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
-    let (trade_id, reason) = match &event.kind {
-        EventKind::IntentFailed { trade_id, reason, .. } => (*trade_id, reason.to_string()),
-        EventKind::IntentDuplicate { trade_id, .. } => (*trade_id, DUPLICATE.to_owned()),
+    let (trade_id, nonce, reason) = match &event.kind {
+        EventKind::IntentFailed { trade_id, nonce, reason, .. } => (*trade_id, *nonce, reason.to_string()),
+        EventKind::IntentDuplicate { trade_id, nonce, .. } => (*trade_id, *nonce, DUPLICATE.to_owned()),
         _ => return None,
     };
     Some(IntentFailure {
@@ -453,6 +453,7 @@ pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
         block_number: event.block_number,
         log_index: u32::try_from(event.log_index).unwrap_or(u32::MAX),
         tx_hash: event.tx_hash.to_string(),
+        nonce: Some(nonce),
         reason,
         at,
     })

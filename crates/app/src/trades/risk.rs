@@ -17,8 +17,11 @@ use crate::{AppError, Ctx, chain_errors};
 /// What becomes of a trade before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// To be sent.
-    Send,
+    /// To be sent, with a nonce above the highest one that the Gate has seen from the key.
+    Send {
+        /// That highest nonce.
+        highest_nonce: u32,
+    },
     /// Refused.
     Reject(RiskRefusal),
     /// Too late.
@@ -112,10 +115,11 @@ fn judge_one(
     if !within_bound {
         return refused(&Revert::SlippageExceeded);
     }
-    if !side.is_buy() {
-        return Verdict::Send;
-    }
     let policy = &mut state.policy;
+    let send = Verdict::Send { highest_nonce: policy.nonce_top };
+    if !side.is_buy() {
+        return send;
+    }
     let window_is_over = now.s() >= policy.window_start_s + (DAY_MS / 1_000) as u64;
     let spent = if window_is_over { 0 } else { policy.spent_usdc_atomic };
     if fill.usdc_atomic > policy.per_trade_usdc_atomic {
@@ -131,7 +135,7 @@ fn judge_one(
     policy.spent_usdc_atomic = spent + fill.usdc_atomic;
     state.usdc_balance_atomic -= usdc;
     state.gate_allowance_atomic -= usdc;
-    Verdict::Send
+    send
 }
 
 fn refused(revert: &Revert) -> Verdict {

@@ -7,7 +7,7 @@ use domain::ErrorCode;
 use domain::ids::MarketId;
 use domain::trade::{Failure, Settlement, Status, Transition};
 use store::movements::{IntentFailure, Movement};
-use store::trades::Moved;
+use store::trades::{Moved, Trade};
 use store::{StoreError, Tx};
 
 use crate::{AppError, chain_errors};
@@ -65,7 +65,8 @@ async fn fail(tx: &mut Tx, failure: &IntentFailure, now: domain::Timestamp) -> R
         return Ok(false);
     }
     let code = match failure.reason.as_str() {
-        // The nonce was spent and no event of this trade came before: it fell out of the window and can never execute.
+        DUPLICATE if is_superseded(&trade, failure) => return Ok(false),
+        DUPLICATE if renewed(tx, &trade, now).await? => return Ok(false),
         DUPLICATE => ErrorCode::RequestTimeout,
         reason => {
             reason.parse::<Revert>().map_or(ErrorCode::InternalError, |revert| chain_errors::code_of(&revert))
@@ -75,6 +76,20 @@ async fn fail(tx: &mut Tx, failure: &IntentFailure, now: domain::Timestamp) -> R
     let failed = Failure { code, message, tx_hash: Some(hash(&failure.tx_hash)?) };
     let transition = Transition::fail(Status::Executing, failed, now).map_err(internal)?;
     moved(store::trades::apply(tx, &trade, &transition).await, trade.id)
+}
+
+/// Whether the trade has another nonce by now than the intent that the event speaks of.
+fn is_superseded(trade: &Trade, duplicate: &IntentFailure) -> bool {
+    duplicate.nonce.is_some_and(|nonce| trade.nonce != Some(nonce))
+}
+
+/// Gives a trade another nonce, once, if there is still time for it. No event of the trade came before its duplicate, so
+/// another intent had used the nonce, or it had left the Gate's window: the trade's own intent never ran and never will.
+async fn renewed(tx: &mut Tx, trade: &Trade, now: domain::Timestamp) -> Result<bool, AppError> {
+    match trade.nonce {
+        Some(nonce) if trade.deadline > now => Ok(store::trades::renew(tx, trade.id, nonce, now).await?),
+        _ => Ok(false),
+    }
 }
 
 /// The reason that is stored for an intent whose nonce had been spent before.

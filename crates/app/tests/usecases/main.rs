@@ -27,6 +27,7 @@ mod kill_switches;
 mod leases;
 mod limits;
 mod lying_node;
+mod nonces;
 mod outages;
 mod owner_batches;
 mod pause;

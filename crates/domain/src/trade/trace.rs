@@ -47,6 +47,11 @@ impl TraceEvent {
         Self::of_batch("batch.lost", batch_id, at).with("reason", ending)
     }
 
+    /// The intent of the trade never ran, because another intent had used its nonce; the trade gets another nonce.
+    pub fn intent_renewed(at: Timestamp) -> Self {
+        Self::new(TraceStage::Execution, "intent.renewed", Status::Executing, at)
+    }
+
     /// Something became of an event of the trade on its way to the receiver.
     pub fn of_webhook(
         kind: &'static str,

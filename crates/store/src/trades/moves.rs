@@ -207,3 +207,23 @@ pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> 
     let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
     trace::append(tx, carried.into_iter().map(|id| (id, event))).await
 }
+
+/// Takes the nonce away from an executing trade whose intent never ran, because another intent had used the nonce: the
+/// trade is signed again with another one. False if the trade has moved, has another nonce, or had its nonce replaced once
+/// before.
+pub async fn renew(tx: &mut Tx, id: TradeId, nonce: u32, at: Timestamp) -> Result<bool, StoreError> {
+    const SQL: &str =
+        "UPDATE trades SET replaced_nonce = nonce, nonce = NULL, batch_id = NULL, updated_at_ms = $1
+        WHERE id = $2 AND status = 'executing' AND nonce = $3 AND replaced_nonce IS NULL";
+    if tx.exec(SQL, &params![at, id, nonce]).await? == 0 {
+        return Ok(false);
+    }
+    trace::append(tx, std::iter::once((id, &TraceEvent::intent_renewed(at)))).await?;
+    Ok(true)
+}
+
+/// Gives a renewed trade its nonce; false if it has moved.
+pub async fn put_renewed_nonce(tx: &mut Tx, id: TradeId, nonce: u32) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE trades SET nonce = $1 WHERE id = $2 AND status = 'executing' AND nonce IS NULL";
+    Ok(tx.exec(SQL, &params![nonce, id]).await? == 1)
+}

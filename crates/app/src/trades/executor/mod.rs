@@ -12,10 +12,12 @@
 //! - batch reverted as a whole, or its nonce taken by another transaction: its trades are signed again **as the same
 //!   intents**, which the Gate executes at most once; its redemptions are judged again like new ones, since the hub pays no
 //!   position twice;
+//! - an intent whose nonce another intent had used: it never ran, so its trade gets another nonce, once;
 //! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
 
 mod following;
 mod redeeming;
+mod renewing;
 mod signing;
 
 use std::collections::HashSet;
@@ -141,7 +143,7 @@ impl Executor {
         let mut later = 0;
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             match verdict {
-                Verdict::Send => to_send.push(candidate),
+                Verdict::Send { highest_nonce } => to_send.push(ToSign { candidate, highest_nonce }),
                 Verdict::Reject(reason) => {
                     refused.push((candidate.0, Transition::reject(Status::Validating, reason, ctx.now())));
                 }
@@ -154,15 +156,16 @@ impl Executor {
                 Verdict::Later => later += 1,
             }
         }
+        let waiting = gathered.again.len();
+        let again = self.sort_lost(ctx, gathered.again).await?;
         self.refuse(ctx, lease, refused).await?;
-        if to_send.is_empty() && gathered.again.is_empty() {
-            return Ok(if later > 0 { Progress::Idle } else { Progress::More });
+        if to_send.is_empty() && again.is_empty() {
+            return Ok(if later > 0 || waiting > 0 { Progress::Idle } else { Progress::More });
         }
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
-        let stored = self.sign_and_store(ctx, lease, open, to_send, gathered.again).await?;
-        let (batch, raw) = stored;
+        let (batch, raw) = self.sign_and_store(ctx, lease, open, to_send, again).await?;
         self.send_stored(ctx, lease, &batch, &raw).await?;
         Ok(Progress::More)
     }
@@ -259,6 +262,13 @@ impl Executor {
             })
             .await
     }
+}
+
+/// A trade that gets a nonce when it is signed.
+struct ToSign {
+    candidate: Candidate,
+    /// The highest nonce that the Gate has seen from the trade's key.
+    highest_nonce: u32,
 }
 
 /// Where the chain stands.

@@ -9,9 +9,9 @@ use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
 use store::trades::Trade;
 
-use super::{Executor, internal};
+use super::renewing::Again;
+use super::{Executor, ToSign, internal};
 use crate::trades::intents::intent_of;
-use crate::trades::risk::Candidate;
 use crate::{AppError, Ctx, lease};
 
 /// Gas of a batch beside its intents, of which the Gate wants 400,000 left before each one; and of each intent at the most.
@@ -25,8 +25,8 @@ impl Executor {
         ctx: &Ctx,
         lease: &Lease,
         open: &[Batch],
-        fresh: Vec<Candidate>,
-        again: Vec<Candidate>,
+        fresh: Vec<ToSign>,
+        again: Vec<Again>,
     ) -> Result<(Batch, Vec<u8>), AppError> {
         let chain_nonce = self.next_nonce(ctx, open).await?;
         let fees = ctx.chain.fees().await?;
@@ -87,8 +87,8 @@ struct Signing {
     batch_id: BatchId,
     chain_nonce: u64,
     fees: Fees,
-    fresh: Vec<Candidate>,
-    again: Vec<Candidate>,
+    fresh: Vec<ToSign>,
+    again: Vec<Again>,
     execute: Transition,
     signer: Signer,
     lane: u16,
@@ -98,19 +98,22 @@ struct Signing {
 async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Vec<u8>), AppError> {
     lease::check(tx, &signing.lease).await?;
     let paused = store::keys::list_paused_validating(tx, signing.lane).await?;
-    if signing.fresh.iter().any(|(trade, _)| paused.contains(&trade.key_id)) {
+    if signing.fresh.iter().any(|ToSign { candidate: (trade, _), .. }| paused.contains(&trade.key_id)) {
         // The next tick rejects what is this key's.
         let detail = "A key was paused while its trades were judged.";
         return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(detail));
     }
     let mut intents = Vec::with_capacity(signing.fresh.len() + signing.again.len());
-    for (trade, chain_market_id) in &signing.again {
-        let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
+    let mut again: Vec<TradeId> = Vec::with_capacity(signing.again.len());
+    for one in &signing.again {
+        let (trade, chain_market_id) = one.candidate();
+        let nonce = one.take_nonce(tx).await?;
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
+        again.push(trade.id);
     }
     let mut assigned: Vec<(&Trade, u32)> = Vec::with_capacity(signing.fresh.len());
-    for (trade, chain_market_id) in &signing.fresh {
-        let nonce = store::keys::take_nonces(tx, trade.key_id, 1).await?;
+    for ToSign { candidate: (trade, chain_market_id), highest_nonce } in &signing.fresh {
+        let nonce = store::keys::take_nonce(tx, trade.key_id, *highest_nonce).await?;
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         assigned.push((trade, nonce));
     }
@@ -128,7 +131,6 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
     if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
         return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
     }
-    let again: Vec<TradeId> = signing.again.iter().map(|(trade, _)| trade.id).collect();
     store::trades::set_batch(tx, &again, batch.id, &signed).await?;
     Ok((batch, form.raw))
 }
