@@ -16,8 +16,6 @@ use crate::{AppError, Ctx};
 const DELEGATION_S: u64 = 365 * 24 * 3_600;
 /// How often a batch is signed again because another one of the same account used its nonce.
 const SIGN_ATTEMPTS: u32 = 20;
-/// How often a revocation is made where another transaction takes its nonce.
-const REVOKE_ATTEMPTS: u32 = 5;
 /// The largest cap that the contracts can hold.
 const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 
@@ -139,29 +137,6 @@ pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> 
     let address = address_of(&account_of(ctx, user_id).await?)?;
     let mint = chain::calls::mint(address, U256::from(amount.atomic()));
     Ok(ctx.chain.transact(minter, Some(ctx.chain.contracts().usdc), mint).await?)
-}
-
-/// Ends a key's delegation on chain; whether there was one. `executor` may always do that; it can only reduce.
-///
-/// The executor's lane may use the same nonce meanwhile: the one that comes too late is refused or displaced, and made
-/// again. Revoking twice is harmless.
-pub async fn revoke_delegation(ctx: &Ctx, executor: &Signer, key: &Key) -> Result<bool, AppError> {
-    let account = account_of(ctx, key.user_id).await?;
-    let address = address_of(&account)?;
-    let gate = ctx.chain.contracts().gate;
-    let mut revoked = false;
-    let mut attempt = 1;
-    while ctx.chain.policy(address, key.key_index).await?.expiry_s != 0 {
-        let call = chain::calls::revoke_policy(address, key.key_index);
-        match ctx.chain.transact(executor, Some(gate), call).await {
-            Ok(_) => revoked = true,
-            Err(ChainError::Rejected(_) | ChainError::Ambiguous(_)) if attempt < REVOKE_ATTEMPTS => {
-                attempt += 1
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(revoked)
 }
 
 /// The account of a user.

@@ -7,6 +7,7 @@ pub mod catalog;
 mod chain_errors;
 pub mod cleanup;
 pub mod ctx;
+pub mod delegations;
 pub mod entropy;
 pub mod error;
 pub mod feed;

@@ -59,8 +59,10 @@ uuid_id! {
     OrganizationId,
     /// A partner of an organization.
     PartnerId,
-    /// One signed batch of intents or redemptions.
+    /// One signed batch of intents or redemptions, or the transaction that carries one change of a delegation.
     BatchId,
+    /// A change of a key's delegation on chain.
+    DelegationChangeId,
     /// A redemption: the claim of a settled position.
     RedemptionId,
     /// An event: what receivers of webhooks and readers of the feed know it by.

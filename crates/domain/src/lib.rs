@@ -2,6 +2,7 @@
 
 pub mod candle;
 pub mod code;
+pub mod delegation;
 pub mod entity_tag;
 pub mod event;
 pub mod forwarded;

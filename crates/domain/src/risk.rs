@@ -34,7 +34,7 @@ refusals! {
     PriceMoved = "price_moved", "The price has moved past the bound of the request.";
     MarketPaused = "market_paused", "The market stopped trading before the trade was sent.";
     InsufficientBalance = "insufficient_balance", "The smart account no longer holds what the trade needs.";
-    DelegationInactive = "delegation_inactive", "The delegation of this key is no longer active on chain.";
+    DelegationInactive = "delegation_inactive", "This key trades no more: its delegation was revoked or has expired, or its trading is paused.";
     PositionLimitExceeded = "position_limit_exceeded", "The trade is larger than the market can take.";
     SuspiciousActivity = "suspicious_activity", "The trade was stopped for review.";
 }

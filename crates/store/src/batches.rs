@@ -1,4 +1,4 @@
-//! Signed batches of intents or redemptions: written before they are sent, every signed form kept until the batch has
+//! Signed batches of intents or redemptions, and changes of delegations: written before they are sent, every signed form kept until the batch has
 //! ended.
 
 use std::str::FromStr;
@@ -37,6 +37,8 @@ pub enum Kind {
     Trades,
     /// Redemptions, for the hub.
     Redemptions,
+    /// One change of a delegation, for the Gate.
+    Delegation,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
         match self {
             Self::Trades => "trades",
             Self::Redemptions => "redemptions",
+            Self::Delegation => "delegation",
         }
     }
 }
@@ -53,7 +56,10 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Trades, Self::Redemptions].into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownKind)
+        [Self::Trades, Self::Redemptions, Self::Delegation]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or(UnknownKind)
     }
 }
 

@@ -1,8 +1,8 @@
 //! How the domain's values are bound: ids and big numbers as text, USDC as an integer.
 
 use domain::ids::{
-    BatchId, CorrelationId, EventId, KeyId, MarketId, OrganizationId, PartnerId, RedemptionId, ThreadId,
-    TradeId, UserId,
+    BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, PartnerId,
+    RedemptionId, ThreadId, TradeId, UserId,
 };
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
@@ -26,6 +26,7 @@ bind_as_text!(
     OrganizationId,
     PartnerId,
     BatchId,
+    DelegationChangeId,
     RedemptionId,
     EventId,
     CorrelationId,

@@ -47,6 +47,39 @@ impl Key {
     pub fn limits(&self) -> KeyLimits {
         self.tier.limits(&self.overrides)
     }
+
+    /// Why the key makes no trade at `now`, if it makes none.
+    pub fn trading_stop(&self, now: Timestamp) -> Option<TradingStop> {
+        TradingStop::of(self.revoked_at, self.expires_at, self.paused_at, now)
+    }
+}
+
+/// Why a key makes no trade: none is created, confirmed or signed with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TradingStop {
+    /// It was revoked.
+    Revoked,
+    /// It is past its end.
+    Expired,
+    /// Its holder has paused its trading.
+    Paused,
+}
+
+impl TradingStop {
+    fn of(
+        revoked_at: Option<Timestamp>,
+        expires_at: Option<Timestamp>,
+        paused_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Option<Self> {
+        if revoked_at.is_some() {
+            Some(Self::Revoked)
+        } else if expires_at.is_some_and(|expires_at| expires_at <= now) {
+            Some(Self::Expired)
+        } else {
+            paused_at.map(|_| Self::Paused)
+        }
+    }
 }
 
 const COLUMNS: &str = "id, user_id, name, tier, scopes, key_index, ip_allowlist, webhook_url, requests_per_minute,
@@ -174,18 +207,57 @@ pub async fn mark_resumed(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
     Ok(tx.exec(SQL, &params![id]).await? == 1)
 }
 
-/// Whether a key's trading is paused.
-pub async fn is_paused(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM keys WHERE id = $1 AND paused_at_ms IS NOT NULL";
-    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+/// Why a key makes no trade at `now`, if it makes none.
+pub async fn find_trading_stop(
+    tx: &mut Tx,
+    id: KeyId,
+    now: Timestamp,
+) -> Result<Option<TradingStop>, StoreError> {
+    const SQL: &str = "SELECT revoked_at_ms, expires_at_ms, paused_at_ms FROM keys WHERE id = $1";
+    let stop = tx
+        .find(SQL, &params![id], |row| {
+            Ok(TradingStop::of(row.opt_timestamp(0)?, row.opt_timestamp(1)?, row.opt_timestamp(2)?, now))
+        })
+        .await?;
+    Ok(stop.flatten())
 }
 
-/// The paused keys that have trades of a lane between claiming and signing.
-pub async fn list_paused_validating(tx: &mut Tx, lane: u16) -> Result<Vec<KeyId>, StoreError> {
+/// The keys that make no trade at `now` and have trades of a lane between claiming and signing.
+pub async fn list_stopped_validating(
+    tx: &mut Tx,
+    lane: u16,
+    now: Timestamp,
+) -> Result<Vec<KeyId>, StoreError> {
     const SQL: &str = "SELECT DISTINCT keys.id FROM trades JOIN keys ON keys.id = trades.key_id
         WHERE trades.lane = $1 AND trades.status = 'validating' AND trades.ended_at_ms IS NULL
-        AND keys.paused_at_ms IS NOT NULL";
-    tx.list(SQL, &params![lane], |row| row.parse(0)).await
+        AND (keys.paused_at_ms IS NOT NULL OR keys.revoked_at_ms IS NOT NULL OR keys.expires_at_ms <= $2)";
+    tx.list(SQL, &params![lane, now], |row| row.parse(0)).await
+}
+
+/// A key that was revoked or has expired, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedKey {
+    /// The key.
+    pub id: KeyId,
+    /// Its user.
+    pub user_id: UserId,
+}
+
+/// The keys that were revoked or expired between `since` and `now`, at most `limit` of either.
+pub async fn list_ended(
+    tx: &mut Tx,
+    since: Timestamp,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<EndedKey>, StoreError> {
+    const REVOKED: &str =
+        "SELECT id, user_id FROM keys WHERE revoked_at_ms > $1 ORDER BY revoked_at_ms DESC LIMIT $2";
+    const EXPIRED: &str = "SELECT id, user_id FROM keys WHERE expires_at_ms > $1 AND expires_at_ms <= $2
+        AND revoked_at_ms IS NULL ORDER BY expires_at_ms DESC LIMIT $3";
+    let ended = |row: &Row<'_>| Ok(EndedKey { id: row.parse(0)?, user_id: row.parse(1)? });
+    let mut keys = tx.list(REVOKED, &params![since, limit], ended).await?;
+    keys.extend(tx.list(EXPIRED, &params![since, now, limit], ended).await?);
+    Ok(keys)
 }
 
 /// Returns what the key has spent in the 24 hours that end at `now`. The row stays locked until the transaction ends.
@@ -238,13 +310,20 @@ pub async fn give_back_spent(
 }
 
 /// Takes the next nonce of the key's delegation: one above `highest_used`, the highest nonce that the chain has seen from
-/// the key, also if this database knows less than the chain.
-pub async fn take_nonce(tx: &mut Tx, key_id: KeyId, highest_used: u32) -> Result<u32, StoreError> {
+/// the key, also if this database knows less than the chain. `None` if the key makes no trade at `now`: that is part of the
+/// statement, so that nothing is signed once a revocation is stored, whatever was read before.
+pub async fn take_nonce(
+    tx: &mut Tx,
+    key_id: KeyId,
+    highest_used: u32,
+    now: Timestamp,
+) -> Result<Option<u32>, StoreError> {
     const SQL: &str =
         "UPDATE key_spend SET next_nonce = CASE WHEN next_nonce > $1 THEN next_nonce ELSE $1 + 1 END + 1
-        WHERE key_id = $2 RETURNING next_nonce";
-    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id], |row| row.number(0)).await?;
-    Ok(next.ok_or_else(|| StoreError::missing("key_spend"))? - 1)
+        WHERE key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
+        AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $3)) RETURNING next_nonce";
+    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id, now], |row| row.number(0)).await?;
+    Ok(next.map(|next| next - 1))
 }
 
 /// Returns what a key has spent in the 24 hours that end at `now`, for display: the stored sum, corrected by the trades

@@ -14,6 +14,7 @@ pub mod batches;
 mod bind;
 pub mod candles;
 pub mod catalog;
+pub mod delegations;
 mod engine;
 mod error;
 pub mod events;

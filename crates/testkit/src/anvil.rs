@@ -40,6 +40,15 @@ impl Anvil {
         Some(Self { child, provider })
     }
 
+    /// Whether each transaction gets a block of its own at once. Otherwise transactions wait in the pool until a block is mined.
+    ///
+    /// # Panics
+    /// Where anvil refuses.
+    pub async fn mine_by_itself(&self, automatic: bool) {
+        let _: Option<bool> =
+            self.provider.raw_request("evm_setAutomine".into(), (automatic,)).await.unwrap();
+    }
+
     /// Puts empty blocks in the place of the newest ones; what was in them is gone.
     ///
     /// # Panics

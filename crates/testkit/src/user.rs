@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use app::keys::{Caller, IssueKey, issue};
 use app::{AppError, accounts};
-use chain::{Call, Receipt, Signer, provision};
+use chain::{Call, Receipt, Signer, calls, provision};
 use domain::Usdc;
 use domain::ids::UserId;
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
@@ -120,6 +120,15 @@ impl TestApp {
             plaintext: issued.plaintext.expose().to_owned(),
             ctx: self.ctx.clone(),
         })
+    }
+
+    /// The owner ends the key's delegation on chain; the key itself stays.
+    ///
+    /// # Panics
+    /// Where the batch fails.
+    pub async fn disable(&self, user: &TestUser, key: &TestKey) {
+        let revoke = calls::revoke_policy(user.account, key.caller.key.key_index);
+        self.as_owner(user, self.ctx.chain.contracts().gate, revoke).await;
     }
 
     /// The owner lets the Gate move USDC and the key spend it; makes the account where it is not there.

@@ -1,4 +1,4 @@
-//! Issuing and revoking keys.
+//! Issuing keys.
 
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
@@ -101,24 +101,4 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         })
         .await?;
     Ok(IssuedKey { key, plaintext, webhook_secret })
-}
-
-/// Revokes a key: in this process at once, in all others within a second. Revoking it again changes nothing. The caller
-/// revokes the delegation on chain as well.
-pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
-    let now = ctx.now();
-    let revoked = ctx
-        .store
-        .write((id, now), |tx, (id, now)| {
-            Box::pin(async move {
-                store::keys::mark_revoked(tx, *id, *now).await?;
-                let key = store::keys::find(tx, *id).await?;
-                key.ok_or_else(|| {
-                    AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
-                })
-            })
-        })
-        .await;
-    ctx.key_cache.forget(id);
-    revoked
 }

@@ -5,12 +5,14 @@ mod authenticate;
 mod cache;
 mod issue;
 mod pause;
+mod revoke;
 pub mod rewrap;
 pub mod webhook_secret;
 mod webhook_url;
 
 pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again};
 pub use cache::KeyCache;
-pub use issue::{IssueKey, IssuedKey, issue, revoke};
-pub use pause::{pause, paused, resume};
+pub use issue::{IssueKey, IssuedKey, issue};
+pub use pause::{pause, resume, stopped};
+pub use revoke::{Revoked, revoke};
 pub use webhook_url::set_webhook_url;

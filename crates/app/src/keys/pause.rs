@@ -3,18 +3,25 @@
 //! From the instant at which the pause is stored the key creates and confirms no trade, in any process: creation asks in
 //! the statement that writes the trade, confirming and signing in their transactions. Trades that wait to be signed are
 //! rejected; those that are signed already are the chain's to decide. Reads go on. The operator resumes the key.
+//!
+//! A key that was revoked or has expired is stopped in the same places, and for good.
 
 use domain::ids::KeyId;
 use domain::{ErrorCode, Timestamp};
 use store::StoreError;
-use store::keys::Key;
+use store::keys::{Key, TradingStop};
 
 use super::Caller;
 use crate::{AppError, Ctx, Submission};
 
-/// The refusal of a write with a paused key.
-pub fn paused() -> AppError {
-    AppError::new(ErrorCode::ApiKeyPaused).submission(Submission::NotSubmitted)
+/// The refusal of a trade with a key that makes none.
+pub fn stopped(stop: TradingStop) -> AppError {
+    let code = match stop {
+        TradingStop::Revoked => ErrorCode::ApiKeyRevoked,
+        TradingStop::Expired => ErrorCode::ApiKeyExpired,
+        TradingStop::Paused => ErrorCode::ApiKeyPaused,
+    };
+    AppError::new(code).submission(Submission::NotSubmitted)
 }
 
 /// Pauses the trading of the caller's key and gives since when it is paused. Doing it again changes nothing.

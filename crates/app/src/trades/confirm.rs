@@ -1,12 +1,15 @@
 //! Releasing a trade that was held for its value.
 
 use domain::ids::TradeId;
-use domain::trade::{ConfirmRefusal, ConfirmationKey, State, Status, Transition, judge_confirmation};
+use domain::trade::{
+    ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, judge_confirmation,
+};
 use domain::{ErrorCode, Timestamp};
 use store::Tx;
+use store::keys::TradingStop;
 use store::trades::{History, Moved, Trade};
 
-use crate::keys::{Caller, paused};
+use crate::keys::{Caller, stopped};
 use crate::{AppError, Ctx, Submission};
 
 /// What a caller needs for confirming a held trade.
@@ -74,8 +77,8 @@ struct Input {
 
 async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppError> {
     let Input { caller, id, token_fits, now, longest } = input;
-    if store::keys::is_paused(tx, caller.key.id).await? {
-        return Err(paused());
+    if let Some(stop) = store::keys::find_trading_stop(tx, caller.key.id, *now).await? {
+        return Err(stopped(stop));
     }
     let confirm = Transition::confirm(Status::PendingConfirmation, *now)
         .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
@@ -86,9 +89,8 @@ async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppErro
         let trade = store::trades::find(tx, caller.user_id(), id).await?.ok_or_else(not_found)?;
         judge_confirmation(&trade.state, trade.held_until, *now, *token_fits)
             .map_err(|refusal| refused(&trade, refusal))?;
-        if store::keys::is_paused(tx, trade.key_id).await? {
-            let detail = "The key that made this trade is paused, so the trade stays held until it expires.";
-            return Err(paused().detail(detail).trade(trade.id));
+        if let Some(stop) = store::keys::find_trading_stop(tx, trade.key_id, *now).await? {
+            return Err(key_stopped(&trade, stop));
         }
         let deadline = trade.deadline.min(*longest);
         if store::trades::release(tx, &trade, &confirm, deadline).await? == Moved::Moved {
@@ -99,8 +101,22 @@ async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppErro
     Err(AppError::new(ErrorCode::InternalError).caused_by("a held trade neither moved nor stood still"))
 }
 
+/// The refusal of a trade whose own key makes no trade any more. The caller's key may be another one, and good: the codes of
+/// a key that was refused would tell it to stop using that.
+fn key_stopped(trade: &Trade, stop: TradingStop) -> AppError {
+    let refusal = match stop {
+        TradingStop::Paused => stopped(stop)
+            .detail("The key that made this trade is paused, so the trade stays held until it expires."),
+        TradingStop::Revoked | TradingStop::Expired => AppError::new(ErrorCode::WalletDelegationNotEnabled)
+            .detail(KEY_ENDED)
+            .submission(Submission::NotSubmitted),
+    };
+    refusal.trade(trade.id)
+}
+
 fn refused(trade: &Trade, refusal: ConfirmRefusal) -> AppError {
     let code = match refusal {
+        ConfirmRefusal::KeyEnded => return key_stopped(trade, TradingStop::Revoked),
         ConfirmRefusal::NeverHeld => ErrorCode::TradeNotAwaitingConfirmation,
         ConfirmRefusal::Expired => ErrorCode::ConfirmationExpired,
         ConfirmRefusal::WrongToken => ErrorCode::ConfirmationTokenInvalid,

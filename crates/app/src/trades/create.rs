@@ -17,7 +17,7 @@ use super::bounds::{Plan, needs_quote, plan, quoted_amount, side_of};
 use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
-use crate::keys::{Caller, paused};
+use crate::keys::{Caller, stopped};
 use crate::{AppError, Ctx, Submission, markets};
 
 /// The route that idempotency keys of trades belong to.
@@ -129,9 +129,9 @@ async fn create_new(
     request: Result<TradeRequest, domain::trade::RequestRefusal>,
     request_hash: String,
 ) -> Result<Accepted, Refused> {
-    // As early as the key is known to be paused. The statement that writes the trade asks again.
-    if caller.key.paused_at.is_some() {
-        return Err(paused().into());
+    // As early as it is known. The statement that writes the trade asks again.
+    if let Some(stop) = caller.key.trading_stop(ctx.now()) {
+        return Err(stopped(stop).into());
     }
     let request = request.map_err(AppError::from)?;
     let now = ctx.now();
@@ -350,7 +350,7 @@ async fn insert(
             match store::trades::insert(tx, trade, &trace).await? {
                 Inserted::Added => Ok(()),
                 Inserted::Taken => Err(Refused::Raced),
-                Inserted::Paused => Err(paused().into()),
+                Inserted::Stopped(stop) => Err(stopped(stop).into()),
             }
         })
     })

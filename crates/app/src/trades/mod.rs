@@ -19,6 +19,7 @@ pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
+pub(crate) use intents::lane_of;
 pub(crate) use repair::repair_stuck;
 pub use repair::{TradeRepair, repair};
 pub(crate) use settle::{DUPLICATE, settle, settle_market};

@@ -1,7 +1,6 @@
 //! From pending to the chain: batches, and what the risk engine stops before it.
 
 use alloy_primitives::{Address, U256};
-use app::accounts;
 use chain::{Side, calls};
 use domain::risk::RiskRefusal;
 use domain::trade::{Failure, State, Status};
@@ -136,9 +135,9 @@ async fn a_sale_of_everything_that_is_gone_is_rejected() {
 
 #[tokio::test]
 async fn a_delegation_revoked_after_acceptance_rejects_the_trade() {
-    let Scene { app, key, market, .. } = Scene::new().await;
+    let Scene { app, ada, key, market } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
-    accounts::revoke_delegation(&app.ctx, &app.roles.executors[0], &key.caller.key).await.unwrap();
+    app.disable(&ada, &key).await;
     assert_rejected(&app, trade, RiskRefusal::DelegationInactive).await;
 }
 

@@ -46,10 +46,10 @@ store::on_each_engine! {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").await;
         let key = app.disabled_key(&ada, Tier::Mm).await;
-        let revoked = revoke(&app.ctx, key.caller.key.id).await.unwrap();
+        let revoked = revoke(&app.ctx, key.caller.key.id).await.unwrap().key;
         assert_eq!(code(call(&app, &key.plaintext)).await, ErrorCode::ApiKeyRevoked);
         app.clock.advance(HOUR_MS);
-        assert_eq!(revoke(&app.ctx, key.caller.key.id).await.unwrap().revoked_at, revoked.revoked_at);
+        assert_eq!(revoke(&app.ctx, key.caller.key.id).await.unwrap().key.revoked_at, revoked.revoked_at);
         let unknown = domain::ids::KeyId(app.ctx.uuid());
         assert_eq!(revoke(&app.ctx, unknown).await.unwrap_err().code, ErrorCode::ResourceNotFound);
     }

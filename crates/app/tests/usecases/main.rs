@@ -37,6 +37,7 @@ mod redemptions;
 mod refunded;
 mod refusals;
 mod reorgs;
+mod revocation;
 mod rewrap;
 mod scene;
 mod sync;

@@ -1,7 +1,6 @@
 //! Every refusal of a request to trade. After each of them nothing is stored and nothing is set aside.
 
 use alloy_primitives::U256;
-use app::accounts;
 use chain::{Side, calls};
 use domain::ErrorCode;
 use domain::key::Tier;
@@ -148,14 +147,16 @@ async fn a_delegation_ends_with_its_keys_expiry() {
     app.enable(&ada, &key).await;
     key.buy(&market, 0, "1").await;
     app.advance_ms(HOUR_MS + 1_000).await;
-    assert_refused(&app, key.buy(&market, 0, "1"), ErrorCode::WalletDelegationNotEnabled).await;
+    let policy = app.ctx.chain.policy(ada.account, key.caller.key.key_index).await.unwrap();
+    assert!(!policy.is_live(app.ctx.now().s()));
+    assert_refused(&app, key.buy(&market, 0, "1"), ErrorCode::ApiKeyExpired).await;
 }
 
 #[tokio::test]
 async fn a_delegation_that_was_revoked_is_over_and_the_other_key_trades_on() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let second = app.key(&ada, Tier::Mm).await;
-    accounts::revoke_delegation(&app.ctx, &app.roles.executors[0], &key.caller.key).await.unwrap();
+    app.disable(&ada, &key).await;
     assert_refused(&app, key.buy(&market, 0, "1"), ErrorCode::WalletDelegationNotEnabled).await;
     second.buy(&market, 0, "1").await;
 }

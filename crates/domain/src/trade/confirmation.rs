@@ -6,6 +6,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::State;
+use super::state::is_end_of_key;
 use crate::Timestamp;
 use crate::code::ErrorCode;
 use crate::ids::TradeId;
@@ -61,6 +62,8 @@ pub enum ConfirmRefusal {
     Expired,
     /// The token is not this trade's.
     WrongToken,
+    /// The key that made the trade was revoked or has expired, and the trade failed with it.
+    KeyEnded,
     /// The trade was released before.
     Used,
 }
@@ -81,6 +84,7 @@ pub fn judge_confirmation(
         }
         _ if !token_fits => Err(ConfirmRefusal::WrongToken),
         State::PendingConfirmation { .. } => Ok(()),
+        State::Failed(failure) if is_end_of_key(failure) => Err(ConfirmRefusal::KeyEnded),
         _ => Err(ConfirmRefusal::Used),
     }
 }
@@ -88,7 +92,7 @@ pub fn judge_confirmation(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trade::Failure;
+    use crate::trade::{Failure, Status, Transition};
     use uuid::Uuid;
 
     const UNTIL: Timestamp = Timestamp::from_ms(1_000);
@@ -137,12 +141,15 @@ mod tests {
         let held = State::PendingConfirmation { expires_at: UNTIL };
         let (early, late) = (Timestamp::from_ms(0), Timestamp::from_ms(5_000));
         let expired = failed(ErrorCode::ConfirmationExpired);
+        let key_ended = Transition::end_with_key(Status::PendingConfirmation, early).unwrap().to;
         for (state, held_until, now, fits, refusal) in [
             (&State::Pending, None, late, false, ConfirmRefusal::NeverHeld),
             (&held, Some(UNTIL), late, false, ConfirmRefusal::Expired),
             (&expired, Some(UNTIL), early, false, ConfirmRefusal::Expired),
             (&held, Some(UNTIL), early, false, ConfirmRefusal::WrongToken),
             (&State::Executing, Some(UNTIL), late, false, ConfirmRefusal::WrongToken),
+            (&key_ended, Some(UNTIL), late, false, ConfirmRefusal::WrongToken),
+            (&key_ended, Some(UNTIL), late, true, ConfirmRefusal::KeyEnded),
             (&State::Pending, Some(UNTIL), early, true, ConfirmRefusal::Used),
             (&State::Executing, Some(UNTIL), late, true, ConfirmRefusal::Used),
             (&failed(ErrorCode::RequestTimeout), Some(UNTIL), late, true, ConfirmRefusal::Used),

@@ -8,5 +8,5 @@ mod trace;
 pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
 pub use request::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{
-    Failure, IllegalMove, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,
+    Failure, IllegalMove, KEY_ENDED, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,
 };

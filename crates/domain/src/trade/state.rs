@@ -87,6 +87,18 @@ pub struct Failure {
     pub tx_hash: Option<B256>,
 }
 
+/// What a trade says that failed because its key was revoked or has expired.
+pub const KEY_ENDED: &str = "The key that made this trade was revoked or has expired.";
+
+fn key_ended() -> Failure {
+    Failure { code: ErrorCode::WalletDelegationNotEnabled, message: KEY_ENDED.to_owned(), tx_hash: None }
+}
+
+/// Whether a trade failed because its key was revoked or has expired, before anything was sent.
+pub fn is_end_of_key(failure: &Failure) -> bool {
+    *failure == key_ended()
+}
+
 /// Why the risk engine refused a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
@@ -202,6 +214,14 @@ impl Transition {
     pub fn expire(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
         let message = "The confirmation window passed and the trade was not confirmed.".to_owned();
         Self::fail(from, Failure { code: ErrorCode::ConfirmationExpired, message, tx_hash: None }, at)
+    }
+
+    /// The key that made a trade was revoked or has expired before anything of the trade was signed.
+    pub fn end_with_key(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        match from {
+            Status::Pending | Status::Validating => Self::reject(from, RiskRefusal::DelegationInactive, at),
+            _ => Self::fail(from, key_ended(), at),
+        }
     }
 
     /// The executor has taken the trade up.

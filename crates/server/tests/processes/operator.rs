@@ -76,8 +76,13 @@ async fn obeys(service: &mut Service) {
         "VALIDATION_FAILED"
     );
 
-    let revoked = service.admin(&["key", "revoke", "--key", id]).await;
-    assert_eq!(revoked["delegation"]["revokedNow"], true, "the key's delegation is over on chain: {revoked}");
+    let reduced =
+        service.admin(&["delegation", "reduce", "--key", id, "--per-trade-limit", "7", "--wait"]).await;
+    assert_eq!(reduced["delegation"]["onChain"], "mined", "{reduced}");
+    let revoked = service.admin(&["key", "revoke", "--key", id, "--wait"]).await;
+    assert_eq!(revoked["delegation"]["onChain"], "mined", "the key's delegation is over on chain: {revoked}");
+    let shown = service.admin(&["key", "show", "--key", id]).await;
+    assert_eq!(shown["delegation"], revoked["delegation"], "{shown}");
     caller.becomes(get, "/v1/markets", "API_KEY_REVOKED").await;
     let mut looks = tokio::time::interval(Duration::from_millis(100));
     let entry = loop {
@@ -91,6 +96,22 @@ async fn obeys(service: &mut Service) {
         (&entry["code"], &entry["route"]),
         (&"API_KEY_REVOKED".into(), &"GET /v1/markets".into()),
         "{entry}"
+    );
+
+    // Without a service the key is revoked all the same; its delegation follows once there is one.
+    let second: Value =
+        service.admin(&["key", "issue", "--user", &user, "--tier", "mm", "--name", "b"]).await;
+    service.kill().await;
+    let second = second["id"].as_str().unwrap();
+    let revoked = service.admin(&["key", "revoke", "--key", second]).await;
+    assert_eq!(revoked["delegation"]["onChain"], "queued", "{revoked}");
+    assert!(revoked["revokedAt"].is_string(), "{revoked}");
+    assert_eq!(service.admin(&["delegation", "pending"]).await[0]["keyId"], second);
+    service.start().await;
+    let revoked = service.admin(&["key", "revoke", "--key", second, "--wait"]).await;
+    assert!(
+        ["mined", "not_needed"].map(Value::from).contains(&revoked["delegation"]["onChain"]),
+        "{revoked}"
     );
 
     service.change_sealing_key();

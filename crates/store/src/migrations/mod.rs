@@ -18,6 +18,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0014_threads_category", include_str!("0014_threads_category.sql")),
     ("0015_open_ends", include_str!("0015_open_ends.sql")),
     ("0016_quarantine", include_str!("0016_quarantine.sql")),
+    ("0024_delegation_changes", include_str!("0024_delegation_changes.sql")),
     ("0025_fair_queue", include_str!("0025_fair_queue.sql")),
     ("0029_intents", include_str!("0029_intents.sql")),
 ];

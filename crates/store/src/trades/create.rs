@@ -7,6 +7,7 @@ use domain::{Timestamp, Usdc};
 use super::queue::{NOT_QUEUED, next_rank};
 use super::row::{COLUMNS, Trade, from_row};
 use super::trace;
+use crate::keys::TradingStop;
 use crate::{StoreError, Tx, params, usage};
 
 /// What an idempotency key was used for before.
@@ -75,12 +76,13 @@ pub enum Inserted {
     Added,
     /// The user's `clientRequestId` is taken.
     Taken,
-    /// The key's trading is paused.
-    Paused,
+    /// The key makes no trade.
+    Stopped(TradingStop),
 }
 
-/// Adds a trade and the first events of its trace: `created`, and what it sets aside. That the key is not paused is part
-/// of the statement, so that a pause holds from the moment at which it is stored, whatever a caller has read before.
+/// Adds a trade and the first events of its trace: `created`, and what it sets aside. That the key is neither revoked nor
+/// expired nor paused is part of the statement, so that it holds from the moment at which it is stored, whatever a caller has
+/// read before.
 pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<Inserted, StoreError> {
     const SQL: &str = concat!(
         "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
@@ -90,7 +92,8 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
         $23, $24, CASE WHEN $21 = 'pending' THEN ",
         next_rank!("$2", "$19"),
-        " ELSE $25 END WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3 AND paused_at_ms IS NOT NULL)
+        " ELSE $25 END WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3
+        AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $23))
         ON CONFLICT DO NOTHING"
     );
     let metadata = serde_json::to_string(&trade.metadata).map_err(|error| StoreError::unwritable(&error))?;
@@ -122,8 +125,8 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         NOT_QUEUED
     ];
     if tx.exec(SQL, &bound).await? == 0 {
-        let paused = crate::keys::is_paused(tx, trade.key_id).await?;
-        return Ok(if paused { Inserted::Paused } else { Inserted::Taken });
+        let stop = crate::keys::find_trading_stop(tx, trade.key_id, trade.created_at).await?;
+        return Ok(stop.map_or(Inserted::Taken, Inserted::Stopped));
     }
     let status = trade.state.status();
     let reserved = (trade.reserved > Usdc::ZERO)

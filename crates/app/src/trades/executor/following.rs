@@ -5,11 +5,11 @@ use domain::ErrorCode;
 use domain::ids::BatchId;
 use domain::trade::TraceEvent;
 use store::StoreError;
-use store::batches::{Batch, Ending, SignedForm};
+use store::batches::{Batch, Ending, Kind, SignedForm};
 use store::leases::Lease;
 
 use super::signing::sign;
-use super::{Executor, Seen};
+use super::{Executor, Seen, delegating};
 use crate::{AppError, Ctx, lease};
 
 /// A batch offers at most this many times what the chain asks.
@@ -17,9 +17,15 @@ const MOST_FEE_RAISE: u128 = 10;
 
 /// Where a batch stands on chain.
 enum Standing {
-    Final(Ending),
+    Final(Final),
     Mined,
     Unseen,
+}
+
+/// How a batch ended, and in which transaction if one of its forms is in a block.
+struct Final {
+    ending: Ending,
+    tx_hash: Option<String>,
 }
 
 impl Executor {
@@ -35,8 +41,8 @@ impl Executor {
             ctx.store.read(batch.id, |tx, id| Box::pin(store::batches::list_forms(tx, *id))).await;
         let forms = forms?;
         match self.standing(ctx, batch, &forms, seen).await? {
-            Standing::Final(ending) => {
-                self.end(ctx, lease, batch.id, ending).await?;
+            Standing::Final(end) => {
+                self.end(ctx, lease, batch, end).await?;
                 self.taken.lock().remove(&batch.id);
                 Ok(true)
             }
@@ -69,29 +75,38 @@ impl Executor {
             if let Some(receipt) = ctx.chain.receipt(hash).await? {
                 let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
                 let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
-                return Ok(if is_final { Standing::Final(ending) } else { Standing::Mined });
+                let end = || Final { ending, tx_hash: Some(form.hash.clone()) };
+                return Ok(if is_final { Standing::Final(end()) } else { Standing::Mined });
             }
         }
         Ok(if final_nonce > batch.chain_nonce {
-            Standing::Final(Ending::Displaced)
+            Standing::Final(Final { ending: Ending::Displaced, tx_hash: None })
         } else {
             Standing::Unseen
         })
     }
 
-    async fn end(&self, ctx: &Ctx, lease: &Lease, id: BatchId, ending: Ending) -> Result<(), AppError> {
-        if ending != Ending::Mined {
-            tracing::warn!(batch.id = %id, ending = ending.as_str(), "a batch ended without carrying what is in it");
+    async fn end(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, end: Final) -> Result<(), AppError> {
+        if end.ending != Ending::Mined {
+            let (id, ending) = (batch.id, end.ending.as_str());
+            tracing::warn!(batch.id = %id, ending, "a batch ended without carrying what is in it");
         }
-        let input = (lease.clone(), id, ending, ctx.now());
+        let input = (lease.clone(), batch.id, batch.kind, end, ctx.now());
         ctx.store
-            .write(input, |tx, (lease, id, ending, now)| {
+            .write(input, |tx, (lease, id, kind, end, now)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
-                    store::batches::mark_ended(tx, *id, *ending, *now).await?;
-                    if *ending != Ending::Mined {
-                        let lost = TraceEvent::batch_lost(*id, ending.as_str(), *now);
-                        store::trades::clear_batch(tx, *id, &lost).await?;
+                    store::batches::mark_ended(tx, *id, end.ending, *now).await?;
+                    match kind {
+                        Kind::Trades if end.ending != Ending::Mined => {
+                            let lost = TraceEvent::batch_lost(*id, end.ending.as_str(), *now);
+                            store::trades::clear_batch(tx, *id, &lost).await?;
+                        }
+                        Kind::Delegation => {
+                            let tx_hash = end.tx_hash.as_deref();
+                            delegating::conclude(tx, *id, end.ending, tx_hash, *now).await?;
+                        }
+                        Kind::Trades | Kind::Redemptions => {}
                     }
                     Ok(())
                 })

@@ -1,9 +1,10 @@
-//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block. That of
-//! the first lane carries redemptions too, in batches of their own.
+//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block. It also
+//! carries the changes of its accounts' delegations, one in a transaction; that of the first lane carries redemptions too, in
+//! batches of their own.
 //!
-//! It writes `batches`, `batch_transactions`, and trades from `pending` to `executing`, `rejected` or `failed`. It does
-//! not complete trades: the sync does, from the chain's events, whoever sent them. The same holds for redemptions, but that
-//! one which can pay nothing for good is ended here.
+//! It writes `batches`, `batch_transactions`, `delegation_changes`, and trades from `pending` to `executing`, `rejected` or
+//! `failed`. It does not complete trades: the sync does, from the chain's events, whoever sent them. The same holds for
+//! redemptions, but that one which can pay nothing for good is ended here.
 //!
 //! What a crash leaves at each step, and what the next tick makes of it:
 //! - trades claimed (`validating`), not signed: judged again;
@@ -13,8 +14,10 @@
 //!   intents**, which the Gate executes at most once; its redemptions are judged again like new ones, since the hub pays no
 //!   position twice;
 //! - an intent whose nonce another intent had used: it never ran, so its trade gets another nonce, once;
+//! - transaction of a delegation's change that reverted or lost its nonce: the change is queued again;
 //! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
 
+mod delegating;
 mod following;
 mod redeeming;
 mod renewing;
@@ -31,10 +34,12 @@ use domain::trade::{Status, Transition};
 use parking_lot::Mutex;
 use store::StoreError;
 use store::batches::Batch;
+use store::delegations::DelegationChange;
 use store::leases::Lease;
 use store::trades::{Claim, Moved, Trade};
 use tokio::sync::Notify;
 
+use self::renewing::Lost;
 use super::risk::{self, Candidate, Verdict};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
@@ -54,6 +59,8 @@ pub struct Executor {
     taken: Mutex<HashSet<BatchId>>,
     /// Redemptions had their turn: trades that wait come next, so that neither holds the other up.
     redeemed_last: AtomicBool,
+    /// The same for changes of delegations.
+    changed_last: AtomicBool,
 }
 
 impl Worker for Executor {
@@ -84,11 +91,21 @@ impl Worker for Executor {
         }
         // A batch behind one that the node does not have would only wait, or be refused.
         let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
-        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        if full || !all_taken {
+        if !all_taken {
             return Ok(Progress::Idle);
         }
-        let trades_wait = self.has_work(ctx).await?;
+        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
+        let (change, trades_wait) = self.find_work(ctx).await?;
+        let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
+        if let Some(change) = change.filter(|_| !change_waits_its_turn)
+            && self.change_next(ctx, &lease, &open, change).await?
+        {
+            self.changed_last.store(true, Ordering::Relaxed);
+            return Ok(Progress::More);
+        }
+        if full {
+            return Ok(Progress::Idle);
+        }
         let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
         if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
             self.redeemed_last.store(true, Ordering::Relaxed);
@@ -104,12 +121,27 @@ impl Executor {
     /// The executor of `lane`, which signs with `signer`. `owner` names this process in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
         let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
-        Self { lane, signer, lease, taken: Mutex::default(), redeemed_last: AtomicBool::new(false) }
+        Self {
+            lane,
+            signer,
+            lease,
+            taken: Mutex::default(),
+            redeemed_last: AtomicBool::new(false),
+            changed_last: AtomicBool::new(false),
+        }
     }
 
-    async fn has_work(&self, ctx: &Ctx) -> Result<bool, AppError> {
-        let found: Result<bool, StoreError> =
-            ctx.store.read(self.lane, |tx, lane| Box::pin(store::trades::has_work(tx, *lane))).await;
+    /// The delegation's change that is to be sent next, and whether trades wait.
+    async fn find_work(&self, ctx: &Ctx) -> Result<(Option<DelegationChange>, bool), AppError> {
+        let found: Result<_, StoreError> = ctx
+            .store
+            .read((self.lane, ctx.now()), |tx, (lane, now)| {
+                Box::pin(async move {
+                    let change = store::delegations::find_next(tx, *lane, *now).await?;
+                    Ok((change, store::trades::has_work(tx, *lane).await?))
+                })
+            })
+            .await;
         Ok(found?)
     }
 
@@ -130,15 +162,15 @@ impl Executor {
             .fresh
             .into_iter()
             .partition(|(trade, _)| gathered.quarantined.contains(&trade.market_id));
-        let (paused, fresh): (Vec<_>, Vec<_>) =
-            fresh.into_iter().partition(|(trade, _)| gathered.paused.contains(&trade.key_id));
+        let (stopped, fresh): (Vec<_>, Vec<_>) =
+            fresh.into_iter().partition(|(trade, _)| gathered.stopped.contains(&trade.key_id));
         let verdicts = risk::judge(ctx, &fresh).await;
         let mut to_send = Vec::new();
-        let of_paused_key =
+        let of_stopped_key =
             || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
         let of_quarantined_market =
             || Transition::reject(Status::Validating, RiskRefusal::MarketPaused, ctx.now());
-        let mut refused: Vec<_> = paused.into_iter().map(|(trade, _)| (trade, of_paused_key())).collect();
+        let mut refused: Vec<_> = stopped.into_iter().map(|(trade, _)| (trade, of_stopped_key())).collect();
         refused.extend(quarantined.into_iter().map(|(trade, _)| (trade, of_quarantined_market())));
         let mut later = 0;
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
@@ -157,7 +189,8 @@ impl Executor {
             }
         }
         let waiting = gathered.again.len();
-        let again = self.sort_lost(ctx, gathered.again).await?;
+        let Lost { again, ended } = self.sort_lost(ctx, gathered.again).await?;
+        refused.extend(ended);
         self.refuse(ctx, lease, refused).await?;
         if to_send.is_empty() && again.is_empty() {
             return Ok(if later > 0 || waiting > 0 { Progress::Idle } else { Progress::More });
@@ -165,8 +198,9 @@ impl Executor {
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
-        let (batch, raw) = self.sign_and_store(ctx, lease, open, to_send, again).await?;
-        self.send_stored(ctx, lease, &batch, &raw).await?;
+        if let Some((batch, raw)) = self.sign_and_store(ctx, lease, open, to_send, again).await? {
+            self.send_stored(ctx, lease, &batch, &raw).await?;
+        }
         Ok(Progress::More)
     }
 
@@ -215,9 +249,10 @@ impl Executor {
                     }
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
-                    let paused = store::keys::list_paused_validating(tx, *lane).await?;
+                    let now = validate.trace.at;
+                    let stopped = store::keys::list_stopped_validating(tx, *lane, now).await?;
                     let quarantined = store::quarantine::list_validating(tx, *lane).await?;
-                    Ok(Gathered { fresh, again, paused, quarantined })
+                    Ok(Gathered { fresh, again, stopped, quarantined })
                 })
             })
             .await
@@ -283,8 +318,8 @@ struct Seen {
 struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
-    /// Keys of fresh trades whose trading is paused.
-    paused: Vec<KeyId>,
+    /// Keys of fresh trades that make no trade any more.
+    stopped: Vec<KeyId>,
     /// Markets of fresh trades that are in quarantine.
     quarantined: Vec<MarketId>,
 }

@@ -1,12 +1,18 @@
 //! The trades that are signed again: as the same intents, except those whose nonce another intent had used. Such an intent
 //! never ran and never will, so its trade gets another nonce.
 
-use domain::ErrorCode;
+use std::collections::{BTreeSet, HashMap};
+
+use domain::ids::KeyId;
+use domain::trade::{IllegalMove, Status, Transition};
+use domain::{ErrorCode, Timestamp};
+use store::keys::TradingStop;
+use store::trades::Trade;
 use store::{StoreError, Tx};
 
 use super::{Executor, ToSign};
 use crate::trades::intents::account_of;
-use crate::trades::risk::Candidate;
+use crate::trades::risk::{self, Candidate};
 use crate::{AppError, Ctx};
 
 /// A trade that is signed again.
@@ -24,14 +30,18 @@ impl Again {
         }
     }
 
-    /// The nonce of the trade's intent, taken now if it has none.
-    pub async fn take_nonce(&self, tx: &mut Tx) -> Result<u32, AppError> {
+    /// The nonce of the trade's intent, taken now if it has none; `None` if the trade's key makes no trade any more.
+    pub async fn take_nonce(&self, tx: &mut Tx, now: Timestamp) -> Result<Option<u32>, AppError> {
         match self {
-            Self::Same((trade, _)) => trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError)),
+            Self::Same((trade, _)) => match trade.nonce {
+                Some(nonce) => Ok(Some(nonce)),
+                None => Err(AppError::new(ErrorCode::InternalError)),
+            },
             Self::Renewed(ToSign { candidate: (trade, _), highest_nonce }) => {
-                let nonce = store::keys::take_nonce(tx, trade.key_id, *highest_nonce).await?;
+                let taken = store::keys::take_nonce(tx, trade.key_id, *highest_nonce, now).await?;
+                let Some(nonce) = taken else { return Ok(None) };
                 if store::trades::put_renewed_nonce(tx, trade.id, nonce).await? {
-                    return Ok(nonce);
+                    return Ok(Some(nonce));
                 }
                 Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."))
             }
@@ -39,15 +49,30 @@ impl Again {
     }
 }
 
+/// The trades that a batch lost, as far as something can be done with them now.
+#[derive(Default)]
+pub(super) struct Lost {
+    /// To be signed again.
+    pub again: Vec<Again>,
+    /// To be ended.
+    pub ended: Vec<(Trade, Result<Transition, IllegalMove>)>,
+}
+
 impl Executor {
-    /// Sorts the trades that a batch lost. One that gets another nonce must not have been decided by the chain: the chain
-    /// itself is asked, since an event may be there that the tables do not have.
-    pub(super) async fn sort_lost(&self, ctx: &Ctx, trades: Vec<Candidate>) -> Result<Vec<Again>, AppError> {
-        let mut again = Vec::with_capacity(trades.len());
+    /// Sorts the trades that a batch lost. One that gets another nonce, or that ends here, must not have been decided by the
+    /// chain: the chain itself is asked, since an event may be there that the tables do not have.
+    ///
+    /// Nothing is signed with a stopped key. Its trades end, since no transaction that was signed before can carry them any
+    /// more: a batch is lost only once a final block says so. Those of a paused key wait until their deadline.
+    pub(super) async fn sort_lost(&self, ctx: &Ctx, trades: Vec<Candidate>) -> Result<Lost, AppError> {
+        let stops = stops(ctx, &trades).await?;
+        let now = ctx.now();
+        let mut lost = Lost::default();
         for candidate in trades {
             let trade = &candidate.0;
-            if trade.nonce.is_some() {
-                again.push(Again::Same(candidate));
+            let stop = stops.get(&trade.key_id);
+            if trade.nonce.is_some() && stop.is_none() {
+                lost.again.push(Again::Same(candidate));
                 continue;
             }
             let account = account_of(trade)?;
@@ -59,9 +84,43 @@ impl Executor {
                     "a trade without a nonce was decided by the chain; it is not signed again");
                 continue;
             }
-            let highest_nonce = ctx.chain.policy(account, trade.key_index).await?.nonce_top;
-            again.push(Again::Renewed(ToSign { candidate, highest_nonce }));
+            match stop {
+                Some(_) if trade.deadline <= now => {
+                    let failed = Transition::fail(Status::Executing, risk::expired(), now);
+                    lost.ended.push((candidate.0, failed));
+                }
+                Some(TradingStop::Paused) => {}
+                Some(TradingStop::Revoked | TradingStop::Expired) => {
+                    lost.ended.push((candidate.0, Transition::end_with_key(Status::Executing, now)));
+                }
+                None => {
+                    let highest_nonce = ctx.chain.policy(account, trade.key_index).await?.nonce_top;
+                    lost.again.push(Again::Renewed(ToSign { candidate, highest_nonce }));
+                }
+            }
         }
-        Ok(again)
+        Ok(lost)
     }
+}
+
+/// The keys of these trades that make no trade any more.
+async fn stops(ctx: &Ctx, trades: &[Candidate]) -> Result<HashMap<KeyId, TradingStop>, AppError> {
+    let keys: BTreeSet<KeyId> = trades.iter().map(|(trade, _)| trade.key_id).collect();
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let stops: Result<_, StoreError> = ctx
+        .store
+        .read((keys, ctx.now()), |tx, (keys, now)| {
+            Box::pin(async move {
+                let mut stops = HashMap::new();
+                for key in keys {
+                    let stop = store::keys::find_trading_stop(tx, *key, *now).await?;
+                    stops.extend(stop.map(|stop| (*key, stop)));
+                }
+                Ok(stops)
+            })
+        })
+        .await;
+    Ok(stops?)
 }

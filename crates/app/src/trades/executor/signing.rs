@@ -19,7 +19,8 @@ const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
 
 impl Executor {
-    /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent.
+    /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent. `None` if no trade is left to
+    /// sign, because the keys of all of them were stopped meanwhile.
     pub(super) async fn sign_and_store(
         &self,
         ctx: &Ctx,
@@ -27,7 +28,7 @@ impl Executor {
         open: &[Batch],
         fresh: Vec<ToSign>,
         again: Vec<Again>,
-    ) -> Result<(Batch, Vec<u8>), AppError> {
+    ) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
         let chain_nonce = self.next_nonce(ctx, open).await?;
         let fees = ctx.chain.fees().await?;
         let now = ctx.now();
@@ -95,27 +96,28 @@ struct Signing {
     ctx: Ctx,
 }
 
-async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Vec<u8>), AppError> {
+async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
     lease::check(tx, &signing.lease).await?;
-    let paused = store::keys::list_paused_validating(tx, signing.lane).await?;
-    if signing.fresh.iter().any(|ToSign { candidate: (trade, _), .. }| paused.contains(&trade.key_id)) {
-        // The next tick rejects what is this key's.
-        let detail = "A key was paused while its trades were judged.";
-        return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(detail));
-    }
+    let now = signing.execute.trace.at;
     let mut intents = Vec::with_capacity(signing.fresh.len() + signing.again.len());
     let mut again: Vec<TradeId> = Vec::with_capacity(signing.again.len());
     for one in &signing.again {
         let (trade, chain_market_id) = one.candidate();
-        let nonce = one.take_nonce(tx).await?;
+        // A key that was stopped since its trades were judged gives no nonce: the next tick ends them.
+        let Some(nonce) = one.take_nonce(tx, now).await? else { continue };
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         again.push(trade.id);
     }
     let mut assigned: Vec<(&Trade, u32)> = Vec::with_capacity(signing.fresh.len());
     for ToSign { candidate: (trade, chain_market_id), highest_nonce } in &signing.fresh {
-        let nonce = store::keys::take_nonce(tx, trade.key_id, *highest_nonce).await?;
+        let Some(nonce) = store::keys::take_nonce(tx, trade.key_id, *highest_nonce, now).await? else {
+            continue;
+        };
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         assigned.push((trade, nonce));
+    }
+    if intents.is_empty() {
+        return Ok(None);
     }
     let batch = NewBatch {
         id: signing.batch_id,
@@ -132,14 +134,14 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<(Batch, Ve
         return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
     }
     store::trades::set_batch(tx, &again, batch.id, &signed).await?;
-    Ok((batch, form.raw))
+    Ok(Some((batch, form.raw)))
 }
 
 /// One signed form of a batch.
 pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
     let contracts = ctx.chain.contracts();
     let to = match batch.kind {
-        Kind::Trades => contracts.gate,
+        Kind::Trades | Kind::Delegation => contracts.gate,
         Kind::Redemptions => contracts.hub,
     };
     let transaction = Transaction {

@@ -83,6 +83,11 @@ impl AdminCtx {
         self.clock.advance(at.since_ms(self.clock.now()).max(0));
     }
 
+    /// The present instant.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     async fn last_read(&self) -> Result<Option<SyncBlock>, StoreError> {
         self.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await
     }
@@ -126,6 +131,7 @@ impl AdminCtx {
         let mut settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
+        settings.lanes = u16::try_from(secrets.executors()?.len()).unwrap_or(u16::MAX);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }

@@ -1,21 +1,30 @@
 //! `foretell admin delegation`: what a key may spend of an account. Only the account's owner can enable it; the service can
 //! end it at any time.
 
+use std::time::{Duration, Instant};
+
 use alloy_primitives::Bytes;
-use app::{Ctx, accounts};
+use app::{Ctx, accounts, delegations};
 use chain::{Batch, Owner, Receipt};
 use clap::{Args, Subcommand};
+use domain::delegation::{Ceilings, Change};
 use domain::ids::{KeyId, UserId};
-use domain::{ErrorCode, Timestamp};
+use domain::{ErrorCode, Timestamp, Usdc};
 use serde_json::{Value, json};
 use store::StoreError;
+use store::delegations::DelegationChange;
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
-use super::values::hex_bytes;
-use super::{key, owners, refuse, user};
+use super::values::{When, hex_bytes};
+use super::{key, missing, owners, refuse, user};
 use crate::run::StartError;
+
+/// The most changes that are listed.
+const LISTED: u32 = 1_000;
+/// Between two looks whether a change is final.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What can be done with delegations.
 #[derive(Debug, Subcommand)]
@@ -36,7 +45,44 @@ pub enum Verb {
         /// The key
         #[arg(long, value_name = "ID")]
         key: KeyId,
+        #[command(flatten)]
+        wait: WaitArgs,
     },
+    /// Lower what a key may spend on chain, without the account's owner; only the owner can raise it again
+    Reduce {
+        /// The key
+        #[arg(long, value_name = "ID")]
+        key: KeyId,
+        #[command(flatten)]
+        to: ReduceArgs,
+        #[command(flatten)]
+        wait: WaitArgs,
+    },
+    /// Changes that are not on chain yet
+    Pending,
+}
+
+/// What a delegation is lowered to.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = true)]
+pub struct ReduceArgs {
+    /// The most USDC of one trade
+    #[arg(long, value_name = "USDC")]
+    per_trade_limit: Option<Usdc>,
+    /// USDC of any 24 hours
+    #[arg(long, value_name = "USDC")]
+    daily_spend_limit: Option<Usdc>,
+    /// When it ends: an instant such as 2027-01-01T00:00:00Z, or a time from now such as 1h
+    #[arg(long)]
+    expires: Option<When>,
+}
+
+/// Whether to wait for the chain.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WaitArgs {
+    /// Wait until the change is final on chain, at most this many seconds [default: 60]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60")]
+    wait: Option<u32>,
 }
 
 /// The owner's answer to what was printed for signing.
@@ -66,7 +112,13 @@ impl From<SignedArgs> for Option<Signed> {
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Enable { user, key, signed } => enable(user, key, signed, admin).await,
-        Verb::Revoke { key } => revoke(key, admin).await,
+        Verb::Revoke { key, wait } => change(key, Change::Revoke, wait, admin).await,
+        Verb::Reduce { key, to, wait } => {
+            let ReduceArgs { per_trade_limit: per_trade, daily_spend_limit: daily, expires } = to;
+            let expires_at = expires.map(|when| when.from(admin.now()));
+            change(key, Change::Reduce(Ceilings { per_trade, daily, expires_at }), wait, admin).await
+        }
+        Verb::Pending => return pending(admin).await,
     }
     .map(Answer::One)
 }
@@ -97,19 +149,60 @@ async fn enable(
         .and(done.record()))
 }
 
-async fn revoke(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn change(key: KeyId, change: Change, wait: WaitArgs, admin: &AdminCtx) -> Result<Record, StartError> {
     let key = key::find(admin, key).await?;
-    let ctx = admin.online().await?;
-    let revoked = revoke_on_chain(admin, &ctx, &key).await?;
-    Ok(Record::new().with("keyId", key.id).with("userId", key.user_id).with("revoked", revoked))
+    let queued = delegations::queue(&admin.ctx()?, key.id, change).await?;
+    let change = follow(admin, queued, wait).await?;
+    Ok(Record::new().with("keyId", key.id).with("userId", key.user_id).with("delegation", record(&change)))
 }
 
-/// Ends a key's delegation; whether there was one.
-pub async fn revoke_on_chain(admin: &AdminCtx, ctx: &Ctx, key: &Key) -> Result<bool, StartError> {
-    let executors = admin.secrets()?.executors()?;
-    let executor =
-        executors.first().ok_or_else(|| StartError::Other("the secrets hold no executor".to_owned()))?;
-    Ok(accounts::revoke_delegation(ctx, executor, key).await?)
+async fn pending(admin: &AdminCtx) -> Result<Answer, StartError> {
+    let open: Result<Vec<DelegationChange>, StoreError> =
+        admin.store.read((), |tx, ()| Box::pin(store::delegations::list_open(tx, LISTED))).await;
+    let open = open?;
+    let records = open.iter().map(|change| Record::new().with("keyId", change.key_id).and(record(change)));
+    Ok(Answer::Many(records.collect(), &["keyId", "change", "onChain", "error", "since"]))
+}
+
+/// Waits for a change if that is asked for; the change as it is then.
+pub async fn follow(
+    admin: &AdminCtx,
+    change: DelegationChange,
+    wait: WaitArgs,
+) -> Result<DelegationChange, StartError> {
+    let Some(seconds) = wait.wait else { return Ok(change) };
+    let deadline = Instant::now() + Duration::from_secs(seconds.into());
+    let mut looks = tokio::time::interval(LOOK_INTERVAL);
+    loop {
+        looks.tick().await;
+        let id = change.id;
+        let found: Result<_, StoreError> =
+            admin.store.read(id, |tx, id| Box::pin(store::delegations::find(tx, *id))).await;
+        let change = found?.ok_or_else(|| missing("delegation change"))?;
+        if change.ended_at.is_some() {
+            return Ok(change);
+        }
+        if Instant::now() >= deadline {
+            let status = change.status;
+            let why = change.error.map(|error| format!(" ({error})")).unwrap_or_default();
+            return Err(refuse(
+                ErrorCode::DependencyUnavailable,
+                format!(
+                    "The change is stored and will be made, but after {seconds} s it is still {status}{why}."
+                ),
+            ));
+        }
+    }
+}
+
+/// What is told of a change.
+pub fn record(change: &DelegationChange) -> Record {
+    Record::new()
+        .with("change", change.change.kind())
+        .with("onChain", change.status)
+        .with("txHash", &change.tx_hash)
+        .with("error", &change.error)
+        .with("since", change.created_at)
 }
 
 /// What came of asking for the owner's consent.

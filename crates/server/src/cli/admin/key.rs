@@ -11,7 +11,7 @@ use store::StoreError;
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
-use super::delegation::{authorise, revoke_on_chain};
+use super::delegation::{self, WaitArgs, authorise};
 use super::output::{Answer, Record};
 use super::values::{BadValue, When, usdc_text};
 use super::{explain, missing, refuse, user};
@@ -37,11 +37,19 @@ pub enum Verb {
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
     },
-    /// Revoke a key: refused within a second, and its delegation ended on chain
+    /// A key: what it was issued with, and the last change of its delegation on chain
+    Show {
+        /// The key
+        #[arg(long, value_name = "ID")]
+        key: KeyId,
+    },
+    /// Revoke a key: refused within a second, and its delegation ended on chain by the running service
     Revoke {
         /// The key
         #[arg(long, value_name = "ID")]
         key: KeyId,
+        #[command(flatten)]
+        wait: WaitArgs,
     },
     /// Set where a key's events are sent, or that they are sent nowhere
     #[command(group(clap::ArgGroup::new("where").required(true)))]
@@ -116,7 +124,8 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
         Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
         Verb::List { user } => list(user, admin).await,
         Verb::Audit { key, limit } => audit(key, limit, admin).await,
-        Verb::Revoke { key } => revoke(key, admin).await.map(Answer::One),
+        Verb::Show { key } => show(key, admin).await.map(Answer::One),
+        Verb::Revoke { key, wait } => revoke(key, wait, admin).await.map(Answer::One),
         Verb::Webhook { key, url, none: _ } => {
             let set = app::keys::set_webhook_url(&admin.ctx()?, key, url).await?;
             Ok(Answer::One(key_record(&set)))
@@ -208,20 +217,17 @@ async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<Answer, Start
     Ok(Answer::Many(entries?.iter().map(record).collect(), columns))
 }
 
-async fn revoke(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
-    // The database first: the service refuses the key from the next request on, whether the chain answers or not.
-    let key = app::keys::revoke(&admin.ctx()?, key).await?;
-    let on_chain = match admin.online().await {
-        Ok(ctx) => revoke_on_chain(admin, &ctx, &key).await,
-        Err(error) => Err(error),
-    };
-    let delegation = match on_chain {
-        Ok(revoked) => Record::new().with("enabled", false).with("revokedNow", revoked),
-        Err(error) => Record::new()
-            .with("why", explain(error).to_string())
-            .with("next", format!("foretell admin delegation revoke --key {}", key.id)),
-    };
-    Ok(key_record(&key).with("delegation", delegation))
+async fn show(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
+    let key = find(admin, key).await?;
+    let last: Result<_, StoreError> =
+        admin.store.read(key.id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await;
+    Ok(key_record(&key).with("delegation", last?.as_ref().map(delegation::record)))
+}
+
+async fn revoke(key: KeyId, wait: WaitArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+    let revoked = app::keys::revoke(&admin.ctx()?, key).await?;
+    let on_chain = delegation::follow(admin, revoked.on_chain, wait).await?;
+    Ok(key_record(&revoked.key).with("delegation", delegation::record(&on_chain)))
 }
 
 /// The key with this id.

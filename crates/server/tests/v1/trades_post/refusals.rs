@@ -125,7 +125,7 @@ async fn a_key_that_the_account_has_not_enabled_cannot_trade() {
     assert_refused(&app, client.buy(market, 0, "1"), ErrorCode::WalletDelegationNotEnabled).await;
     app.enable(&ada, &second).await;
     client.buy(market, 0, "1").await.created();
-    app::accounts::revoke_delegation(&app.ctx, &app.roles.executors[0], &second.caller.key).await.unwrap();
+    app.disable(&ada, &second).await;
     assert_refused(&app, client.buy(market, 0, "1"), ErrorCode::WalletDelegationNotEnabled).await;
 }
 
