@@ -6,10 +6,13 @@ use chain::{ChainError, Owner, Receipt, Revert, Signer};
 use domain::ids::UserId;
 use domain::key::Environment;
 use domain::{ErrorCode, Usdc};
+use serde_json::json;
 use store::StoreError;
+use store::audit_log::{Act, note};
 use store::keys::Key;
 use store::users::{Account, User};
 
+use crate::audit_log::around;
 use crate::{AppError, Ctx};
 
 /// How long a delegation lasts where its key does not expire sooner: one year.
@@ -39,7 +42,10 @@ pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, 
         .write((user.clone(), account.clone()), |tx, (user, account)| {
             Box::pin(async move {
                 store::users::insert(tx, user).await?;
-                store::users::insert_account(tx, account, user.created_at).await
+                store::users::insert_account(tx, account, user.created_at).await?;
+                let made = json!({ "name": user.name, "address": account.address, "owner": account.owner });
+                note(tx, Act::new("user.create", format!("user:{}", user.id)).after(made));
+                Ok(())
             })
         })
         .await;
@@ -93,7 +99,12 @@ pub async fn relay(
     batch: &Batch,
     signature: Bytes,
 ) -> Result<Receipt, AppError> {
-    Ok(provision::relay(&ctx.chain, relayer, batch, signature).await?)
+    let calls: Vec<String> =
+        batch.calls.iter().map(|call| format!("{} {}", call.target, call.data)).collect();
+    let signed = json!({ "digest": batch.digest.to_string(), "calls": calls });
+    let act = Act::new("delegation.enable", format!("account:{}", batch.account)).after(signed);
+    let relayed = async { Ok(provision::relay(&ctx.chain, relayer, batch, signature).await?) };
+    around(ctx, act, relayed, |receipt: &Receipt| json!({ "txHash": receipt.tx_hash.to_string() })).await
 }
 
 /// Makes the account if it is not there and enables these keys, signed by an EOA owner whose key is at hand: in
@@ -136,7 +147,10 @@ pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> 
     }
     let address = address_of(&account_of(ctx, user_id).await?)?;
     let mint = chain::calls::mint(address, U256::from(amount.atomic()));
-    Ok(ctx.chain.transact(minter, Some(ctx.chain.contracts().usdc), mint).await?)
+    let act = Act::new("account.fund", format!("user:{user_id}"));
+    let act = act.after(json!({ "address": address.to_string(), "usdcAtomic": amount.to_string() }));
+    let minted = async { Ok(ctx.chain.transact(minter, Some(ctx.chain.contracts().usdc), mint).await?) };
+    around(ctx, act, minted, |receipt: &Receipt| json!({ "txHash": receipt.tx_hash.to_string() })).await
 }
 
 /// The account of a user.

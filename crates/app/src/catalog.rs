@@ -9,9 +9,13 @@ mod listing;
 pub use listing::change_market;
 pub(crate) use listing::put_market;
 
+use std::fmt::Display;
+
 use domain::ErrorCode;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use domain::trade::FieldError;
+use serde::Serialize;
+use store::audit_log::{Act, note};
 use store::catalog::{self, Chapter, Organization, Partner, Thread};
 use store::{StoreError, Tx};
 
@@ -25,6 +29,7 @@ pub async fn add_organization(ctx: &Ctx, organization: Organization) -> Result<O
         .write((organization, now), |tx, (organization, now)| {
             Box::pin(async move {
                 catalog::insert_organization(tx, organization, *now).await.map_err(slug_taken)?;
+                note(tx, created("organization.create", "organization", organization.id, organization));
                 Ok(organization.clone())
             })
         })
@@ -42,10 +47,12 @@ pub async fn change_organization(
         .write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_organization(tx, *id, *now).await?;
-                let mut organization = found.ok_or_else(|| missing("organization"))?;
+                let old = found.ok_or_else(|| missing("organization"))?;
+                let mut organization = old.clone();
                 change(&mut organization);
                 checked(check::organization(&organization))?;
                 catalog::put_organization(tx, &organization).await.map_err(slug_taken)?;
+                note_change(tx, "organization.update", "organization", id, &old, &organization);
                 Ok(organization)
             })
         })
@@ -62,6 +69,7 @@ pub async fn add_partner(ctx: &Ctx, partner: Partner) -> Result<Partner, AppErro
                 let organization = catalog::find_organization(tx, partner.organization_id).await?;
                 organization.ok_or_else(|| missing("organization"))?;
                 catalog::insert_partner(tx, partner, *now).await.map_err(slug_taken)?;
+                note(tx, created("partner.create", "partner", partner.id, partner));
                 Ok(partner.clone())
             })
         })
@@ -79,10 +87,12 @@ pub async fn change_partner(
         .write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_partner(tx, *id, *now).await?;
-                let mut partner = found.ok_or_else(|| missing("partner"))?;
+                let old = found.ok_or_else(|| missing("partner"))?;
+                let mut partner = old.clone();
                 change(&mut partner);
                 checked(check::partner(&partner))?;
                 catalog::put_partner(tx, &partner).await.map_err(slug_taken)?;
+                note_change(tx, "partner.update", "partner", id, &old, &partner);
                 Ok(partner)
             })
         })
@@ -99,6 +109,7 @@ pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
                 place_thread(tx, &mut thread).await?;
                 checked(check::thread(&thread))?;
                 catalog::insert_thread(tx, &thread, *now).await?;
+                note(tx, created("thread.create", "thread", thread.id, &thread));
                 Ok(thread)
             })
         })
@@ -116,11 +127,13 @@ pub async fn change_thread(
         .write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_thread(tx, *id, *now).await?;
-                let mut thread = found.ok_or_else(|| missing("thread"))?;
+                let old = found.ok_or_else(|| missing("thread"))?;
+                let mut thread = old.clone();
                 change(&mut thread);
                 place_thread(tx, &mut thread).await?;
                 checked(check::thread(&thread))?;
                 catalog::put_thread(tx, &thread).await?;
+                note_change(tx, "thread.update", "thread", id, &old, &thread);
                 Ok(thread)
             })
         })
@@ -154,6 +167,7 @@ pub async fn add_chapter(
                 };
                 let chapter = Chapter { position, ..chapter.clone() };
                 catalog::insert_chapter(tx, &chapter).await?;
+                note(tx, created("chapter.create", "chapter", &chapter.id, &chapter));
                 Ok(chapter)
             })
         })
@@ -169,14 +183,34 @@ pub async fn change_chapter(
     ctx.store
         .write((id.to_owned(), change), |tx, (id, change)| {
             Box::pin(async move {
-                let mut chapter = catalog::lock_chapter(tx, id).await?.ok_or_else(|| missing("chapter"))?;
+                let old = catalog::lock_chapter(tx, id).await?.ok_or_else(|| missing("chapter"))?;
+                let mut chapter = old.clone();
                 change(&mut chapter);
                 checked(check::chapter(&chapter))?;
                 catalog::put_chapter(tx, &chapter).await?;
+                note_change(tx, "chapter.update", "chapter", id, &old, &chapter);
                 Ok(chapter)
             })
         })
         .await
+}
+
+fn created(action: &'static str, kind: &str, id: impl Display, row: impl Serialize) -> Act {
+    Act::new(action, format!("{kind}:{id}")).after(row)
+}
+
+/// Notes a change, unless the row stayed as it was.
+pub(super) fn note_change<T: PartialEq + Serialize>(
+    tx: &mut Tx,
+    action: &'static str,
+    kind: &str,
+    id: impl Display,
+    old: &T,
+    new: &T,
+) {
+    if old != new {
+        note(tx, Act::new(action, format!("{kind}:{id}")).before(old).after(new));
+    }
 }
 
 /// The thread and the chapter that a new market is put under. A chapter alone names its thread.

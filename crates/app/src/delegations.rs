@@ -9,6 +9,8 @@ use chain::{Policy, calls};
 use domain::delegation::{Ceilings, Change};
 use domain::ids::{DelegationChangeId, KeyId};
 use domain::{ErrorCode, Timestamp, Usdc};
+use serde_json::json;
+use store::audit_log::{Act, note};
 use store::delegations::DelegationChange;
 use store::keys::Key;
 use store::{StoreError, Tx};
@@ -34,12 +36,28 @@ pub async fn queue(ctx: &Ctx, key_id: KeyId, change: Change) -> Result<Delegatio
                 let key = store::keys::find(tx, *key_id).await?.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
                 })?;
+                note(tx, act_of(&key, change));
                 insert(tx, *id, &key, *change, *lanes, *now).await
             })
         })
         .await?;
     ctx.wake.executor.notify_waiters();
     Ok(queued)
+}
+
+fn act_of(key: &Key, change: &Change) -> Act {
+    let subject = format!("key:{}", key.id);
+    match change {
+        Change::Revoke => Act::new("delegation.revoke", subject),
+        Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
+            let usdc = |cap: &Option<Usdc>| cap.map(|usdc| usdc.to_string());
+            Act::new("delegation.reduce", subject).after(json!({
+                "perTradeUsdcAtomic": usdc(per_trade),
+                "dailyUsdcAtomic": usdc(daily),
+                "expiresAt": expires_at,
+            }))
+        }
+    }
 }
 
 /// Adds a change to the queue of the account's lane; the revocation that is under way if there is one.

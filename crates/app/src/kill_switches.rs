@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 
 use domain::ErrorCode;
 use parking_lot::RwLock;
+use serde_json::{Value, json};
 use store::StoreError;
+use store::audit_log::{Act, note};
 use store::kill_switches::KillSwitch;
 
 use crate::worker::{Progress, Worker};
@@ -99,11 +101,27 @@ pub async fn set(
         changed_by: by.to_owned(),
         reason,
     };
-    let set: Result<KillSwitch, StoreError> =
-        ctx.store.write(switch, |tx, switch| Box::pin(store::kill_switches::set(tx, switch))).await;
+    let set: Result<KillSwitch, StoreError> = ctx
+        .store
+        .write(switch, |tx, switch| {
+            Box::pin(async move {
+                let all = store::kill_switches::list(tx).await?;
+                let old = all.into_iter().find(|old| old.name == switch.name);
+                let set = store::kill_switches::set(tx, switch).await?;
+                let act = Act::new("switch.set", format!("switch:{}", set.name));
+                note(tx, act.before(old.as_ref().map(state_of)).after(state_of(&set)));
+                Ok(set)
+            })
+        })
+        .await;
     let set = set?;
     refresh(ctx).await?;
     Ok(set)
+}
+
+fn state_of(switch: &KillSwitch) -> Value {
+    let state = if switch.thrown_at.is_some() { "off" } else { "on" };
+    json!({ "state": state, "by": switch.changed_by, "reason": switch.reason })
 }
 
 /// The worker that reads the switches, which change in another process.

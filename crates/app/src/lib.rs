@@ -3,6 +3,7 @@
 
 pub mod accounts;
 pub mod aggregates;
+pub mod audit_log;
 pub mod catalog;
 mod chain_errors;
 pub mod cleanup;

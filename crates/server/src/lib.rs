@@ -1,12 +1,15 @@
 //! The service's face: the HTTP surface, the command line, and what assembles and runs the parts.
 
+mod actor;
 pub mod cli;
 pub mod config;
+mod deployment;
 pub mod dev;
 pub mod docs_pages;
 pub mod entropy;
 pub mod http;
 pub mod markdown;
+mod migrate;
 mod numbers;
 pub mod openapi;
 pub mod public;

@@ -163,7 +163,7 @@ impl Parts {
     ) -> Result<Self, StartError> {
         let lock = if config.rpc_url.is_none() { Some(lock_folder(&config.data_dir)?) } else { None };
         let store = Store::open(&config.database_url).await?;
-        store.migrate(clock.now()).await?;
+        crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
         let (chain, node) = match &config.rpc_url {
             Some(url) => {
                 let contracts = read_contracts(&config.contracts)?;

@@ -10,6 +10,7 @@
 //! - unique rules are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has one name on both engines.
 
 pub mod audit;
+pub mod audit_log;
 pub mod batches;
 mod bind;
 pub mod candles;

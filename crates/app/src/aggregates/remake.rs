@@ -5,6 +5,7 @@
 
 use domain::UsdcDelta;
 use domain::ids::MarketId;
+use store::audit_log::Act;
 use store::leases::Lease;
 use store::movements::Movement;
 use store::traders::Deeds;
@@ -13,7 +14,7 @@ use store::{StoreError, Tx};
 
 use super::PAGE;
 use crate::markets::Positions;
-use crate::{AppError, Ctx, lease};
+use crate::{AppError, Ctx, audit_log, lease};
 
 /// The most of the backlog in one transaction.
 const AT_ONCE: u32 = 100;
@@ -37,6 +38,11 @@ pub async fn catch_up(ctx: &Ctx, lease: &Lease) -> Result<bool, AppError> {
 
 /// Forgets everything that is summed and makes it again. A sync that runs beside it waits meanwhile, a piece at a time.
 pub async fn rebuild(ctx: &Ctx) -> Result<(), AppError> {
+    let act = Act::new("aggregates.rebuild", "aggregates");
+    audit_log::around(ctx, act, rebuild_all(ctx), |()| serde_json::Value::Null).await
+}
+
+async fn rebuild_all(ctx: &Ctx) -> Result<(), AppError> {
     let restarted: Result<(), StoreError> = ctx
         .store
         .write((), |tx, ()| {

@@ -5,7 +5,7 @@ use domain::ids::MarketId;
 use store::Tx;
 use store::catalog::{self, Listing};
 
-use super::{check, checked, missing, owners_of};
+use super::{check, checked, missing, note_change, owners_of};
 use crate::{AppError, Ctx};
 
 /// Changes how a market is listed. Its organization and its partner are those of its thread: they follow it there, and go
@@ -25,6 +25,7 @@ pub async fn change_market(
                 place(tx, &old, &mut listing).await?;
                 checked(check::listing(&listing))?;
                 catalog::put_listing(tx, &listing).await?;
+                note_change(tx, "market.update", "market", id, &old, &listing);
                 Ok(listing)
             })
         })

@@ -2,6 +2,8 @@
 
 use chain::Signer;
 use domain::{ErrorCode, Timestamp};
+use serde_json::json;
+use store::audit_log::{Act, note};
 use store::imports::{self, Import};
 use store::{StoreError, Tx, catalog as rows};
 
@@ -106,6 +108,9 @@ async fn apply(
         Action::Update | Action::Finish => imports::put_content(tx, &step.import, now).await?,
     }
     let is_new = step.action == Action::Create;
+    let action = if is_new { "import.create" } else { "import.update" };
+    let act = Act::new(action, format!("{}:{}", step.kind.as_str(), step.id()));
+    note(tx, act.after(json!({ "importKey": step.key() })));
     match &step.row {
         Row::Organization(row) if is_new => rows::insert_organization(tx, row, now).await,
         Row::Organization(row) => {

@@ -4,6 +4,7 @@ use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
 use domain::webhook::WebhookSecret;
 use domain::{ErrorCode, Timestamp};
+use store::audit_log::note;
 use store::keys::{Key, MAX_ACTIVE};
 
 use super::webhook_secret;
@@ -96,6 +97,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
                 }
                 let key = Key { key_index, ..key.clone() };
                 store::keys::insert(tx, &key, digest, sealed).await?;
+                note(tx, super::act::on_key("key.issue", key.id).after(super::act::state_of(&key)));
                 Ok(key)
             })
         })

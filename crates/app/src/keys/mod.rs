@@ -1,5 +1,6 @@
 //! API keys: issued once in plaintext, found again by their digest.
 
+mod act;
 pub mod audit;
 mod authenticate;
 mod cache;

@@ -8,7 +8,9 @@
 
 use domain::ids::KeyId;
 use domain::{ErrorCode, Timestamp};
+use serde_json::json;
 use store::StoreError;
+use store::audit_log::note;
 use store::keys::{Key, TradingStop};
 
 use super::Caller;
@@ -47,11 +49,14 @@ pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
         .store
         .write(id, |tx, id| {
             Box::pin(async move {
-                store::keys::mark_resumed(tx, *id).await?;
+                let was_paused = store::keys::mark_resumed(tx, *id).await?;
                 let key = store::keys::find(tx, *id).await?;
-                key.ok_or_else(|| {
+                let key = key.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
-                })
+                })?;
+                let act = super::act::on_key("key.resume", *id).before(json!({ "paused": was_paused }));
+                note(tx, act.after(json!({ "paused": false })));
+                Ok(key)
             })
         })
         .await;

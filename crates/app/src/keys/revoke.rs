@@ -4,6 +4,8 @@
 use domain::ErrorCode;
 use domain::delegation::Change;
 use domain::ids::KeyId;
+use serde_json::json;
+use store::audit_log::note;
 use store::delegations::DelegationChange;
 use store::keys::Key;
 
@@ -26,10 +28,12 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
         .store
         .write((id, now, change_id, lanes), |tx, (id, now, change_id, lanes)| {
             Box::pin(async move {
-                store::keys::mark_revoked(tx, *id, *now).await?;
+                let newly = store::keys::mark_revoked(tx, *id, *now).await?;
                 let key = store::keys::find(tx, *id).await?.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
                 })?;
+                let act = super::act::on_key("key.revoke", *id).before(json!({ "revoked": !newly }));
+                note(tx, act.after(json!({ "revokedAt": key.revoked_at })));
                 let on_chain =
                     delegations::insert(tx, *change_id, &key, Change::Revoke, *lanes, *now).await?;
                 Ok(Revoked { key, on_chain })

@@ -6,10 +6,13 @@
 //! nothing to do. Run again, it does nothing.
 
 use domain::ids::KeyId;
+use serde_json::json;
 use store::StoreError;
+use store::audit_log::Act;
 use store::sealed::{Column, Sealed};
 
 use super::webhook_secret::reseal;
+use crate::audit_log::around;
 use crate::{AppError, Ctx};
 
 /// How many secrets are read and written at once, so that nobody waits for long.
@@ -60,6 +63,11 @@ impl Batch {
 
 /// Seals everything again that needs it.
 pub async fn rewrap(ctx: &Ctx) -> Result<Rewrapped, AppError> {
+    let after = |done: &Rewrapped| json!({ "rewrapped": done.rewrapped, "unreadable": done.unreadable.len(), "complete": done.complete });
+    around(ctx, Act::new("secrets.rewrap", "secrets"), rewrap_all(ctx), after).await
+}
+
+async fn rewrap_all(ctx: &Ctx) -> Result<Rewrapped, AppError> {
     let mut done = Rewrapped::default();
     for _ in 0..MAX_WALKS {
         let found = walk(ctx, &mut done).await?;

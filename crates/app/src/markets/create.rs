@@ -9,13 +9,16 @@ use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use serde_json::json;
 use store::Tx;
+use store::audit_log::{Act, note};
 use store::catalog::Listing;
 use store::markets::Market;
 use uuid::Uuid;
 
+use super::life::sent_as;
 use super::{funding_ceil, reference_of};
-use crate::{AppError, Ctx, catalog};
+use crate::{AppError, Ctx, audit_log, catalog};
 
 /// The least odds that the hub takes.
 const LEAST_ODDS_WAD: u64 = 1_000_000_000_000;
@@ -84,7 +87,9 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
             liquidity_usdc_atomic: new.liquidity.atomic(),
             opening_odds_wad: new.opening_odds,
         };
-        ctx.chain.transact(resolver, Some(ctx.chain.contracts().hub), calls::create_market(&terms)).await?;
+        let hub = ctx.chain.contracts().hub;
+        let sent = async { Ok(ctx.chain.transact(resolver, Some(hub), calls::create_market(&terms)).await?) };
+        audit_log::around(ctx, Act::new("market.create", format!("market:{id}")), sent, sent_as).await?;
     }
     ctx.wake.sync.notify_waiters();
     Ok(id)
@@ -97,7 +102,17 @@ pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> R
     if market.thread_id.is_some() {
         (market.organization_id, market.partner_id) = catalog::owners_of(tx, market.thread_id).await?;
     }
-    Ok(store::markets::insert(tx, &market, labels).await?)
+    store::markets::insert(tx, &market, labels).await?;
+    let terms = json!({
+        "question": market.question,
+        "outcomes": labels,
+        "liquidityUsdcAtomic": market.liquidity.to_string(),
+        "feeBps": market.fee_bps,
+        "endTime": market.end_time,
+        "threadId": market.thread_id,
+    });
+    note(tx, Act::new("market.add", format!("market:{}", market.id)).after(terms));
+    Ok(())
 }
 
 /// Whether a market can be made of this; asks nobody.

@@ -6,6 +6,7 @@
 
 mod aggregates;
 mod anvil;
+mod audit_log;
 mod bad_catalogues;
 mod caps;
 mod catalogue_races;

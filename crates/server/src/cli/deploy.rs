@@ -1,12 +1,19 @@
 //! `foretell deploy`: the contracts, onto a chain that has none of them yet.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use alloy_primitives::{Address, U256};
 use chain::{Chain, Contracts, DeploySettings, Signer};
 use clap::Args;
-use domain::Usdc;
+use domain::time::SystemClock;
+use domain::{Clock, Usdc};
+use store::audit_log::Actor;
+use store::{Schema, Store};
 
 use super::{make_data_dir, start_logging};
 use crate::config::Config;
+use crate::deployment::Deployment;
 use crate::entropy::SystemEntropy;
 use crate::run::{StartError, write_contracts};
 use crate::secrets::Secrets;
@@ -37,7 +44,7 @@ pub struct DeployArgs {
     fund_wei: u128,
 }
 
-pub async fn run(args: DeployArgs, config: &Config) -> Result<(), StartError> {
+pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(), StartError> {
     start_logging("info");
     let url = config.rpc_url.as_deref().ok_or_else(|| {
         StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into())
@@ -70,8 +77,26 @@ pub async fn run(args: DeployArgs, config: &Config) -> Result<(), StartError> {
         listing_delay_s: args.listing_delay_s,
         veto_window_s: args.veto_window_s,
     };
-    let contracts = chain::deploy::deploy(provider, chain.chain_id(), &deployer, settings).await?;
+    let contracts = chain::deploy::deploy(provider, chain.chain_id(), &deployer, settings.clone()).await?;
     write_contracts(&config.contracts, &contracts)?;
+    let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
+    let deployment = Deployment::new(clock.now(), actor, chain.chain_id(), contracts.clone(), &settings);
+    deployment.write(&config.data_dir)?;
+    log(config, &clock).await?;
     println!("{}", serde_json::to_string_pretty(&contracts).unwrap_or_default());
+    Ok(())
+}
+
+/// Enters the deployment into the audit log, if there is a database already; otherwise the first migration does.
+async fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), StartError> {
+    let path = config.database_url.strip_prefix("sqlite:").map(Path::new);
+    if path.is_some_and(|path| !path.exists()) {
+        return Ok(());
+    }
+    let Ok(store) = Store::open(&config.database_url).await else { return Ok(()) };
+    if store.schema().await? == Schema::Current {
+        crate::migrate::log_deployment(&store, clock, &config.data_dir).await?;
+    }
+    store.close().await;
     Ok(())
 }

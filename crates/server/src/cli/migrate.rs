@@ -1,17 +1,22 @@
 //! `foretell migrate`: the database's schema.
 
+use std::sync::Arc;
+
 use domain::Clock;
 use domain::time::SystemClock;
 use store::Store;
+use store::audit_log::Actor;
 
 use super::make_data_dir;
 use crate::config::Config;
+use crate::migrate;
 use crate::run::StartError;
 
-pub async fn run(config: &Config) -> Result<(), StartError> {
+pub async fn run(config: &Config, actor: Actor) -> Result<(), StartError> {
     make_data_dir(config)?;
     let store = Store::open(&config.database_url).await?;
-    let applied = store.migrate(SystemClock::default().now()).await?;
+    let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
+    let applied = migrate::apply(&store, &clock, actor, &config.data_dir).await?;
     for name in &applied {
         println!("applied {name}");
     }

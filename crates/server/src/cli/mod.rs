@@ -27,6 +27,9 @@ pub struct Cli {
     /// A TOML file with settings; flags and the environment win over it
     #[arg(long, env = "FORETELL_CONFIG", global = true)]
     config: Option<PathBuf>,
+    /// Your name in the audit log [default: the user of the operating system]
+    #[arg(long, env = "FORETELL_ACTOR", value_name = "NAME", global = true)]
+    actor: Option<String>,
     #[command(flatten)]
     options: Options,
     #[command(subcommand)]
@@ -93,15 +96,16 @@ impl Cli {
         if let Command::Listen(args) = self.command {
             return listen::run(args).await;
         }
+        let actor = crate::actor::named(self.actor.as_deref());
         let config: Config = self.options.or_from_file(self.config.as_deref())?.decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config).await,
-            Command::Migrate => migrate::run(&config).await,
-            Command::Deploy(args) => deploy::run(args, &config).await,
+            Command::Migrate => migrate::run(&config, actor).await,
+            Command::Deploy(args) => deploy::run(args, &config, &actor).await,
             Command::OpenApi { .. } | Command::Listen(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&config).await,
-            Command::Admin(args) => admin::run(*args, config).await,
+            Command::Admin(args) => admin::run(*args, config, actor).await,
         }
     }
 }

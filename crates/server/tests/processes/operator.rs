@@ -98,6 +98,7 @@ async fn obeys(service: &mut Service) {
         "{entry}"
     );
 
+    audited(service, id).await;
     // Without a service the key is revoked all the same; its delegation follows once there is one.
     let second: Value =
         service.admin(&["key", "issue", "--user", &user, "--tier", "mm", "--name", "b"]).await;
@@ -119,6 +120,30 @@ async fn obeys(service: &mut Service) {
     assert!(rewrapped["rewrapped"].as_u64().unwrap() > 1, "this key's and the demonstration's: {rewrapped}");
     assert_eq!(service.admin(&["secrets", "rewrap"]).await, json!({ "rewrapped": 0 }));
     service.kill().await;
+}
+
+/// Every command that changed something is in the audit log, under the name that was given or the user's own.
+async fn audited(service: &Service, key: &str) {
+    let subject = format!("key:{key}");
+    let of_key = service.admin(&["audit", "list", "--subject", &subject]).await;
+    let actions: Vec<_> = of_key.as_array().unwrap().iter().map(|entry| entry["action"].clone()).collect();
+    assert_eq!(actions, ["delegation.revoke", "delegation.revoke", "key.revoke", "key.issue"], "{of_key}");
+    service.admin(&["--actor", "dara", "switch", "halt", "--reason", "drill"]).await;
+    service.admin(&["switch", "resume"]).await;
+    let switches =
+        service.admin(&["audit", "list", "--action", "switch", "--since", "1h", "--limit", "2"]).await;
+    assert_eq!(switches[1]["actor"], "dara", "{switches}");
+    assert_eq!(switches[1]["after"]["reason"], "drill", "{switches}");
+    assert_ne!(switches[0]["actor"], "dara", "{switches}");
+    let verified = service.admin(&["audit", "verify"]).await;
+    let exported = service.admin_command(&["audit", "export"]).output().await.unwrap();
+    let lines: Vec<Value> = String::from_utf8(exported.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(verified["entries"], lines.len());
+    assert_eq!(lines[0]["action"], "migrate", "the first start made the schema");
 }
 
 #[tokio::test(flavor = "multi_thread")]

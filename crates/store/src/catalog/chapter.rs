@@ -1,11 +1,13 @@
 //! Chapters: the parts of a thread.
 
 use domain::ids::ThreadId;
+use serde::Serialize;
 
 use crate::{Row, StoreError, Tx, params};
 
 /// A chapter of a thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Chapter {
     /// Its id.
     pub id: String,

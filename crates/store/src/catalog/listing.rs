@@ -2,11 +2,13 @@
 //! the chain's.
 
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
+use serde::Serialize;
 
 use crate::{Row, StoreError, Tx, params};
 
 /// How a market is listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Listing {
     /// The market.
     pub market_id: MarketId,

@@ -2,11 +2,13 @@
 
 use domain::Timestamp;
 use domain::ids::OrganizationId;
+use serde::Serialize;
 
 use crate::{Row, StoreError, Tx, params};
 
 /// An organization.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Organization {
     /// Its id.
     pub id: OrganizationId,

@@ -2,11 +2,13 @@
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId};
+use serde::Serialize;
 
 use crate::{Row, StoreError, Tx, params};
 
 /// A partner of an organization.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Partner {
     /// Its id.
     pub id: PartnerId,

@@ -2,12 +2,14 @@
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use serde::Serialize;
 
 use crate::search::{self, Texts};
 use crate::{Row, StoreError, Tx, params};
 
 /// A thread of markets.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Thread {
     /// Its id.
     pub id: ThreadId,

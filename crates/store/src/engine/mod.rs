@@ -23,6 +23,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use domain::Clock;
 use domain::ids::MarketId;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
@@ -34,6 +35,7 @@ pub use tx::Tx;
 pub use value::Value;
 
 use crate::StoreError;
+use crate::audit_log::{Acting, Actor};
 use changes::Changes;
 use postgres::Postgres;
 use sqlite::Sqlite;
@@ -63,6 +65,8 @@ pub(crate) enum Workload {
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// The actor for whom this handle writes, if the audit log is to know of it.
+    acting: Option<Arc<Acting>>,
     /// Whose connections its units of work use.
     workload: Workload,
 }
@@ -103,7 +107,18 @@ impl Store {
             return Err(StoreError::driver("a store's URL starts with sqlite: or postgres://"));
         };
         let inner = Arc::new(Inner { driver, changes, _guard: guard });
-        Ok(Self { inner, workload: Workload::Requests })
+        Ok(Self { inner, acting: None, workload: Workload::Requests })
+    }
+
+    /// The same database for `actor`: acts that units of work note are written to the audit log, dated by `clock`.
+    #[must_use]
+    pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
+        Self { acting: Some(Arc::new(Acting { actor, clock })), ..self.clone() }
+    }
+
+    /// Whether acts are written to the audit log.
+    pub const fn is_acting(&self) -> bool {
+        self.acting.is_some()
     }
 
     /// The same database for the service's own workers, whose connections no load of requests takes.
@@ -151,6 +166,7 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
+        let unit = acting(self.acting.clone(), unit);
         match &self.inner.driver {
             Driver::Sqlite(sqlite) => sqlite.write(input, unit).await,
             Driver::Postgres(postgres) => postgres.write(self.workload, input, unit).await,
@@ -220,6 +236,17 @@ impl Store {
             Driver::Sqlite(sqlite) => sqlite.close().await,
             Driver::Postgres(postgres) => postgres.close().await,
         }
+    }
+}
+
+/// `unit`, run for an actor.
+fn acting<I, T, E>(
+    acting: Option<Arc<Acting>>,
+    unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static {
+    move |tx, input| {
+        tx.act_for(acting.clone());
+        unit(tx, input)
     }
 }
 

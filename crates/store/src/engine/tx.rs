@@ -1,5 +1,7 @@
 //! The connection as a unit of work sees it.
 
+use std::sync::Arc;
+
 use domain::ids::MarketId;
 use futures::future::BoxFuture;
 
@@ -8,6 +10,7 @@ use super::dialect::parameters_in_order;
 use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
 use crate::StoreError;
+use crate::audit_log::{self, Act, Acting};
 use crate::events::{self, NewEvent};
 
 /// A connection for the length of one unit of work: inside a transaction for a write, on its own for a read.
@@ -21,6 +24,9 @@ pub struct Tx {
     touched: Touched,
     /// What is told of the unit, written when everything else of it is.
     events: Vec<NewEvent>,
+    /// The actor for whom the unit runs, and what it did: written before the events.
+    acting: Option<Arc<Acting>>,
+    acts: Vec<Act>,
     /// The statements since a test has asked for them.
     #[cfg(test)]
     recorded: Option<Vec<Statement>>,
@@ -43,6 +49,8 @@ impl Tx {
             failed: None,
             touched: Touched::default(),
             events: Vec::new(),
+            acting: None,
+            acts: Vec::new(),
             #[cfg(test)]
             recorded: None,
         }
@@ -55,6 +63,8 @@ impl Tx {
             failed: None,
             touched: Touched::default(),
             events: Vec::new(),
+            acting: None,
+            acts: Vec::new(),
             #[cfg(test)]
             recorded: None,
         }
@@ -194,6 +204,8 @@ impl Tx {
         self.failed = None;
         self.touched = Touched::default();
         self.events.clear();
+        self.acting = None;
+        self.acts.clear();
     }
 
     /// Runs a unit to its end: what it does, then the events that it has left to be written.
@@ -203,6 +215,10 @@ impl Tx {
         unit: &impl for<'a> Fn(&'a mut Self, &'a I) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
         let outcome = match unit(self, input).await {
+            Ok(value) => self.write_acts().await.map(|()| value).map_err(E::from),
+            outcome => outcome,
+        };
+        let outcome = match outcome {
             Ok(value) if !self.events.is_empty() => {
                 let events = std::mem::take(&mut self.events);
                 self.touched.events = true;
@@ -211,6 +227,28 @@ impl Tx {
             outcome => outcome,
         };
         self.settle(outcome)
+    }
+
+    /// Runs the unit for an actor from here on.
+    pub(super) fn act_for(&mut self, acting: Option<Arc<Acting>>) {
+        self.acting = acting;
+    }
+
+    /// Leaves an act to be written at the unit's end, if the unit runs for an actor.
+    pub(crate) fn note_act(&mut self, act: Act) {
+        if self.acting.is_some() {
+            self.acts.push(act);
+        }
+    }
+
+    async fn write_acts(&mut self) -> Result<(), StoreError> {
+        match &self.acting {
+            Some(acting) if !self.acts.is_empty() => {
+                let (acting, acts) = (Arc::clone(acting), std::mem::take(&mut self.acts));
+                audit_log::write(self, &acting, acts).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Leaves an event to be written at the unit's end, with those of its other users and in their order: so two units

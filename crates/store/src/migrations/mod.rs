@@ -21,4 +21,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0024_delegation_changes", include_str!("0024_delegation_changes.sql")),
     ("0025_fair_queue", include_str!("0025_fair_queue.sql")),
     ("0029_intents", include_str!("0029_intents.sql")),
+    ("0030_audit_log", include_str!("0030_audit_log.sql")),
 ];

@@ -9,6 +9,7 @@ use app::Ctx;
 use chain::{Chain, ChainError, Contracts};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
+use store::audit_log::Actor;
 use store::sync::SyncBlock;
 use store::{Schema, Store, StoreError};
 
@@ -30,7 +31,10 @@ const NOWHERE: &str = "http://127.0.0.1:1/";
 /// The configuration and the open database.
 pub struct AdminCtx {
     pub config: Config,
+    /// Acts that are done through it are written to the audit log.
     pub store: Store,
+    /// The person or program that runs the command.
+    pub actor: Actor,
     clock: Arc<SystemClock>,
 }
 
@@ -43,7 +47,7 @@ struct Location {
 
 impl AdminCtx {
     /// Opens the database, which must be there and have its schema: making one is for `foretell migrate` and the service.
-    pub async fn open(config: Config) -> Result<Self, StartError> {
+    pub async fn open(config: Config, actor: Actor) -> Result<Self, StartError> {
         let file =
             config.database_url.strip_prefix("sqlite:").map(|path| path.strip_prefix("//").unwrap_or(path));
         if let Some(file) = file.filter(|file| !Path::new(file).exists()) {
@@ -64,7 +68,9 @@ impl AdminCtx {
                 return Err(StoreError::SchemaTooNew { database, program }.into());
             }
         }
-        let mut admin = Self { config, store, clock: Arc::default() };
+        let clock = Arc::<SystemClock>::default();
+        let acting = store.acting_as(actor.clone(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let mut admin = Self { config, store: acting, clock, actor };
         if let Ok(service) = ServiceFile::read(&admin.config.data_dir) {
             // A key issued here must belong to the service beside which it is issued.
             admin.config.environment = service.environment;

@@ -6,6 +6,7 @@
 
 mod account;
 mod aggregates;
+mod audit;
 mod chapter;
 mod ctx;
 mod delegation;
@@ -28,6 +29,7 @@ use app::AppError;
 use chain::ChainError;
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
+use store::audit_log::Actor;
 
 use crate::config::Config;
 use crate::run::StartError;
@@ -78,6 +80,9 @@ enum Noun {
     /// Sums over markets and movements
     #[command(subcommand)]
     Aggregates(aggregates::Verb),
+    /// The log of administrative acts
+    #[command(subcommand)]
+    Audit(audit::Verb),
     /// Routes and trading, switched off and on again
     #[command(subcommand)]
     Switch(switch::Verb),
@@ -93,8 +98,8 @@ enum Noun {
 }
 
 /// Does what the arguments say and prints the outcome: JSON where it is asked for or standard output is no terminal.
-pub async fn run(args: AdminArgs, config: Config) -> Result<(), StartError> {
-    let admin = AdminCtx::open(config).await?;
+pub async fn run(args: AdminArgs, config: Config, actor: Actor) -> Result<(), StartError> {
+    let admin = AdminCtx::open(config, actor).await?;
     let answer = dispatch(args.noun, args.json, &admin).await;
     admin.close().await;
     answer.map_err(explain)?.print(args.json)
@@ -113,6 +118,7 @@ async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, St
         Noun::Chapter(verb) => chapter::run(verb, admin).await,
         Noun::Import(args) => import::run(args, json, admin).await,
         Noun::Aggregates(verb) => aggregates::run(verb, admin).await,
+        Noun::Audit(verb) => audit::run(verb, admin).await,
         Noun::Switch(verb) => switch::run(verb, admin).await,
         Noun::Sync(verb) => sync::run(verb, admin).await,
         Noun::Trade(verb) => trade::run(verb, admin).await,

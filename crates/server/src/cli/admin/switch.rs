@@ -45,9 +45,9 @@ pub struct WhyArgs {
     /// Why, for those who look later
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Who
-    #[arg(long, value_name = "NAME", env = "USER", default_value = "operator")]
-    by: String,
+    /// Who [default: the name in the audit log]
+    #[arg(long, value_name = "NAME")]
+    by: Option<String>,
 }
 
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
@@ -78,7 +78,8 @@ async fn set_switch(
     setting: Setting,
     admin: &AdminCtx,
 ) -> Result<Answer, StartError> {
-    let switch = set(&admin.ctx()?, name, setting, &why.by, why.reason).await?;
+    let by = why.by.as_ref().unwrap_or(&admin.actor.name);
+    let switch = set(&admin.ctx()?, name, setting, by, why.reason).await?;
     Ok(Answer::One(record(&switch)))
 }
 

@@ -81,6 +81,30 @@ impl FromStr for When {
     }
 }
 
+/// An instant, or a time before now: `2027-01-01T00:00:00Z`, `90m`, `7d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ago(When);
+
+impl Ago {
+    /// The instant, as seen at `now`.
+    pub const fn from(self, now: Timestamp) -> Timestamp {
+        match self.0 {
+            When::At(at) => at,
+            When::In(ms) => now.plus_ms(-ms),
+        }
+    }
+}
+
+impl FromStr for Ago {
+    type Err = BadValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let neither =
+            |_| bad("must be an instant such as 2027-01-01T00:00:00Z or a time ago such as 90m, 12h, 7d");
+        text.parse().map(Self).map_err(neither)
+    }
+}
+
 /// A new value, or `none` to take the old one away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edit<T>(pub Option<T>);
