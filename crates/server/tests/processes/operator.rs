@@ -127,7 +127,7 @@ async fn audited(service: &Service, key: &str) {
     let subject = format!("key:{key}");
     let of_key = service.admin(&["audit", "list", "--subject", &subject]).await;
     let actions: Vec<_> = of_key.as_array().unwrap().iter().map(|entry| entry["action"].clone()).collect();
-    assert_eq!(actions, ["delegation.revoke", "delegation.revoke", "key.revoke", "key.issue"], "{of_key}");
+    assert_eq!(actions, ["key.revoke", "delegation.reduce", "key.issue"], "{of_key}");
     service.admin(&["--actor", "dara", "switch", "halt", "--reason", "drill"]).await;
     service.admin(&["switch", "resume"]).await;
     let switches =
