@@ -1,0 +1,153 @@
+//! Answers as bytes, whole or broken.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
+use hyper::{Response, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::view::View;
+use super::{RpcFault, Shared, never, pause};
+
+/// The body of an answer.
+pub type Answer = UnsyncBoxBody<Bytes, Unanswered>;
+
+/// The connection is closed where this stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Unanswered;
+
+impl std::fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a fault has cut the connection")
+    }
+}
+
+impl std::error::Error for Unanswered {}
+
+const HTML: &str = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body></body></html>";
+/// Between two bytes of a slow answer.
+const DRIP: Duration = Duration::from_millis(100);
+const ENDLESS_CHUNK: &[u8] = &[b' '; 64 << 10];
+
+/// An answer in one piece.
+pub fn whole(body: Bytes) -> Response<Answer> {
+    of(StatusCode::OK, "application/json", body)
+}
+
+fn of(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Answer> {
+    let mut response = Response::new(Full::new(body).map_err(never).boxed_unsync());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}
+
+fn streamed(
+    chunks: impl futures::Stream<Item = Result<Bytes, Unanswered>> + Send + 'static,
+) -> Response<Answer> {
+    Response::new(StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
+}
+
+fn json_answer(request: &Value, member: &str, value: Value) -> Bytes {
+    Bytes::from(json!({ "jsonrpc": "2.0", "id": request["id"], member: value }).to_string())
+}
+
+impl Shared {
+    /// Answers a request that meets `fault`.
+    pub async fn answer_with(
+        &self,
+        fault: RpcFault,
+        request: Value,
+        body: Bytes,
+    ) -> Result<Response<Answer>, Unanswered> {
+        match fault {
+            RpcFault::Stale(_) | RpcFault::Stalled | RpcFault::Forked(_) | RpcFault::OtherChain => {
+                self.view_answer(fault, &request).await
+            }
+            RpcFault::Contradictory(_) => self.pass(body).await,
+            RpcFault::Empty => {
+                let empty = match request["method"].as_str().unwrap_or_default() {
+                    "eth_getLogs" => json!([]),
+                    "eth_getBlockByNumber"
+                    | "eth_getBlockByHash"
+                    | "eth_getBlockReceipts"
+                    | "eth_getTransactionReceipt"
+                    | "eth_getTransactionByHash" => Value::Null,
+                    _ => return self.pass(body).await,
+                };
+                Ok(whole(json_answer(&request, "result", empty)))
+            }
+            RpcFault::WrongType => Ok(whole(json_answer(&request, "result", json!({})))),
+            RpcFault::InternalError => {
+                let error = json!({ "code": -32603, "message": "internal error" });
+                Ok(whole(json_answer(&request, "error", error)))
+            }
+            RpcFault::EmptyObject => Ok(whole(Bytes::from_static(b"{}"))),
+            RpcFault::NoBody => Ok(whole(Bytes::new())),
+            RpcFault::Html => Ok(of(StatusCode::OK, "text/html", Bytes::from_static(HTML.as_bytes()))),
+            RpcFault::Busy => {
+                let text = Bytes::from_static(b"too many requests");
+                Ok(of(StatusCode::TOO_MANY_REQUESTS, "text/plain", text))
+            }
+            RpcFault::Endless => {
+                let chunk = Ok(Bytes::from_static(ENDLESS_CHUNK));
+                Ok(streamed(stream::repeat(chunk)))
+            }
+            RpcFault::Frozen => std::future::pending().await,
+            RpcFault::Refused => Err(Unanswered),
+            RpcFault::OtherId
+            | RpcFault::Truncated
+            | RpcFault::Late(_)
+            | RpcFault::Slow
+            | RpcFault::LostAnswer
+            | RpcFault::Cut => {
+                let answer = self.forward(body).await.ok_or(Unanswered)?;
+                broken(fault, answer).await
+            }
+        }
+    }
+
+    async fn view_answer(&self, fault: RpcFault, request: &Value) -> Result<Response<Answer>, Unanswered> {
+        let view = match fault {
+            RpcFault::Forked(from) => View::Forked { from },
+            RpcFault::OtherChain => View::OtherChain,
+            RpcFault::Stale(behind) => {
+                let head = self.head().await.ok_or(Unanswered)?;
+                View::UpTo(head.saturating_sub(behind))
+            }
+            _ => {
+                let height = self.plan.lock().height;
+                View::UpTo(height.ok_or(Unanswered)?)
+            }
+        };
+        let answer = self.seen_as(view, request).await.ok_or(Unanswered)?;
+        Ok(whole(Bytes::from(answer.to_string())))
+    }
+}
+
+/// The node's answer, damaged on its way.
+async fn broken(fault: RpcFault, answer: Bytes) -> Result<Response<Answer>, Unanswered> {
+    let half = answer.len() / 2;
+    match fault {
+        RpcFault::LostAnswer => Err(Unanswered),
+        RpcFault::Truncated => Ok(whole(answer.slice(..half))),
+        RpcFault::Cut => Ok(streamed(stream::iter([Ok(answer.slice(..half)), Err(Unanswered)]))),
+        RpcFault::OtherId => {
+            let mut value: Value = serde_json::from_slice(&answer).map_err(|_| Unanswered)?;
+            value["id"] = json!(u64::from(u32::MAX));
+            Ok(whole(Bytes::from(value.to_string())))
+        }
+        RpcFault::Slow => Ok(streamed(stream::unfold((answer, 0), |(answer, at)| async move {
+            let byte = (at < answer.len()).then(|| answer.slice(at..=at))?;
+            pause(DRIP).await;
+            Some((Ok(byte), (answer, at + 1)))
+        }))),
+        RpcFault::Late(ms) => {
+            pause(Duration::from_millis(ms)).await;
+            Ok(whole(answer))
+        }
+        _ => Ok(whole(answer)),
+    }
+}
