@@ -12,6 +12,7 @@ use domain::time::MINUTE_MS;
 use domain::{ErrorCode, Timestamp};
 use parking_lot::Mutex;
 use store::StoreError;
+use store::leases::Lease;
 use store::quarantine::{self, Quarantine};
 use store::sync::SyncBlock;
 
@@ -19,7 +20,7 @@ use super::apply::MarketFault;
 use super::on_chain::MarketRows;
 use super::reading::quarantine_market;
 use super::repair::repair;
-use crate::lease::LeaseHolder;
+use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx, trades};
 
@@ -54,13 +55,8 @@ impl Worker for Reconciler {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        if self.lease.claim(ctx).await?.is_none() {
-            return Ok(Progress::Idle);
-        }
-        repair_due(ctx).await?;
-        trades::repair_stuck(ctx, ctx.now().plus_ms(-STUCK_AFTER_MS), STUCK).await?;
-        self.compare_next(ctx).await?;
-        Ok(Progress::Idle)
+        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
+        self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await
     }
 }
 
@@ -71,8 +67,16 @@ impl Reconciler {
         Self { lease, after: Mutex::new(None), round_began_ms: AtomicI64::new(i64::MIN) }
     }
 
-    /// Compares the next markets of this round.
-    async fn compare_next(&self, ctx: &Ctx) -> Result<(), AppError> {
+    async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+        repair_due(ctx, lease).await?;
+        trades::repair_stuck(ctx, ctx.now().plus_ms(-STUCK_AFTER_MS), STUCK).await?;
+        self.compare_next(ctx, lease).await?;
+        Ok(Progress::Idle)
+    }
+
+    /// Compares the next markets of this round, as many as a turn has time for and one at least.
+    async fn compare_next(&self, ctx: &Ctx, lease: &Lease) -> Result<(), AppError> {
+        let turn = Turn::begin(ctx);
         let after = *self.after.lock();
         let now = ctx.now().ms();
         if after.is_none() {
@@ -84,17 +88,23 @@ impl Reconciler {
         let ids: Result<Vec<MarketId>, StoreError> =
             ctx.store.read(after, |tx, after| Box::pin(store::markets::list_ids(tx, *after, MARKETS))).await;
         let ids = ids?;
-        for id in &ids {
-            match check_market(ctx, *id).await {
+        let is_last_page = ids.len() < MARKETS as usize;
+        for (index, id) in ids.iter().enumerate() {
+            if index > 0 && turn.is_over() {
+                return Ok(());
+            }
+            match check_market(ctx, *id, Some(lease)).await {
                 // Something about this market; the others are not to wait for it.
                 Err(error) if error.code == ErrorCode::InternalError => {
                     tracing::error!(market.id = %id, %error, cause = ?error.source, "a market was not compared with the chain");
                 }
                 checked => drop(checked?),
             }
+            *self.after.lock() = Some(*id);
         }
-        let is_last = ids.len() < MARKETS as usize;
-        *self.after.lock() = if is_last { None } else { ids.last().copied() };
+        if is_last_page {
+            *self.after.lock() = None;
+        }
         Ok(())
     }
 }
@@ -110,7 +120,7 @@ pub async fn reconcile_all(ctx: &Ctx) -> Result<Vec<MarketId>, AppError> {
         let Some(last) = ids.last() else { return Ok(differed) };
         after = Some(*last);
         for id in ids {
-            if check_market(ctx, id).await? {
+            if check_market(ctx, id, None).await? {
                 differed.push(id);
             }
         }
@@ -118,7 +128,7 @@ pub async fn reconcile_all(ctx: &Ctx) -> Result<Vec<MarketId>, AppError> {
 }
 
 /// Compares a market with the chain; one that differs is repaired or put in quarantine. Whether it differed.
-async fn check_market(ctx: &Ctx, id: MarketId) -> Result<bool, AppError> {
+async fn check_market(ctx: &Ctx, id: MarketId, lease: Option<&Lease>) -> Result<bool, AppError> {
     let Some((last, differences)) = differences(ctx, id).await? else { return Ok(false) };
     if differences.is_empty() {
         return Ok(false);
@@ -131,7 +141,7 @@ async fn check_market(ctx: &Ctx, id: MarketId) -> Result<bool, AppError> {
             tracing::warn!(market.id = %id, from = repaired.from_block, "a market was repaired from the chain");
         }
         Err(error) if error.code == ErrorCode::InternalError => {
-            quarantine_drifted(ctx, id, last.number, &format!("{detail} ({error})")).await?;
+            quarantine_drifted(ctx, lease, id, last.number, &format!("{detail} ({error})")).await?;
         }
         Err(error) => return Err(error),
     }
@@ -172,7 +182,7 @@ async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<(SyncBlock, MarketRows)>
 }
 
 /// Tries the repairs that are due.
-async fn repair_due(ctx: &Ctx) -> Result<(), AppError> {
+async fn repair_due(ctx: &Ctx, lease: &Lease) -> Result<(), AppError> {
     let now = ctx.now();
     let due: Result<Vec<Quarantine>, StoreError> =
         ctx.store.read(now, |tx, now| Box::pin(quarantine::list_due(tx, *now, REPAIRS))).await;
@@ -184,14 +194,15 @@ async fn repair_due(ctx: &Ctx) -> Result<(), AppError> {
             Err(error) => {
                 tracing::warn!(market.id = %quarantine.market_id, %error, "a market stays in quarantine");
                 let next = now.plus_ms(pause_ms(quarantine.repair_attempts));
-                let input = (quarantine.market_id, error.to_string(), next);
-                let noted: Result<(), StoreError> = ctx
-                    .store
-                    .write(input, |tx, (id, detail, next)| {
-                        Box::pin(quarantine::note_failed_repair(tx, *id, detail, *next))
+                let input = (lease.clone(), quarantine.market_id, error.to_string(), next);
+                ctx.store
+                    .write(input, |tx, (lease, id, detail, next)| {
+                        Box::pin(async move {
+                            lease::check(tx, lease).await?;
+                            Ok::<_, AppError>(quarantine::note_failed_repair(tx, *id, detail, *next).await?)
+                        })
                     })
-                    .await;
-                noted?;
+                    .await?;
             }
         }
     }
@@ -203,17 +214,24 @@ fn pause_ms(attempts: u32) -> i64 {
     2_000i64.saturating_mul(1 << attempts.min(30)).min(LONGEST_PAUSE_MS)
 }
 
-/// Puts a market in quarantine that differs from the chain.
+/// Puts a market in quarantine that differs from the chain. A worker names the lease under which it found that out.
 pub async fn quarantine_drifted(
     ctx: &Ctx,
+    lease: Option<&Lease>,
     market_id: MarketId,
     block_number: u64,
     detail: &str,
 ) -> Result<(), AppError> {
     let fault = MarketFault { market_id, block_number, reason: "drift", detail: detail.to_owned() };
+    let input = (lease.cloned(), fault, ctx.now());
     ctx.store
-        .write((fault, ctx.now()), |tx, (fault, now): &(MarketFault, Timestamp)| {
-            Box::pin(async move { quarantine_market(tx, fault, *now).await.map(drop) })
+        .write(input, |tx, (lease, fault, now): &(Option<Lease>, MarketFault, Timestamp)| {
+            Box::pin(async move {
+                if let Some(lease) = lease {
+                    lease::check(tx, lease).await?;
+                }
+                quarantine_market(tx, fault, *now).await.map(drop)
+            })
         })
         .await
 }

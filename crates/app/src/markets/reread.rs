@@ -102,7 +102,7 @@ async fn repair_all(
             Ok(repaired) => found.repaired.push(repaired),
             Err(error) => {
                 let reason = error.to_string();
-                super::reconcile::quarantine_drifted(ctx, market_id, from, &reason).await?;
+                super::reconcile::quarantine_drifted(ctx, None, market_id, from, &reason).await?;
                 found.quarantined.push((market_id, reason));
             }
         }

@@ -12,6 +12,7 @@ use chain::{Block, ChainError};
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::{ErrorCode, Timestamp};
+use futures::{StreamExt, TryStreamExt, stream};
 use store::StoreError;
 use store::leases::Lease;
 use store::market_statuses::StatusChange;
@@ -25,7 +26,7 @@ use super::reading::{Reading, quarantine_market};
 use super::rebuild::{Life, rebuild};
 use crate::aggregates;
 use crate::finality::final_block;
-use crate::lease::{self, LeaseHolder};
+use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -36,6 +37,8 @@ const KEEP_BLOCKS: u64 = 10_000;
 /// Blocks that are not deeper than this when they are read are read again before they are settled, and so are those that
 /// are not twice as deep as finality asks.
 const REREAD_DEPTH: u64 = 64;
+/// Blocks that are read again at the same time.
+const REREAD_AT_ONCE: usize = 16;
 /// The most noted blocks that are settled in one transaction.
 const SETTLED_AT_ONCE: u32 = 256;
 const FEWEST_BLOCKS: u64 = 16;
@@ -68,12 +71,7 @@ impl Worker for Sync {
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
-        close_markets(ctx, &lease).await?;
-        let more_candles = candles::catch_up(ctx, &lease).await?;
-        let more_aggregates = aggregates::catch_up(ctx, &lease).await?;
-        self.windows.advance(ctx, &lease).await?;
-        let progress = self.follow(ctx, &lease).await?;
-        Ok(if more_candles || more_aggregates { Progress::More } else { progress })
+        self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await
     }
 }
 
@@ -85,11 +83,21 @@ impl Sync {
         Self { first_block, blocks_at_once: AtomicU64::new(64), windows, lease }
     }
 
+    async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+        let turn = Turn::begin(ctx);
+        close_markets(ctx, lease).await?;
+        let more_candles = candles::catch_up(ctx, lease).await?;
+        let more_aggregates = aggregates::catch_up(ctx, lease).await?;
+        self.windows.advance(ctx, lease).await?;
+        let progress = self.follow(ctx, lease, turn).await?;
+        Ok(if more_candles || more_aggregates { Progress::More } else { progress })
+    }
+
     /// Reads the next blocks, or takes back those that the chain has left, and settles what has become final.
     ///
     /// A node that does not have what was read before is behind, and waited for. Only another hash at a known height is a
     /// reorganisation.
-    async fn follow(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+    async fn follow(&self, ctx: &Ctx, lease: &Lease, turn: Turn) -> Result<Progress, AppError> {
         let Place { last, skipped } = Place::read(ctx).await?;
         let head = ctx.chain.head().await?;
         if let Some(last) = &last
@@ -100,20 +108,24 @@ impl Sync {
         }
         let from = last.as_ref().map_or(self.first_block, |last| last.number + 1);
         if from > head.number {
-            return settle_deeper(ctx, lease, &head).await;
+            return settle_deeper(ctx, lease, &head, turn).await;
         }
         let at_once = self.blocks_at_once.load(Ordering::Relaxed);
+        // A reading that fails, or that is cut off because the node is too slow for it, is followed by a shorter one.
+        self.blocks_at_once.store((at_once / 2).max(FEWEST_BLOCKS), Ordering::Relaxed);
         let to = head.number.min(from + at_once - 1);
         let recent_from = head.number.saturating_sub(REREAD_DEPTH.max(2 * ctx.confirmations()));
         let reading = Reading::of(ctx, from, to, last, recent_from, &skipped).await?;
-        self.adapt(at_once, reading.events());
+        if !turn.is_over() {
+            self.adapt(at_once, reading.events());
+        }
         if ctx.chain.is_embedded() {
             let settle_to = final_block(ctx, head.number).await?.map(|block| block.min(to));
             reading.write(ctx, lease, settle_to, KEEP_BLOCKS).await?;
             return Ok(if to < head.number { Progress::More } else { Progress::Idle });
         }
         reading.write(ctx, lease, None, KEEP_BLOCKS).await?;
-        let progress = settle_deeper(ctx, lease, &head).await?;
+        let progress = settle_deeper(ctx, lease, &head, turn).await?;
         Ok(if to < head.number { Progress::More } else { progress })
     }
 
@@ -154,21 +166,25 @@ impl Place {
 
 /// Blocks that were read before may have become final meanwhile. They are read again first: if a block's logs are not what
 /// was read of it, it is taken back and read anew.
-async fn settle_deeper(ctx: &Ctx, lease: &Lease, head: &Block) -> Result<Progress, AppError> {
+///
+/// A slow node answers only for some of them within a turn: these are settled, the others at the next tick.
+async fn settle_deeper(ctx: &Ctx, lease: &Lease, head: &Block, turn: Turn) -> Result<Progress, AppError> {
     let Some(final_block) = final_block(ctx, head.number).await? else { return Ok(Progress::Idle) };
     let unsettled: Result<Option<Unsettled>, StoreError> =
         ctx.store.read(final_block, |tx, to| Box::pin(Unsettled::read(tx, *to))).await;
-    let Some(unsettled) = unsettled? else { return Ok(Progress::Idle) };
-    for block in &unsettled.to_read_again {
-        let digest = ctx.chain.logs_digest(block.number, parse_hash(&block.hash)?).await?;
-        if digest.map(|digest| digest.to_string()) != block.logs_digest {
-            tracing::error!(
-                block = block.number,
-                "the node has given two different readings of a block; it is read anew"
-            );
-            take_back_to(ctx, Some(lease), block.number.saturating_sub(1)).await?;
+    let Some(mut unsettled) = unsettled? else { return Ok(Progress::Idle) };
+    let mut read_again = None;
+    for blocks in unsettled.to_read_again.chunks(REREAD_AT_ONCE) {
+        if let Some(last) = read_again.filter(|_| turn.is_over()) {
+            (unsettled.last, unsettled.is_all) = (SyncBlock::clone(last), false);
+            break;
+        }
+        if let Some(block) = find_different(ctx, blocks).await? {
+            tracing::error!(block, "the node has given two different readings of a block; it is read anew");
+            take_back_to(ctx, Some(lease), block.saturating_sub(1)).await?;
             return Ok(Progress::More);
         }
+        read_again = blocks.last();
     }
     check_agreement(ctx, &unsettled.last).await?;
     let now = ctx.now();
@@ -185,6 +201,18 @@ async fn settle_deeper(ctx: &Ctx, lease: &Lease, head: &Block) -> Result<Progres
         })
         .await?;
     Ok(if unsettled.is_all { Progress::Idle } else { Progress::More })
+}
+
+/// The first of these blocks that the node gives another reading of than before.
+async fn find_different(ctx: &Ctx, blocks: &[SyncBlock]) -> Result<Option<u64>, AppError> {
+    let differs = async |block: SyncBlock| {
+        let digest = ctx.chain.logs_digest(block.number, parse_hash(&block.hash)?).await?;
+        let is_different = digest.map(|digest| digest.to_string()) != block.logs_digest;
+        Ok::<_, AppError>(is_different.then_some(block.number))
+    };
+    let read = stream::iter(blocks.to_vec()).map(differs).buffered(REREAD_AT_ONCE);
+    let different: Vec<Option<u64>> = read.try_collect().await?;
+    Ok(different.into_iter().flatten().next())
 }
 
 /// Whether as many nodes as are configured to agree on a block that is about to be settled.

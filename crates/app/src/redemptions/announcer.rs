@@ -17,7 +17,7 @@ use store::leases::Lease;
 use store::redemptions::{Announced, Owned};
 
 use super::{FinalResult, Redemptions, redeemable, settled_block};
-use crate::lease::{self, LeaseHolder};
+use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -44,20 +44,7 @@ impl Worker for Announcer {
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
-        let chain_id = ctx.chain.chain_id();
-        let markets: Result<Vec<_>, StoreError> = ctx
-            .store
-            .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unannounced(tx, *id, MARKETS)))
-            .await;
-        let mut progress = Progress::Idle;
-        let settled = settled_block(ctx).await?;
-        for market in markets? {
-            // A result that is not final yet may be another in the end.
-            let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
-            announce_page(ctx, &lease, market, &result).await?;
-            progress = Progress::More;
-        }
-        Ok(progress)
+        self.lease.keep(ctx, &lease, work(ctx, &lease)).await
     }
 }
 
@@ -66,6 +53,28 @@ impl Announcer {
     pub fn new(owner: String) -> Self {
         Self { lease: LeaseHolder::new("announcer".to_owned(), owner) }
     }
+}
+
+/// Tells the owners of the next markets' positions.
+async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+    let turn = Turn::begin(ctx);
+    let chain_id = ctx.chain.chain_id();
+    let markets: Result<Vec<_>, StoreError> = ctx
+        .store
+        .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unannounced(tx, *id, MARKETS)))
+        .await;
+    let mut progress = Progress::Idle;
+    let settled = settled_block(ctx).await?;
+    for market in markets? {
+        if turn.is_over() && progress == Progress::More {
+            return Ok(progress);
+        }
+        // A result that is not final yet may be another in the end.
+        let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
+        announce_page(ctx, lease, market, &result).await?;
+        progress = Progress::More;
+    }
+    Ok(progress)
 }
 
 /// Tells the owners of a market's next positions.

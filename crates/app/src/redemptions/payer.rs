@@ -13,7 +13,7 @@ use store::leases::Lease;
 use store::redemptions::{Again, Payable, Redemption, SettledMarket};
 
 use super::{FinalResult, Redemptions, redeemable, settled_block};
-use crate::lease::{self, LeaseHolder};
+use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -43,20 +43,7 @@ impl Worker for Payer {
             return Ok(Progress::Idle);
         }
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
-        let chain_id = ctx.chain.chain_id();
-        let markets: Result<Vec<_>, StoreError> = ctx
-            .store
-            .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unscanned(tx, *id, MARKETS)))
-            .await;
-        let mut progress = Progress::Idle;
-        let settled = settled_block(ctx).await?;
-        for market in markets? {
-            // A result that is not final yet may be another in the end.
-            let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
-            pay_page(ctx, &lease, market, &result).await?;
-            progress = Progress::More;
-        }
-        Ok(progress)
+        self.lease.keep(ctx, &lease, work(ctx, &lease)).await
     }
 }
 
@@ -65,6 +52,28 @@ impl Payer {
     pub fn new(owner: String) -> Self {
         Self { lease: LeaseHolder::new("payer".to_owned(), owner) }
     }
+}
+
+/// Gathers the claims of the next markets.
+async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+    let turn = Turn::begin(ctx);
+    let chain_id = ctx.chain.chain_id();
+    let markets: Result<Vec<_>, StoreError> = ctx
+        .store
+        .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unscanned(tx, *id, MARKETS)))
+        .await;
+    let mut progress = Progress::Idle;
+    let settled = settled_block(ctx).await?;
+    for market in markets? {
+        if turn.is_over() && progress == Progress::More {
+            return Ok(progress);
+        }
+        // A result that is not final yet may be another in the end.
+        let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
+        pay_page(ctx, lease, market, &result).await?;
+        progress = Progress::More;
+    }
+    Ok(progress)
 }
 
 /// A position that is worth something.

@@ -28,6 +28,6 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { targets: TargetPolicy::public(), max_in_flight: 1_024, hold_ms: 30_000 }
+        Self { targets: TargetPolicy::public(), max_in_flight: 1_024, hold_ms: 20_000 }
     }
 }

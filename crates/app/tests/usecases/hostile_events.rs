@@ -152,7 +152,7 @@ store::on_each_engine! {
         app.run_workers().await;
         let waiting = key.buy(&market, 0, "5").await;
         let detail = "planned by a test".to_owned();
-        app::markets::quarantine_drifted(&app.ctx, market.id, 1, &detail).await.unwrap();
+        app::markets::quarantine_drifted(&app.ctx, None, market.id, 1, &detail).await.unwrap();
         app.workers.execute(&app.ctx).await;
         assert_eq!(app.status(waiting.id).await, Status::Rejected);
         assert_eq!(app.rows().await.reserved, 0);

@@ -1,12 +1,15 @@
 //! Several processes over one database and one chain: one of them works at a time, and none doubles another's work.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use app::lease::{self, LeaseHolder};
-use app::worker::Worker;
+use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
 use domain::ErrorCode;
 use domain::key::Tier;
 use domain::trade::Status;
-use store::Store;
+use store::{Store, StoreError, Value};
 use testkit::TestApp;
 
 use crate::scene::Scene;
@@ -15,7 +18,111 @@ async fn write_under(ctx: &Ctx, lease: store::leases::Lease) -> Result<(), AppEr
     ctx.store.write(lease, |tx, held| Box::pin(async move { lease::check(tx, held).await })).await
 }
 
+/// The application's context with leases of a third of a second.
+fn with_short_leases(app: &TestApp) -> Ctx {
+    let mut ctx = app.ctx.clone();
+    let mut config = ctx.config.as_ref().clone();
+    config.lease_ms = 300;
+    ctx.config = Arc::new(config);
+    ctx
+}
+
+async fn lease_end(ctx: &Ctx, name: &'static str) -> i64 {
+    const SQL: &str = "SELECT until_ms FROM leases WHERE name = $1";
+    let found: Result<Option<i64>, StoreError> = ctx
+        .store
+        .read(name, |tx, name| {
+            Box::pin(async move { tx.find(SQL, &[Value::from(*name)], |row| row.int(0)).await })
+        })
+        .await;
+    found.unwrap().unwrap_or_default()
+}
+
+/// Waits until the lease was renewed at the present instant.
+async fn renewed(ctx: &Ctx, name: &'static str) {
+    let mut polls = tokio::time::interval(Duration::from_millis(5));
+    for _ in 0..2_000 {
+        polls.tick().await;
+        if lease_end(ctx, name).await == ctx.now().plus_ms(ctx.config.lease_ms).ms() {
+            return;
+        }
+    }
+    panic!("the lease is not renewed while its holder works");
+}
+
 store::on_each_engine! {
+    async fn a_lease_is_renewed_while_its_holder_waits_for_a_slow_node(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let trade = key.buy(&market, 0, "10").await;
+        app.workers.release(&app.ctx).await;
+        let ctx = with_short_leases(&app);
+        let held = app.faults.hold("eth_feeHistory");
+        let slow = app.another_process("slow");
+        let ticks = {
+            let ctx = ctx.clone();
+            tokio::spawn(async move { slow.executors[0].tick(&ctx).await })
+        };
+        held.reached().await;
+        let other = app.another_process("other");
+        for _ in 0..4 {
+            app.clock.advance(ctx.config.lease_ms - 50);
+            renewed(&ctx, "executor:0").await;
+            assert_eq!(other.executors[0].tick(&ctx).await.unwrap(), Progress::Idle);
+        }
+        held.release();
+        ticks.await.unwrap().unwrap();
+        assert_eq!(app.status(trade.id).await, Status::Executing);
+        assert_eq!(app.rows().await.batches, 1);
+    }
+
+    async fn a_holder_that_has_lost_its_lease_stops_where_it_is(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let trade = key.buy(&market, 0, "10").await;
+        app.workers.release(&app.ctx).await;
+        let ctx = with_short_leases(&app);
+        let _never_released = app.faults.hold("eth_feeHistory");
+        let frozen = LeaseHolder::new("executor:0".to_owned(), "frozen".to_owned());
+        let lease = frozen.claim(&ctx).await.unwrap().unwrap();
+        let (work, at_work) = (tokio::sync::Notify::new(), ctx.clone());
+        let keeps = frozen.keep(&ctx, &lease, async {
+            work.notify_one();
+            at_work.chain.fees().await?;
+            Ok(())
+        });
+        let takes_over = async {
+            work.notified().await;
+            let successor = app.another_process("successor");
+            // A renewal that comes first leaves the successor without work.
+            while !app.status(trade.id).await.is_terminal() {
+                app.clock.advance(ctx.config.lease_ms);
+                drop(successor.try_run(&ctx).await);
+            }
+        };
+        let (kept, ()) = tokio::join!(keeps, takes_over);
+        assert!(lease::is_lost(&kept.unwrap_err()));
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+    }
+
+    async fn a_sync_settles_as_many_blocks_as_a_turn_has_time_for(store: Store) {
+        let Scene { app, key, market, .. } = Scene::of(TestApp::with().on(store).confirmations(5).start().await).await;
+        app.run_workers().await;
+        let trade = key.buy(&market, 0, "10").await;
+        app.workers.execute(&app.ctx).await;
+        app.mine(40).await;
+        let mut ctx = app.ctx.clone();
+        let mut config = ctx.config.as_ref().clone();
+        // No time at all: the blocks that are read again at the same time are settled, the others at the next tick.
+        config.lease_ms = 0;
+        ctx.config = Arc::new(config);
+        let mut ticks = 0;
+        while app.workers.sync.tick(&ctx).await.unwrap() == Progress::More {
+            ticks += 1;
+        }
+        assert!(ticks >= 2, "{ticks}");
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+        app.assert_ledger_equals_chain().await;
+    }
+
     async fn a_lease_has_one_owner_until_its_time_is_over(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ctx = &app.ctx;

@@ -78,42 +78,7 @@ impl Worker for Executor {
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
-        let mut open = self.open_batches(ctx).await?;
-        if !open.is_empty() {
-            let seen = self.look(ctx).await?;
-            let mut still_open = Vec::with_capacity(open.len());
-            for batch in open {
-                if !self.advance(ctx, &lease, &batch, seen).await? {
-                    still_open.push(batch);
-                }
-            }
-            open = still_open;
-        }
-        // A batch behind one that the node does not have would only wait, or be refused.
-        let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
-        if !all_taken {
-            return Ok(Progress::Idle);
-        }
-        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let (change, trades_wait) = self.find_work(ctx).await?;
-        let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
-        if let Some(change) = change.filter(|_| !change_waits_its_turn)
-            && self.change_next(ctx, &lease, &open, change).await?
-        {
-            self.changed_last.store(true, Ordering::Relaxed);
-            return Ok(Progress::More);
-        }
-        if full {
-            return Ok(Progress::Idle);
-        }
-        let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
-        if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
-            self.redeemed_last.store(true, Ordering::Relaxed);
-            if self.redeem_next(ctx, &lease, &open).await? {
-                return Ok(Progress::More);
-            }
-        }
-        if trades_wait { self.send_next(ctx, &lease, &open).await } else { Ok(Progress::Idle) }
+        self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await
     }
 }
 
@@ -129,6 +94,46 @@ impl Executor {
             redeemed_last: AtomicBool::new(false),
             changed_last: AtomicBool::new(false),
         }
+    }
+
+    /// Sees the open batches into blocks, then signs and sends what comes next.
+    async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
+        let mut open = self.open_batches(ctx).await?;
+        if !open.is_empty() {
+            let seen = self.look(ctx).await?;
+            let mut still_open = Vec::with_capacity(open.len());
+            for batch in open {
+                if !self.advance(ctx, lease, &batch, seen).await? {
+                    still_open.push(batch);
+                }
+            }
+            open = still_open;
+        }
+        // A batch behind one that the node does not have would only wait, or be refused.
+        let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
+        if !all_taken {
+            return Ok(Progress::Idle);
+        }
+        let full = open.len() >= ctx.config.max_batches_in_flight as usize;
+        let (change, trades_wait) = self.find_work(ctx).await?;
+        let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
+        if let Some(change) = change.filter(|_| !change_waits_its_turn)
+            && self.change_next(ctx, lease, &open, change).await?
+        {
+            self.changed_last.store(true, Ordering::Relaxed);
+            return Ok(Progress::More);
+        }
+        if full {
+            return Ok(Progress::Idle);
+        }
+        let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
+        if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
+            self.redeemed_last.store(true, Ordering::Relaxed);
+            if self.redeem_next(ctx, lease, &open).await? {
+                return Ok(Progress::More);
+            }
+        }
+        if trades_wait { self.send_next(ctx, lease, &open).await } else { Ok(Progress::Idle) }
     }
 
     /// The delegation's change that is to be sent next, and whether trades wait.
