@@ -26,6 +26,7 @@ use crate::trades::Turns;
 use crate::usage::Recorder;
 use crate::user_units::UserUnits;
 use crate::webhooks::{self, Pulse};
+use crate::worker::WorkerRegistry;
 
 /// How many bytes of markets' rows are kept for a moment.
 const KEPT_MARKETS_BYTES: usize = 16 << 20;
@@ -65,6 +66,8 @@ pub struct Ctx {
     pub leaderboards: Arc<Leaderboards>,
     /// The limiters: in this process's memory, unless another place is put here.
     pub limits: Arc<Limits>,
+    /// How this process's workers fare.
+    pub workers: Arc<WorkerRegistry>,
     /// When webhooks were last looked after here.
     pub dispatching: Arc<Pulse>,
     ids: Arc<Ids>,
@@ -163,6 +166,7 @@ impl Ctx {
             feed: Arc::default(),
             leaderboards: Arc::default(),
             limits: Arc::default(),
+            workers: Arc::default(),
             dispatching: Arc::default(),
             ids: Arc::default(),
         }

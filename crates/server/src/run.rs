@@ -3,26 +3,16 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use app::cleanup::Cleaner;
+use app::Ctx;
 use app::entropy::Entropy;
-use app::feed::Watcher;
-use app::keys::audit::{self, AuditWriter};
-use app::kill_switches::{self, SwitchReader};
+use app::keys::audit;
+use app::kill_switches;
 use app::limits::Limits;
-use app::markets::{Reconciler, Sync};
-use app::redemptions::{Announcer, Payer, Redemptions};
-use app::trades::{Executor, Expiry};
-use app::usage::Flusher;
-use app::webhooks::Dispatcher;
-use app::webhooks::sender::{Sender, SystemResolver};
-use app::{Ctx, worker};
 use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{Chain, Contracts, DeploySettings, Signer};
 use domain::Clock;
 use domain::page::CursorCodec;
-use domain::webhook::target::TargetPolicy;
 use store::Store;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -41,24 +31,8 @@ const GENESIS_BASE_FEE: u64 = 1_000_000_000;
 const BLOCK_GAS_LIMIT: u64 = 60_000_000;
 /// All accounts together may move this much an hour on the embedded chain, in USDC atomic units.
 const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
-/// How long idle workers wait for their signal before they look by themselves.
-const WORKER_PAUSE: Duration = Duration::from_millis(250);
 /// Connections that may wait to be accepted: what comes at once beyond it, the system forgets without a word.
 const LISTEN_QUEUE: u32 = 4_096;
-/// How long a held trade may be past its window before it is failed; a confirm is refused at once.
-const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
-/// How long the reconciler waits between two of its small pieces of work.
-const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
-/// How long the payer waits at the most; nobody waits for it.
-const PAYER_PAUSE: Duration = Duration::from_secs(2);
-/// How long an event that another process has written, or a retry that is due, may wait to be seen.
-const DISPATCHER_PAUSE: Duration = Duration::from_millis(100);
-const CLEANER_PAUSE: Duration = Duration::from_secs(60);
-/// The most of its keys' use that a process can lose by dying.
-const USAGE_PAUSE: Duration = Duration::from_secs(5);
-/// Less than half a second, so that a switch is effective within one even where reading it takes a while.
-const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
-const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -222,18 +196,6 @@ impl Parts {
     }
 }
 
-/// What posts webhooks. A machine that believes no certificate runs all the same: its deliveries by https fail, and are tried
-/// again after the next start.
-fn sender(targets: TargetPolicy) -> Result<Sender, StartError> {
-    let resolver = Arc::<SystemResolver>::default();
-    Sender::new(targets.clone(), resolver.clone())
-        .or_else(|error| {
-            tracing::error!(%error, "no certificate is believed here: webhooks by https fail until the machine has authorities");
-            Sender::believing_nobody(targets, resolver)
-        })
-        .map_err(|error| StartError::Other(format!("TLS: {error}")))
-}
-
 /// The limiters where the configuration puts them. The names of the keys in Redis tell the two environments apart.
 pub fn limits(config: &Config) -> Result<Limits, StartError> {
     let Some(url) = &config.redis_url else { return Ok(Limits::memory()) };
@@ -316,32 +278,7 @@ impl Running {
     ) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let ctx = parts.ctx.clone();
-        // A new name at each start: what an earlier life of this process held is another owner's.
-        let owner = ctx.uuid().to_string();
-        let mut workers = JoinSet::new();
-        for (lane, signer) in (0u16..).zip(parts.secrets.executors()?) {
-            let executor = Executor::new(lane, signer, owner.clone());
-            workers.spawn(worker::run(executor, ctx.clone(), WORKER_PAUSE, stopped.clone()));
-        }
-        if ctx.config.redemptions == Redemptions::Automatic {
-            let payer = Payer::new(owner.clone());
-            workers.spawn(worker::run(payer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
-        }
-        let announcer = Announcer::new(owner.clone());
-        workers.spawn(worker::run(announcer, ctx.clone(), PAYER_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Watcher::default(), ctx.clone(), WORKER_PAUSE, stopped.clone()));
-        let reconciler = Reconciler::new(owner.clone());
-        workers.spawn(worker::run(reconciler, ctx.clone(), RECONCILER_PAUSE, stopped.clone()));
-        let sync = Sync::new(owner, first_block);
-        workers.spawn(worker::run(sync, ctx.clone(), WORKER_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Expiry, ctx.clone(), EXPIRY_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Cleaner, ctx.clone(), CLEANER_PAUSE, stopped.clone()));
-        let sender = sender(ctx.config.webhooks.targets.clone())?;
-        let dispatcher = Dispatcher::new(Arc::new(sender), ctx.config.webhooks.max_in_flight);
-        workers.spawn(worker::run(dispatcher, ctx.clone(), DISPATCHER_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(Flusher, ctx.clone(), USAGE_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(SwitchReader, ctx.clone(), SWITCHES_PAUSE, stopped.clone()));
-        workers.spawn(worker::run(AuditWriter, ctx.clone(), AUDIT_PAUSE, stopped.clone()));
+        let workers = crate::workers::start(parts, first_block, &stopped)?;
         let mut stop_http = stopped;
         let mutations = state.mutations.clone();
         let of_refusals = Shared::clone(&state);

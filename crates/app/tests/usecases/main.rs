@@ -41,6 +41,7 @@ mod reorgs;
 mod revocation;
 mod rewrap;
 mod scene;
+mod supervision;
 mod sync;
 mod traces;
 mod trading;

@@ -118,6 +118,7 @@ fn start_logging(default: &str) {
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start within one process, as in tests, keeps the first one's.
     drop(if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().try_init() });
+    crate::panics::log();
 }
 
 /// Makes the data folder, readable by its owner alone.

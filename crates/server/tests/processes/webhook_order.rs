@@ -137,8 +137,9 @@ fn send(
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let ctx = Ctx::new(store.clone(), ctx.chain.clone(), clock, Arc::clone(&ctx.entropy), config);
     let sender = Sender::new(ctx.config.webhooks.targets.clone(), Arc::clone(&names) as Arc<dyn Resolver>);
-    let dispatcher = Dispatcher::new(Arc::new(sender.unwrap()), 1_024);
-    (names, tokio::spawn(worker::run(dispatcher, ctx, PAUSE, stop.clone())))
+    let sender = Arc::new(sender.unwrap());
+    let dispatcher = move || Dispatcher::new(Arc::clone(&sender), 1_024);
+    (names, tokio::spawn(worker::supervise(dispatcher, ctx, PAUSE, stop.clone())))
 }
 
 async fn keeps_order(stores: &[Store], salt: u64) {

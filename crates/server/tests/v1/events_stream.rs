@@ -198,7 +198,7 @@ store::on_each_engine! {
         let ada = app.user("ada").await;
         let client = app.http().with(&app.disabled_key(&ada, Tier::Mm).await);
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let watcher = worker::run(Watcher::default(), app.ctx.clone(), Duration::from_millis(250), stopped);
+        let watcher = worker::supervise(Watcher::default, app.ctx.clone(), Duration::from_millis(250), stopped);
         let watcher = tokio::spawn(watcher);
         let writers: Vec<_> =
             (0..WRITERS).map(|first| tokio::spawn(write(app.ctx.store.clone(), ada.id, first))).collect();

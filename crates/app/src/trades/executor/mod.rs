@@ -68,6 +68,10 @@ impl Worker for Executor {
         "executor"
     }
 
+    fn label(&self) -> String {
+        format!("executor:{}", self.lane)
+    }
+
     fn signal<'a>(&self, ctx: &'a Ctx) -> Option<&'a Notify> {
         Some(&ctx.wake.executor)
     }

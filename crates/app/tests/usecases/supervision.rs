@@ -1,0 +1,125 @@
+//! Workers that panic, fail or hang.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use app::worker::{Progress, Worker, WorkerStatus, supervise};
+use app::{AppError, Ctx};
+use domain::ErrorCode;
+use parking_lot::Mutex;
+use store::StoreError;
+use testkit::TestApp;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// What a planted worker does at each tick.
+#[derive(Debug, Clone, Copy)]
+enum Tick {
+    Panics,
+    Fails,
+    Hangs,
+    Works,
+}
+
+struct Planted {
+    tick: Tick,
+    began: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Worker for Planted {
+    fn name(&self) -> &'static str {
+        "planted"
+    }
+
+    async fn tick(&self, _: &Ctx) -> Result<Progress, AppError> {
+        self.began.lock().push(Instant::now());
+        match self.tick {
+            Tick::Panics => panic!("a planted panic"),
+            Tick::Fails => Err(AppError::new(ErrorCode::DependencyUnavailable)),
+            Tick::Hangs => std::future::pending().await,
+            Tick::Works => Ok(Progress::Idle),
+        }
+    }
+}
+
+/// The milliseconds, to the hundredth of a second, between the ticks of a worker that is supervised for so many seconds, and how it fares at the end.
+async fn gaps(tick: Tick, seconds: u64) -> (TestApp, Vec<u128>, WorkerStatus) {
+    let app = TestApp::new().await;
+    tokio::time::pause();
+    let began = Arc::<Mutex<Vec<Instant>>>::default();
+    let (stop, stopped) = watch::channel(false);
+    let make = {
+        let began = Arc::clone(&began);
+        move || Planted { tick, began: Arc::clone(&began) }
+    };
+    let runs = supervise(make, app.ctx.clone(), Duration::from_secs(10), stopped);
+    let ended = tokio::time::timeout(Duration::from_secs(seconds), runs).await;
+    assert!(ended.is_err(), "a worker runs until it is stopped");
+    drop(stop);
+    tokio::time::resume();
+    let began = began.lock().clone();
+    let gaps = began.windows(2).map(|pair| {
+        let gap = (pair[1] - pair[0]).as_millis();
+        (gap + 5) / 10 * 10
+    });
+    let status = app.ctx.workers.list().remove(0).1;
+    (app, gaps.collect(), status)
+}
+
+#[tokio::test]
+async fn a_worker_that_panics_is_restarted_after_one_second_and_ever_later_up_to_thirty() {
+    let (app, gaps, status) = gaps(Tick::Panics, 100).await;
+    assert_eq!(gaps, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+    assert_eq!((status.panics, status.is_down), (8, true));
+    // The last count may still be on its way: writes are made one after the other.
+    let written: Result<(), StoreError> =
+        app.ctx.store.write((), |tx, ()| Box::pin(store::quarantine::count_up(tx, "other", 1))).await;
+    written.unwrap();
+    let counted: Result<Vec<(String, u64)>, StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::quarantine::list_counters(tx))).await;
+    assert!(counted.unwrap().contains(&("worker_panics".to_owned(), 8)));
+}
+
+#[tokio::test]
+async fn a_failing_tick_is_repeated_at_least_every_four_seconds() {
+    let (app, gaps, status) = gaps(Tick::Fails, 17).await;
+    assert_eq!(gaps, [250, 500, 1_000, 2_000, 4_000, 4_000, 4_000]);
+    assert_eq!((status.failed_ticks, status.panics), (8, 0));
+    assert!(status.failing_since.is_some());
+}
+
+#[tokio::test]
+async fn a_tick_that_never_ends_is_cut_off() {
+    let (_, gaps, status) = gaps(Tick::Hangs, 200).await;
+    assert_eq!(gaps, [120_250]);
+    assert_eq!(status.failed_ticks, 1);
+    assert!(status.tick_began_at.is_some());
+}
+
+#[tokio::test]
+async fn a_worker_that_works_is_healthy() {
+    let (_, gaps, status) = gaps(Tick::Works, 25).await;
+    assert_eq!(gaps, [10_000, 10_000]);
+    assert_eq!(status, WorkerStatus::default());
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_restart() {
+    let app = TestApp::new().await;
+    let began = Arc::<Mutex<Vec<Instant>>>::default();
+    let (stop, stopped) = watch::channel(false);
+    let make = {
+        let began = Arc::clone(&began);
+        move || Planted { tick: Tick::Panics, began: Arc::clone(&began) }
+    };
+    let runs = supervise(make, app.ctx.clone(), Duration::from_secs(10), stopped);
+    let stops = async {
+        let mut polls = tokio::time::interval(Duration::from_millis(2));
+        while began.lock().len() < 2 {
+            polls.tick().await;
+        }
+        stop.send_replace(true);
+    };
+    tokio::join!(runs, stops);
+    assert_eq!(began.lock().len(), 2);
+}
