@@ -14,6 +14,7 @@ use crate::entropy::{Entropy, Ids};
 use crate::feed::Hub;
 use crate::finality::{Finality, default_confirmations};
 use crate::fresh::{AsOf, Fresh};
+use crate::health::Degradations;
 use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
 use crate::kill_switches::Switches;
@@ -66,6 +67,8 @@ pub struct Ctx {
     pub leaderboards: Arc<Leaderboards>,
     /// The limiters: in this process's memory, unless another place is put here.
     pub limits: Arc<Limits>,
+    /// What this process has found to be wrong with the service.
+    pub degradations: Arc<Degradations>,
     /// How this process's workers fare.
     pub workers: Arc<WorkerRegistry>,
     /// When webhooks were last looked after here.
@@ -166,6 +169,7 @@ impl Ctx {
             feed: Arc::default(),
             leaderboards: Arc::default(),
             limits: Arc::default(),
+            degradations: Arc::default(),
             workers: Arc::default(),
             dispatching: Arc::default(),
             ids: Arc::default(),

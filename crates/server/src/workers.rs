@@ -6,6 +6,7 @@ use std::time::Duration;
 use app::Ctx;
 use app::cleanup::Cleaner;
 use app::feed::Watcher;
+use app::health::HealthMonitor;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::{Reconciler, Sync};
@@ -15,6 +16,7 @@ use app::usage::Flusher;
 use app::webhooks::Dispatcher;
 use app::webhooks::sender::{Sender, SystemResolver};
 use app::worker::{Worker, supervise};
+use chain::Signer;
 use domain::webhook::target::TargetPolicy;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -36,6 +38,8 @@ const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
 /// Less than half a second, so that a switch is effective within one even where reading it takes a while.
 const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
+/// How old what readiness shows may be.
+const MONITOR_PAUSE: Duration = Duration::from_secs(5);
 const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts every worker; they stop when `stopped` turns true.
@@ -48,6 +52,7 @@ pub fn start(
     ctx.store = ctx.store.for_workers();
     // A new name at each start: what an earlier life of this process held is another owner's.
     let owner = ctx.uuid().to_string();
+    let executors: Vec<_> = parts.secrets.executors()?.iter().map(Signer::address).collect();
     let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
     for (lane, signer) in (0u16..).zip(parts.secrets.executors()?) {
         let owner = owner.clone();
@@ -68,6 +73,7 @@ pub fn start(
     let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
     let max_in_flight = ctx.config.webhooks.max_in_flight;
     workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
+    workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
     workers.spawn(USAGE_PAUSE, || Flusher);
     workers.spawn(SWITCHES_PAUSE, || SwitchReader);
     workers.spawn(AUDIT_PAUSE, || AuditWriter);

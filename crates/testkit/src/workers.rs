@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use app::feed::Watcher;
+use app::health::HealthMonitor;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::{Reconciler, Sync};
@@ -41,6 +42,8 @@ pub struct Workers {
     pub switches: SwitchReader,
     /// What writes the audit log.
     pub audit: AuditWriter,
+    /// Looks at what readiness shows; see [`Self::monitor`].
+    pub monitor: HealthMonitor,
     /// What posts webhooks.
     pub sender: Arc<Sender>,
 }
@@ -48,6 +51,7 @@ pub struct Workers {
 impl Workers {
     /// The workers of a process that calls itself `owner` in leases.
     pub fn new(executors: &[Signer], owner: &str) -> Self {
+        let monitor = HealthMonitor::new(executors.iter().map(Signer::address).collect());
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
         Self {
@@ -60,6 +64,7 @@ impl Workers {
             watcher: Watcher::default(),
             switches: SwitchReader,
             audit: AuditWriter,
+            monitor,
             sender: Arc::new(sender()),
         }
     }
@@ -139,6 +144,14 @@ impl Workers {
     /// If the tick fails.
     pub async fn reconcile(&self, ctx: &Ctx) {
         self.reconciler.tick(ctx).await.unwrap();
+    }
+
+    /// Looks once at what readiness shows.
+    ///
+    /// # Panics
+    /// If the tick fails.
+    pub async fn monitor(&self, ctx: &Ctx) {
+        self.monitor.tick(ctx).await.unwrap();
     }
 
     /// Steps the sync alone.

@@ -17,6 +17,7 @@ pub use bounds::Plan;
 pub use confirm::{Confirmation, confirm, confirmation_of};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
 pub use executor::Executor;
+pub(crate) use executor::batch_gas;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
 pub(crate) use intents::lane_of;

@@ -71,6 +71,8 @@ async fn a_worker_that_panics_is_restarted_after_one_second_and_ever_later_up_to
     let (app, gaps, status) = gaps(Tick::Panics, 100).await;
     assert_eq!(gaps, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     assert_eq!((status.panics, status.is_down), (8, true));
+    let degraded = app::health::readiness(&app.ctx).await.degraded;
+    assert_eq!(degraded[0].detail, "These workers have panicked: planted.");
     // The last count may still be on its way: writes are made one after the other.
     let written: Result<(), StoreError> =
         app.ctx.store.write((), |tx, ()| Box::pin(store::quarantine::count_up(tx, "other", 1))).await;
@@ -86,6 +88,10 @@ async fn a_failing_tick_is_repeated_at_least_every_four_seconds() {
     assert_eq!(gaps, [250, 500, 1_000, 2_000, 4_000, 4_000, 4_000]);
     assert_eq!((status.failed_ticks, status.panics), (8, 0));
     assert!(status.failing_since.is_some());
+    assert!(app::health::readiness(&app.ctx).await.degraded.is_empty(), "a moment's failure is not shown");
+    app.clock.advance(10_000);
+    let degraded = app::health::readiness(&app.ctx).await.degraded;
+    assert_eq!(degraded[0].detail, "These workers fail or hang: planted.");
 }
 
 #[tokio::test]

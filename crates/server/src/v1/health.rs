@@ -1,6 +1,6 @@
 //! Whether the service lives, and whether it is ready for work.
 
-use app::health::{Check, Readiness};
+use app::health::{Check, Degradation};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -29,6 +29,10 @@ struct Ready {
     /// `ready` or `unavailable`.
     status: &'static str,
     checks: Checks,
+    /// What is wrong although everything answers. Absent if nothing is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    degraded: Vec<DegradationRecord>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -36,6 +40,7 @@ struct Ready {
 #[serde(rename_all = "camelCase")]
 struct Checks {
     database: CheckRecord,
+    /// Also failing while trades cannot be completed: no executor can pay for gas, or no block has been read for a minute.
     chain: CheckRecord,
     rate_limiter: CheckRecord,
     /// Failing where this process does not look after deliveries; latencyMs is how long the longest due delivery has waited
@@ -50,6 +55,25 @@ struct CheckRecord {
     /// `ok` or `failing`.
     status: &'static str,
     latency_ms: i64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ReadinessDegradation)]
+#[serde(rename_all = "camelCase")]
+struct DegradationRecord {
+    /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
+    /// `market_quarantined`, `trade_stuck` or `drift`. More may be added.
+    reason: &'static str,
+    /// What is wrong, for operators.
+    detail: String,
+    /// Whether no trade can be completed because of it; only then the status is `unavailable`.
+    stops_trading: bool,
+}
+
+impl From<Degradation> for DegradationRecord {
+    fn from(Degradation { reason, detail, stops_trading }: Degradation) -> Self {
+        Self { reason: reason.as_str(), detail, stops_trading }
+    }
 }
 
 impl From<Check> for CheckRecord {
@@ -82,7 +106,8 @@ pub async fn health(State(app): State<Shared>) -> Response {
 #[utoipa::path(
     get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Whether it can do its work",
     description = "Asks everything that the service depends on, and shows each one's answer under checks: database, chain \
-        and rateLimiter. Ready is where all of them answer within two seconds. 503 has the same body.",
+        and rateLimiter. Ready is where all of them answer within two seconds. 503 has the same body. What is wrong although \
+        everything answers is listed under degraded; the status stays ready unless trading is impossible.",
     responses(
         (status = 200, description = "Ready.", body = Ready),
         (status = 503, description = "A dependency does not answer; the body says which.", body = Ready),
@@ -91,17 +116,16 @@ pub async fn health(State(app): State<Shared>) -> Response {
 )]
 pub async fn ready(State(app): State<Shared>) -> Response {
     let readiness = app::health::readiness(&app.ctx).await;
-    let status = if is_ready(&readiness) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let word = if is_ready(&readiness) { "ready" } else { "unavailable" };
+    let (status, word) = match readiness.is_ready() {
+        true => (StatusCode::OK, "ready"),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
+    };
     let checks = Checks {
         database: readiness.database.into(),
         chain: readiness.chain.into(),
         rate_limiter: readiness.rate_limiter.into(),
         webhooks: readiness.webhooks.into(),
     };
-    (status, json(&Ready { status: word, checks })).into_response()
-}
-
-const fn is_ready(readiness: &Readiness) -> bool {
-    readiness.database.ok && readiness.chain.ok && readiness.rate_limiter.ok && readiness.webhooks.ok
+    let degraded = readiness.degraded.into_iter().map(Into::into).collect();
+    (status, json(&Ready { status: word, checks, degraded })).into_response()
 }

@@ -16,8 +16,8 @@ pub use create::{
 };
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
-    Moved, apply, assign_intent, clear_batch, leave_batch, list_stuck, list_unbatched, list_unconfirmed,
-    put_renewed_nonce, release, renew, set_batch, trace_batch,
+    Moved, apply, assign_intent, clear_batch, find_oldest_executing, leave_batch, list_stuck, list_unbatched,
+    list_unconfirmed, put_renewed_nonce, release, renew, set_batch, trace_batch,
 };
 pub use queue::{Claim, claim_pending, has_larger, has_work, list_unclaimed, list_validating};
 pub use row::{History, Trade, history};

@@ -191,6 +191,13 @@ pub async fn leave_batch(
     Ok(())
 }
 
+/// When the trade that has been executing for longest began to.
+pub async fn find_oldest_executing(tx: &mut Tx) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str =
+        "SELECT MIN(updated_at_ms) FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &[], |row| row.opt_timestamp(0)).await?.flatten())
+}
+
 /// The executing trades whose batch ended before `before`, at most `limit`, the oldest first.
 pub async fn list_stuck(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<Vec<TradeId>, StoreError> {
     const SQL: &str = "SELECT t.id FROM trades t JOIN batches b ON b.id = t.batch_id

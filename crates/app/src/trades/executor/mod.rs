@@ -40,6 +40,7 @@ use store::trades::{Claim, Moved, Trade};
 use tokio::sync::Notify;
 
 use self::renewing::Lost;
+pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, Verdict};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};

@@ -18,6 +18,11 @@ use crate::{AppError, Ctx, lease};
 const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
 
+/// The gas limit of a batch of so many intents.
+pub(crate) const fn batch_gas(intents: u64) -> u64 {
+    BATCH_GAS + INTENT_GAS * intents
+}
+
 impl Executor {
     /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent. `None` if no trade is left to
     /// sign, because the keys of all of them were stopped meanwhile.
@@ -124,7 +129,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
         kind: Kind::Trades,
         chain_nonce: signing.chain_nonce,
         calldata: execute_calldata(&intents).to_vec(),
-        gas_limit: BATCH_GAS + INTENT_GAS * intents.len() as u64,
+        gas_limit: batch_gas(intents.len() as u64),
     };
     let batch = batch.of(signing.lane, &signing.signer, signing.execute.trace.at);
     let form = sign(&signing.ctx, &signing.signer, &batch, signing.fees)?;

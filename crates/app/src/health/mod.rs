@@ -1,9 +1,16 @@
-//! Whether the parts that the service stands on answer.
+//! Whether the parts that the service depends on answer, and what is wrong although they do.
+
+mod degradation;
+mod monitor;
+mod workers;
 
 use std::time::Duration;
 
 use domain::Timestamp;
 use store::StoreError;
+
+pub use degradation::{Degradation, Degradations, Reason};
+pub use monitor::HealthMonitor;
 
 use crate::Ctx;
 
@@ -20,17 +27,27 @@ pub struct Check {
 }
 
 /// Every part's answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
     /// The database.
     pub database: Check,
-    /// The chain.
+    /// The chain: whether it answers, and nothing keeps trades from being completed.
     pub chain: Check,
     /// Where the limits stand.
     pub rate_limiter: Check,
     /// The deliveries: whether this process looks after them, and for how long the one waits that is due for longest. How
     /// receivers fare says nothing of it: they are the customers'.
     pub webhooks: Check,
+    /// What is wrong with the service although everything answers.
+    pub degraded: Vec<Degradation>,
+}
+
+impl Readiness {
+    /// Whether the service can do its work.
+    pub fn is_ready(&self) -> bool {
+        let checks = [self.database, self.chain, self.rate_limiter, self.webhooks];
+        checks.iter().all(|check| check.ok)
+    }
 }
 
 /// Asks every part at once.
@@ -41,7 +58,11 @@ pub async fn readiness(ctx: &Ctx) -> Readiness {
         check(ctx, async { ctx.limits.ping().await.is_ok() }),
         webhooks(ctx),
     );
-    Readiness { database, chain, rate_limiter, webhooks }
+    let mut degraded = ctx.degradations.list();
+    degraded.extend(workers::degradations(&ctx.workers, ctx.now()));
+    let mut readiness = Readiness { database, chain, rate_limiter, webhooks, degraded };
+    readiness.chain.ok &= !readiness.degraded.iter().any(|degradation| degradation.stops_trading);
+    readiness
 }
 
 async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {
