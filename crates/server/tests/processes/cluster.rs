@@ -25,17 +25,20 @@ use crate::clients::{Clients, Trader, post};
 use crate::oracle;
 use crate::service::{Process, foretell};
 
-struct Cluster {
+/// Contracts on a node, a database, and the folders of two processes.
+pub struct Cluster {
     home: TestFolder,
     folders: [TestFolder; 2],
     database: TestDatabase,
-    anvil: Anvil,
-    traders: Vec<Trader>,
+    /// The node.
+    pub anvil: Anvil,
+    /// Users who can trade.
+    pub traders: Vec<Trader>,
 }
 
 impl Cluster {
     /// Contracts deployed, schema migrated, accounts and a market made; `None` without PostgreSQL or anvil.
-    async fn prepare() -> Option<Self> {
+    pub async fn prepare() -> Option<Self> {
         let (database, anvil) = (TestDatabase::create().await?, Anvil::start().await?);
         let home = TestFolder::create();
         let mut deploy = foretell(home.path());
@@ -58,10 +61,16 @@ impl Cluster {
         Some(Self { home, folders, database, anvil, traders })
     }
 
-    async fn serve(&self, index: usize) -> Process {
+    /// Starts the process of that folder.
+    pub async fn serve(&self, index: usize) -> Process {
+        self.serve_over(index, &self.anvil.url).await
+    }
+
+    /// Starts the process of that folder over this way to the node.
+    pub async fn serve_over(&self, index: usize, rpc_url: &str) -> Process {
         let folder = self.folders[index].path();
         let mut command = foretell(folder);
-        command.args(["--database-url", &self.database.url, "--rpc-url", &self.anvil.url]);
+        command.args(["--database-url", &self.database.url, "--rpc-url", rpc_url]);
         command.arg("--contracts").arg(self.home.path().join("contracts.json"));
         command.arg("--secrets-file").arg(self.home.path().join("secrets.json"));
         command.args(["serve", "--listen", "127.0.0.1:0"]);
@@ -69,7 +78,8 @@ impl Cluster {
         Process::start(command, folder).await
     }
 
-    async fn parts(&self) -> Parts {
+    /// The service's parts, for looking at it from beside.
+    pub async fn parts(&self) -> Parts {
         parts(self.home.path(), &self.database.url, &self.anvil.url).await
     }
 }

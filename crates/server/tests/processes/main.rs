@@ -11,6 +11,7 @@ mod cluster;
 mod crash;
 mod dice;
 mod feed;
+mod frozen;
 mod hangup;
 mod imports;
 mod operator;

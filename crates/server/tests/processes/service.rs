@@ -63,6 +63,21 @@ impl Process {
         peak.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// Stops the process where it is, as a machine that is paused would.
+    pub async fn freeze(&self) {
+        self.signal("-STOP").await;
+    }
+
+    /// Lets a frozen process go on.
+    pub async fn thaw(&self) {
+        self.signal("-CONT").await;
+    }
+
+    async fn signal(&self, signal: &str) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+    }
+
     /// Ends the process as a power cut would.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();
