@@ -19,6 +19,7 @@ mod oracle;
 mod receiver;
 mod service;
 mod slow;
+mod slow_node;
 mod stop;
 mod webhook_neighbours;
 mod webhook_order;
