@@ -66,6 +66,12 @@ pub enum StartError {
     /// What keeps a catalogue from being imported.
     #[error("nothing was imported:{}", .0.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
     Import(Vec<app::import::Problem>),
+    /// The state of what a command works on does not allow it.
+    #[error("{0}")]
+    InvalidState(String),
+    /// The operator did not consent to what cannot be undone.
+    #[error("{0}")]
+    Unconfirmed(String),
     /// Anything that a sentence says best.
     #[error("{0}")]
     Other(String),
@@ -74,7 +80,11 @@ pub enum StartError {
 impl StartError {
     /// The error as programs read it.
     pub fn to_json(&self) -> serde_json::Value {
-        let mut error = serde_json::json!({ "code": self.code(), "message": self.to_string() });
+        let message = match self {
+            Self::App(error) => error.detail.clone(),
+            other => other.to_string(),
+        };
+        let mut error = serde_json::json!({ "code": self.code(), "message": message });
         if let Self::Import(problems) = self {
             let problem =
                 |of: &app::import::Problem| serde_json::json!({ "path": of.path, "detail": of.detail });
@@ -91,7 +101,18 @@ impl StartError {
             Self::Store(_) => "DATABASE",
             Self::Config(_) | Self::Secrets(_) | Self::File { .. } => "CONFIGURATION",
             Self::Import(_) => "IMPORT_REFUSED",
+            Self::InvalidState(_) => "INVALID_STATE",
+            Self::Unconfirmed(_) => "NOT_CONFIRMED",
             Self::Other(_) => "COMMAND",
+        }
+    }
+
+    /// The exit code of a command that failed with this. 2 is for arguments that cannot be parsed.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::InvalidState(_) => 3,
+            Self::Unconfirmed(_) => 4,
+            _ => 1,
         }
     }
 }

@@ -96,7 +96,7 @@ impl TestApp {
     /// # Panics
     /// Where the contracts refuse.
     pub async fn cancel(&self, market: TestMarket) {
-        markets::cancel(&self.ctx, &self.roles.resolver, market.id).await.unwrap();
+        markets::cancel(&self.ctx, &self.roles.resolver, market.id, None).await.unwrap();
     }
 
     /// The market as it is stored, with its outcomes.

@@ -22,7 +22,7 @@ pub(crate) use create::{insert, row, wrong_terms};
 pub use find::{Rows, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{History, PoolState, Range, Span, history};
-pub use life::{cancel, finalize, freeze, open, resolve, unfreeze};
+pub use life::{InvalidState, cancel, cancel_reason, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote, quote_usdc};
 pub use rebuild::rebuild;
 pub use reconcile::{Reconciler, quarantine_drifted, reconcile_all};

@@ -92,6 +92,31 @@ store::on_each_engine! {
         assert!(entries[1].after.as_ref().unwrap().contains("error"));
     }
 
+    async fn a_move_that_the_state_does_not_allow_names_the_state(store: Store) {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let ctx = operator(&app.ctx);
+        let refused = markets::unfreeze(&ctx, &app.roles.guardian, market.id).await.unwrap_err();
+        let state = refused.source.as_ref().and_then(|source| source.downcast_ref());
+        assert_eq!(state, Some(&markets::InvalidState("OPEN")));
+        markets::cancel(&ctx, &app.roles.resolver, market.id, None).await.unwrap();
+        let again = markets::cancel(&ctx, &app.roles.resolver, market.id, None).await.unwrap_err();
+        assert_eq!(again.detail, "The market is CANCELLED.");
+        let failed = entries(&ctx).await.pop().unwrap();
+        assert!(failed.after.unwrap().contains("The market is CANCELLED."));
+    }
+
+    async fn the_reason_of_a_cancellation_is_in_every_entry_of_it(store: Store) {
+        let Scene { app, market, .. } = Scene::on(store).await;
+        let ctx = operator(&app.ctx);
+        assert_eq!(markets::cancel_reason(&ctx, market.id).await.unwrap(), None);
+        let reason = "the match was called off";
+        markets::cancel(&ctx, &app.roles.resolver, market.id, Some(reason.to_owned())).await.unwrap();
+        let entries = entries(&ctx).await;
+        assert_eq!(entries.len(), 2);
+        assert!(entries.iter().all(|entry| entry.after.as_ref().unwrap().contains(reason)));
+        assert_eq!(markets::cancel_reason(&ctx, market.id).await.unwrap().as_deref(), Some(reason));
+    }
+
     async fn requests_and_workers_leave_no_entries(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;

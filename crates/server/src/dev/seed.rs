@@ -217,7 +217,7 @@ async fn end_markets(ctx: &Ctx, secrets: &Secrets, markets: &[MarketId]) -> Resu
         match planned.ending {
             Ending::Open => {}
             Ending::Frozen => drop(markets::freeze(ctx, &guardian, *id).await?),
-            Ending::Cancelled => drop(markets::cancel(ctx, &resolver, *id).await?),
+            Ending::Cancelled => drop(markets::cancel(ctx, &resolver, *id, None).await?),
             Ending::Resolved(winner) => {
                 let one = U256::from(10u64.pow(18));
                 let payouts =

@@ -14,6 +14,7 @@ mod feed;
 mod frozen;
 mod hangup;
 mod imports;
+mod market_ends;
 mod operator;
 mod oracle;
 mod receiver;

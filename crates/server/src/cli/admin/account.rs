@@ -10,6 +10,7 @@ use store::keys::Key;
 use super::ctx::AdminCtx;
 use super::delegation::{SignedArgs, authorise};
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::user;
 use super::values::{decimal, usdc_text};
 use crate::run::StartError;
@@ -19,34 +20,31 @@ use crate::run::StartError;
 pub enum Verb {
     /// Make the account on chain and let the Gate move its USDC; no key is enabled by it
     Provision {
-        /// The user
-        #[arg(long, value_name = "ID")]
-        user: UserId,
+        #[command(flatten)]
+        user: Subject<subject::User>,
         #[command(flatten)]
         signed: SignedArgs,
     },
     /// Give the account new test USDC; test chains only
     Fund {
-        /// The user
-        #[arg(long, value_name = "ID")]
-        user: UserId,
+        #[command(flatten)]
+        user: Subject<subject::User>,
         /// How much, such as 1000 or 0.5
         #[arg(long, value_name = "USDC")]
         usdc: Usdc,
     },
     /// What the account holds and which keys may spend it
     Show {
-        /// The user
-        #[arg(long, value_name = "ID")]
-        user: UserId,
+        #[command(flatten)]
+        user: Subject<subject::User>,
     },
 }
 
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
-        Verb::Provision { user, signed } => provision(user, signed, admin).await,
-        Verb::Fund { user, usdc } => fund(user, usdc, admin).await,
-        Verb::Show { user } => show(user, admin).await,
+        Verb::Provision { user: Subject(user), signed } => provision(user, signed, admin).await,
+        Verb::Fund { user: Subject(user), usdc } => fund(user, usdc, admin).await,
+        Verb::Show { user: Subject(user) } => show(user, admin).await,
     }
     .map(Answer::One)
 }

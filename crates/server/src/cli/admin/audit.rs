@@ -62,7 +62,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::List { filter, limit, before } => {
             let entries = audit_log::list(&ctx, filter.filter(ctx.now()), before, limit).await?;
-            let columns = &["seq", "at", "actor", "action", "subject", "phase"];
+            let columns = &["seq", "at", "actor", "action", "subject", "phase", "reason"];
             Ok(Answer::Many(entries.iter().map(record).collect(), columns))
         }
         Verb::Export { filter } => {
@@ -91,5 +91,6 @@ fn record(entry: &Entry) -> Record {
     let json = audit_log::to_json(entry);
     let members =
         ["seq", "at", "actor", "osUser", "host", "action", "subject", "phase", "before", "after", "hash"];
-    members.into_iter().fold(Record::new(), |record, name| record.with(name, &json[name]))
+    let record = members.into_iter().fold(Record::new(), |record, name| record.with(name, &json[name]));
+    record.with("reason", &json["after"]["reason"])
 }

@@ -4,11 +4,11 @@ use clap::Subcommand;
 use domain::ids::ThreadId;
 use store::StoreError;
 use store::catalog::Chapter;
-use uuid::Uuid;
 
 use super::ctx::AdminCtx;
 use super::missing;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::overwrite;
 use crate::run::StartError;
 
@@ -35,15 +35,13 @@ pub enum Verb {
     },
     /// A chapter
     Show {
-        /// The chapter
-        #[arg(long, value_name = "ID")]
-        chapter: Uuid,
+        #[command(flatten)]
+        chapter: Subject<subject::Chapter>,
     },
     /// Change what is given and leave the rest
     Update {
-        /// The chapter
-        #[arg(long, value_name = "ID")]
-        chapter: Uuid,
+        #[command(flatten)]
+        chapter: Subject<subject::Chapter>,
         /// Its title
         #[arg(long)]
         title: Option<String>,
@@ -60,14 +58,14 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
             Ok(Answer::One(record(&added)))
         }
         Verb::List { thread } => list(thread, admin).await,
-        Verb::Show { chapter } => {
+        Verb::Show { chapter: Subject(chapter) } => {
             let found: Result<_, StoreError> = admin
                 .store
                 .read(chapter.to_string(), |tx, id| Box::pin(store::catalog::find_chapter(tx, id)))
                 .await;
             Ok(Answer::One(record(&found?.ok_or_else(|| missing("chapter"))?)))
         }
-        Verb::Update { chapter, title, position } => {
+        Verb::Update { chapter: Subject(chapter), title, position } => {
             let change = move |old: &mut Chapter| {
                 overwrite(&mut old.title, title.as_ref());
                 overwrite(&mut old.position, position.as_ref());

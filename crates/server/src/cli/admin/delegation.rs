@@ -17,6 +17,7 @@ use store::keys::Key;
 
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{When, hex_bytes};
 use super::{key, missing, owners, refuse, user};
 use crate::run::StartError;
@@ -42,17 +43,15 @@ pub enum Verb {
     },
     /// End a key's delegation on chain; the key itself stays
     Revoke {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
         #[command(flatten)]
         wait: WaitArgs,
     },
     /// Lower what a key may spend on chain, without the account's owner; only the owner can raise it again
     Reduce {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
         #[command(flatten)]
         to: ReduceArgs,
         #[command(flatten)]
@@ -112,8 +111,8 @@ impl From<SignedArgs> for Option<Signed> {
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Enable { user, key, signed } => enable(user, key, signed, admin).await,
-        Verb::Revoke { key, wait } => change(key, Change::Revoke, wait, admin).await,
-        Verb::Reduce { key, to, wait } => {
+        Verb::Revoke { key: Subject(key), wait } => change(key, Change::Revoke, wait, admin).await,
+        Verb::Reduce { key: Subject(key), to, wait } => {
             let ReduceArgs { per_trade_limit: per_trade, daily_spend_limit: daily, expires } = to;
             let expires_at = expires.map(|when| when.from(admin.now()));
             change(key, Change::Reduce(Ceilings { per_trade, daily, expires_at }), wait, admin).await

@@ -10,9 +10,11 @@ use domain::version::VERSIONS;
 use store::StoreError;
 use store::keys::Key;
 
+use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
 use super::delegation::{self, WaitArgs, authorise};
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{BadValue, When, usdc_text};
 use super::{explain, missing, refuse, user};
 use crate::run::StartError;
@@ -30,33 +32,31 @@ pub enum Verb {
     },
     /// A key's failed authentications of the last 90 days, newest first
     Audit {
-        /// The key
-        #[arg(value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
         /// The most rows
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
         limit: u32,
     },
     /// A key: what it was issued with, and the last change of its delegation on chain
     Show {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
     },
     /// Revoke a key: refused within a second, and its delegation ended on chain by the running service
     Revoke {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
         #[command(flatten)]
         wait: WaitArgs,
+        #[command(flatten)]
+        consent: ConsentArgs,
     },
     /// Set where a key's events are sent, or that they are sent nowhere
     #[command(group(clap::ArgGroup::new("where").required(true)))]
     Webhook {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
         /// The URL
         #[arg(long, value_name = "URL", group = "where")]
         url: Option<String>,
@@ -66,9 +66,8 @@ pub enum Verb {
     },
     /// Let a key trade again whose trading its holder has paused
     Resume {
-        /// The key
-        #[arg(long, value_name = "ID")]
-        key: KeyId,
+        #[command(flatten)]
+        key: Subject<subject::Key>,
     },
 }
 
@@ -123,14 +122,18 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
         Verb::List { user } => list(user, admin).await,
-        Verb::Audit { key, limit } => audit(key, limit, admin).await,
-        Verb::Show { key } => show(key, admin).await.map(Answer::One),
-        Verb::Revoke { key, wait } => revoke(key, wait, admin).await.map(Answer::One),
-        Verb::Webhook { key, url, none: _ } => {
+        Verb::Audit { key: Subject(key), limit } => audit(key, limit, admin).await,
+        Verb::Show { key: Subject(key) } => show(key, admin).await.map(Answer::One),
+        Verb::Revoke { key: Subject(key), wait, consent } => {
+            revoke(key, wait, consent, admin).await.map(Answer::One)
+        }
+        Verb::Webhook { key: Subject(key), url, none: _ } => {
             let set = app::keys::set_webhook_url(&admin.ctx()?, key, url).await?;
             Ok(Answer::One(key_record(&set)))
         }
-        Verb::Resume { key } => Ok(Answer::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?))),
+        Verb::Resume { key: Subject(key) } => {
+            Ok(Answer::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?)))
+        }
     }
 }
 
@@ -224,7 +227,18 @@ async fn show(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
     Ok(key_record(&key).with("delegation", last?.as_ref().map(delegation::record)))
 }
 
-async fn revoke(key: KeyId, wait: WaitArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn revoke(
+    key: KeyId,
+    wait: WaitArgs,
+    consent: ConsentArgs,
+    admin: &AdminCtx,
+) -> Result<Record, StartError> {
+    let found = find(admin, key).await?;
+    if found.revoked_at.is_none() {
+        // A script that revokes a stolen key must not stop to ask.
+        let act = format!("Revokes the key {key}, {:?}.", found.name);
+        consent.obtain(&act, &key.to_string(), WithoutTerminal::Proceed)?;
+    }
     let revoked = app::keys::revoke(&admin.ctx()?, key).await?;
     let on_chain = delegation::follow(admin, revoked.on_chain, wait).await?;
     Ok(key_record(&revoked.key).with("delegation", delegation::record(&on_chain)))

@@ -8,6 +8,7 @@ mod account;
 mod aggregates;
 mod audit;
 mod chapter;
+mod consent;
 mod ctx;
 mod delegation;
 mod import;
@@ -18,6 +19,7 @@ mod output;
 mod owners;
 mod partner;
 mod secrets;
+mod subject;
 mod switch;
 mod sync;
 mod thread;
@@ -26,6 +28,7 @@ mod user;
 mod values;
 
 use app::AppError;
+use app::markets::InvalidState;
 use chain::ChainError;
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
@@ -155,6 +158,9 @@ fn explain(error: StartError) -> StartError {
         error.detail = fields.join("; ");
     }
     let Some(source) = &error.source else { return error.into() };
+    if let Some(state) = source.downcast_ref::<InvalidState>() {
+        return StartError::InvalidState(state.to_string());
+    }
     if let (ErrorCode::InternalError, Some(chain)) = (error.code, source.downcast_ref::<ChainError>()) {
         return chain.clone().into();
     }
@@ -170,6 +176,13 @@ mod tests {
     fn the_operator_is_told_which_field_it_is() {
         let error = explain(AppError::field("/slug", "is taken").into());
         assert_eq!(error.to_string(), "VALIDATION_FAILED: slug is taken");
+    }
+
+    #[test]
+    fn a_state_that_does_not_allow_the_act_has_its_own_error() {
+        let error =
+            explain(AppError::new(ErrorCode::InternalError).caused_by(InvalidState("RESOLVED")).into());
+        assert_eq!((error.to_string().as_str(), error.code()), ("the market is RESOLVED", "INVALID_STATE"));
     }
 
     #[test]

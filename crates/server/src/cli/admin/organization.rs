@@ -8,6 +8,7 @@ use store::catalog::Organization;
 
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{PageArgs, edit_text, overwrite, slug_of};
 use super::{missing, refuse};
 use crate::run::StartError;
@@ -27,15 +28,13 @@ pub enum Verb {
     List(PageArgs),
     /// An organization
     Show {
-        /// The organization
-        #[arg(long, value_name = "ID")]
-        organization: OrganizationId,
+        #[command(flatten)]
+        organization: Subject<subject::Organization>,
     },
     /// Change what is given and leave the rest; an empty text takes the old one away
     Update {
-        /// The organization
-        #[arg(long, value_name = "ID")]
-        organization: OrganizationId,
+        #[command(flatten)]
+        organization: Subject<subject::Organization>,
         /// Its name
         #[arg(long)]
         name: Option<String>,
@@ -86,14 +85,14 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
             Ok(Answer::One(record(&app::catalog::add_organization(&ctx, organization).await?)))
         }
         Verb::List(page) => list(page, admin).await,
-        Verb::Show { organization } => {
+        Verb::Show { organization: Subject(organization) } => {
             let found: Result<_, StoreError> = admin
                 .store
                 .read(organization, |tx, id| Box::pin(store::catalog::find_organization(tx, *id)))
                 .await;
             Ok(Answer::One(record(&found?.ok_or_else(|| missing("organization"))?)))
         }
-        Verb::Update { organization, name, about } => {
+        Verb::Update { organization: Subject(organization), name, about } => {
             let change = move |old: &mut Organization| {
                 overwrite(&mut old.name, name.as_ref());
                 overwrite(&mut old.slug, about.slug.as_ref());

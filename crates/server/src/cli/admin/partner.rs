@@ -9,6 +9,7 @@ use super::ctx::AdminCtx;
 use super::missing;
 use super::organization::{AboutArgs, slug_or_default};
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{PageArgs, edit_text, overwrite};
 use crate::run::StartError;
 
@@ -48,15 +49,13 @@ pub enum Verb {
     },
     /// A partner
     Show {
-        /// The partner
-        #[arg(long, value_name = "ID")]
-        partner: PartnerId,
+        #[command(flatten)]
+        partner: Subject<subject::Partner>,
     },
     /// Change what is given and leave the rest; an empty text takes the old one away
     Update {
-        /// The partner
-        #[arg(long, value_name = "ID")]
-        partner: PartnerId,
+        #[command(flatten)]
+        partner: Subject<subject::Partner>,
         /// Its name
         #[arg(long)]
         name: Option<String>,
@@ -86,12 +85,12 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
             Ok(Answer::One(record(&app::catalog::add_partner(&ctx, partner).await?)))
         }
         Verb::List { organization, page } => list(organization, page, admin).await,
-        Verb::Show { partner } => {
+        Verb::Show { partner: Subject(partner) } => {
             let found: Result<_, StoreError> =
                 admin.store.read(partner, |tx, id| Box::pin(store::catalog::find_partner(tx, *id))).await;
             Ok(Answer::One(record(&found?.ok_or_else(|| missing("partner"))?)))
         }
-        Verb::Update { partner, name, status, about } => {
+        Verb::Update { partner: Subject(partner), name, status, about } => {
             let change = move |old: &mut Partner| {
                 overwrite(&mut old.name, name.as_ref());
                 overwrite(&mut old.slug, about.slug.as_ref());

@@ -3,7 +3,6 @@
 use app::markets::{AcceptReorganization, Repaired, Reread, repair, reread};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
-use domain::ids::MarketId;
 use store::StoreError;
 use store::quarantine::{self, Quarantine};
 use store::sync::SyncBlock;
@@ -11,6 +10,7 @@ use store::sync::SyncBlock;
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
 use super::refuse;
+use super::subject::{self, Subject};
 use crate::run::StartError;
 
 /// Quarantined markets that are listed at the most.
@@ -59,8 +59,8 @@ pub enum QuarantineVerb {
     List,
     /// Repair a market from the chain now; it leaves the quarantine if it then equals the chain
     Release {
-        /// The market's id
-        market: MarketId,
+        #[command(flatten)]
+        market: Subject<subject::Market>,
     },
 }
 
@@ -74,7 +74,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
         }
         Verb::Skip(args) => skip(args, admin).await,
         Verb::Quarantine(QuarantineVerb::List) => list(admin).await,
-        Verb::Quarantine(QuarantineVerb::Release { market }) => {
+        Verb::Quarantine(QuarantineVerb::Release { market: Subject(market) }) => {
             Ok(Answer::One(repaired_record(&repair(&admin.online().await?, market, None).await?)))
         }
     }

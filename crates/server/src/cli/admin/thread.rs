@@ -9,6 +9,7 @@ use store::catalog::Thread;
 use super::ctx::AdminCtx;
 use super::missing;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{Edit, PageArgs, edit_text, overwrite};
 use crate::run::StartError;
 
@@ -33,16 +34,14 @@ pub enum Verb {
     },
     /// A thread
     Show {
-        /// The thread
-        #[arg(long, value_name = "ID")]
-        thread: ThreadId,
+        #[command(flatten)]
+        thread: Subject<subject::Thread>,
     },
     /// Change what is given and leave the rest; an empty text takes the old one away. Its markets follow it to another
     /// organization or partner
     Update {
-        /// The thread
-        #[arg(long, value_name = "ID")]
-        thread: ThreadId,
+        #[command(flatten)]
+        thread: Subject<subject::Thread>,
         /// Its title
         #[arg(long)]
         title: Option<String>,
@@ -128,12 +127,12 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
             Ok(Answer::One(record(&app::catalog::add_thread(&ctx, thread).await?)))
         }
         Verb::List { organization, page } => list(organization, page, admin).await,
-        Verb::Show { thread } => {
+        Verb::Show { thread: Subject(thread) } => {
             let found: Result<_, StoreError> =
                 admin.store.read(thread, |tx, id| Box::pin(store::catalog::find_thread(tx, *id))).await;
             Ok(Answer::One(record(&found?.ok_or_else(|| missing("thread"))?)))
         }
-        Verb::Update { thread, title, about } => {
+        Verb::Update { thread: Subject(thread), title, about } => {
             let change = move |old: &mut Thread| {
                 overwrite(&mut old.title, title.as_ref());
                 about.apply(old);

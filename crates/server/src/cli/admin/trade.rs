@@ -2,10 +2,10 @@
 
 use app::trades::{TradeRepair, repair};
 use clap::Subcommand;
-use domain::ids::TradeId;
 
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use crate::run::StartError;
 
 /// What can be done with trades.
@@ -13,13 +13,13 @@ use crate::run::StartError;
 pub enum Verb {
     /// Find out from the chain what became of an executing trade; end it, or let it be signed again as the same intent
     Repair {
-        /// The trade's id
-        id: TradeId,
+        #[command(flatten)]
+        trade: Subject<subject::Trade>,
     },
 }
 
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    let Verb::Repair { id } = verb;
+    let Verb::Repair { trade: Subject(id) } = verb;
     let repaired = repair(&admin.online().await?, id).await?;
     let (status, block) = match repaired {
         TradeRepair::HadEnded(status) | TradeRepair::NotExecuting(status) | TradeRepair::Ended(status) => {

@@ -12,6 +12,7 @@ use store::users::{Account, User};
 use super::ctx::AdminCtx;
 use super::key::key_record;
 use super::output::{Answer, Record};
+use super::subject::{self, Subject};
 use super::values::{BadValue, PageArgs, usdc_text};
 use super::{missing, owners, refuse};
 use crate::config::Environment;
@@ -26,9 +27,8 @@ pub enum Verb {
     List(PageArgs),
     /// A user, the account and its keys
     Show {
-        /// The user
-        #[arg(long, value_name = "ID")]
-        user: UserId,
+        #[command(flatten)]
+        user: Subject<subject::User>,
     },
 }
 
@@ -67,7 +67,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Create(args) => create(args, admin).await.map(Answer::One),
         Verb::List(page) => list(page, admin).await,
-        Verb::Show { user } => show(user, admin).await.map(Answer::One),
+        Verb::Show { user: Subject(user) } => show(user, admin).await.map(Answer::One),
     }
 }
 

@@ -1,13 +1,12 @@
 //! `foretell admin market`.
 
 mod create;
+mod end;
 mod update;
 
-use alloy_primitives::U256;
 use app::markets;
 use chain::{Receipt, Signer};
 use clap::{Args, Subcommand};
-use domain::ErrorCode;
 use domain::ids::{MarketId, ThreadId};
 use domain::market::MarketStatus;
 use domain::page::{Page, Position};
@@ -16,9 +15,11 @@ use store::StoreError;
 use store::markets::{ListFilter, Market, Outcome};
 
 use super::ctx::AdminCtx;
+use super::missing;
 use super::output::{Answer, Record};
-use super::values::{BadValue, PageArgs, Payouts, usdc_text, wad_text};
-use super::{missing, refuse};
+use super::subject::{self, Subject};
+use super::values::{BadValue, PageArgs, usdc_text, wad_text};
+use crate::numbers;
 use crate::run::StartError;
 use crate::secrets::{Roles, SecretsError};
 
@@ -35,48 +36,23 @@ pub enum Verb {
     Unfreeze(One),
     /// Open a market that was listed first, once the listing delay is over
     Open(One),
-    /// Say what each outcome pays; final at once where the contracts have no veto window
-    Resolve(ResolveArgs),
+    /// Propose what each outcome pays; final at once if the contracts have no veto window
+    Resolve(end::ResolveArgs),
     /// Make a resolution final whose veto window is over
-    Finalize(One),
-    /// Call the market off: every holder is refunded what the position cost
-    Cancel(One),
-    /// Markets on chain, the newest first
+    Finalize(end::FinalizeArgs),
+    /// Cancel a market: every holder is refunded what the position cost
+    Cancel(end::CancelArgs),
+    /// List markets on chain, the newest first
     List(ListArgs),
-    /// A market
+    /// Show a market
     Show(One),
 }
 
 /// One market.
 #[derive(Debug, Args)]
 pub struct One {
-    /// The market
-    #[arg(long, value_name = "ID")]
-    market: MarketId,
-}
-
-/// How a market ended.
-#[derive(Debug, Args)]
-pub struct ResolveArgs {
-    /// The market
-    #[arg(long, value_name = "ID")]
-    market: MarketId,
     #[command(flatten)]
-    result: ResultArgs,
-    /// Where the result was taken from
-    #[arg(long, value_name = "TEXT")]
-    source: Option<String>,
-}
-
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-struct ResultArgs {
-    /// The outcome that won, from 0
-    #[arg(long, value_name = "N")]
-    outcome: Option<u8>,
-    /// What one token of each outcome pays, at most 1 in all: 1,0 or 0.5,0.5
-    #[arg(long, value_name = "LIST")]
-    payouts: Option<Payouts>,
+    market: Subject<subject::Market>,
 }
 
 /// Which markets are listed.
@@ -105,30 +81,24 @@ fn status(text: &str) -> Result<MarketStatus, BadValue> {
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     let one = match verb {
         Verb::List(args) => return list(args, admin).await,
-        Verb::Show(one) => find(admin, one.market).await.map(|(market, outcomes)| record(&market, &outcomes)),
+        Verb::Show(one) => show(one.market.0, admin).await,
         Verb::Create(args) => create::create(*args, admin).await,
         Verb::Update(args) => update::update(*args, admin).await,
         Verb::Freeze(one) => {
             let (ctx, signer) = with_role(admin, guardian_or_resolver).await?;
-            followed(admin, one.market, markets::freeze(&ctx, &signer, one.market).await?).await
+            followed(admin, one.market.0, markets::freeze(&ctx, &signer, one.market.0).await?).await
         }
         Verb::Unfreeze(one) => {
             let (ctx, signer) = with_role(admin, guardian_or_resolver).await?;
-            followed(admin, one.market, markets::unfreeze(&ctx, &signer, one.market).await?).await
+            followed(admin, one.market.0, markets::unfreeze(&ctx, &signer, one.market.0).await?).await
         }
         Verb::Open(one) => {
             let (ctx, signer) = with_role(admin, Roles::resolver).await?;
-            followed(admin, one.market, markets::open(&ctx, &signer, one.market).await?).await
+            followed(admin, one.market.0, markets::open(&ctx, &signer, one.market.0).await?).await
         }
-        Verb::Finalize(one) => {
-            let (ctx, signer) = with_role(admin, Roles::resolver).await?;
-            followed(admin, one.market, markets::finalize(&ctx, &signer, one.market).await?).await
-        }
-        Verb::Cancel(one) => {
-            let (ctx, signer) = with_role(admin, Roles::resolver).await?;
-            followed(admin, one.market, markets::cancel(&ctx, &signer, one.market).await?).await
-        }
-        Verb::Resolve(args) => resolve(args, admin).await,
+        Verb::Resolve(args) => end::resolve(args, admin).await,
+        Verb::Finalize(args) => end::finalize(args, admin).await,
+        Verb::Cancel(args) => end::cancel(args, admin).await,
     };
     one.map(Answer::One)
 }
@@ -146,32 +116,13 @@ fn guardian_or_resolver(roles: &Roles) -> Result<Signer, SecretsError> {
     roles.guardian().or_else(|error| if roles.guardian.is_none() { roles.resolver() } else { Err(error) })
 }
 
-async fn resolve(args: ResolveArgs, admin: &AdminCtx) -> Result<Record, StartError> {
-    let (_, outcomes) = find(admin, args.market).await?;
-    let Payouts(payouts) = payouts_of(args.result, outcomes.len())?;
-    let (ctx, signer) = with_role(admin, Roles::resolver).await?;
-    let receipt = markets::resolve(&ctx, &signer, args.market, payouts, args.source).await?;
-    let record = followed(admin, args.market, receipt).await?;
-    let (market, _) = find(admin, args.market).await?;
-    if market.status == MarketStatus::Resolved {
+async fn show(id: MarketId, admin: &AdminCtx) -> Result<Record, StartError> {
+    let (market, outcomes) = find(admin, id).await?;
+    let record = record(&market, &outcomes);
+    if market.status != MarketStatus::Cancelled {
         return Ok(record);
     }
-    let next = format!("foretell admin market finalize --market {}", market.id);
-    Ok(record.with("proposed", true).with("next", format!("once the veto window is over: {next}")))
-}
-
-fn payouts_of(result: ResultArgs, outcomes: usize) -> Result<Payouts, StartError> {
-    let invalid = |detail: String| refuse(ErrorCode::OutcomeIndexInvalid, detail);
-    match result {
-        ResultArgs { outcome: Some(outcome), .. } if usize::from(outcome) >= outcomes => {
-            Err(invalid(format!("The market has the outcomes 0 to {}.", outcomes.saturating_sub(1))))
-        }
-        ResultArgs { outcome: Some(outcome), .. } => Ok(Payouts::winner(outcome, outcomes)),
-        ResultArgs { payouts: Some(Payouts(payouts)), .. } if payouts.len() == outcomes => {
-            Ok(Payouts(payouts))
-        }
-        _ => Err(invalid(format!("The market has {outcomes} outcomes: give as many payouts."))),
-    }
+    Ok(record.with("cancelReason", markets::cancel_reason(&admin.ctx()?, id).await?))
 }
 
 /// The market once the running service's sync has seen what was done to it.
@@ -269,10 +220,8 @@ fn record(market: &Market, outcomes: &[Outcome]) -> Record {
 }
 
 fn outcome_value(market: &Market, outcome: &Outcome) -> Value {
-    let (cost, quantity): (U256, U256) = (market.cost.0, outcome.quantity.0);
     // Before its creation is read from the chain a market has no prices.
-    let priced =
-        market.chain_market_id.map(|_| chain::lmsr::probability(cost, quantity, market.liquidity.atomic()));
+    let priced = market.chain_market_id.map(|_| numbers::of_outcome(market, outcome));
     json!({
         "index": outcome.index,
         "label": outcome.label,

@@ -1,22 +1,22 @@
 //! `foretell admin market update`: how a market is listed. Its terms are the chain's and do not change.
 
 use clap::Args;
-use domain::ids::{MarketId, ThreadId};
+use domain::ids::ThreadId;
 use store::catalog::Listing;
 use uuid::Uuid;
 
 use super::{find, record};
 use crate::cli::admin::ctx::AdminCtx;
 use crate::cli::admin::output::Record;
+use crate::cli::admin::subject::{self, Subject};
 use crate::cli::admin::values::{Edit, edit_text};
 use crate::run::StartError;
 
 /// What can be changed of a market.
 #[derive(Debug, Args)]
 pub struct UpdateArgs {
-    /// The market
-    #[arg(long, value_name = "ID")]
-    market: MarketId,
+    #[command(flatten)]
+    market: Subject<subject::Market>,
     /// Markdown
     #[arg(long)]
     description: Option<String>,
@@ -61,7 +61,7 @@ impl UpdateArgs {
 }
 
 pub async fn update(args: UpdateArgs, admin: &AdminCtx) -> Result<Record, StartError> {
-    let id = args.market;
+    let id = args.market.0;
     app::catalog::change_market(&admin.ctx()?, id, move |listing| args.apply(listing)).await?;
     let (market, outcomes) = find(admin, id).await?;
     Ok(record(&market, &outcomes))
