@@ -261,7 +261,7 @@ impl Options {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::File { path: name.clone(), source })?;
         let of_file: Self = toml::from_str(&text)
-            .map_err(|error| ConfigError::Form { path: name, detail: error.message().to_owned() })?;
+            .map_err(|error| ConfigError::Form { path: name, detail: in_plain_words(error.message()) })?;
         Ok(Self {
             data_dir: self.data_dir.or(of_file.data_dir),
             database_url: self.database_url.or(of_file.database_url),
@@ -327,6 +327,13 @@ impl Options {
     }
 }
 
+/// The parser's message without the names of Rust's types.
+fn in_plain_words(message: &str) -> String {
+    ["u8", "u16", "u32", "u64", "i64"].into_iter().fold(message.to_owned(), |message, integer| {
+        message.replace(&format!("expected {integer}"), "expected a whole number")
+    })
+}
+
 /// The URL that stands in a setting or in the file that another names.
 fn one_url(name: &str, url: Option<String>, file: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
     match (url, file) {
@@ -362,6 +369,13 @@ mod tests {
         };
         assert_eq!((window(1), window(DAY_S)), (Some(1), Some(DAY_S)));
         assert_eq!((window(0), window(DAY_S + 1)), (None, None));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_reported_without_rusts_types() {
+        let error = toml::from_str::<Options>("confirmations = \"three\"").unwrap_err();
+        let message = in_plain_words(error.message());
+        assert!(message.contains("expected a whole number") && !message.contains("u64"), "{message}");
     }
 
     #[test]

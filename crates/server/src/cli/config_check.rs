@@ -1,46 +1,99 @@
-//! `foretell config check`: every setting as it will be used, and whether what it leads to answers.
+//! `foretell config check`: every setting as it will be used, and whether the parts it names answer.
 
 use chain::Chain;
-use store::Store;
+use clap::{Arg, Args, Command};
+use serde_json::Value;
+use store::{Engine, Store};
 
-use crate::config::Config;
+use crate::config::{Config, Options};
 use crate::run::{StartError, limits, read_contracts};
 use crate::secrets::Secrets;
 
-pub async fn run(config: &Config) -> Result<(), StartError> {
-    println!("data folder    {}", config.data_dir.display());
-    println!("listen         {}", config.listen);
-    println!("environment    {:?}", config.environment);
-    println!("secrets file   {}", config.secrets_file.display());
-    println!(
-        "confirmations  {}",
-        config.confirmations.map_or("by chain".to_owned(), |depth| depth.to_string())
-    );
-    println!(
-        "confirm within {}",
-        config.confirmation_window_s.map_or("5 minutes".to_owned(), |window_s| format!("{window_s} s"))
-    );
-    println!("redemptions    {}", config.redemptions.as_str());
-    println!("webhooks go to {}", config.targets().as_str());
-    let mut wrong = 0;
-    wrong += report("secrets", check_secrets(config));
-    wrong += report("database", check_database(config).await);
-    wrong += report("chain", check_chain(config).await);
-    wrong += report("rate limiter", check_limits(config).await);
-    match wrong {
-        0 => Ok(()),
-        _ => Err(StartError::Other(format!("{wrong} of 4 checks failed"))),
+pub async fn run(options: &Options, config: &Config) -> Result<(), StartError> {
+    for (name, value) in settings(options, config) {
+        println!("{name:<24} {value}");
     }
+    println!();
+    let mut failed = 0;
+    failed += report("secrets", check_secrets(config));
+    failed += report("database", check_database(config).await);
+    failed += report("chain", check_chain(config).await);
+    failed += report("rate limiter", check_limits(config).await);
+    match failed {
+        0 => Ok(()),
+        _ => Err(StartError::Other(format!("{failed} of 4 checks failed"))),
+    }
+}
+
+/// Every declared setting and its value. Secrets are masked.
+fn settings(options: &Options, config: &Config) -> Vec<(String, String)> {
+    let given = serde_json::to_value(options).unwrap_or_default();
+    let declared = Options::augment_args(Command::new("settings"));
+    let setting = |arg: &Arg| {
+        let name = arg.get_long().unwrap_or_default();
+        let file = format!("{name}-file");
+        let value = match &given[name] {
+            Value::Null if !given[&file].is_null() => format!("read from {file}"),
+            Value::Null => default_of(arg, name, config),
+            value => text_of(value, arg.is_hide_env_values_set()),
+        };
+        (name.to_owned(), value)
+    };
+    declared.get_arguments().map(setting).collect()
+}
+
+/// The value of a setting that is not given.
+fn default_of(arg: &Arg, name: &str, config: &Config) -> String {
+    let path = match name {
+        "data-dir" => Some(&config.data_dir),
+        "contracts" => Some(&config.contracts),
+        "secrets-file" => Some(&config.secrets_file),
+        _ => None,
+    };
+    if let Some(path) = path {
+        return format!("{} (default)", path.display());
+    }
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let documented = help.rsplit_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+    documented.map_or_else(|| "not set".to_owned(), |(default, _)| format!("{default} (default)"))
+}
+
+fn text_of(value: &Value, is_secret: bool) -> String {
+    match value {
+        Value::String(text) if is_secret => masked(text),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => {
+            items.iter().map(|item| text_of(item, is_secret)).collect::<Vec<_>>().join(", ")
+        }
+        _ if is_secret => "set, not shown".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A URL without the parts that may hold a password or an access key.
+fn masked(text: &str) -> String {
+    if text.starts_with("sqlite:") {
+        return text.to_owned();
+    }
+    let Some((url, host)) = reqwest::Url::parse(text).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some((url, host))
+    }) else {
+        return "set, not shown".to_owned();
+    };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}/…", url.scheme())
 }
 
 fn report(what: &str, found: Result<String, StartError>) -> u32 {
     match found {
         Ok(found) => {
-            println!("{what:<14} ok: {found}");
+            println!("{what:<24} ok: {found}");
             0
         }
         Err(error) => {
-            println!("{what:<14} FAILED: {error}");
+            println!("{what:<24} FAILED: {error}");
             1
         }
     }
@@ -64,9 +117,12 @@ async fn check_database(config: &Config) -> Result<String, StartError> {
     }
     let store = Store::open(&config.database_url).await?;
     store.ping().await?;
-    let engine = format!("{:?}", store.engine());
+    let engine = match store.engine() {
+        Engine::Sqlite => "SQLite",
+        Engine::Postgres => "PostgreSQL",
+    };
     store.close().await;
-    Ok(engine)
+    Ok(engine.to_owned())
 }
 
 async fn check_chain(config: &Config) -> Result<String, StartError> {
@@ -81,4 +137,66 @@ async fn check_limits(config: &Config) -> Result<String, StartError> {
     let limits = limits(config)?;
     limits.ping().await.map_err(|error| StartError::Other(error.to_string()))?;
     Ok(format!("in {}", limits.place()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn printed(options: &Options) -> Vec<(String, String)> {
+        settings(options, &options.clone().decide().unwrap())
+    }
+
+    fn value<'a>(settings: &'a [(String, String)], name: &str) -> &'a str {
+        settings.iter().find(|(setting, _)| setting == name).map(|(_, value)| value.as_str()).unwrap()
+    }
+
+    #[test]
+    fn every_declared_setting_is_printed() {
+        let fields = serde_json::to_value(Options::default()).unwrap();
+        let fields: BTreeSet<_> = fields.as_object().unwrap().keys().cloned().collect();
+        let printed = printed(&Options::default());
+        assert_eq!(printed.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>(), fields);
+        assert_eq!(printed.len(), fields.len());
+    }
+
+    #[test]
+    fn a_setting_shows_its_value_its_default_or_its_file() {
+        let options: Options = toml::from_str(
+            "data-dir = \"/x\"\nredis-url-file = \"/dev/null\"\ntrusted-proxies = [\"10.0.0.0/8\"]\nenvironment = \"live\"",
+        )
+        .unwrap();
+        let printed = printed(&options);
+        for (name, expected) in [
+            ("data-dir", "/x"),
+            ("contracts", "/x/contracts.json (default)"),
+            ("database-url", "SQLite in the data folder (default)"),
+            ("redis-url", "read from redis-url-file"),
+            ("redis-url-file", "/dev/null"),
+            ("trusted-proxies", "10.0.0.0/8"),
+            ("environment", "live"),
+            ("listen", "127.0.0.1:8080 (default)"),
+            ("database-url-file", "not set"),
+        ] {
+            assert!(value(&printed, name).starts_with(expected), "{name}: {}", value(&printed, name));
+        }
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        let options = Options {
+            database_url: Some("postgres://ada:hunter2@db.internal:5433/foretell?x=hunter2".into()),
+            redis_url: Some("redis://:hunter2@cache.internal".into()),
+            rpc_url: Some("https://rpc.example/hunter2".into()),
+            ..Options::default()
+        };
+        let printed = printed(&options);
+        assert!(printed.iter().all(|(_, value)| !value.contains("hunter2")), "{printed:?}");
+        assert_eq!(value(&printed, "database-url"), "postgres://db.internal:5433/…");
+        assert_eq!(value(&printed, "rpc-url"), "https://rpc.example/…");
+        assert_eq!(masked("hunter2"), "set, not shown");
+        assert_eq!(masked("sqlite:/data/foretell.db"), "sqlite:/data/foretell.db");
+    }
 }

@@ -4,6 +4,7 @@ pub mod admin;
 mod config_check;
 mod deploy;
 mod dev;
+mod help;
 mod listen;
 mod migrate;
 mod serve;
@@ -11,7 +12,7 @@ mod serve;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 
 use crate::config::{Config, Options};
 use crate::run::StartError;
@@ -20,11 +21,16 @@ pub use deploy::DeployArgs;
 pub use dev::DevArgs;
 pub use listen::ListenArgs;
 
-/// Foretell: a prediction-market service.
+/// The arguments of the program.
 #[derive(Debug, Parser)]
-#[command(name = "foretell", version, about, max_term_width = 100)]
+#[command(
+    name = "foretell",
+    version,
+    about = "Foretell: a prediction-market service with a REST API, whose trades are executed on an EVM chain",
+    max_term_width = 100
+)]
 pub struct Cli {
-    /// A TOML file with settings; flags and the environment win over it
+    /// A TOML file with settings; flags and the environment take precedence
     #[arg(long, env = "FORETELL_CONFIG", global = true)]
     config: Option<PathBuf>,
     /// Your name in the audit log [default: the user of the operating system]
@@ -38,51 +44,54 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run everything embedded, with a demonstration to try things on
+    /// Run a demonstration: the service with an embedded chain, users, markets and a week of trades
     Dev(DevArgs),
     /// Run the service
     Serve,
-    /// Bring the database's schema up to date
+    /// Bring the database schema up to date
     Migrate,
-    /// Put the contracts onto the chain of --rpc-url
+    /// Deploy the contracts to the chain of --rpc-url
     Deploy(DeployArgs),
-    /// Print an API's OpenAPI document
+    /// Print an OpenAPI document
     #[command(name = "openapi")]
     OpenApi {
-        /// The public read API's instead of the trading API's
+        /// The public read API instead of the trading API
         #[arg(long)]
         public: bool,
     },
-    /// Post a user's events to a program on this machine, as its webhook would
+    /// Forward a user's events to a program on this machine, in the form of webhooks
     Listen(ListenArgs),
-    /// Look at the configuration
+    /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Users, accounts, keys, markets and content
+    /// Administer users, accounts, keys, markets and content
     Admin(Box<admin::AdminArgs>),
 }
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print every setting and try what it leads to
+    /// Print every setting, and try the secrets, the database, the chain and Redis
     Check,
 }
 
 impl Cli {
+    /// Parses the program's arguments. Prints help or an error and exits if there is no command to run.
+    pub fn from_arguments() -> Self {
+        let mut command = help::command();
+        let parsed = Self::from_arg_matches(&command.get_matches_mut());
+        parsed.unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         let json = matches!(&self.command, Command::Admin(args) if args.json);
-        match self.dispatch().await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) if json => {
-                println!("{}", error.to_json());
-                ExitCode::FAILURE
-            }
-            Err(error) => {
-                eprintln!("foretell: {error}");
-                ExitCode::FAILURE
-            }
+        let Err(error) = self.dispatch().await else { return ExitCode::SUCCESS };
+        if json {
+            println!("{}", error.to_json());
+        } else {
+            eprintln!("foretell: {error}");
         }
+        ExitCode::from(error.exit_code())
     }
 
     async fn dispatch(self) -> Result<(), StartError> {
@@ -97,14 +106,15 @@ impl Cli {
             return listen::run(args).await;
         }
         let actor = crate::actor::named(self.actor.as_deref());
-        let config: Config = self.options.or_from_file(self.config.as_deref())?.decide()?;
+        let options = self.options.or_from_file(self.config.as_deref())?;
+        let config: Config = options.clone().decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config).await,
             Command::Migrate => migrate::run(&config, actor).await,
             Command::Deploy(args) => deploy::run(args, &config, &actor).await,
             Command::OpenApi { .. } | Command::Listen(_) => Ok(()),
-            Command::Config(ConfigCommand::Check) => config_check::run(&config).await,
+            Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
             Command::Admin(args) => admin::run(*args, config, actor).await,
         }
     }
