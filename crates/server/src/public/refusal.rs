@@ -61,6 +61,11 @@ impl Refusal {
         Self { retry_after_s: Some(seconds), ..self }
     }
 
+    /// Seconds after which another try makes sense.
+    pub const fn retry_s(&self) -> Option<u32> {
+        self.retry_after_s
+    }
+
     /// Its code.
     pub const fn code(&self) -> Code {
         self.code

@@ -7,7 +7,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::refusal::{self, Refusal};
-use super::{cors, standing};
+use super::{cors, embeds, standing};
 use crate::http::{AcceptsGzip, Compressible, Condition, RequestId, Shared, mark_address};
 
 /// For how long an answer may be shown again.
@@ -25,6 +25,7 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     let condition = Condition::of(&request);
     let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
+    let page = embeds::theme_of(request.uri());
 
     let mut response = if cors::is_question(&request) { cors::answer() } else { next.run(request).await };
     // So many are written that the map would grow more than once.
@@ -32,6 +33,9 @@ pub async fn surround(State(app): State<Shared>, mut request: Request, next: Nex
     let standing = standing::settle(&app, ip, &mut response);
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         refusal::render(&mut response, &refusal, condition.path(), id);
+        if let Some(theme) = page {
+            embeds::show_refusal(&mut response, &refusal, theme);
+        }
     }
     let compressible = Compressible::of(&response);
     condition.answer(&mut response);

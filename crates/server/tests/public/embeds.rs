@@ -2,7 +2,7 @@
 
 use testkit::http::Answer;
 
-use crate::scene::{Scene, assert_headers_of_every_answer, refused, thread};
+use crate::scene::{Scene, assert_headers_of_every_answer, thread};
 
 /// The page, in which ids and the versions of cards have names.
 fn told(answer: &Answer, ids: &[(&str, &str)]) -> String {
@@ -190,6 +190,64 @@ async fn a_settled_market_says_what_came_of_it() {
     assert!(page(&cup, 200).contains(">Cancelled</span>"), "{cup}");
 }
 
+/// The page loads again by itself when the refusal says so, and by hand at once.
+fn assert_loads_again(answer: &Answer) {
+    let seconds = answer.header("retry-after").unwrap();
+    assert!(
+        answer.text.contains(&format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">")),
+        "{answer}"
+    );
+    assert!(answer.text.contains("<a href=\"\">Try again</a>"), "{answer}");
+    assert_eq!((answer.header("cache-control"), answer.header("etag")), (Some("no-store"), None), "{answer}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_switched_off_is_still_a_page() {
+    use app::kill_switches::{Setting, refresh, set};
+    let scene = Scene::new().await;
+    set(&scene.app.ctx, "GET /embed/threads/{id}", Setting::Off, "ada", None).await.unwrap();
+    refresh(&scene.app.ctx).await.unwrap();
+    let answer = scene.get(&format!("/embed/threads/{}?theme=dark", scene.thread)).await;
+    assert!(page(&answer, 503).contains("<h1>Not available right now</h1>"), "{answer}");
+    assert!(answer.text.contains("data-theme=\"dark\""), "{answer}");
+    assert_loads_again(&answer);
+    page(&scene.get(&format!("/embed/markets/{}", scene.rain.id)).await, 200);
+}
+
+#[tokio::test]
+async fn a_thread_says_which_of_its_markets_do_not_trade() {
+    let scene = Scene::new().await;
+    let path = format!("/embed/threads/{}", scene.thread);
+    assert!(!page(&scene.get(&path).await, 200).contains("class=\"state"));
+    scene.app.freeze(scene.rain).await;
+    scene.app.cancel(scene.cup).await;
+    scene.app.advance_ms(1_000).await;
+    scene.app.run_workers().await;
+    let answer = scene.get(&path).await;
+    for state in ["Trading has stopped", "Cancelled"] {
+        assert!(
+            page(&answer, 200).contains(&format!("<span class=\"state\" dir=\"auto\">{state}</span>")),
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_chart_has_an_axis_of_times_and_a_legend_and_no_text_that_shrinks_with_it() {
+    let scene = Scene::new().await;
+    for (market, names) in [(scene.rain, &["Yes"][..]), (scene.cup, &["Red", "Green", "Blue"])] {
+        let answer = scene.get(&format!("/embed/markets/{}", market.id)).await;
+        let part = |open: &str, close: &str| {
+            page(&answer, 200).split_once(open).unwrap().1.split_once(close).unwrap().0
+        };
+        assert!(!part("<svg class=\"plot\"", "</svg>").contains("<text"), "{answer}");
+        assert!(part("<div class=\"times\">", "</div>").matches("<span>").count() >= 3, "{answer}");
+        let legend = part("<ul class=\"legend\">", "</ul>");
+        assert_eq!(legend.matches("<li>").count(), names.len(), "{answer}");
+        assert!(names.iter().all(|name| legend.contains(&format!(">{name}</span>"))), "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn a_page_is_asked_again_with_its_tag_and_takes_100_requests_a_minute() {
     let scene = Scene::new().await;
@@ -201,6 +259,8 @@ async fn a_page_is_asked_again_with_its_tag_and_takes_100_requests_a_minute() {
     for _ in 0..98 {
         page(&scene.get(&path).await, 200);
     }
-    refused(&scene.get(&path).await, 429, "RATE_LIMIT_EXCEEDED");
+    let limited = scene.get(&path).await;
+    assert!(page(&limited, 429).contains("There were too many requests"), "{limited}");
+    assert_loads_again(&limited);
     page(&scene.get(&format!("/embed/threads/{}", scene.thread)).await, 200);
 }

@@ -67,6 +67,19 @@ async fn another_price_is_another_card_and_the_old_address_leads_to_it() {
 }
 
 #[tokio::test]
+async fn markets_that_have_ended_have_cards() {
+    let scene = Scene::new().await;
+    scene.app.resolve(scene.rain, 1).await;
+    scene.app.cancel(scene.cup).await;
+    scene.app.advance_ms(1_000).await;
+    scene.app.run_workers().await;
+    for market in [scene.rain, scene.cup] {
+        let path = card(&scene, &format!("/embed/markets/{}", market.id)).await;
+        assert_eq!(size(&scene.get(&path).await), (1_200, 630));
+    }
+}
+
+#[tokio::test]
 async fn a_card_of_nothing_is_a_404() {
     let scene = Scene::new().await;
     scene.refused("/cards/markets/x/1.png", 404, "MARKET_NOT_FOUND").await;

@@ -49,6 +49,20 @@ async fn a_frame_and_its_thumbnail_are_no_larger_than_asked_for() {
 }
 
 #[tokio::test]
+async fn a_frame_is_higher_for_more_rows_and_for_narrower_pages() {
+    let scene = Scene::new().await;
+    let height = async |id: domain::ids::MarketId, query: &str| {
+        let told = told(&scene, &format!("url=https://foretell.test/markets/{id}{query}")).await;
+        told["height"].as_u64().unwrap()
+    };
+    // Two rows of 21 + 9 with 10 between them, and what every page has.
+    assert_eq!(height(scene.rain.id, "").await, 410);
+    // One more row, and a description.
+    assert_eq!(height(scene.cup.id, "").await, 410 + 40 + 30);
+    assert!(height(scene.cup.id, "&maxwidth=200").await > 480);
+}
+
+#[tokio::test]
 async fn what_cannot_be_embedded_is_refused() {
     let scene = Scene::new().await;
     let missing = scene.refused("/api/oembed", 400, "INVALID_REQUEST").await;

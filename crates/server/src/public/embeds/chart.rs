@@ -1,28 +1,32 @@
-//! The course of a market's prices over seven days as lines of SVG, the same on pages and on cards.
+//! The course of a market's prices over seven days: lines as SVG and the texts around them, the same on pages and on cards.
 
 use std::fmt::Write as _;
 
 use app::markets::{History, Range};
 use domain::candle::distance;
+use domain::time::DAY_MS;
 use domain::{Timestamp, Wad};
 use store::markets::{Market, Outcome};
 
-use super::face::{MarketFace, ppm};
+use super::face::{MarketFace, Shown, ppm};
 use crate::http::Shared;
 use crate::numbers;
 use crate::public::{Code, Refusal};
 
-/// Its width and height.
-pub const WIDTH: i64 = 560;
+/// The size of the lines in units. On a page one unit of the height is one pixel, and the width is stretched.
+pub const WIDTH: i64 = 500;
 pub const HEIGHT: i64 = 150;
-/// What the labels beside and the line widths above and below take.
-const RIGHT: i64 = 40;
+/// The space above and below the lines.
 const MARGIN: i64 = 8;
-/// The most lines: more of them are not told apart.
+/// The most lines: more of them cannot be told apart.
 const MOST_LINES: usize = 4;
-/// What the scale may end at, in percent: of many outcomes none may come near the whole.
+/// Where the scale may end, in percent: of many outcomes none may come near the whole.
 const TOPS: [i64; 3] = [20, 50, 100];
 const PERCENT_PPM: i64 = 10_000;
+/// From this span on the time axis shows days only.
+const SPAN_OF_DAYS_MS: i64 = 3 * DAY_MS;
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The lines of some of a market's outcomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +38,14 @@ pub struct Chart {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Line {
+    label: String,
     colour: usize,
     /// Instants and the prices, in millionths, that hold from them on.
     points: Vec<(Timestamp, u32)>,
 }
 
 impl Chart {
-    /// That of the outcomes which `face` shows first; of a market of two the first says all. `None` while the history is
-    /// being put together.
+    /// The chart of the outcomes that `face` shows first. `None` while the history is being put together.
     pub async fn read(
         app: &Shared,
         market: &Market,
@@ -61,9 +65,8 @@ impl Chart {
     }
 
     fn of(market: &Market, face: &MarketFace, history: &History, end: Timestamp) -> Self {
-        let most = if outcomes_of_two(face) { 1 } else { MOST_LINES };
         let line =
-            |shown: &super::face::Shown| {
+            |shown: &Shown| {
                 let price = |cost: Wad, quantity: Wad| {
                     ppm(numbers::probability(Wad::ZERO, distance(cost, quantity), market.liquidity))
                 };
@@ -74,22 +77,19 @@ impl Chart {
                 points.extend(history.buckets.iter().map(|bucket| {
                     (bucket.at.min(end), price(bucket.cost.close, quantity(&bucket.quantities)))
                 }));
-                Line { colour: shown.colour, points }
+                Line { label: shown.label.clone(), colour: shown.colour, points }
             };
-        let lines = face.outcomes.iter().take(most).map(line).collect();
+        let lines = face.outcomes.iter().take(lines_of(face)).map(line).collect();
         Self { from: history.from, to: end, lines }
     }
 
-    /// The lines, their grid and its labels, within [`WIDTH`] and [`HEIGHT`]. Colours come from classes: `s0` to `s7` for
-    /// strokes, `f0` to `f7` for fills, `grid`, `axis`.
-    pub fn svg(&self) -> String {
+    /// The lines and their grid within [`WIDTH`] and [`HEIGHT`]. Colours come from classes: `s0` to `s7` for strokes, `f0` to
+    /// `f7` for fills, `grid`.
+    pub fn lines(&self) -> String {
         let mut svg = String::new();
-        for percent in [self.top(), self.top() / 2, 0] {
-            let (y, right) = (tenths(self.y(percent * PERCENT_PPM)), WIDTH - RIGHT);
-            let _ = write!(
-                svg,
-                r#"<path class="grid" d="M0 {y}H{right}"/><text class="axis" x="{WIDTH}" y="{y}" dy="4" text-anchor="end">{percent}%</text>"#
-            );
+        for percent in self.percents() {
+            let y = tenths(self.y(percent * PERCENT_PPM));
+            let _ = write!(svg, r#"<path class="grid" d="M0 {y}H{WIDTH}"/>"#);
         }
         // The first line is the one that matters most: it is drawn above the others.
         for line in self.lines.iter().rev() {
@@ -99,7 +99,7 @@ impl Chart {
     }
 
     fn draw(&self, line: &Line, svg: &mut String) {
-        let Line { colour, points } = line;
+        let Line { colour, points, .. } = line;
         let mut path = String::new();
         let mut last_y = 0;
         for (at, price) in points {
@@ -110,22 +110,40 @@ impl Chart {
             };
             last_y = y;
         }
-        let (right, bottom) = (tenths(self.x(self.to)), tenths(self.y(0)));
-        let _ = write!(path, "H{right}");
+        let (bottom, end) = (tenths(self.y(0)), tenths(last_y));
+        let _ = write!(path, "H{WIDTH}");
         if self.lines.len() == 1 {
             let _ = write!(svg, r#"<path class="f{colour} area" d="{path}V{bottom}H0Z"/>"#);
         }
+        // The end is a dot: a line without length and with round ends stays round however the chart is stretched.
         let _ = write!(
             svg,
-            r#"<path class="s{colour} line" d="{path}"/><circle class="f{colour}" cx="{right}" cy="{}" r="4"/>"#,
-            tenths(last_y)
+            r#"<path class="s{colour} line" d="{path}"/><path class="s{colour} end" d="M{WIDTH} {end}h.01"/>"#
         );
+    }
+
+    /// The prices of the grid's lines in percent, from the top.
+    pub fn percents(&self) -> [i64; 3] {
+        [self.top(), self.top() / 2, 0]
+    }
+
+    /// Instants that the time axis names, at equal distances from its beginning to its end. Times are UTC.
+    pub fn times(&self) -> Vec<String> {
+        let span = self.to.since_ms(self.from).max(0);
+        let (count, has_clock) = if span >= SPAN_OF_DAYS_MS { (4, false) } else { (3, true) };
+        let at = |n: i64| self.from.plus_ms(span * n / (count - 1));
+        (0..count).map(|n| time_text(at(n), has_clock)).collect()
+    }
+
+    /// The colour and the name of each line.
+    pub fn legend(&self) -> Vec<(usize, &str)> {
+        self.lines.iter().map(|line| (line.colour, line.label.as_str())).collect()
     }
 
     /// In tenths of a unit.
     fn x(&self, at: Timestamp) -> i64 {
         let (gone, whole) = (at.since_ms(self.from).max(0), self.to.since_ms(self.from).max(1));
-        (WIDTH - RIGHT - MARGIN) * 10 * gone.min(whole) / whole
+        WIDTH * 10 * gone.min(whole) / whole
     }
 
     /// In tenths of a unit.
@@ -143,8 +161,18 @@ impl Chart {
     }
 }
 
-fn outcomes_of_two(face: &MarketFace) -> bool {
-    face.outcomes.len() + face.more <= 2
+/// How many lines a market's chart has: of two outcomes the first says all.
+pub fn lines_of(face: &MarketFace) -> usize {
+    if face.is_of_two() { 1 } else { MOST_LINES.min(face.outcomes.len()) }
+}
+
+/// `22 Nov`, or `22 Nov 14:05`.
+fn time_text(at: Timestamp, has_clock: bool) -> String {
+    let iso = at.to_string();
+    let part = |range: std::ops::Range<usize>| iso.get(range).unwrap_or_default();
+    let month = part(5..7).parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
+    let day = format!("{} {}", part(8..10).trim_start_matches('0'), month.copied().unwrap_or_default());
+    if has_clock { format!("{day} {}", part(11..16)) } else { day }
 }
 
 fn tenths(value: i64) -> String {
@@ -158,6 +186,7 @@ mod tests {
     fn chart(lines: Vec<Vec<(i64, u32)>>) -> Chart {
         let at = Timestamp::from_ms;
         let line = |(colour, points): (usize, Vec<(i64, u32)>)| Line {
+            label: format!("Outcome {colour}"),
             colour,
             points: points.into_iter().map(|(ms, ppm)| (at(ms), ppm)).collect(),
         };
@@ -166,16 +195,33 @@ mod tests {
 
     #[test]
     fn a_price_holds_until_the_next_trade() {
-        let svg = chart(vec![vec![(0, 500_000), (500, 1_000_000)]]).svg();
-        assert!(svg.contains(r#"class="s0 line" d="M0.0 75.0H256.0V8.0H512.0""#), "{svg}");
+        let svg = chart(vec![vec![(0, 500_000), (500, 1_000_000)]]).lines();
+        assert!(svg.contains(r#"class="s0 line" d="M0.0 75.0H250.0V8.0H500""#), "{svg}");
         assert!(svg.contains(r#"class="f0 area""#), "{svg}");
+        assert!(svg.contains(r#"class="s0 end" d="M500 8.0h.01""#), "{svg}");
     }
 
     #[test]
     fn several_lines_have_no_area_and_the_first_lies_above() {
-        let svg = chart(vec![vec![(0, 500_000)], vec![(0, 0)]]).svg();
+        let chart = chart(vec![vec![(0, 500_000)], vec![(0, 0)]]);
+        let svg = chart.lines();
         assert!(!svg.contains("area"), "{svg}");
         assert!(svg.find("s1 line") < svg.find("s0 line"), "{svg}");
-        assert!(svg.contains(">50%<") && !svg.contains(">100%<"), "{svg}");
+        assert_eq!(chart.percents(), [50, 25, 0]);
+        assert_eq!(chart.legend(), [(0, "Outcome 0"), (1, "Outcome 1")]);
+    }
+
+    #[test]
+    fn the_lines_hold_no_text() {
+        assert!(!chart(vec![vec![(0, 500_000)]]).lines().contains("<text"));
+    }
+
+    #[test]
+    fn the_time_axis_names_days_or_hours() {
+        let from = Timestamp::from_ms(1_777_464_000_000);
+        let times = |span_ms| Chart { from, to: from.plus_ms(span_ms), lines: Vec::new() }.times();
+        assert_eq!(times(6 * DAY_MS), ["29 Apr", "1 May", "3 May", "5 May"]);
+        assert_eq!(times(DAY_MS / 2), ["29 Apr 12:00", "29 Apr 18:00", "30 Apr 00:00"]);
+        assert_eq!(times(0)[0], times(0)[2]);
     }
 }

@@ -13,7 +13,7 @@ pub const MOST_OUTCOMES: usize = 10;
 /// How many colours there are for outcomes.
 const COLOURS: usize = 8;
 /// Part of every version: counted up where the same state is drawn otherwise, so that no old picture stands for it.
-const DESIGN: u32 = 1;
+const DESIGN: u32 = 2;
 
 /// A market as it is shown.
 #[derive(Debug, Clone)]
@@ -69,6 +69,16 @@ impl MarketFace {
             more,
             block: market.as_of_block,
         }
+    }
+
+    /// Whether it has no more than two outcomes.
+    pub const fn is_of_two(&self) -> bool {
+        self.outcomes.len() + self.more <= 2
+    }
+
+    /// The outcome that the market was resolved to; `None` if it is not resolved or pays several outcomes in part.
+    pub fn winner(&self) -> Option<&Shown> {
+        self.outcomes.iter().find(|outcome| outcome.won && outcome.ppm == 1_000_000)
     }
 
     /// The outcome that stands for the market where there is room for one: the first of two, the likeliest of more.
@@ -165,6 +175,23 @@ pub fn dollars(amount: Usdc) -> String {
         text.push(digit);
     }
     text
+}
+
+#[cfg(test)]
+impl MarketFace {
+    /// A market with these outcomes.
+    pub fn sample(status: &str, outcomes: Vec<Shown>) -> Self {
+        Self {
+            id: MarketId(uuid::Uuid::nil()),
+            question: "Will it rain?".to_owned(),
+            status: status.to_owned(),
+            standing: "Ends 2026-04-29 12:00 UTC".to_owned(),
+            volume: "$1,000".to_owned(),
+            outcomes,
+            more: 0,
+            block: 1,
+        }
+    }
 }
 
 #[cfg(test)]

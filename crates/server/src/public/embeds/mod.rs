@@ -11,6 +11,7 @@ mod face;
 pub mod oembed;
 mod page;
 mod pages;
+mod size;
 mod thread_face;
 
 pub use card::Cards;
@@ -18,6 +19,7 @@ pub(super) use card::{of_market as market_card, of_thread as thread_card};
 pub use crawlers::Sitemaps;
 pub(super) use crawlers::{robots, sitemap, sitemap_part};
 pub(super) use face::MarketFace;
+pub(super) use page::{show_refusal, theme_of};
 pub(super) use pages::{card_address, market, thread};
 pub(super) use thread_face::ThreadFace;
 

@@ -9,8 +9,10 @@ use super::SITE;
 use super::card;
 use super::face::MarketFace;
 use super::page::Theme;
+use super::size;
 use super::thread_face::ThreadFace;
 use crate::http::Shared;
+use crate::markdown;
 use crate::public::answer::Meta;
 use crate::public::market_record::next_end;
 use crate::public::markets::get_market;
@@ -44,6 +46,13 @@ impl Parameters for OembedQuery {
         let (max_width, max_height) =
             (asked.with("maxwidth", PIXELS, pixels), asked.with("maxheight", PIXELS, pixels));
         Some(Self { url: url?, json, max_width, max_height })
+    }
+}
+
+impl OembedQuery {
+    /// The frame's width.
+    fn width(&self) -> u32 {
+        self.max_width.map_or(WIDTH, |most| most.min(WIDTH))
     }
 }
 
@@ -105,17 +114,17 @@ pub async fn oembed(
             let (market, outcomes) = get_market(&app, page.id).await?;
             let now = app.ctx.now();
             let face = MarketFace::new(&market, &outcomes, now);
-            let rows = u32::try_from(face.outcomes.len()).unwrap_or_default();
             let (path, version) = (format!("/markets/{}", face.id), face.version());
-            let height = 300 + 36 * rows;
+            let has_about = markdown::about(market.description.as_deref()).is_some();
+            let height = size::of_market(&face, has_about, asked.width());
             let answer = OembedAnswer::new(&app, &asked, page.theme, face.question, &path, &version, height);
             Ok((answer, next_end(std::iter::once(&market), now)))
         }
         Kind::Thread => {
             let (face, until) = ThreadFace::read(&app, page.id).await?;
-            let rows = u32::try_from(face.markets.len()).unwrap_or_default();
             let (path, version) = (format!("/threads/{}", face.id), face.version());
-            let height = 170 + 44 * rows;
+            let has_about = markdown::about(face.description.as_deref()).is_some();
+            let height = size::of_thread(&face, has_about, asked.width());
             let answer = OembedAnswer::new(&app, &asked, page.theme, face.title, &path, &version, height);
             Ok((answer, until))
         }
@@ -133,7 +142,7 @@ impl OembedAnswer {
         version: &str,
         height: u32,
     ) -> Self {
-        let width = asked.max_width.map_or(WIDTH, |most| most.min(WIDTH));
+        let width = asked.width();
         let height = asked.max_height.map_or(height, |most| most.min(height));
         let base = &app.app_url;
         let fits = asked.max_width.is_none_or(|most| most >= card::WIDTH)

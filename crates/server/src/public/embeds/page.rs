@@ -3,18 +3,20 @@
 use std::sync::LazyLock;
 
 use askama::Template;
+use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
-use axum::http::{HeaderName, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use domain::ErrorCode;
 use sha2::{Digest, Sha256};
 
+use super::chart::Chart;
 use super::face::MarketFace;
 use super::thread_face::ThreadFace;
 use crate::http::Stable;
-use crate::public::Refusal;
+use crate::public::{Code, Refusal};
 
 const STYLE: &str = include_str!("../../../templates/embeds/page.css");
 const SCRIPT: &str = include_str!("../../../templates/embeds/height.js");
@@ -97,12 +99,37 @@ impl Head {
 pub struct MarketPage {
     pub head: Head,
     pub market: MarketFace,
-    /// The chart's lines; none while the history is being put together.
-    pub chart: Option<String>,
-    pub width: i64,
-    pub height: i64,
+    /// `None` while the history is being put together.
+    pub chart: Option<ChartPart>,
     /// The description as HTML.
     pub about: Option<String>,
+}
+
+/// A chart on a page. Its texts are not part of the lines: they keep their size while the lines are stretched.
+#[derive(Debug)]
+pub struct ChartPart {
+    pub lines: String,
+    pub percents: [i64; 3],
+    pub times: Vec<String>,
+    /// Colours and names.
+    pub legend: Vec<(usize, String)>,
+}
+
+impl ChartPart {
+    /// The lines' width in units.
+    pub const WIDTH: i64 = super::chart::WIDTH;
+    /// The lines' height in pixels.
+    pub const HEIGHT: i64 = super::chart::HEIGHT;
+
+    pub fn new(chart: &Chart) -> Self {
+        let legend = chart.legend().into_iter().map(|(colour, label)| (colour, label.to_owned()));
+        Self {
+            lines: chart.lines(),
+            percents: chart.percents(),
+            times: chart.times(),
+            legend: legend.collect(),
+        }
+    }
 }
 
 /// A thread's page.
@@ -121,6 +148,16 @@ pub struct ThreadPage {
 #[template(path = "embeds/missing.html")]
 struct MissingPage {
     head: Head,
+}
+
+/// The page that a reader sees within another site instead of a refusal for programs. It loads the asked-for page again
+/// by itself.
+#[derive(Debug, Template)]
+#[template(path = "embeds/unavailable.html")]
+struct UnavailablePage {
+    head: Head,
+    is_limited: bool,
+    retry_s: u32,
 }
 
 /// What every page is sent with.
@@ -149,4 +186,32 @@ pub fn missing(theme: Theme) -> Result<Response, Refusal> {
     let head = Head::new(theme, "Not found".to_owned(), String::new());
     let (_, body) = rendered(&MissingPage { head })?.whole();
     Ok((StatusCode::NOT_FOUND, headers(), [(CACHE_CONTROL, "no-store")], body).into_response())
+}
+
+/// The longest wait before a page that was refused is loaded again, and the wait if the refusal names none, in seconds.
+const MOST_RETRY_S: u32 = 300;
+const USUAL_RETRY_S: u32 = 30;
+
+/// The theme that a request asks for if it asks for a page for frames.
+pub fn theme_of(uri: &Uri) -> Option<Theme> {
+    uri.path().strip_prefix("/embed/")?;
+    let mut pairs = uri.query().unwrap_or_default().split('&');
+    let word = pairs.find_map(|pair| pair.strip_prefix("theme="));
+    let theme = Theme::WORDS.iter().find(|(known, _)| Some(*known) == word);
+    Some(theme.map_or(Theme::Auto, |(_, theme)| *theme))
+}
+
+/// Puts a page into a refusal that waiting helps against: people read it within another site.
+pub fn show_refusal(response: &mut Response, refusal: &Refusal, theme: Theme) {
+    let is_limited = refusal.code() == Code::RateLimitExceeded;
+    if !is_limited && !response.status().is_server_error() {
+        return;
+    }
+    let retry_s = refusal.retry_s().unwrap_or(USUAL_RETRY_S).clamp(1, MOST_RETRY_S);
+    let head = Head::new(theme, "Not available".to_owned(), String::new());
+    let Ok(html) = (UnavailablePage { head, is_limited, retry_s }).render() else { return };
+    *response.body_mut() = Body::from(html);
+    for (name, value) in headers() {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
 }

@@ -3,10 +3,10 @@
 use axum::extract::State;
 use axum::response::Response;
 
-use super::chart::{self, Chart};
+use super::chart::Chart;
 use super::face::MarketFace;
 use super::oembed::discovery;
-use super::page::{self, Head, MarketPage, Theme, ThreadPage};
+use super::page::{self, ChartPart, Head, MarketPage, Theme, ThreadPage};
 use super::thread_face::ThreadFace;
 use crate::http::{KeptBodies, PathId, Shared};
 use crate::markdown;
@@ -40,14 +40,13 @@ pub async fn market(
         let (market, outcomes) = get_market(&app, &id).await?;
         let now = app.ctx.now();
         let face = MarketFace::new(&market, &outcomes, now);
-        let chart = Chart::read(&app, &market, &outcomes, &face).await?.map(|chart| chart.svg());
+        let chart = Chart::read(&app, &market, &outcomes, &face).await?.map(|chart| ChartPart::new(&chart));
         let prices = face.outcomes.iter().map(|it| format!("{} {}", it.label, it.percent));
         let description = format!("{}. {}.", prices.collect::<Vec<_>>().join(", "), face.standing);
         let head = Head::new(theme, face.question.clone(), description);
         let head = addressed(&app, head, &format!("/markets/{}", face.id), &face.version());
-        let (width, height, about) =
-            (chart::WIDTH, chart::HEIGHT, markdown::about(market.description.as_deref()));
-        let page = MarketPage { head, market: face, chart, width, height, about };
+        let about = markdown::about(market.description.as_deref());
+        let page = MarketPage { head, market: face, chart, about };
         Ok::<_, Refusal>((page::rendered(&page)?, next_end(std::iter::once(&market), now)))
     };
     found(KeptBodies::for_a_moment(&app, &query.name, read).await, theme)

@@ -10,6 +10,7 @@ use resvg::usvg::{Options, Tree};
 
 use super::fonts::Fonts;
 use crate::public::embeds::SITE;
+use crate::public::embeds::chart::{self, Chart};
 use crate::public::embeds::face::{MarketFace, Shown};
 use crate::public::embeds::thread_face::ThreadFace;
 
@@ -29,6 +30,10 @@ const FIRST_ROW: u32 = 325;
 const ROW: u32 = 60;
 /// How wide the bars of outcomes are.
 const BAR: u32 = 440;
+/// Sizes of the word or price that a card leads with: the largest at which it fits is taken.
+const LEAD_SIZES: [u32; 4] = [150, 110, 80, 56];
+/// How wide it may be.
+const LEAD_WIDTH: u32 = 470;
 
 #[derive(Debug, Template)]
 #[template(path = "embeds/market_card.svg")]
@@ -36,11 +41,10 @@ struct MarketCard<'a> {
     style: &'static str,
     site: &'static str,
     heading: Heading,
-    /// Of two outcomes: the first one's price in large.
-    price: Option<(&'a str, String)>,
-    /// Of more: the likeliest.
+    lead: Option<Lead>,
+    /// The likeliest outcomes if nothing leads.
     rows: Vec<Row>,
-    chart: Option<&'a str>,
+    chart: Option<CardChart>,
     standing: String,
     volume: &'a str,
 }
@@ -75,6 +79,69 @@ impl Heading {
     }
 }
 
+/// What a card says in large: the result of a market that has ended, or the first of two prices.
+#[derive(Debug)]
+struct Lead {
+    size: u32,
+    text: String,
+    caption: String,
+}
+
+impl Lead {
+    fn new(fonts: &Fonts, text: &str, caption: &str) -> Self {
+        let fits = |size: &u32| fonts.measure(text, *size) <= LEAD_WIDTH;
+        let size = LEAD_SIZES.into_iter().find(fits).unwrap_or(LEAD_SIZES[3]);
+        let text = fonts.shortened(text, size, LEAD_WIDTH);
+        Self { size, text, caption: fonts.shortened(caption, 40, LEAD_WIDTH) }
+    }
+
+    /// `None` if the market's outcomes are shown in rows.
+    fn of(fonts: &Fonts, face: &MarketFace) -> Option<Self> {
+        if face.status == "cancelled" {
+            return Some(Self::new(fonts, "Cancelled", "Positions are refunded"));
+        }
+        if let Some(winner) = face.winner() {
+            return Some(Self::new(fonts, &named(fonts, winner), "Result"));
+        }
+        let first = face.first().filter(|_| face.is_of_two() && face.status != "resolved")?;
+        Some(Self::new(fonts, &first.percent, &named(fonts, first)))
+    }
+}
+
+/// A chart with its texts, in the chart's own units.
+#[derive(Debug)]
+struct CardChart {
+    lines: String,
+    /// Heights and texts.
+    percents: Vec<(i64, String)>,
+    /// Places, anchors and texts.
+    times: Vec<(i64, &'static str, String)>,
+}
+
+impl CardChart {
+    fn new(chart: &Chart) -> Self {
+        // The scale stands on the grid's lines; its letters are 20 units high.
+        let heights = [8, chart::HEIGHT / 2, chart::HEIGHT - 8].map(|y| y + 7);
+        let percents = heights.into_iter().zip(chart.percents()).map(|(y, it)| (y, format!("{it}%")));
+        let times = chart.times();
+        let last = times.len().saturating_sub(1);
+        let time = |(n, text): (usize, String)| {
+            let place = |n: usize| i64::try_from(n).unwrap_or_default();
+            let anchor = match n {
+                0 => "start",
+                n if n == last => "end",
+                _ => "middle",
+            };
+            (chart::WIDTH * place(n) / place(last).max(1), anchor, text)
+        };
+        Self {
+            lines: chart.lines(),
+            percents: percents.collect(),
+            times: times.into_iter().enumerate().map(time).collect(),
+        }
+    }
+}
+
 /// An outcome or a market.
 #[derive(Debug)]
 struct Row {
@@ -86,25 +153,24 @@ struct Row {
 }
 
 /// A market's card.
-pub fn market(fonts: &Fonts, face: &MarketFace, chart: Option<&str>) -> Result<String, AppError> {
-    let is_of_two = face.outcomes.len() + face.more <= 2;
-    let label = |outcome: &Shown, size, width| fonts.shortened(&named(fonts, outcome), size, width);
-    let price = face.first().filter(|_| is_of_two);
+pub fn market(fonts: &Fonts, face: &MarketFace, chart: Option<&Chart>) -> Result<String, AppError> {
+    let lead = Lead::of(fonts, face);
     let row = |(outcome, n): (&Shown, u32)| Row {
         y: FIRST_ROW + n * ROW,
-        label: label(outcome, 30, BAR - 100),
+        label: fonts.shortened(&named(fonts, outcome), 30, BAR - 100),
         percent: outcome.percent.clone(),
         colour: outcome.colour,
         bar: outcome.permille() * BAR / 1_000,
     };
-    let rows = face.outcomes.iter().zip(0..).take(if is_of_two { 0 } else { MOST_ROWS }).map(row).collect();
+    let most = if lead.is_some() { 0 } else { MOST_ROWS };
+    let rows = face.outcomes.iter().zip(0..).take(most).map(row).collect();
     written(&MarketCard {
         style: STYLE,
         site: SITE,
         heading: Heading::new(fonts, &own_words(fonts, &face.question, UNNAMED_MARKET)),
-        price: price.map(|outcome| (outcome.percent.as_str(), label(outcome, 40, BAR))),
+        lead,
         rows,
-        chart,
+        chart: chart.map(CardChart::new),
         standing: fonts.shortened(&own_words(fonts, &face.standing, "Resolved"), 28, 620),
         volume: &face.volume,
     })
@@ -113,13 +179,13 @@ pub fn market(fonts: &Fonts, face: &MarketFace, chart: Option<&str>) -> Result<S
 /// A thread's card.
 pub fn thread(fonts: &Fonts, face: &ThreadFace) -> Result<String, AppError> {
     let row = |(market, n): (&MarketFace, u32)| {
-        let first = market.first();
-        let percent =
-            first.map(|it| format!("{} {}", fonts.shortened(&named(fonts, it), 30, 220), it.percent));
+        let first = market.first().filter(|_| market.status != "cancelled");
+        let state = state(fonts, market);
+        let width = (WIDTH - 2 * MARGIN - 30).saturating_sub(fonts.measure(&state, 30));
         Row {
             y: FIRST_ROW + n * ROW,
-            label: fonts.shortened(&own_words(fonts, &market.question, UNNAMED_MARKET), 30, 720),
-            percent: percent.unwrap_or_default(),
+            label: fonts.shortened(&own_words(fonts, &market.question, UNNAMED_MARKET), 30, width),
+            percent: state,
             colour: 0,
             bar: first.map_or(0, Shown::permille) * (WIDTH - 2 * MARGIN) / 1_000,
         }
@@ -132,6 +198,18 @@ pub fn thread(fonts: &Fonts, face: &ThreadFace) -> Result<String, AppError> {
         count: face.count(),
         volume: &face.volume,
     })
+}
+
+/// Where a market stands, in a few words: its result, or the price of its first outcome.
+fn state(fonts: &Fonts, market: &MarketFace) -> String {
+    let name = |outcome| fonts.shortened(&named(fonts, outcome), 30, 220);
+    match (market.status.as_str(), market.winner(), market.first()) {
+        ("cancelled", ..) => "Cancelled".to_owned(),
+        (_, Some(winner), _) => format!("Result: {}", name(winner)),
+        ("frozen", _, Some(first)) => format!("Stopped at {} {}", name(first), first.percent),
+        (_, _, Some(first)) => format!("{} {}", name(first), first.percent),
+        _ => String::new(),
+    }
 }
 
 fn own_words(fonts: &Fonts, text: &str, otherwise: &str) -> String {
@@ -158,4 +236,56 @@ pub fn png(fonts: &Fonts, svg: &str) -> Result<Vec<u8>, AppError> {
     let mut pixmap = Pixmap::new(WIDTH, HEIGHT).ok_or_else(failed)?;
     resvg::render(&tree, Transform::default(), &mut pixmap.as_mut());
     pixmap.encode_png().map_err(|error| failed().caused_by(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn face(status: &str, ppm: [u32; 2]) -> MarketFace {
+        let outcome = |(index, label, ppm): (u8, &str, u32)| Shown {
+            index,
+            label: label.to_owned(),
+            percent: format!("{}%", ppm / 10_000),
+            ppm,
+            colour: index.into(),
+            won: status == "resolved" && ppm > 0,
+        };
+        MarketFace::sample(status, [(0, "Yes", ppm[0]), (1, "No", ppm[1])].map(outcome).to_vec())
+    }
+
+    fn lead(status: &str, ppm: [u32; 2]) -> Option<(String, String)> {
+        Lead::of(&Fonts::read(), &face(status, ppm)).map(|lead| (lead.text, lead.caption))
+    }
+
+    #[test]
+    fn a_card_leads_with_the_result_of_a_market_that_has_ended() {
+        let pair = |text: &str, caption: &str| Some((text.to_owned(), caption.to_owned()));
+        assert_eq!(lead("open", [600_000, 400_000]), pair("60%", "Yes"));
+        assert_eq!(lead("resolved", [0, 1_000_000]), pair("No", "Result"));
+        assert_eq!(lead("cancelled", [600_000, 400_000]), pair("Cancelled", "Positions are refunded"));
+        // Both parts of a split are shown as rows.
+        assert_eq!(lead("resolved", [500_000, 500_000]), None);
+    }
+
+    #[test]
+    fn a_row_of_a_threads_card_says_where_the_market_stands() {
+        let fonts = Fonts::read();
+        let state = |status, ppm| state(&fonts, &face(status, ppm));
+        assert_eq!(state("open", [600_000, 400_000]), "Yes 60%");
+        assert_eq!(state("frozen", [600_000, 400_000]), "Stopped at Yes 60%");
+        assert_eq!(state("resolved", [0, 1_000_000]), "Result: No");
+        assert_eq!(state("cancelled", [600_000, 400_000]), "Cancelled");
+    }
+
+    #[test]
+    fn a_long_result_is_set_smaller_and_then_cut() {
+        let fonts = Fonts::read();
+        let lead = |text: &str| Lead::new(&fonts, text, "Result");
+        assert_eq!(lead("Yes").size, 150);
+        assert!(lead("Northern Republic").size < 110);
+        let long = lead(&"Northern Republic ".repeat(5));
+        assert!(long.size == 56 && long.text.ends_with('…'), "{long:?}");
+        assert!(fonts.measure(&long.text, long.size) <= LEAD_WIDTH);
+    }
 }

@@ -1,7 +1,7 @@
 //! The fonts of the cards, which come with the program: Latin, Greek, Cyrillic, signs and emoji.
 //!
-//! A text in another script cannot be drawn with them, and boxes in its place would be worse than nothing: whoever draws
-//! asks [`Fonts::can_draw`] first and has other words ready.
+//! A single character that they lack is drawn as [`FALLBACK`]. A text in another script would be nothing but these: callers
+//! ask [`Fonts::can_draw`] first and have other words ready.
 
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use skrifa::{FontRef, MetadataProvider};
 
 /// What a character takes where no font knows it, in thousandths of the text's size.
 const UNKNOWN: u32 = 600;
+/// Stands for a character that the fonts lack.
+const FALLBACK: char = '□';
 
 /// The fonts, for measuring and for drawing.
 #[derive(Debug)]
@@ -49,15 +51,22 @@ impl Fonts {
         Self { database: Arc::new(database), faces }
     }
 
-    /// Whether every letter of the text is known. Signs that are not are left out by [`Self::drawable`].
+    /// Whether the fonts have more than half of the text's visible characters.
     pub fn can_draw(&self, text: &str) -> bool {
-        text.chars().filter(|c| c.is_alphanumeric()).all(|c| self.width_of(c).is_some())
-            && text.chars().any(|c| !c.is_whitespace() && self.width_of(c).is_some())
+        let visible = text.chars().filter(|c| !c.is_whitespace() && !is_format(*c) && !is_mark(*c));
+        let (known, unknown): (Vec<char>, Vec<char>) = visible.partition(|c| self.width_of(*c).is_some());
+        known.len() > unknown.len()
     }
 
-    /// The text without what is no character or has no picture: controls, directions, joiners.
+    /// The text as it is drawn: without controls, directions and joiners, and with [`FALLBACK`] for each character that the
+    /// fonts lack.
     pub fn drawable(&self, text: &str) -> String {
-        let known = text.chars().filter(|c| c.is_whitespace() || self.width_of(*c).is_some());
+        let drawn = |c: char| match c {
+            c if c.is_whitespace() || self.width_of(c).is_some() => Some(c),
+            c if is_format(c) || is_mark(c) => None,
+            _ => Some(FALLBACK),
+        };
+        let known = text.chars().filter_map(drawn);
         known.collect::<String>().split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
@@ -113,8 +122,7 @@ impl Fonts {
 
     /// A character's width in thousandths of the text's size, in the first font that knows it.
     fn width_of(&self, character: char) -> Option<u32> {
-        let is_format = matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
-        if character.is_control() || is_format {
+        if is_format(character) {
             return None;
         }
         self.faces.iter().find_map(|face| {
@@ -123,6 +131,24 @@ impl Fonts {
             metrics.advance_width(glyph).map(|units| thousandths(units, face.units_per_em))
         })
     }
+}
+
+/// Controls, joiners, directions, selectors, tags: never drawn.
+fn is_format(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// Accents and skin tones: part of the character before them.
+const fn is_mark(character: char) -> bool {
+    matches!(
+        character,
+        '\u{300}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}' | '\u{1f3fb}'..='\u{1f3ff}'
+    )
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "font units are whole and small")]
@@ -135,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_of_other_scripts_cannot_be_drawn() {
+    fn texts_in_other_scripts_cannot_be_drawn() {
         let fonts = Fonts::read();
         for text in ["Will it rain?", "Größe 100 €", "Победит ли Спартак?", "Θα βρέξει;", "Gold 🏆 or ☂"]
         {
@@ -144,6 +170,20 @@ mod tests {
         for text in ["هل ستمطر؟", "האם ירד גשם?", "明天会下雨吗", "", "  ", "\u{202e}"]
         {
             assert!(!fonts.can_draw(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn one_unknown_character_is_replaced_alone() {
+        let fonts = Fonts::read();
+        assert!(fonts.width_of(FALLBACK).is_some());
+        for (text, drawn) in [
+            ("Will 東 win the cup?", "Will □ win the cup?"),
+            ("Gold \u{1fae8} or silver", "Gold □ or silver"),
+            ("Price of \u{e000}5", "Price of □5"),
+        ] {
+            assert!(fonts.can_draw(text), "{text}");
+            assert_eq!(fonts.drawable(text), drawn);
         }
     }
 

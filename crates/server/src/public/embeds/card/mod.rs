@@ -57,8 +57,8 @@ pub async fn of_market(State(app): State<Shared>, address: Address) -> Result<Re
     if let Some(png) = app.cards.find(&name) {
         return Ok(answer(png));
     }
-    let chart = Chart::read(&app, &market, &outcomes, &face).await?.map(|chart| chart.svg());
-    let png = app.cards.png(&name, move |fonts| draw::market(fonts, &face, chart.as_deref())).await?;
+    let chart = Chart::read(&app, &market, &outcomes, &face).await?;
+    let png = app.cards.png(&name, move |fonts| draw::market(fonts, &face, chart.as_ref())).await?;
     Ok(answer(png))
 }
 
