@@ -60,10 +60,12 @@ pub fn to_app_error(error: ChainError) -> AppError {
                 _ => refusal,
             }
         }
-        ChainError::Unreachable(_) | ChainError::Inconsistent(_) | ChainError::Ambiguous(_) => {
-            AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1)
-        }
-        ChainError::Rejected(_) | ChainError::Decode(_) => AppError::new(ErrorCode::InternalError),
+        // Whatever a node says that is no answer of the contracts: another node, or the same one later, may do better.
+        ChainError::Unreachable(_)
+        | ChainError::Inconsistent(_)
+        | ChainError::Ambiguous(_)
+        | ChainError::Rejected(_)
+        | ChainError::Decode(_) => AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1),
     };
     refusal.caused_by(error)
 }

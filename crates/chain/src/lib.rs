@@ -3,6 +3,8 @@
 
 pub mod client;
 pub mod embedded;
+pub mod nodes;
 
 pub use client::*;
 pub use embedded::{EmbeddedNode, Genesis};
+pub use nodes::{ChainIdentity, NodeReport, Nodes, Standing};

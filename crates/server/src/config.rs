@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use domain::webhook::target::TargetPolicy;
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The environment that a service runs in; governs which keys belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -134,9 +134,24 @@ pub struct Options {
     /// A file that holds Redis's URL, for URLs with a password
     #[arg(long, env = "FORETELL_REDIS_URL_FILE", global = true)]
     pub redis_url_file: Option<PathBuf>,
-    /// JSON-RPC address of a chain's node [default: the chain embedded in the service]
-    #[arg(long, env = "FORETELL_RPC_URL", hide_env_values = true, global = true)]
-    pub rpc_url: Option<String>,
+    /// JSON-RPC address of a chain's node; repeat it, or join several with commas, for failover [default: the chain embedded
+    /// in the service]
+    #[arg(
+        long,
+        env = "FORETELL_RPC_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(deserialize_with = "one_or_several")]
+    pub rpc_url: Option<Vec<String>>,
+    /// A file that holds the nodes' addresses, one a line, for addresses with an access key
+    #[arg(long, env = "FORETELL_RPC_URL_FILE", global = true)]
+    pub rpc_url_file: Option<PathBuf>,
+    /// How many nodes must have the same block before it is final [default: 1]
+    #[arg(long, env = "FORETELL_NODE_AGREEMENT", value_name = "NODES", global = true)]
+    pub node_agreement: Option<usize>,
     /// The contracts' addresses, as `foretell deploy` writes them [default: contracts.json in the data folder]
     #[arg(long, env = "FORETELL_CONTRACTS", global = true)]
     pub contracts: Option<PathBuf>,
@@ -211,8 +226,10 @@ pub struct Config {
     pub database_url: String,
     /// Redis's URL; the limits stand in the process's memory where absent.
     pub redis_url: Option<String>,
-    /// The node's address; the embedded chain where absent.
-    pub rpc_url: Option<String>,
+    /// The nodes' addresses; the embedded chain is used if there are none.
+    pub rpc_urls: Vec<String>,
+    /// How many nodes must have the same block before it is final.
+    pub node_agreement: usize,
     /// The contracts' addresses.
     pub contracts: PathBuf,
     /// The service's secrets.
@@ -269,6 +286,8 @@ impl Options {
             redis_url: self.redis_url.or(of_file.redis_url),
             redis_url_file: self.redis_url_file.or(of_file.redis_url_file),
             rpc_url: self.rpc_url.or(of_file.rpc_url),
+            rpc_url_file: self.rpc_url_file.or(of_file.rpc_url_file),
+            node_agreement: self.node_agreement.or(of_file.node_agreement),
             contracts: self.contracts.or(of_file.contracts),
             secrets_file: self.secrets_file.or(of_file.secrets_file),
             listen: self.listen.or(of_file.listen),
@@ -291,6 +310,8 @@ impl Options {
         let database_url = one_url("database-url", self.database_url, self.database_url_file)?
             .unwrap_or_else(|| format!("sqlite:{}", data_dir.join("foretell.db").display()));
         let redis_url = one_url("redis-url", self.redis_url, self.redis_url_file)?;
+        let rpc_urls = rpc_urls(self.rpc_url, self.rpc_url_file)?;
+        let node_agreement = node_agreement(self.node_agreement, rpc_urls.len())?;
         if self.confirmations == Some(0) {
             return Err(ConfigError::Value(
                 "confirmations is at least 1: the trade's own block counts".to_owned(),
@@ -311,7 +332,8 @@ impl Options {
             data_dir,
             database_url,
             redis_url,
-            rpc_url: self.rpc_url,
+            rpc_urls,
+            node_agreement,
             listen: self.listen.unwrap_or(DEFAULT_LISTEN),
             environment: self.environment.unwrap_or(Environment::Test),
             docs_url: self.docs_url,
@@ -332,6 +354,55 @@ fn in_plain_words(message: &str) -> String {
     ["u8", "u16", "u32", "u64", "i64"].into_iter().fold(message.to_owned(), |message, integer| {
         message.replace(&format!("expected {integer}"), "expected a whole number")
     })
+}
+
+/// The nodes' addresses from a setting, or from the lines of the file that another names.
+fn rpc_urls(urls: Option<Vec<String>>, file: Option<PathBuf>) -> Result<Vec<String>, ConfigError> {
+    let lines = match (urls, file) {
+        (Some(_), Some(_)) => {
+            return Err(ConfigError::Value("set rpc-url or rpc-url-file, not both".to_owned()));
+        }
+        (Some(urls), None) => urls,
+        (None, None) => return Ok(Vec::new()),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|source| ConfigError::File { path: path.display().to_string(), source })?;
+            text.lines().map(str::to_owned).collect()
+        }
+    };
+    let urls: Vec<String> =
+        lines.iter().map(|line| line.trim().to_owned()).filter(|url| !url.is_empty()).collect();
+    if urls.is_empty() {
+        return Err(ConfigError::Value("rpc-url must name at least one node".to_owned()));
+    }
+    Ok(urls)
+}
+
+fn node_agreement(wanted: Option<usize>, nodes: usize) -> Result<usize, ConfigError> {
+    match wanted {
+        None => Ok(1),
+        Some(wanted) if (1..=nodes).contains(&wanted) => Ok(wanted),
+        Some(_) if nodes == 0 => Err(ConfigError::Value(
+            "node-agreement needs rpc-url: the embedded chain has no nodes".to_owned(),
+        )),
+        Some(_) => Err(ConfigError::Value(format!(
+            "node-agreement must be between 1 and the number of nodes, which is {nodes}"
+        ))),
+    }
+}
+
+/// A text or a list of texts.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Value {
+        One(String),
+        Several(Vec<String>),
+    }
+    Ok(Some(match Value::deserialize(deserializer)? {
+        Value::One(one) => vec![one],
+        Value::Several(several) => several,
+    }))
 }
 
 /// The URL that stands in a setting or in the file that another names.
@@ -408,6 +479,33 @@ mod tests {
         };
         assert!(with(Environment::Test).decide().is_ok());
         assert!(with(Environment::Live).decide().is_err());
+    }
+
+    #[test]
+    fn nodes_come_from_flags_from_the_file_or_from_a_file_of_their_own() {
+        let of_toml = |text| toml::from_str::<Options>(text).unwrap().decide().map(|config| config.rpc_urls);
+        assert_eq!(of_toml("rpc-url = \"http://a\"").unwrap(), ["http://a"]);
+        assert_eq!(of_toml("rpc-url = [\"http://a\", \"http://b\"]").unwrap(), ["http://a", "http://b"]);
+        assert_eq!(Options::default().decide().unwrap().rpc_urls, [""; 0]);
+        let path = std::env::temp_dir().join(format!("foretell-rpc-urls-{}", std::process::id()));
+        std::fs::write(&path, "https://node.example/key\n\nhttps://other.example\n").unwrap();
+        let from_file = Options { rpc_url_file: Some(path.clone()), ..Options::default() };
+        let both = Options { rpc_url: Some(vec!["http://a".into()]), ..from_file.clone() };
+        let config = from_file.decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.rpc_urls, ["https://node.example/key", "https://other.example"]);
+        assert_eq!(both.decide().unwrap_err().to_string(), "set rpc-url or rpc-url-file, not both");
+    }
+
+    #[test]
+    fn node_agreement_is_at_most_the_number_of_nodes() {
+        let with = |nodes: usize, agreement| {
+            let urls = (nodes > 0).then(|| vec!["http://a".to_owned(); nodes]);
+            let options = Options { rpc_url: urls, node_agreement: agreement, ..Options::default() };
+            options.decide().map(|config| config.node_agreement).ok()
+        };
+        assert_eq!((with(0, None), with(3, None), with(3, Some(3))), (Some(1), Some(1), Some(3)));
+        assert_eq!((with(0, Some(1)), with(3, Some(4)), with(3, Some(0))), (None, None, None));
     }
 
     #[test]

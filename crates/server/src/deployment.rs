@@ -57,6 +57,11 @@ impl Deployment {
         }
     }
 
+    /// The chain's id, if it is the deployment of these contracts.
+    pub fn chain_of(&self, contracts: &Contracts) -> Option<u64> {
+        (self.contracts == *contracts).then_some(self.chain_id)
+    }
+
     /// The address of the Gate, by which a deployment is known.
     pub fn gate(&self) -> String {
         self.contracts.gate.to_string().to_lowercase()

@@ -3,6 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use app::Ctx;
 use app::entropy::Entropy;
@@ -10,7 +11,7 @@ use app::keys::audit;
 use app::kill_switches;
 use app::limits::Limits;
 use chain::embedded::{EmbeddedNode, Genesis};
-use chain::{Chain, Contracts, DeploySettings, Signer};
+use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Signer};
 use domain::Clock;
 use domain::page::CursorCodec;
 use store::Store;
@@ -33,6 +34,8 @@ const BLOCK_GAS_LIMIT: u64 = 60_000_000;
 const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
 /// Connections that may wait to be accepted: what comes at once beyond it, the system forgets without a word.
 const LISTEN_QUEUE: u32 = 4_096;
+/// How long a start waits for nodes.
+const NODES_AT_START: Duration = Duration::from_secs(3);
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -156,17 +159,12 @@ impl Parts {
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, StartError> {
-        let lock = if config.rpc_url.is_none() { Some(lock_folder(&config.data_dir)?) } else { None };
+        let lock = if config.rpc_urls.is_empty() { Some(lock_folder(&config.data_dir)?) } else { None };
         let store = Store::open(&config.database_url).await?;
         crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
-        let (chain, node) = match &config.rpc_url {
-            Some(url) => {
-                let contracts = read_contracts(&config.contracts)?;
-                let chain = Chain::connect(chain::http_provider(url)?, contracts).await?;
-                chain::deploy::verify(&chain).await?;
-                (chain, None)
-            }
-            None => {
+        let (chain, node) = match config.rpc_urls.is_empty() {
+            false => (over_nodes(config)?, None),
+            true => {
                 let (chain, node) = open_embedded(config, &secrets, Arc::clone(&clock)).await?;
                 (chain, Some(node))
             }
@@ -194,6 +192,7 @@ impl Parts {
         if let Err(error) = ctx.limits.ping().await {
             tracing::error!(%error, "the rate limiter does not answer: not ready until it does");
         }
+        look_for_nodes(&ctx).await?;
         // What is off stays off through a restart, from the first request on.
         kill_switches::refresh(&ctx).await?;
         Ok(Self { ctx, node, secrets, _lock: lock })
@@ -225,6 +224,29 @@ pub fn limits(config: &Config) -> Result<Limits, StartError> {
         Environment::Test => "foretell:test",
     };
     Limits::redis(url, prefix).map_err(|error| StartError::Other(error.to_string()))
+}
+
+/// The chain behind the configured nodes. It may be that none of them can be reached yet.
+fn over_nodes(config: &Config) -> Result<Chain, StartError> {
+    let contracts = read_contracts(&config.contracts)?;
+    let nodes = Nodes::new(&config.rpc_urls, config.node_agreement, &contracts)?;
+    let deployment = crate::deployment::read(&config.data_dir)?;
+    if let Some(chain_id) = deployment.and_then(|deployment| deployment.chain_of(&contracts)) {
+        nodes.expect(ChainIdentity { chain_id, genesis_hash: None });
+    }
+    Ok(Chain::over(&nodes, contracts))
+}
+
+/// Checks the nodes. The service starts without them: reads and webhooks work, and trading waits for a node.
+async fn look_for_nodes(ctx: &Ctx) -> Result<(), StartError> {
+    let Some(nodes) = ctx.chain.nodes() else { return Ok(()) };
+    if let Ok(looked) = tokio::time::timeout(NODES_AT_START, app::nodes::refresh(ctx)).await {
+        looked?;
+    }
+    if !nodes.is_available() {
+        tracing::error!("no node of the chain can be used: trading waits until there is one");
+    }
+    Ok(())
 }
 
 async fn open_embedded(

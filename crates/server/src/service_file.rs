@@ -18,7 +18,10 @@ pub struct ServiceFile {
     pub base_url: String,
     /// The address of the JSON-RPC endpoint of its chain.
     pub rpc_url: String,
-    /// That chain's id.
+    /// Those of its other nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_rpc_urls: Vec<String>,
+    /// That chain's id; 0 if no node has been seen yet.
     pub chain_id: u64,
     /// The contracts' addresses.
     pub contracts: Contracts,
@@ -33,7 +36,8 @@ impl ServiceFile {
         Self {
             environment: config.environment,
             base_url: base_url.to_owned(),
-            rpc_url: config.rpc_url.clone().unwrap_or_else(|| format!("{base_url}/rpc")),
+            rpc_url: config.rpc_urls.first().cloned().unwrap_or_else(|| format!("{base_url}/rpc")),
+            other_rpc_urls: config.rpc_urls.iter().skip(1).cloned().collect(),
             chain_id: parts.ctx.chain.chain_id(),
             contracts: parts.ctx.chain.contracts().clone(),
             webhook_targets: Some(config.targets()),

@@ -10,6 +10,7 @@ use app::health::HealthMonitor;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::{Reconciler, Sync};
+use app::nodes::NodeWatcher;
 use app::redemptions::{Announcer, Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
@@ -41,6 +42,8 @@ const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
 /// How old what readiness shows may be.
 const MONITOR_PAUSE: Duration = Duration::from_secs(5);
 const AUDIT_PAUSE: Duration = Duration::from_secs(1);
+/// How long a node that answers for another chain, or is back, may go unnoticed.
+const NODES_PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts every worker; they stop when `stopped` turns true.
 pub fn start(
@@ -77,6 +80,9 @@ pub fn start(
     workers.spawn(USAGE_PAUSE, || Flusher);
     workers.spawn(SWITCHES_PAUSE, || SwitchReader);
     workers.spawn(AUDIT_PAUSE, || AuditWriter);
+    if ctx.chain.nodes().is_some() {
+        workers.spawn(NODES_PAUSE, || NodeWatcher);
+    }
     Ok(workers.tasks)
 }
 

@@ -99,6 +99,7 @@ impl Sync {
     /// reorganisation.
     async fn follow(&self, ctx: &Ctx, lease: &Lease, turn: Turn) -> Result<Progress, AppError> {
         let Place { last, skipped } = Place::read(ctx).await?;
+        ctx.chain.want_height(last.as_ref().map_or(0, |last| last.number));
         let head = ctx.chain.head().await?;
         if let Some(last) = &last
             && !is_canonical(ctx, last).await?
@@ -284,6 +285,8 @@ fn parse_hash(text: &str) -> Result<B256, AppError> {
 /// What was settled is never taken back: then nothing more is read until the node shows the settled blocks again, or the
 /// operator has decided.
 async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), AppError> {
+    // A node that now answers for another chain shows no reorganization of this one.
+    ctx.chain.confirm().await?;
     let settled: Result<Option<u64>, StoreError> =
         ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
     let fork = find_fork(ctx, last).await?.map_or(0, |block| block.number);

@@ -11,17 +11,14 @@ use alloy::rpc::client::RpcClient;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::SolCall;
 use alloy::transports::RpcError;
-use alloy::transports::http::{Http, reqwest};
 use alloy_primitives::{Address, B256, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::error::ChainError;
 use super::event::Event;
 use crate::embedded::EmbeddedNode;
+use crate::nodes::{Endpoint, Nodes, REQUEST_TIMEOUT};
 
-/// How long one HTTP request to a node may take. Beyond it the answer is lost: a sent transaction is then
-/// ambiguous.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often `transact` looks for a receipt, unless told otherwise.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -59,8 +56,10 @@ pub struct Chain {
     /// The chain behind the provider, where it is in this process: calls and the newest block are asked of it without
     /// the JSON that a provider puts around them.
     pub(super) near: Option<Arc<EmbeddedNode>>,
+    /// The nodes behind the provider, if there may be several.
+    nodes: Option<Arc<Nodes>>,
     pub(super) contracts: Contracts,
-    pub(super) chain_id: u64,
+    chain_id: u64,
     pub(super) poll_interval: Duration,
 }
 
@@ -68,14 +67,9 @@ pub struct Chain {
 /// filled in or sent again behind the caller's back. Does not connect yet.
 ///
 /// # Errors
-/// `Rejected` where `url` is no URL.
+/// `Rejected` if `url` is no URL of HTTP.
 pub fn http_provider(url: &str) -> Result<DynProvider, ChainError> {
-    // The message leaves the URL out, here and everywhere: it may hold the node's access key.
-    let url =
-        reqwest::Url::parse(url).map_err(|error| ChainError::Rejected(format!("the node's URL: {error}")))?;
-    let client = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build();
-    let client = client.map_err(|error| ChainError::Rejected(error.without_url().to_string()))?;
-    let rpc = RpcClient::new(Http::with_client(client, url), false);
+    let rpc = RpcClient::new(Endpoint::new(url, REQUEST_TIMEOUT)?, false);
     Ok(ProviderBuilder::default().connect_client(rpc).erased())
 }
 
@@ -92,13 +86,41 @@ impl Chain {
     /// The chain of that id behind `provider`. Asks nothing: it is there for who knows the id already, also while no node
     /// answers.
     pub fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
-        Self { provider, near: None, contracts, chain_id, poll_interval: POLL_INTERVAL }
+        Self { provider, near: None, nodes: None, contracts, chain_id, poll_interval: POLL_INTERVAL }
     }
 
     /// The embedded chain. What it answers is what [`Self::connect`] with its provider answers, only sooner.
     pub fn embedded(node: &Arc<EmbeddedNode>, contracts: Contracts) -> Self {
         let near = Some(Arc::clone(node));
         Self { near, ..Self::of(node.provider(), contracts, node.chain_id()) }
+    }
+
+    /// The chain behind several nodes. Which chain that is may not be known yet.
+    pub fn over(nodes: &Arc<Nodes>, contracts: Contracts) -> Self {
+        Self { nodes: Some(Arc::clone(nodes)), ..Self::of(nodes.provider(), contracts, 0) }
+    }
+
+    /// The nodes behind the provider; `None` for the embedded chain and for a single provider.
+    pub fn nodes(&self) -> Option<&Arc<Nodes>> {
+        self.nodes.as_ref()
+    }
+
+    /// Confirms that the node in use answers for the expected chain: before something is signed, or taken back.
+    ///
+    /// # Errors
+    /// `Unreachable` if no node answers, `Inconsistent` if it is another chain, or the node is behind the settled block.
+    pub async fn confirm(&self) -> Result<(), ChainError> {
+        match &self.nodes {
+            Some(nodes) => nodes.confirm().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Answers should come from nodes that have the block of this height, if there are several.
+    pub fn want_height(&self, height: u64) {
+        if let Some(nodes) = &self.nodes {
+            nodes.want_height(height);
+        }
     }
 
     /// The same with another interval between looks for a receipt.
@@ -118,9 +140,12 @@ impl Chain {
         &self.contracts
     }
 
-    /// The chain's id (EIP-155).
+    /// The chain's id (EIP-155); 0 as long as no node has said it and nothing else is known of it.
     pub fn chain_id(&self) -> u64 {
-        self.chain_id
+        match &self.nodes {
+            Some(nodes) => nodes.identity().map_or(0, |identity| identity.chain_id),
+            None => self.chain_id,
+        }
     }
 
     /// The provider underneath.
@@ -147,6 +172,13 @@ impl Chain {
     /// # Errors
     /// `Unreachable` and what else a read gives; `None` where the node knows none yet.
     pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
+        match &self.nodes {
+            Some(nodes) => nodes.finalized().await,
+            None => self.finalized_of_provider().await,
+        }
+    }
+
+    pub(crate) async fn finalized_of_provider(&self) -> Result<Option<Block>, ChainError> {
         self.block_at(BlockNumberOrTag::Finalized).await
     }
 
@@ -169,6 +201,9 @@ impl Chain {
             if newest == number {
                 return Ok(Some(hash));
             }
+        }
+        if let Some(nodes) = &self.nodes {
+            return nodes.agreed_hash(number).await;
         }
         Ok(self.block(number).await?.map(|block| block.hash))
     }

@@ -33,7 +33,7 @@ pub enum ChainError {
 
 impl ChainError {
     /// Of a request that changes nothing, where an unclear end is just a missing answer.
-    pub(super) fn of_read(error: TransportError) -> Self {
+    pub(crate) fn of_read(error: TransportError) -> Self {
         if let RpcError::ErrorResp(payload) = &error {
             if let Some(data) = payload.as_revert_data() {
                 return Self::Reverted(Revert::from_data(&data));
@@ -51,7 +51,9 @@ impl ChainError {
         }
         match error {
             RpcError::Transport(kind) => Self::Unreachable(describe(&kind)),
-            RpcError::NullResp | RpcError::DeserError { .. } => Self::Decode(error.to_string()),
+            RpcError::NullResp => Self::Decode(error.to_string()),
+            // Without the text, which can be long.
+            RpcError::DeserError { err, .. } => Self::Decode(err.to_string()),
             other => Self::Rejected(other.to_string()),
         }
     }

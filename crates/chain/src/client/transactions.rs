@@ -177,10 +177,14 @@ impl Chain {
     /// Signs an EIP-1559 transaction. Pure: the same input gives the same bytes.
     ///
     /// # Errors
-    /// `Rejected` if the signature cannot be made.
+    /// `Rejected` if the signature cannot be made, `Unreachable` if the chain is not known yet.
     pub fn sign(&self, signer: &Signer, tx: &Transaction) -> Result<SignedTx, ChainError> {
+        let chain_id = match self.chain_id() {
+            0 => return Err(ChainError::Unreachable("no node has been seen yet".to_owned())),
+            chain_id => chain_id,
+        };
         let unsigned = TxEip1559 {
-            chain_id: self.chain_id,
+            chain_id,
             nonce: tx.nonce,
             gas_limit: tx.gas_limit,
             max_fee_per_gas: tx.fees.max_fee_per_gas,

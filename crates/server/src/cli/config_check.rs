@@ -1,6 +1,6 @@
 //! `foretell config check`: every setting as it will be used, and whether the parts it names answer.
 
-use chain::Chain;
+use chain::{Chain, NodeReport, Nodes, Standing};
 use clap::{Arg, Args, Command};
 use serde_json::Value;
 use store::{Engine, Store};
@@ -100,7 +100,7 @@ fn report(what: &str, found: Result<String, StartError>) -> u32 {
 }
 
 fn check_secrets(config: &Config) -> Result<String, StartError> {
-    if config.rpc_url.is_none() && !config.secrets_file.exists() {
+    if config.rpc_urls.is_empty() && !config.secrets_file.exists() {
         return Ok("to be made at the first start".to_owned());
     }
     let secrets = Secrets::load(&config.secrets_file)?;
@@ -126,11 +126,30 @@ async fn check_database(config: &Config) -> Result<String, StartError> {
 }
 
 async fn check_chain(config: &Config) -> Result<String, StartError> {
-    let Some(url) = &config.rpc_url else { return Ok("embedded".to_owned()) };
-    let chain = Chain::connect(chain::http_provider(url)?, read_contracts(&config.contracts)?).await?;
-    chain::deploy::verify(&chain).await?;
+    if config.rpc_urls.is_empty() {
+        return Ok("embedded".to_owned());
+    }
+    let contracts = read_contracts(&config.contracts)?;
+    let nodes = Nodes::new(&config.rpc_urls, config.node_agreement, &contracts)?;
+    let chain = Chain::over(&nodes, contracts);
+    nodes.check_all().await;
+    let reports = nodes.report();
+    for NodeReport { host, standing, head, .. } in &reports {
+        match standing {
+            Standing::Usable => println!("node           {host}: at block {head}"),
+            Standing::Refused(reason) => println!("node           {host}: not used: {reason}"),
+            Standing::Unchecked => println!("node           {host}: does not answer"),
+        }
+    }
     let head = chain.head().await?;
-    Ok(format!("chain {} at block {}", chain.chain_id(), head.number))
+    let usable = reports.iter().filter(|report| report.standing == Standing::Usable).count();
+    if usable < config.node_agreement {
+        return Err(StartError::Other(format!(
+            "{usable} nodes answer, and {} must agree before a trade is final",
+            config.node_agreement
+        )));
+    }
+    Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
 }
 
 async fn check_limits(config: &Config) -> Result<String, StartError> {

@@ -46,7 +46,7 @@ pub struct DeployArgs {
 
 pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(), StartError> {
     start_logging("info");
-    let url = config.rpc_url.as_deref().ok_or_else(|| {
+    let url = config.rpc_urls.first().ok_or_else(|| {
         StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into())
     })?;
     make_data_dir(config)?;

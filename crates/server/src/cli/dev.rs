@@ -48,7 +48,7 @@ const FILES: [&str; 11] = [
 pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
     start_logging("warn");
     config.webhook_targets.get_or_insert(WebhookTargets::Local);
-    if config.rpc_url.is_some() {
+    if !config.rpc_urls.is_empty() {
         return Err(StartError::Other(
             "`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into(),
         ));

@@ -16,9 +16,9 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     make_data_dir(&config)?;
     let entropy = Arc::new(SystemEntropy::default());
     // Beside a node of one's own the secrets are part of the deployment and are never made up.
-    let secrets = match config.rpc_url {
-        Some(_) => Secrets::load(&config.secrets_file)?,
-        None => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
+    let secrets = match config.rpc_urls.is_empty() {
+        false => Secrets::load(&config.secrets_file)?,
+        true => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
     };
     let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
     let (listener, address) = listen(config.listen)?;

@@ -88,7 +88,7 @@ async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
     let options = Options {
         data_dir: Some(home.to_owned()),
         database_url: Some(database_url.to_owned()),
-        rpc_url: Some(rpc_url.to_owned()),
+        rpc_url: Some(vec![rpc_url.to_owned()]),
         ..Options::default()
     };
     let config = options.decide().unwrap();

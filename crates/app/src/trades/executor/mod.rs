@@ -175,6 +175,7 @@ impl Executor {
         let (stopped, fresh): (Vec<_>, Vec<_>) =
             fresh.into_iter().partition(|(trade, _)| gathered.stopped.contains(&trade.key_id));
         let verdicts = risk::judge(ctx, &fresh).await;
+        let is_right_chain = ctx.chain.confirm().await.is_ok();
         let mut to_send = Vec::new();
         let of_stopped_key =
             || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
@@ -186,6 +187,7 @@ impl Executor {
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             match verdict {
                 Verdict::Send { highest_nonce } => to_send.push(ToSign { candidate, highest_nonce }),
+                Verdict::Reject(_) if !is_right_chain => later += 1,
                 Verdict::Reject(reason) => {
                     refused.push((candidate.0, Transition::reject(Status::Validating, reason, ctx.now())));
                 }
@@ -200,6 +202,9 @@ impl Executor {
         }
         let waiting = gathered.again.len();
         let Lost { again, ended } = self.sort_lost(ctx, gathered.again).await?;
+        if !ended.is_empty() {
+            ctx.chain.confirm().await?;
+        }
         refused.extend(ended);
         self.refuse(ctx, lease, refused).await?;
         if to_send.is_empty() && again.is_empty() {
@@ -226,6 +231,7 @@ impl Executor {
 
     /// Where the chain stands, and how many of this executor's transactions are final.
     async fn look(&self, ctx: &Ctx) -> Result<Seen, AppError> {
+        ctx.chain.confirm().await?;
         let head = ctx.chain.head().await?.number;
         let final_block = final_block(ctx, head).await?;
         let final_nonce = match final_block {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use app::Ctx;
-use chain::{Chain, ChainError, Contracts};
+use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
 use store::audit_log::Actor;
@@ -40,7 +40,7 @@ pub struct AdminCtx {
 
 /// Where the chain is, as far as it is known without asking it.
 struct Location {
-    rpc_url: String,
+    rpc_urls: Vec<String>,
     contracts: Contracts,
     chain_id: Option<u64>,
 }
@@ -111,8 +111,9 @@ impl AdminCtx {
     /// The use cases' context for what needs the database alone: the chain in it may not answer.
     pub fn ctx(&self) -> Result<Ctx, StartError> {
         let chain = match self.location() {
-            Ok(at) => {
-                Chain::of(chain::http_provider(&at.rpc_url)?, at.contracts, at.chain_id.unwrap_or_default())
+            Ok(Location { rpc_urls, contracts, chain_id }) => {
+                let url = rpc_urls.first().map_or(NOWHERE, String::as_str);
+                Chain::of(chain::http_provider(url)?, contracts, chain_id.unwrap_or_default())
             }
             Err(_) => Chain::of(chain::http_provider(NOWHERE)?, NO_CONTRACTS, 0),
         };
@@ -121,14 +122,15 @@ impl AdminCtx {
 
     /// The same over a chain that answers and holds the contracts.
     pub async fn online(&self) -> Result<Ctx, StartError> {
-        let Location { rpc_url, contracts, chain_id } = self.location()?;
-        let chain = Chain::connect(chain::http_provider(&rpc_url)?, contracts).await.map_err(unanswered)?;
+        let Location { rpc_urls, contracts, chain_id } = self.location()?;
+        let nodes = Nodes::new(&rpc_urls, 1, &contracts)?;
+        let of_service = chain_id.map(|chain_id| ChainIdentity { chain_id, genesis_hash: None });
         // An address that another program has taken meanwhile can be a chain too, but not this one.
-        if chain_id.is_some_and(|chain_id| chain_id != chain.chain_id()) {
-            return Err(unanswered(ChainError::Rejected("another chain answers".to_owned())));
+        if let Some(identity) = app::nodes::find_identity(&self.store).await?.or(of_service) {
+            nodes.expect(identity);
         }
-        chain::deploy::verify(&chain).await.map_err(unanswered)?;
-        self.not_before(Timestamp::from_s(chain.head().await?.timestamp_s));
+        let chain = Chain::over(&nodes, contracts);
+        self.not_before(Timestamp::from_s(chain.head().await.map_err(unanswered)?.timestamp_s));
         self.with_chain(chain.with_poll_interval(RECEIPT_INTERVAL))
     }
 
@@ -144,9 +146,9 @@ impl AdminCtx {
 
     fn location(&self) -> Result<Location, StartError> {
         let service = ServiceFile::read(&self.config.data_dir);
-        if let Some(rpc_url) = self.config.rpc_url.clone() {
+        if !self.config.rpc_urls.is_empty() {
             return Ok(Location {
-                rpc_url,
+                rpc_urls: self.config.rpc_urls.clone(),
                 contracts: read_contracts(&self.config.contracts)?,
                 chain_id: None,
             });
@@ -158,8 +160,9 @@ impl AdminCtx {
                 format!("No service has run in {folder}: start one, or give --rpc-url and --contracts."),
             )
         })?;
-        let ServiceFile { rpc_url, contracts, chain_id, .. } = service;
-        Ok(Location { rpc_url, contracts, chain_id: Some(chain_id) })
+        let ServiceFile { rpc_url, other_rpc_urls, contracts, chain_id, .. } = service;
+        let rpc_urls = std::iter::once(rpc_url).chain(other_rpc_urls).collect();
+        Ok(Location { rpc_urls, contracts, chain_id: Some(chain_id).filter(|chain_id| *chain_id != 0) })
     }
 
     /// Waits until the running service has read the chain up to `block`; whether it has, within ten seconds.

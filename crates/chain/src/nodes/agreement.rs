@@ -1,0 +1,78 @@
+//! What enough nodes say alike.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::B256;
+use futures::future::join_all;
+
+use super::Nodes;
+use super::node::Node;
+use crate::client::{Block, ChainError};
+
+impl Nodes {
+    /// The hash at this height that enough nodes have, and more than half of those that have a block there; `None` if
+    /// there is none. Nodes with another hash are not used until they have this one.
+    ///
+    /// # Errors
+    /// `Unreachable` if no node answers.
+    pub async fn agreed_hash(&self, number: u64) -> Result<Option<B256>, ChainError> {
+        let nodes = self.admitted().await;
+        let hashes = self.answers(join_all(nodes.iter().map(|node| node.chain.block(number))).await)?;
+        let mut counts: BTreeMap<B256, usize> = BTreeMap::new();
+        for hash in hashes.iter().flatten().map(|block| block.hash) {
+            *counts.entry(hash).or_default() += 1;
+        }
+        let answered: usize = counts.values().sum();
+        let Some((hash, count)) = counts.iter().max_by_key(|(_, count)| **count) else { return Ok(None) };
+        let is_most = *count * 2 > answered;
+        if counts.len() > 1 {
+            tracing::warn!(block = number, ?counts, "the nodes disagree on a block");
+        }
+        if *count < self.agreement || !is_most {
+            return Ok(None);
+        }
+        if counts.len() > 1 {
+            self.expected.lock().agreed = Some((number, *hash));
+            self.nodes.iter().for_each(|node| node.distrust());
+        }
+        Ok(Some(*hash))
+    }
+
+    /// The newest block that enough nodes take for final.
+    ///
+    /// # Errors
+    /// `Unreachable` if no node answers, and what the node answers that knows no such block.
+    pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
+        let nodes = self.admitted().await;
+        let finalized = join_all(nodes.iter().map(|node| node.chain.finalized_of_provider())).await;
+        let mut finalized: Vec<Block> = self.answers(finalized)?.into_iter().flatten().collect();
+        finalized.sort_unstable_by_key(|block| std::cmp::Reverse(block.number));
+        Ok(finalized.get(self.agreement - 1).copied())
+    }
+
+    /// The nodes that can be asked now.
+    async fn admitted(&self) -> Vec<&Node> {
+        let expected = *self.expected.lock();
+        let open: Vec<&Node> =
+            self.nodes.iter().map(AsRef::as_ref).filter(|node: &&Node| node.is_open()).collect();
+        let admitted = join_all(open.iter().map(|node| node.admit(&expected))).await;
+        open.into_iter().zip(admitted).filter(|(_, admitted)| *admitted).map(|(node, _)| node).collect()
+    }
+
+    /// The answers that came. The failures of some nodes do not count if others have answered.
+    fn answers<T>(&self, asked: Vec<Result<T, ChainError>>) -> Result<Vec<T>, ChainError> {
+        let mut answers = Vec::new();
+        let mut failure = None;
+        for answer in asked {
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match failure {
+            _ if !answers.is_empty() => Ok(answers),
+            Some(error) => Err(error),
+            None => Err(ChainError::of_read(self.unavailable())),
+        }
+    }
+}

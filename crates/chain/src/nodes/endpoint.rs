@@ -1,0 +1,107 @@
+//! One node's JSON-RPC endpoint over HTTP. What comes back is believed only if it is a whole JSON-RPC answer to the very
+//! request: HTML pages, empty bodies, answers to other requests and bodies without an end are errors of the way.
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket};
+use alloy::transports::http::reqwest;
+use alloy::transports::{TransportError, TransportErrorKind, TransportFut, TransportResult};
+use tower::Service;
+
+use super::form::is_answer;
+use crate::client::ChainError;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The longest answer that is read.
+const MAX_BODY: usize = 32 << 20;
+
+/// A transport to one URL.
+#[derive(Clone)]
+pub struct Endpoint {
+    client: reqwest::Client,
+    url: reqwest::Url,
+}
+
+impl std::fmt::Debug for Endpoint {
+    /// The URL may hold the node's access key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Endpoint").field(&self.host()).finish()
+    }
+}
+
+impl Endpoint {
+    /// The endpoint at `url`, whose answers may take `timeout`. Does not connect yet.
+    ///
+    /// # Errors
+    /// `Rejected` if `url` is no URL of HTTP.
+    pub fn new(url: &str, timeout: Duration) -> Result<Self, ChainError> {
+        // The message leaves the URL out, here and everywhere: it may hold the node's access key.
+        let url = reqwest::Url::parse(url)
+            .map_err(|error| ChainError::Rejected(format!("the node's URL: {error}")))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(ChainError::Rejected(
+                "the node's URL must begin with http:// or https://".to_owned(),
+            ));
+        }
+        let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).timeout(timeout).build();
+        let client = client.map_err(|error| ChainError::Rejected(error.without_url().to_string()))?;
+        Ok(Self { client, url })
+    }
+
+    /// The host and port, which may be logged.
+    pub fn host(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// Sends a request and reads its answer.
+    ///
+    /// # Errors
+    /// Those of the way, and `Custom` if the answer is not one to the request.
+    pub async fn post(self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
+        let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
+        let request = self.client.post(self.url).header("content-type", "application/json").body(body);
+        let response = request.send().await.map_err(broken)?;
+        let status = response.status();
+        let body = read(response).await?;
+        let answer: Option<ResponsePacket> = serde_json::from_slice(&body).ok();
+        match answer.filter(|answer| is_answer(&packet, answer)) {
+            // Some nodes put an error status beside a JSON-RPC error.
+            Some(answer) if status.is_success() || answer.is_error() => Ok(answer),
+            _ if status.is_success() => {
+                Err(TransportErrorKind::custom_str("the answer is not a JSON-RPC answer to the request"))
+            }
+            _ => Err(TransportErrorKind::custom_str(&format!("the node answered HTTP status {status}"))),
+        }
+    }
+}
+
+async fn read(mut response: reqwest::Response) -> TransportResult<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() + chunk.len() > MAX_BODY {
+            return Err(TransportErrorKind::custom_str("the answer is longer than 32 MiB"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+fn broken(error: reqwest::Error) -> TransportError {
+    TransportErrorKind::custom(error.without_url())
+}
+
+impl Service<RequestPacket> for Endpoint {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> TransportFut<'static> {
+        Box::pin(self.clone().post(packet))
+    }
+}

@@ -1,0 +1,107 @@
+//! The way of a request: to the best node, to the next one if it fails, and of a signed transaction to all of them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket};
+use alloy::transports::{TransportError, TransportFut, TransportResult};
+use futures::StreamExt;
+use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use tower::Service;
+
+use super::Nodes;
+use super::form::{SEND, is_conclusive, is_known};
+
+type Answered = TransportResult<ResponsePacket>;
+
+/// The transport over all nodes.
+#[derive(Debug, Clone)]
+pub struct Route(pub Arc<Nodes>);
+
+impl Service<RequestPacket> for Route {
+    type Response = ResponsePacket;
+    type Error = TransportError;
+    type Future = TransportFut<'static>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, packet: RequestPacket) -> TransportFut<'static> {
+        let nodes = Arc::clone(&self.0);
+        let sends = matches!(&packet, RequestPacket::Single(request) if request.method() == SEND);
+        Box::pin(
+            async move { if sends { nodes.send_to_all(packet).await } else { nodes.read(packet).await } },
+        )
+    }
+}
+
+impl Nodes {
+    async fn read(&self, packet: RequestPacket) -> Answered {
+        let mut found: Option<Answered> = None;
+        let mut tried = Vec::new();
+        while let Some((index, node)) = self.next(&tried).await {
+            tried.push(index);
+            let answer = node.ask(packet.clone()).await;
+            if answer.as_ref().is_ok_and(is_conclusive) {
+                self.current.store(index, Ordering::Relaxed);
+                return answer;
+            }
+            found = Some(match found {
+                Some(before) if worth_of_read(&before) >= worth_of_read(&answer) => before,
+                _ => answer,
+            });
+        }
+        found.unwrap_or_else(|| Err(self.unavailable()))
+    }
+
+    /// Sends to every usable node. The first that takes the transaction decides; the others are sent it all the same.
+    async fn send_to_all(&self, packet: RequestPacket) -> Answered {
+        let expected = *self.expected.lock();
+        if expected.identity.is_none() {
+            self.check_all().await;
+        }
+        let expected = *self.expected.lock();
+        let open: Vec<_> = self.nodes.iter().filter(|node| node.is_open()).collect();
+        let admitted = join_all(open.iter().map(|node| node.admit(&expected))).await;
+        let usable = open.into_iter().zip(admitted).filter(|(_, admitted)| *admitted);
+        let mut sent: FuturesUnordered<_> = usable
+            .map(|(node, _)| {
+                let (node, packet) = (Arc::clone(node), packet.clone());
+                tokio::spawn(async move { node.ask(packet).await })
+            })
+            .collect();
+        let mut found: Option<Answered> = None;
+        while let Some(answer) = sent.next().await {
+            let Ok(answer) = answer else { continue };
+            if answer.as_ref().is_ok_and(ResponsePacket::is_success) {
+                return answer;
+            }
+            found = Some(match found {
+                Some(before) if worth_of_send(&before) >= worth_of_send(&answer) => before,
+                _ => answer,
+            });
+        }
+        found.unwrap_or_else(|| Err(self.unavailable()))
+    }
+}
+
+/// Which of two answers that are not conclusive says more.
+fn worth_of_read(answer: &Answered) -> u8 {
+    match answer {
+        Ok(answer) if answer.is_success() => 2,
+        Ok(_) => 1,
+        Err(_) => 0,
+    }
+}
+
+/// A refusal by one node says nothing while another may have taken the transaction.
+fn worth_of_send(answer: &Answered) -> u8 {
+    match answer {
+        Ok(answer) if is_known(answer) => 2,
+        Err(_) => 1,
+        Ok(_) => 0,
+    }
+}
