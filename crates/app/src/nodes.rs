@@ -81,7 +81,7 @@ async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppE
     Ok(())
 }
 
-fn internal(error: impl std::error::Error + Send + std::marker::Sync + 'static) -> AppError {
+fn internal(error: impl std::error::Error + Send + Sync + 'static) -> AppError {
     AppError::new(ErrorCode::InternalError).caused_by(error)
 }
 

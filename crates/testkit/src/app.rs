@@ -14,7 +14,7 @@ use store::StoreError;
 use store::trades::Trade;
 
 use crate::setup::Roles;
-use crate::{Branches, Faults, Setup, TestUser, UserBuilder, Workers};
+use crate::{Branches, Faults, RpcProxy, Setup, TestUser, UserBuilder, Workers};
 
 /// A service without HTTP in which nothing runs by itself.
 pub struct TestApp {
@@ -29,6 +29,8 @@ pub struct TestApp {
     /// What goes wrong on the way to the embedded chain.
     pub faults: Faults,
     pub(crate) branches: Option<Branches>,
+    /// The proxies in front of its nodes, if it was set up with nodes.
+    pub proxies: Vec<RpcProxy>,
 }
 
 impl TestApp {
@@ -75,6 +77,10 @@ impl TestApp {
     /// Where the chain mines no block.
     pub async fn mine(&self, blocks: u32) {
         for _ in 0..blocks {
+            if !self.proxies.is_empty() {
+                self.branches().shown().call("evm_mine", None).await.unwrap();
+                continue;
+            }
             let _: serde_json::Value =
                 self.ctx.chain.provider().raw_request("evm_mine".into(), ()).await.unwrap();
         }

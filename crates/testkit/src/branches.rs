@@ -47,6 +47,11 @@ impl Branches {
         &self.nodes[self.state.lock().shown]
     }
 
+    /// The other chain.
+    pub fn hidden(&self) -> &Arc<EmbeddedNode> {
+        &self.nodes[1 - self.state.lock().shown]
+    }
+
     /// The transport to the branch that is shown at each request.
     pub(crate) fn transport(&self) -> Forked {
         Forked { nodes: self.nodes.clone().map(InProcess::new), state: Arc::clone(&self.state) }

@@ -13,7 +13,7 @@ use app::redemptions::Redemptions;
 use app::sealed::SealingKey;
 use app::{Config, Ctx};
 use chain::embedded::InProcess;
-use chain::{Chain, DeploySettings, EmbeddedNode, Genesis, Signer, calls, deploy};
+use chain::{Chain, Contracts, DeploySettings, EmbeddedNode, Genesis, Nodes, Signer, calls, deploy};
 use domain::Timestamp;
 use domain::key::Environment;
 use domain::time::ManualClock;
@@ -22,7 +22,7 @@ use store::Store;
 
 use crate::branches::Branches;
 use crate::faults::{Faults, Faulty};
-use crate::{TestApp, Workers};
+use crate::{RpcProxy, TestApp, Workers};
 
 /// When every test begins.
 pub const START: Timestamp = Timestamp::from_s(1_800_000_000);
@@ -93,6 +93,8 @@ pub struct Setup {
     veto_window_s: u32,
     forkable: bool,
     limits: Option<Limits>,
+    nodes: usize,
+    agreement: usize,
 }
 
 impl Setup {
@@ -153,6 +155,20 @@ impl Setup {
         self
     }
 
+    /// Over HTTP to this many nodes of one embedded chain, each behind a proxy of its own; see [`TestApp::proxies`].
+    #[must_use]
+    pub const fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// With this many nodes that must have a block before it is final.
+    #[must_use]
+    pub const fn agreement(mut self, agreement: usize) -> Self {
+        self.agreement = agreement;
+        self
+    }
+
     /// With its limiters there instead of in memory.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -185,8 +201,9 @@ impl Setup {
             }
             None => {
                 let node = || embedded(&roles, &clock);
-                let nodes = Branches::new(if self.forkable { [node(), node()] } else { twice(node()) });
-                let provider = if self.forkable {
+                let is_double = self.forkable || self.nodes > 0;
+                let nodes = Branches::new(if is_double { [node(), node()] } else { twice(node()) });
+                let provider = if is_double {
                     over(Faulty { inner: nodes.transport(), faults: faults.clone() })
                 } else {
                     over(Faulty { inner: InProcess::new(Arc::clone(nodes.shown())), faults: faults.clone() })
@@ -195,7 +212,15 @@ impl Setup {
                 provider
             }
         };
-        let chain = contracts(provider, &roles, self.veto_window_s).await;
+        let mut chain = contracts(provider, &roles, self.veto_window_s).await;
+        let mut proxies = Vec::new();
+        if let Some(branches) = branches.as_ref().filter(|_| self.nodes > 0) {
+            branches.part();
+            for _ in 0..self.nodes {
+                proxies.push(RpcProxy::embedded(branches.shown()).await);
+            }
+            chain = over_proxies(&proxies, self.agreement.max(1), chain.contracts().clone());
+        }
         let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32] };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
@@ -206,8 +231,14 @@ impl Setup {
         let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
         let workers = Workers::new(&roles.executors, "one");
-        TestApp { ctx, clock, roles, workers, faults, branches }
+        TestApp { ctx, clock, roles, workers, faults, branches, proxies }
     }
+}
+
+fn over_proxies(proxies: &[RpcProxy], agreement: usize, contracts: Contracts) -> Chain {
+    let urls: Vec<String> = proxies.iter().map(|proxy| proxy.url().to_owned()).collect();
+    let nodes = Nodes::new(&urls, agreement, &contracts).unwrap();
+    Chain::over(&nodes, contracts).with_poll_interval(Duration::from_millis(5))
 }
 
 fn twice(node: Arc<EmbeddedNode>) -> [Arc<EmbeddedNode>; 2] {

@@ -96,6 +96,22 @@ impl Workers {
         dispatch_due(ctx, &self.sender).await.map(drop)
     }
 
+    /// Steps the sync once.
+    ///
+    /// # Errors
+    /// That of the tick.
+    pub async fn sync_once(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        self.sync.tick(ctx).await
+    }
+
+    /// Steps the first executor once.
+    ///
+    /// # Errors
+    /// That of the tick.
+    pub async fn execute_once(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        self.executors[0].tick(ctx).await
+    }
+
     /// Steps the deliveries alone; how many queues were due.
     ///
     /// # Panics

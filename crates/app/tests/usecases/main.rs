@@ -28,6 +28,7 @@ mod kill_switches;
 mod leases;
 mod limits;
 mod lying_node;
+mod nodes;
 mod nonces;
 mod outages;
 mod owner_batches;

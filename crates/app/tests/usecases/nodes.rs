@@ -1,0 +1,228 @@
+//! Several nodes, of which some are dead, behind, broken, or of another chain.
+
+use std::time::Duration;
+
+use app::Ctx;
+use chain::Standing;
+use domain::ErrorCode;
+use domain::trade::Status;
+use store::StoreError;
+use testkit::{RpcFault, Setup, TestApp};
+
+use crate::scene::Scene;
+
+const SEND: &str = "eth_sendRawTransaction";
+
+async fn scene(setup: Setup) -> Scene {
+    let scene = Scene::of(setup.start().await).await;
+    scene.app.run_workers().await;
+    app::nodes::refresh(&scene.app.ctx).await.unwrap();
+    scene
+}
+
+/// Looks at the nodes until all can be used: pauses are real time.
+async fn available(ctx: &Ctx) {
+    let nodes = ctx.chain.nodes().unwrap();
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    for _ in 0..500 {
+        looks.tick().await;
+        nodes.check_all().await;
+        if nodes.report().iter().all(|node| node.standing == Standing::Usable) {
+            return;
+        }
+    }
+    panic!("a node is not used after ten seconds: {:?}", nodes.report());
+}
+
+async fn settled(app: &TestApp) -> Option<u64> {
+    let read: Result<Option<u64>, StoreError> =
+        app.ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    read.unwrap()
+}
+
+#[tokio::test]
+async fn if_one_node_is_dead_the_other_is_used() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
+    for dead in [0, 1, 0] {
+        app.proxies.iter().for_each(|proxy| proxy.heal());
+        available(&app.ctx).await;
+        app.proxies[dead].set(RpcFault::Refused).await;
+        let trade = key.buy(&market, 0, "5").await;
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, Status::Completed);
+    }
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_transaction_is_sent_to_every_node() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(3)).await;
+    let before: Vec<usize> = app.proxies.iter().map(|proxy| proxy.count(SEND)).collect();
+    key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    // The slower ones may still be on their way when the first has answered.
+    while app.proxies.iter().zip(&before).any(|(proxy, before)| proxy.count(SEND) == *before) {
+        tokio::task::yield_now().await;
+    }
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_broken_answer_is_a_missing_dependency_and_no_internal_error() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
+    let before = app.rows().await;
+    for fault in RpcFault::BROKEN {
+        app.proxies[0].set(*fault).await;
+        let refusal = key.buy(&market, 0, "5").refused().await;
+        assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{fault:?}: {refusal}");
+        assert_eq!(refusal.retry_after_s, Some(1), "{fault:?}");
+        app.proxies[0].heal();
+        available(&app.ctx).await;
+    }
+    assert_eq!(app.rows().await, before);
+    key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_cut_off_and_another_node_is_asked() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
+    app.proxies[0].set(RpcFault::Endless).await;
+    let trade = key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, Status::Completed);
+}
+
+#[tokio::test]
+async fn nothing_is_read_from_a_node_that_lags() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
+    key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    for lagging in [0, 1] {
+        app.proxies.iter().for_each(|proxy| proxy.heal());
+        app.proxies[lagging].set(RpcFault::Stale(10)).await;
+        app::nodes::refresh(&app.ctx).await.unwrap();
+        let trade = key.buy(&market, 1, "5").await;
+        app.run_workers().await;
+        assert_eq!(app.status(trade.id).await, Status::Completed, "node {lagging} lags");
+    }
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_node_that_says_another_chain_id_is_not_used_until_it_says_the_right_one() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
+    app.proxies[0].set(RpcFault::OtherChain).await;
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    let report = app.ctx.chain.nodes().unwrap().report();
+    assert!(matches!(report[0].standing, Standing::Refused(_)), "{report:?}");
+    let refusal = key.buy(&market, 0, "5").refused().await;
+    assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+    assert_eq!(refusal.retry_after_s, Some(1));
+    assert!(!app::health::readiness(&app.ctx).await.chain.ok);
+
+    app.proxies[0].heal();
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_twin_of_the_chain_changes_nothing_and_gets_nothing_signed() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
+    key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    let waiting = key.buy(&market, 1, "5").await;
+    let shown = async || {
+        let rows = app.rows().await;
+        let rows = (rows.trades, rows.batches, rows.movements);
+        (rows, app.market_row(market).await, app.positions().await, settled(&app).await)
+    };
+    let before = shown().await;
+    let sent = app.proxies[0].count(SEND);
+
+    // The twin has the same id, the same first block and the same contracts. No check has seen it yet.
+    let twin = app.branches().hidden();
+    for _ in 0..100 {
+        twin.call("evm_mine", None).await.unwrap();
+    }
+    app.proxies[0].forward_to_embedded(twin);
+    for _ in 0..3 {
+        assert!(app.workers.sync_once(&app.ctx).await.is_err());
+        drop(app.workers.execute_once(&app.ctx).await);
+    }
+    assert_eq!(shown().await, before);
+    assert_eq!(app.proxies[0].count(SEND), sent, "something was sent to the twin");
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    assert!(!app::health::readiness(&app.ctx).await.chain.ok);
+    let refusal = key.buy(&market, 0, "5").refused().await;
+    assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+
+    app.proxies[0].forward_to_embedded(app.branches().shown());
+    available(&app.ctx).await;
+    app.run_workers().await;
+    assert_eq!(app.status(waiting.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn while_two_nodes_disagree_nothing_becomes_final() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
+    let before = settled(&app).await;
+    let head = app.branches().shown().head().0;
+    app.proxies[1].set(RpcFault::Forked(head + 1)).await;
+    let trade = key.buy(&market, 0, "5").await;
+    let waits = app.workers.try_run(&app.ctx).await.unwrap_err();
+    assert_eq!(waits.code, ErrorCode::DependencyUnavailable, "{waits}");
+    assert_eq!((app.status(trade.id).await, settled(&app).await), (Status::Executing, before));
+
+    app.proxies[1].heal();
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_lie_of_one_node_of_three_is_taken_back_before_it_is_final() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(3).agreement(2)).await;
+    let head = app.branches().shown().head().0;
+    // Whichever is in use lies.
+    let liar = app.proxies.iter().position(|proxy| proxy.count("eth_getLogs") > 0).unwrap();
+    app.proxies[liar].set(RpcFault::Forked(head + 1)).await;
+    let trade = key.buy(&market, 0, "5").await;
+    for _ in 0..5 {
+        drop(app.workers.try_run(&app.ctx).await);
+        app::nodes::refresh(&app.ctx).await.unwrap();
+    }
+    assert_eq!(app.status(trade.id).await, Status::Completed);
+    app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn with_too_few_nodes_nothing_becomes_final() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2).agreement(2)).await;
+    app.proxies[1].set(RpcFault::Refused).await;
+    let trade = key.buy(&market, 0, "5").await;
+    app.workers.try_run(&app.ctx).await.unwrap_err();
+    assert_eq!(app.status(trade.id).await, Status::Executing);
+    app.proxies[1].heal();
+    available(&app.ctx).await;
+    app::nodes::refresh(&app.ctx).await.unwrap();
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, Status::Completed);
+}
+
+#[tokio::test]
+async fn a_block_is_final_once_enough_nodes_call_it_finalized() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2).agreement(2).finalized()).await;
+    let trade = key.buy(&market, 0, "5").await;
+    app.run_workers().await;
+    assert_eq!(app.status(trade.id).await, Status::Completed);
+    app.proxies[1].set(RpcFault::Stalled).await;
+    let later = key.buy(&market, 0, "5").await;
+    drop(app.workers.try_run(&app.ctx).await);
+    assert_eq!(app.status(later.id).await, Status::Executing);
+}
