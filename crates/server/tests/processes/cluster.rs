@@ -41,18 +41,7 @@ impl Cluster {
     pub async fn prepare() -> Option<Self> {
         let (database, anvil) = (TestDatabase::create().await?, Anvil::start().await?);
         let home = TestFolder::create();
-        let mut deploy = foretell(home.path());
-        deploy.args([
-            "--rpc-url",
-            &anvil.url,
-            "deploy",
-            "--executors",
-            "3",
-            "--hourly-volume-cap",
-            "1000000",
-        ]);
-        deploy.env("FORETELL_FUNDER_KEY", FUNDER_KEY);
-        assert!(deploy.status().await.unwrap().success());
+        deploy(home.path(), &anvil.url, "3").await;
         let mut migrate = foretell(home.path());
         migrate.args(["--database-url", &database.url, "migrate"]);
         assert!(migrate.status().await.unwrap().success());
@@ -84,7 +73,15 @@ impl Cluster {
     }
 }
 
-async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
+/// Puts the contracts onto the chain of a node, with the secrets of `home`.
+pub async fn deploy(home: &Path, rpc_url: &str, executors: &str) {
+    let mut deploy = foretell(home);
+    deploy.args(["--rpc-url", rpc_url, "deploy", "--executors", executors, "--hourly-volume-cap", "1000000"]);
+    deploy.env("FORETELL_FUNDER_KEY", FUNDER_KEY);
+    assert!(deploy.status().await.unwrap().success());
+}
+
+pub async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
     let options = Options {
         data_dir: Some(home.to_owned()),
         database_url: Some(database_url.to_owned()),
@@ -99,7 +96,7 @@ async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
 }
 
 /// Six users who can trade, and two markets.
-async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader> {
+pub async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader> {
     let parts = parts(home, database_url, rpc_url).await;
     let (ctx, roles) = (&parts.ctx, &parts.secrets.roles);
     let (deployer, resolver, relayer) =

@@ -15,6 +15,7 @@ mod frozen;
 mod hangup;
 mod imports;
 mod market_ends;
+mod nodes;
 mod operator;
 mod oracle;
 mod receiver;

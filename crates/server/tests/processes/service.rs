@@ -27,7 +27,16 @@ pub struct Process {
 
 impl Process {
     /// Starts the command and waits until the service of `data_dir` is ready.
-    pub async fn start(mut command: Command, data_dir: &Path) -> Self {
+    pub async fn start(command: Command, data_dir: &Path) -> Self {
+        Self::start_until(command, data_dir, "/v1/ready").await
+    }
+
+    /// Starts the command and waits until the service of `data_dir` answers, ready or not.
+    pub async fn start_unready(command: Command, data_dir: &Path) -> Self {
+        Self::start_until(command, data_dir, "/v1/health").await
+    }
+
+    async fn start_until(mut command: Command, data_dir: &Path, path: &str) -> Self {
         // The last life's address must not be taken for this one's.
         drop(std::fs::remove_file(data_dir.join("service.json")));
         let mut child = command.spawn().unwrap();
@@ -40,7 +49,7 @@ impl Process {
             }
             let Some(service) = read_json(&data_dir.join("service.json")) else { continue };
             let base_url = service["baseUrl"].as_str().unwrap().to_owned();
-            let ready = http.get(format!("{base_url}/v1/ready")).send().await;
+            let ready = http.get(format!("{base_url}{path}")).send().await;
             if ready.is_ok_and(|ready| ready.status() == 200) {
                 return Self { child, base_url };
             }
