@@ -17,7 +17,7 @@ use super::identity::{ChainIdentity, Claim, Expected};
 use crate::client::{Chain, ChainError, Contracts, deploy};
 
 /// The longest that finding out about a node may take.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(6);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Whether a node may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

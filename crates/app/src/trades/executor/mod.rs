@@ -175,7 +175,9 @@ impl Executor {
         let (stopped, fresh): (Vec<_>, Vec<_>) =
             fresh.into_iter().partition(|(trade, _)| gathered.stopped.contains(&trade.key_id));
         let verdicts = risk::judge(ctx, &fresh).await;
-        let is_right_chain = ctx.chain.confirm().await.is_ok();
+        // A trade must not be refused on the word of another chain.
+        let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+        let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
         let mut to_send = Vec::new();
         let of_stopped_key =
             || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
@@ -231,8 +233,8 @@ impl Executor {
 
     /// Where the chain stands, and how many of this executor's transactions are final.
     async fn look(&self, ctx: &Ctx) -> Result<Seen, AppError> {
-        ctx.chain.confirm().await?;
-        let head = ctx.chain.head().await?.number;
+        let ((), head) = tokio::try_join!(ctx.chain.confirm(), ctx.chain.head())?;
+        let head = head.number;
         let final_block = final_block(ctx, head).await?;
         let final_nonce = match final_block {
             // The embedded chain's newest block is at hand; a node is asked for the very block, which it may lack.

@@ -55,11 +55,14 @@ impl Executor {
     /// The nonce behind those of the open batches.
     pub(super) async fn next_nonce(&self, ctx: &Ctx, open: &[Batch]) -> Result<u64, AppError> {
         // What comes of a nonce is signed: never from what a node of another chain says.
-        ctx.chain.confirm().await?;
-        match open.last() {
-            Some(last) => Ok(last.chain_nonce + 1),
-            None => Ok(ctx.chain.transaction_count(self.signer.address()).await?),
-        }
+        let next = async {
+            match open.last() {
+                Some(last) => Ok(last.chain_nonce + 1),
+                None => ctx.chain.transaction_count(self.signer.address()).await,
+            }
+        };
+        let ((), next) = tokio::try_join!(ctx.chain.confirm(), next)?;
+        Ok(next)
     }
 }
 
