@@ -208,7 +208,7 @@ mod tests {
         let options = Options {
             database_url: Some("postgres://ada:hunter2@db.internal:5433/foretell?x=hunter2".into()),
             redis_url: Some("redis://:hunter2@cache.internal".into()),
-            rpc_url: Some("https://rpc.example/hunter2".into()),
+            rpc_url: Some(vec!["https://rpc.example/hunter2".into()]),
             ..Options::default()
         };
         let printed = printed(&options);
