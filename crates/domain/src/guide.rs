@@ -160,7 +160,7 @@ impl ErrorCode {
                 r#"{"submission": "submitted", "tradeId": "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80"}"#,
             ),
             Self::CursorExpired => (
-                "The cursor or Last-Event-ID of GET /v1/events stands before the oldest event that the feed still holds, so that some events between them are gone; or behind its end, as after the service's data was restored from a copy.",
+                "The cursor or Last-Event-ID of GET /v1/events stands before the oldest event that the feed still holds, so that some events between them are gone; or after its last event.",
                 AfterChange,
                 "Begin again without a cursor, from the oldest event that is held, or with from=latest, and bring your own records up to date from GET /v1/trades. extensions.oldestSequence is the first event that can be read.",
                 r#"{"oldestSequence": 4211}"#,
@@ -170,6 +170,12 @@ impl ErrorCode {
                 SameRequest,
                 "Back off and repeat. GET /v1/ready says which part is failing. Where extensions.submission is \"unknown\", repeat the write with the same Idempotency-Key alone.",
                 NOT_SUBMITTED,
+            ),
+            Self::FeedRestarted => (
+                "The service's data was restored, so that some events may be lost and their numbers used again. The feed began a new generation, and the cursor or Last-Event-ID of GET /v1/events belongs to an earlier one.",
+                AfterChange,
+                "Read the feed again from its start: send neither cursor nor Last-Event-ID. Recognize events that you have processed by their id, and bring your own records up to date from GET /v1/trades.",
+                r#"{"generation": 1790000000, "oldestSequence": 1}"#,
             ),
             Self::IdempotencyKeyConflict => (
                 "The Idempotency-Key, or the clientRequestId, was used for a trade with other content; or, where extensions.reason is \"in_progress\", the first request with this key is still running after two seconds.",

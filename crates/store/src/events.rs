@@ -47,8 +47,10 @@ pub struct Event {
 }
 
 /// Where a user's feed begins and ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
+    /// The generation of the feed.
+    pub generation: u64,
     /// The number of the last event that was removed; the feed can be read from there on.
     pub pruned: u64,
     /// The number of the last event.
@@ -112,7 +114,7 @@ pub async fn list_after(
 }
 
 /// A part of a user's feed. Every event up to `extent.last` was written when the events were read, and of those behind
-/// `extent.pruned` none was gone.
+/// `extent.pruned` none was gone. If the generation is the reader's, the numbers of the events are those of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
     /// The events, in their order.
@@ -131,8 +133,8 @@ pub async fn slice_after(
 ) -> Result<Slice, StoreError> {
     let last = extent(tx, user_id).await?.last;
     let events = list_after(tx, user_id, after, kinds, limit).await?;
-    let pruned = extent(tx, user_id).await?.pruned;
-    Ok(Slice { events, extent: Extent { pruned, last } })
+    let Extent { generation, pruned, .. } = extent(tx, user_id).await?;
+    Ok(Slice { events, extent: Extent { generation, pruned, last } })
 }
 
 /// How many users [`list_last`] is asked for at once.
@@ -155,11 +157,24 @@ pub async fn list_last(tx: &mut Tx, users: &[UserId]) -> Result<Vec<(UserId, u64
 
 /// Where a user's feed begins and ends.
 pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> {
-    const SQL: &str = "SELECT pruned_seq, last_seq FROM feeds WHERE user_id = $1";
+    const SQL: &str = "SELECT generation, COALESCE(pruned_seq, 0), COALESCE(last_seq, 0) FROM feed_generation
+        LEFT JOIN feeds ON user_id = $1 WHERE id = 1";
     let found = tx
-        .find(SQL, &params![user_id], |row| Ok(Extent { pruned: row.number(0)?, last: row.number(1)? }))
+        .find(SQL, &params![user_id], |row: &Row<'_>| {
+            Ok(Extent { generation: row.number(0)?, pruned: row.number(1)?, last: row.number(2)? })
+        })
         .await?;
-    Ok(found.unwrap_or_default())
+    found.ok_or_else(|| StoreError::missing("feed_generation"))
+}
+
+/// Begins a new generation of the feed and returns it. It follows the clock: a copy of the database that is restored twice
+/// must not begin the same generation twice.
+pub async fn begin_generation(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "UPDATE feed_generation
+        SET generation = CASE WHEN generation < $1 THEN $1 ELSE generation + 1 END, began_at_ms = $2
+        WHERE id = 1 RETURNING generation";
+    let begun = tx.find(SQL, &params![Value::try_from(now.s())?, now], |row| row.number(0)).await?;
+    begun.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 
 /// Removes events that were written before `before` and are never posted from the feeds, at most `limit`; how many. The

@@ -50,7 +50,7 @@ pub struct Hub {
 /// The listeners of one topic.
 #[derive(Debug, Default)]
 struct Open {
-    /// Grows with every wake; for a user it is the number of the last event.
+    /// Changes with every wake; for a user it is the number of the last event.
     news: watch::Sender<u64>,
     listeners: usize,
 }
@@ -117,9 +117,10 @@ impl Hub {
     fn tell_user(&self, user: UserId, last: u64) {
         if let Some(open) = self.open.lock().get(&Topic::User(user)) {
             open.news.send_if_modified(|known| {
-                let grown = last > *known;
-                *known = last.max(*known);
-                grown
+                // A number that goes back is news, too: the database was replaced by a copy.
+                let differs = last != *known;
+                *known = last;
+                differs
             });
         }
     }

@@ -1,7 +1,7 @@
 //! Reading a user's feed from a place on.
 
 use domain::ErrorCode;
-use domain::event::EventKind;
+use domain::event::{EventKind, FeedPosition};
 use domain::ids::UserId;
 use store::StoreError;
 use store::events::{Event, Extent, Slice};
@@ -15,8 +15,8 @@ pub enum Place {
     Oldest,
     /// Behind the last one there is now.
     Latest,
-    /// Behind the event of this number.
-    Behind(u64),
+    /// Behind an event.
+    Behind(FeedPosition),
 }
 
 /// A part of the feed.
@@ -24,8 +24,8 @@ pub enum Place {
 pub struct Part {
     /// The events of the kinds that were asked for.
     pub events: Vec<Event>,
-    /// Everything up to this number was read: where to go on from.
-    pub position: u64,
+    /// Everything up to here was read: where to go on from.
+    pub position: FeedPosition,
     /// Whether there was more to read.
     pub has_more: bool,
 }
@@ -33,7 +33,8 @@ pub struct Part {
 /// The user's events of these kinds from `place` on, oldest first, at most `limit`.
 ///
 /// # Errors
-/// `CURSOR_EXPIRED` where events behind the place are gone, or the feed ends before it.
+/// `FEED_RESTARTED` if the place belongs to another generation of the feed. `CURSOR_EXPIRED` if events behind the place
+/// are gone, or the feed ends before it.
 pub async fn read(
     ctx: &Ctx,
     user_id: UserId,
@@ -43,13 +44,18 @@ pub async fn read(
 ) -> Result<Part, AppError> {
     let after = match place {
         Place::Oldest => find_extent(ctx, user_id).await?.pruned,
-        Place::Behind(after) => after,
+        Place::Behind(position) => position.sequence,
         Place::Latest => {
-            let position = find_extent(ctx, user_id).await?.last;
+            let Extent { generation, last, .. } = find_extent(ctx, user_id).await?;
+            let position = FeedPosition { generation, sequence: last };
             return Ok(Part { events: Vec::new(), position, has_more: false });
         }
     };
     let mut slice = slice_after(ctx, user_id, after, kinds, limit + 1).await?;
+    let generation = slice.extent.generation;
+    if matches!(place, Place::Behind(position) if position.generation != generation) {
+        return Err(restarted(slice.extent));
+    }
     if place == Place::Oldest && after < slice.extent.pruned {
         // The feed's beginning went on meanwhile, as it does at most once in a while.
         slice = slice_after(ctx, user_id, slice.extent.pruned, kinds, limit + 1).await?;
@@ -60,7 +66,8 @@ pub async fn read(
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let seen = events.last().map_or(0, |event| event.seq);
-    let position = if has_more { seen } else { seen.max(extent.last).max(extent.pruned) };
+    let sequence = if has_more { seen } else { seen.max(extent.last).max(extent.pruned) };
+    let position = FeedPosition { generation, sequence };
     Ok(Part { events, position, has_more })
 }
 
@@ -80,6 +87,11 @@ async fn slice_after(
             Box::pin(store::events::slice_after(tx, *user_id, *after, kinds, *limit))
         })
         .await
+}
+
+fn restarted(extent: Extent) -> AppError {
+    let restarted = AppError::new(ErrorCode::FeedRestarted).with("generation", extent.generation);
+    restarted.with("oldestSequence", extent.pruned + 1)
 }
 
 fn expired(extent: Extent) -> AppError {

@@ -3,6 +3,7 @@
 use app::feed::{Happening, Place, read, read_market};
 use app::redemptions::Redemptions;
 use domain::event::EventKind::{self, MarketResolved, PositionClaimable, RedemptionCompleted};
+use domain::event::FeedPosition;
 use domain::ids::UserId;
 use domain::key::Tier;
 use domain::market::MarketStatus;
@@ -158,26 +159,27 @@ store::on_each_engine! {
         const PRUNE: &str = "UPDATE feeds SET pruned_seq = 2";
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
+        let behind = |sequence| Place::Behind(FeedPosition { generation: 1, sequence });
         let at = async |place: Place| read(&app.ctx, ada.id, place, EventKind::ALL, 2).await;
         // Whose feed is empty reads nothing, and can go on from there.
         let nothing = at(Place::Oldest).await.unwrap();
-        assert_eq!((nothing.events.len(), nothing.position, nothing.has_more), (0, 0, false));
-        assert_eq!(at(Place::Behind(0)).await.unwrap(), nothing);
+        assert_eq!((nothing.events.len(), nothing.position.sequence, nothing.has_more), (0, 0, false));
+        assert_eq!(at(behind(0)).await.unwrap(), nothing);
         key.buy(market, 0, "100").await;
         app.run_workers().await;
         let pruned: Result<u64, StoreError> =
             app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
         assert_eq!(pruned.unwrap(), 1);
-        let last = at(Place::Latest).await.unwrap().position;
+        let last = at(Place::Latest).await.unwrap().position.sequence;
         assert!(last > 3, "{last}");
-        for place in [Place::Behind(0), Place::Behind(1), Place::Behind(last + 1)] {
+        for place in [behind(0), behind(1), behind(last + 1)] {
             let refusal = at(place).await.unwrap_err();
             assert_eq!((refusal.code, &refusal.extensions["oldestSequence"]), (ErrorCode::CursorExpired, &3.into()));
         }
-        assert_eq!(at(Place::Behind(2)).await.unwrap().events[0].seq, 3);
+        assert_eq!(at(behind(2)).await.unwrap().events[0].seq, 3);
         assert!(at(Place::Oldest).await.is_ok());
-        let end = at(Place::Behind(last)).await.unwrap();
-        assert_eq!((end.events.len(), end.position), (0, last));
+        let end = at(behind(last)).await.unwrap();
+        assert_eq!((end.events.len(), end.position.sequence), (0, last));
     }
 }
 

@@ -120,7 +120,7 @@ store::on_each_engine! {
             told.key.buy(&market, 0, "1").await;
             told.app.run_workers().await;
         }
-        let Extent { pruned, last } = extent(&told).await;
+        let Extent { pruned, last, .. } = extent(&told).await;
         assert!(0 < pruned && pruned + 4 < last, "{pruned} of {last}");
         let (mut place, mut walked) = (Place::Oldest, Vec::new());
         loop {

@@ -5,8 +5,10 @@
 
 mod data;
 mod id;
+mod position;
 
 pub use data::{ClaimData, MarketData, PositionData, TestData, TradeData};
+pub use position::{FIRST_GENERATION, FeedPosition, ParsePositionError};
 
 use serde::Serialize;
 

@@ -73,7 +73,7 @@ impl EventBytes {
     }
 }
 
-/// The number that `Last-Event-ID` names; `None` where it is not sent or empty, as a browser sends it before the first id.
+/// The id that `Last-Event-ID` names; `None` where it is not sent or empty, as a browser sends it before the first id.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
     let malformed = || AppError::field("/Last-Event-ID", "is the id of an event of this stream");
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };

@@ -38,7 +38,7 @@ impl Feed {
             while read < count {
                 let sent = stream.news().await;
                 read += 1;
-                assert_eq!(sent.id, Some((behind + read).to_string()), "a gap or a double");
+                assert_eq!(sent.id, Some(format!("1-{}", behind + read)), "a gap or a double");
                 ids.push(sent.data["id"].as_str().unwrap().to_owned());
                 if cuts.contains(&read) {
                     break;

@@ -35,6 +35,7 @@ async fn every_code_is_sent_in_the_one_form_or_is_known_never_to_be_sent() {
     provoked.extend(by_confirm().await);
     provoked.extend(by_webhooks().await);
     provoked.push(by_what_is_no_longer_held().await);
+    provoked.push(by_a_restore().await);
     provoked.extend(by_the_operator().await);
     provoked.extend(by_what_is_broken().await);
     provoked.push(by_time().await);
@@ -240,6 +241,17 @@ async fn by_what_is_no_longer_held() -> (ErrorCode, Answer) {
         app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
     assert_eq!(pruned.unwrap(), 1);
     (ErrorCode::CursorExpired, client.get(&path).await)
+}
+
+/// A position in the feed of before a restore.
+async fn by_a_restore() -> (ErrorCode, Answer) {
+    let Scene { app, client, .. } = Scene::new().await;
+    let start = client.get("/v1/events").await.ok();
+    let begun: Result<u64, StoreError> =
+        app.ctx.store.write(app.ctx.now(), |tx, now| Box::pin(store::events::begin_generation(tx, *now))).await;
+    begun.unwrap();
+    let path = format!("/v1/events?cursor={}", text(&start["pagination"]["cursor"]));
+    (ErrorCode::FeedRestarted, client.get(&path).await)
 }
 
 async fn by_the_operator() -> Provoked {

@@ -29,7 +29,7 @@ async fn until_heartbeat(stream: &mut EventStream) -> (Vec<(String, String)>, u6
     loop {
         let event = stream.next().await.unwrap();
         if event.name == "heartbeat" {
-            assert_eq!(event.id, Some(event.data["sequence"].to_string()));
+            assert_eq!(event.id, Some(format!("1-{}", event.data["sequence"])));
             return (sent, event.data["sequence"].as_u64().unwrap());
         }
         sent.push((event.id.unwrap(), event.name));
@@ -56,7 +56,7 @@ async fn a_stream_sends_what_is_held_then_says_up_to_where_and_goes_on_with_what
     }
     assert!(stream.headers.contains_key("x-ratelimit-remaining") && !stream.headers.contains_key("etag"));
     let first = stream.next().await.unwrap();
-    assert_eq!((first.id.as_deref(), first.name.as_str()), (Some("4"), "trade.completed"));
+    assert_eq!((first.id.as_deref(), first.name.as_str()), (Some("1-4"), "trade.completed"));
     let listed = scene.client.get("/v1/events").await.ok();
     assert_eq!(first.data, listed["data"][0], "an event is the item of the list");
     assert_eq!(until_heartbeat(&mut stream).await, (vec![], 4));
@@ -64,7 +64,7 @@ async fn a_stream_sends_what_is_held_then_says_up_to_where_and_goes_on_with_what
     scene.settled(scene.client.buy(scene.market, 1, "5")).await;
     scene.app.workers.watch(&scene.app.ctx).await;
     let next = stream.news().await;
-    assert_eq!((next.id.as_deref(), next.name.as_str()), (Some("8"), "trade.completed"));
+    assert_eq!((next.id.as_deref(), next.name.as_str()), (Some("1-8"), "trade.completed"));
 }
 
 #[tokio::test]
@@ -78,16 +78,18 @@ async fn a_stream_goes_on_behind_the_last_event_that_was_received_or_behind_a_cu
         assert_eq!(last, 4);
         sent.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(ids(feed(&scene, "?types=*")).await, "1 2 3 4");
+    assert_eq!(ids(feed(&scene, "?types=*")).await, "1-1 1-2 1-3 1-4");
     assert_eq!(ids(feed(&scene, "?types=*&from=latest")).await, "");
-    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "2")).await, "3 4");
-    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "4")).await, "");
-    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "")).await, "1 2 3 4");
+    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "1-2")).await, "1-3 1-4");
+    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "1-4")).await, "");
+    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "")).await, "1-1 1-2 1-3 1-4");
     let by_cursor = format!("?types=*&cursor={cursor}");
-    assert_eq!(ids(feed(&scene, &by_cursor)).await, "1 2 3 4");
+    assert_eq!(ids(feed(&scene, &by_cursor)).await, "1-1 1-2 1-3 1-4");
     // A browser that connects again repeats its address, and says how far it came.
-    assert_eq!(ids(feed(&scene, &by_cursor).header("last-event-id", "3")).await, "4");
-    for (query, id) in [("?limit=5", "1"), ("", "x"), ("", "-1"), ("", "+1"), ("", "1.5")] {
+    assert_eq!(ids(feed(&scene, &by_cursor).header("last-event-id", "1-3")).await, "1-4");
+    // As ids were before there were generations.
+    assert_eq!(ids(feed(&scene, "?types=*").header("last-event-id", "3")).await, "1-4");
+    for (query, id) in [("?limit=5", "1"), ("", "x"), ("", "-1"), ("", "+1"), ("", "1.5"), ("", "1-")] {
         let call = feed(&scene, query).header("accept", "text/event-stream").header("last-event-id", id);
         call.await.refused(ErrorCode::ValidationFailed);
     }
@@ -142,6 +144,48 @@ async fn a_stream_ends_with_its_key_its_route_and_its_service() {
     scene.app.ctx.feed.close();
     waits.await.unwrap();
     assert_closes(&mut feed(&scene, "").open().await, "STOPPING").await;
+}
+
+#[tokio::test]
+async fn a_new_generation_ends_streams_and_makes_earlier_positions_gone() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 0, "5")).await;
+    let listed = scene.client.get("/v1/events").await.ok();
+    let cursor = listed["pagination"]["cursor"].as_str().unwrap();
+    let mut open = feed(&scene, "?types=*&from=latest").open().await;
+    until_heartbeat(&mut open).await;
+    let mut begun = Vec::new();
+    for _ in 0..2 {
+        let now = scene.app.ctx.now();
+        let generation: Result<u64, StoreError> = scene
+            .app
+            .ctx
+            .store
+            .write(now, |tx, now| Box::pin(store::events::begin_generation(tx, *now)))
+            .await;
+        begun.push(generation.unwrap());
+    }
+    assert!(begun[0] > 1 && begun[1] > begun[0], "{begun:?}");
+
+    scene.settled(scene.client.buy(scene.market, 1, "5")).await;
+    scene.app.workers.watch(&scene.app.ctx).await;
+    assert_closes(&mut open, "FEED_RESTARTED").await;
+    let page = scene.client.get(&format!("/v1/events?cursor={cursor}")).await;
+    let extensions = &page.refused(ErrorCode::FeedRestarted)["extensions"];
+    assert_eq!((&extensions["generation"], &extensions["oldestSequence"]), (&begun[1].into(), &1.into()));
+    for id in ["4".to_owned(), "1-4".to_owned(), format!("{}-4", begun[0])] {
+        let call = feed(&scene, "").header("accept", "text/event-stream").header("last-event-id", &id);
+        call.await.refused(ErrorCode::FeedRestarted);
+    }
+    // From the start, every event comes once, with numbers of the new generation.
+    let mut again = feed(&scene, "?types=*").open().await;
+    for seq in 1..=8 {
+        assert_eq!(again.news().await.id, Some(format!("{}-{seq}", begun[1])));
+    }
+    let page = scene.client.get("/v1/events?types=*").await.ok();
+    let cursor = page["pagination"]["cursor"].as_str().unwrap();
+    let rest = scene.client.get(&format!("/v1/events?types=*&cursor={cursor}")).await.ok();
+    assert_eq!(rest["data"], serde_json::json!([]));
 }
 
 #[tokio::test]
@@ -212,7 +256,7 @@ store::on_each_engine! {
             assert_eq!(stream.status, 200);
             while seen < EVENTS {
                 let sent = stream.news().await;
-                assert_eq!(sent.id, Some((seen + 1).to_string()));
+                assert_eq!(sent.id, Some(format!("1-{}", seen + 1)));
                 assert!(ids.insert(sent.data["id"].as_str().unwrap().to_owned()), "{:?} comes twice", sent.data);
                 seen += 1;
                 if cuts.contains(&seen) {

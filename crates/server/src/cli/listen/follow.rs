@@ -1,7 +1,8 @@
-//! Following the feed through every cut: the number of the last event that was passed on is kept, and asked for again.
+//! Following the feed through every cut: the id of the last event that was passed on is kept, and asked for again.
 
 use std::time::Duration;
 
+use domain::event::FeedPosition;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
@@ -20,7 +21,7 @@ pub struct Feed {
     client: Client,
     url: String,
     api_key: String,
-    position: Option<u64>,
+    position: Option<FeedPosition>,
     pace: Interval,
 }
 
@@ -34,7 +35,7 @@ enum Cut {
 
 impl Feed {
     /// The feed of the key's user, behind the event `since`, or from now on.
-    pub fn new(client: Client, base_url: &str, api_key: String, types: &str, since: Option<u64>) -> Self {
+    pub fn new(client: Client, base_url: &str, api_key: String, types: &str, since: Option<FeedPosition>) -> Self {
         let url = format!("{}/v1/events?types={types}", base_url.trim_end_matches('/'));
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -81,7 +82,7 @@ impl Feed {
         let request = self.client.get(format!("{}{from}", self.url)).header("accept", "text/event-stream");
         let request = request.header("x-api-key", &self.api_key);
         let request = match self.position {
-            Some(position) => request.header("last-event-id", position),
+            Some(position) => request.header("last-event-id", position.to_string()),
             None => request,
         };
         let response = request.send().await.map_err(|error| Cut::Again(error.to_string()))?;
@@ -103,8 +104,8 @@ impl Feed {
             "closing" => eprintln!("foretell: the service closes the stream: {}", sent.data),
             name => {
                 let outcome = receiver.post(&sent.data).await;
-                let sequence = sent.id.unwrap_or_default();
-                println!("{sequence} {name} {outcome}");
+                let id = sent.id.map(|id| id.to_string()).unwrap_or_default();
+                println!("{id} {name} {outcome}");
             }
         }
         self.position = sent.id.or(self.position);

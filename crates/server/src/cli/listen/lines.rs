@@ -1,10 +1,12 @@
 //! Server-sent events, from the bytes of an answer as they come in.
 
+use domain::event::FeedPosition;
+
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sent {
     /// Its id.
-    pub id: Option<u64>,
+    pub id: Option<FeedPosition>,
     /// Its name.
     pub name: String,
     /// Its data.
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn events_are_whole_however_their_bytes_come_in() {
-        let text = "retry: 2000\n\nid: 7\nevent: trade.failed\ndata: {\"a\":\"\u{e9}\"}\n\n: a comment\n\nevent: closing\ndata: {}\n\nid: 8\n";
+        let text = "retry: 2000\n\nid: 3-7\nevent: trade.failed\ndata: {\"a\":\"\u{e9}\"}\n\n: a comment\n\nevent: closing\ndata: {}\n\nid: 3-8\n";
         for size in 1..text.len() {
             let mut incoming = Incoming::default();
             let mut found = Vec::new();
@@ -63,7 +65,8 @@ mod tests {
                 incoming.push(bytes);
                 found.extend(std::iter::from_fn(|| incoming.next()));
             }
-            let failed = Sent { id: Some(7), name: "trade.failed".into(), data: "{\"a\":\"\u{e9}\"}".into() };
+            let id = Some(FeedPosition { generation: 3, sequence: 7 });
+            let failed = Sent { id, name: "trade.failed".into(), data: "{\"a\":\"\u{e9}\"}".into() };
             let closing = Sent { id: None, name: "closing".into(), data: "{}".into() };
             assert_eq!(found, [failed, closing], "{size}");
         }

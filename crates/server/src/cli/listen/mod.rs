@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use app::entropy::Entropy;
 use clap::Args;
-use domain::event::EventKind;
+use domain::event::{EventKind, FeedPosition};
 use domain::time::SystemClock;
 use domain::webhook::WebhookSecret;
 
@@ -35,9 +35,9 @@ pub struct ListenArgs {
     /// A comma-separated list of event types, or * [default: those that are posted to webhooks]
     #[arg(long)]
     types: Option<String>,
-    /// Begin behind the event of this number and post again what followed it; left out, what happens from now on
-    #[arg(long, value_name = "SEQUENCE")]
-    since: Option<u64>,
+    /// Begin behind the event with this id, such as 1-41, and post again what followed it; left out, what happens from now on
+    #[arg(long, value_name = "ID")]
+    since: Option<FeedPosition>,
 }
 
 pub async fn run(args: ListenArgs) -> Result<(), StartError> {

@@ -8,6 +8,7 @@ use app::feed::{self, Part};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use domain::event::FeedPosition;
 use domain::page::Position;
 
 pub use query::{Beginning, EventsQuery};
@@ -28,10 +29,11 @@ answers! {
     get, path = "/v1/events", operation_id = "listEvents", tag = "Events", summary = "Read what happened",
     description = "The user's events, oldest first, whichever of the user's keys they come from: the bodies that are \
         posted to webhooks, each with its number. The numbers of a user's events have no gap; where a kind is left out its \
-        numbers are passed over.\n\nUnlike other lists this one grows at the end that is read: pagination.cursor is never \
+        numbers are passed over. If the service's data is restored, the feed begins a new generation, and a position in \
+        an earlier one is 410 FEED_RESTARTED: read the feed again from its start.\n\nUnlike other lists this one grows at the end that is read: pagination.cursor is never \
         null. Where hasMore is false it stands behind the last event there is, and the same request with it reads what \
-        comes later.\n\nWith `Accept: text/event-stream` the same events are sent as they happen: each with its number as \
-        the id, its type as the name, and the item of the list as its data. An event `heartbeat` says at least every 15 \
+        comes later.\n\nWith `Accept: text/event-stream` the same events are sent as they happen: each with its generation and \
+        number as the id, such as `1-42`, its type as the name, and the item of the list as its data. An event `heartbeat` says at least every 15 \
         seconds up to which number everything was sent, an event `closing` why the stream ends. A client that was cut off \
         goes on with `Last-Event-ID`, and misses nothing. A user may have five streams open at once on a process.",
     params(
@@ -40,13 +42,13 @@ answers! {
             trade.failed and trade.rejected.", example = json!(["trade.completed", "trade.status-changed"])),
         ("from" = Option<Beginning>, Query, description = "Where to begin without a cursor: at the oldest event that is \
             held (the default), or behind the latest."),
-        ("Last-Event-ID" = Option<u64>, Header, description = "Of a stream: the number of the last event that was \
-            received. It goes before the cursor."),
+        ("Last-Event-ID" = Option<String>, Header, description = "Of a stream: the id of the last event that was \
+            received, such as `1-42`. It takes precedence over the cursor."),
     ),
     responses((status = 200, description = "A page of events, or the stream of them.", content(
         (EventList = "application/json"), (String = "text/event-stream"),
     ))),
-    extensions(("x-error-codes" = json!(["CURSOR_EXPIRED"]))),
+    extensions(("x-error-codes" = json!(["CURSOR_EXPIRED", "FEED_RESTARTED"]))),
 )]
 pub async fn list(
     State(app): State<Shared>,
@@ -67,7 +69,7 @@ pub async fn list(
     Ok(meta.list(items?, pagination).into_response())
 }
 
-/// A number as the cursors of lists carry it.
-fn position_at(seq: u64) -> Position {
-    Position { created_at: domain::Timestamp::from_ms(0), id: seq.to_string() }
+/// A position as the cursors of lists carry it.
+fn position_at(position: FeedPosition) -> Position {
+    Position { created_at: domain::Timestamp::from_ms(0), id: position.to_string() }
 }

@@ -69,7 +69,7 @@ impl Parameters for EventsQuery {
         let filters = kinds.as_deref().map(spelled).unwrap_or_default();
         let after = given.cursor(&filters)?;
         let place = match after.map(|position| position.id.parse()) {
-            Some(Ok(seq)) => Place::Behind(seq),
+            Some(Ok(position)) => Place::Behind(position),
             Some(Err(_)) => {
                 given.wrong("cursor", "is a cursor that this list gave for the same filters");
                 return None;

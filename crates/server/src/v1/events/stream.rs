@@ -15,7 +15,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::ErrorCode;
 use domain::Timestamp;
-use domain::event::EventKind;
+use domain::event::{EventKind, FeedPosition};
 use serde::Serialize;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
@@ -76,9 +76,8 @@ pub async fn open(
     let place = match last_event_id(headers)? {
         None => query.place,
         Some(text) => {
-            let seq = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
-            let refusal = || AppError::field("/Last-Event-ID", "is the number of an event of this stream");
-            Place::Behind(seq.ok_or_else(refusal)?)
+            let refusal = |_| AppError::field("/Last-Event-ID", "must be the id of an event of this stream");
+            Place::Behind(text.parse().map_err(refusal)?)
         }
     };
     let subscription = app.ctx.feed.subscribe(Topic::User(caller.user_id()), MOST_STREAMS)?;
@@ -146,7 +145,8 @@ impl EventStream {
         let part = feed::read(&self.app.ctx, self.caller.user_id(), self.place, &self.kinds, PAGE).await?;
         for event in &part.events {
             let item = record::item(event).map_err(|problem| AppError::new(problem.code()))?;
-            self.push(Some(event.seq), event.kind.as_str(), &item)?;
+            let at = FeedPosition { sequence: event.seq, ..part.position };
+            self.push(Some(at), event.kind.as_str(), &item)?;
         }
         self.place = Place::Behind(part.position);
         self.is_behind = part.has_more;
@@ -154,7 +154,7 @@ impl EventStream {
             self.is_beat_due = false;
             self.heartbeats.reset();
             let at = self.app.ctx.now();
-            let heartbeat = Heartbeat { sequence: part.position, at };
+            let heartbeat = Heartbeat { sequence: part.position.sequence, at };
             self.push(Some(part.position), "heartbeat", &heartbeat)?;
         }
         Ok(())
@@ -171,7 +171,7 @@ impl EventStream {
         })
     }
 
-    fn push(&mut self, id: Option<u64>, name: &str, data: &impl Serialize) -> Result<(), AppError> {
+    fn push(&mut self, id: Option<FeedPosition>, name: &str, data: &impl Serialize) -> Result<(), AppError> {
         let id = id.as_ref().map(|id| id as &dyn std::fmt::Display);
         let pushed = self.pending.push(id, name, data);
         pushed.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
