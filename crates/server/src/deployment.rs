@@ -67,6 +67,25 @@ impl Deployment {
         self.contracts.gate.to_string().to_lowercase()
     }
 
+    /// The id of the chain.
+    pub const fn chain_id(&self) -> u64 {
+        self.chain_id
+    }
+
+    /// What the contracts were deployed with. The token is the one that they name.
+    pub fn settings(&self) -> DeploySettings {
+        DeploySettings {
+            usdc: Some(self.contracts.usdc),
+            resolver: self.resolver,
+            guardian: self.guardian,
+            treasury: self.treasury,
+            executors: self.executors.clone(),
+            hourly_volume_cap_usdc_atomic: self.hourly_volume_cap_usdc_atomic,
+            listing_delay_s: self.listing_delay_s,
+            veto_window_s: self.veto_window_s,
+        }
+    }
+
     /// The actor that made it.
     pub fn actor(&self) -> Actor {
         Actor { name: self.actor.clone(), os_user: self.os_user.clone(), host: self.host.clone() }

@@ -15,6 +15,7 @@ mod blocks;
 pub mod calls;
 mod chain;
 pub mod deploy;
+mod deployed;
 mod error;
 mod event;
 mod intent;

@@ -1,12 +1,13 @@
 //! Putting the contracts there, and finding out that they are not.
 
-use chain::{Chain, ChainError, Contracts, deploy};
+use chain::{Chain, ChainError, Contracts, DeploySettings, deploy};
 
 use crate::world::{CHAIN_ID, Node, World, key, settings};
 
 on_both_nodes!(
     deployment_that_broke_off_goes_on_where_it_stopped,
     contracts_that_do_not_fit_together_are_found_out,
+    other_code_roles_and_settings_are_reported,
 );
 
 async fn deployment_that_broke_off_goes_on_where_it_stopped(node: Node) {
@@ -30,4 +31,27 @@ async fn contracts_that_do_not_fit_together_are_found_out(node: Node) {
         assert!(matches!(error, ChainError::Rejected(_) | ChainError::Decode(_)));
         assert!(error.to_string().contains(found), "{error}");
     }
+}
+
+async fn other_code_roles_and_settings_are_reported(node: Node) {
+    let world = World::new(node).await;
+    let none: [&str; 0] = [];
+    assert_eq!(world.chain.deployment_differences(&settings()).await.unwrap(), none);
+    let executors = vec![key(4).address(), key(9).address()];
+    let other = DeploySettings { guardian: key(9).address(), veto_window_s: 5, executors, ..settings() };
+    let found = world.chain.deployment_differences(&other).await.unwrap();
+    for what in
+        ["hub's guardian", "veto window in seconds is 0, not 5", "Gate's guardian", "is not an executor"]
+    {
+        assert!(found.iter().any(|difference| difference.contains(what)), "{what}: {found:?}");
+    }
+    assert_eq!(found.len(), 4);
+    let right = world.chain.contracts().clone();
+    let swapped = Contracts { hub: right.gate, gate: key(9).address(), ..right };
+    let chain = Chain::connect(world.node.provider.clone(), swapped).await.unwrap();
+    let found = chain.deployment_differences(&settings()).await.unwrap();
+    assert!(
+        found[0].contains("the code of MarketHub") && found[1].contains("there is no contract"),
+        "{found:?}"
+    );
 }

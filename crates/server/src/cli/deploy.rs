@@ -13,9 +13,9 @@ use store::{Schema, Store};
 
 use super::{make_data_dir, start_logging};
 use crate::config::Config;
-use crate::deployment::Deployment;
+use crate::deployment::{self, Deployment};
 use crate::entropy::SystemEntropy;
-use crate::run::{StartError, write_contracts};
+use crate::run::{StartError, read_contracts, write_contracts};
 use crate::secrets::Secrets;
 
 /// What the contracts are deployed with. None of it but the roles can be changed later.
@@ -40,8 +40,11 @@ pub struct DeployArgs {
     #[arg(long, env = "FORETELL_FUNDER_KEY", hide_env_values = true)]
     funder_key: Option<String>,
     /// Native currency, in wei, that the funder sends to each role and executor
-    #[arg(long, default_value_t = 1_000_000_000_000_000_000)]
-    fund_wei: u128,
+    #[arg(long, requires = "funder_key")]
+    fund_wei: Option<u128>,
+    /// Deploy nothing: compare the contracts on the chain with this program and with deployment.json
+    #[arg(long)]
+    verify: bool,
 }
 
 pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(), StartError> {
@@ -49,6 +52,9 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     let url = config.rpc_urls.first().ok_or_else(|| {
         StartError::Other("set --rpc-url: the embedded chain deploys its contracts by itself".into())
     })?;
+    if args.verify {
+        return verify(config, url).await;
+    }
     make_data_dir(config)?;
     let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), args.executors)?;
     let roles = &secrets.roles;
@@ -60,12 +66,27 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     let nowhere = Address::ZERO;
     let none = Contracts { usdc: nowhere, hub: nowhere, gate: nowhere, account_factory: nowhere };
     let chain = Chain::connect(provider.clone(), none).await?;
-    if let Some(key) = &args.funder_key {
-        let funder = Signer::from_hex(key)?;
-        let funded = [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors);
-        for signer in funded {
-            chain.send_native(&funder, signer.address(), U256::from(args.fund_wei)).await?;
+    match (&args.funder_key, args.fund_wei) {
+        (Some(key), Some(wei)) => {
+            let funder = Signer::from_hex(key)?;
+            for signer in [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors)
+            {
+                chain.send_native(&funder, signer.address(), U256::from(wei)).await?;
+            }
         }
+        (Some(_), None) => {
+            return Err(StartError::Other(
+                "give --fund-wei: how much native currency the funder sends to each role and executor"
+                    .to_owned(),
+            ));
+        }
+        (None, _) if chain.native_balance(deployer.address()).await?.is_zero() => {
+            return Err(StartError::Other(format!(
+                "the deployer {} cannot pay for gas: send it native currency, or give --funder-key and --fund-wei",
+                deployer.address()
+            )));
+        }
+        (None, _) => {}
     }
     let settings = DeploySettings {
         usdc: args.usdc,
@@ -78,6 +99,8 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
         veto_window_s: args.veto_window_s,
     };
     let contracts = chain::deploy::deploy(provider, chain.chain_id(), &deployer, settings.clone()).await?;
+    let deployed = Chain::connect(chain::http_provider(url)?, contracts.clone()).await?;
+    check(&deployed, &settings).await?;
     write_contracts(&config.contracts, &contracts)?;
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
     let deployment = Deployment::new(clock.now(), actor, chain.chain_id(), contracts.clone(), &settings);
@@ -85,6 +108,37 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     log(config, &clock).await?;
     println!("{}", serde_json::to_string_pretty(&contracts).unwrap_or_default());
     Ok(())
+}
+
+/// Compares the contracts on the chain with this program's code and with the deployment that the data folder tells of.
+async fn verify(config: &Config, url: &str) -> Result<(), StartError> {
+    let recorded = deployment::read(&config.data_dir)?.ok_or_else(|| {
+        StartError::Other(format!(
+            "there is no deployment.json in {}: its roles and settings are compared",
+            config.data_dir.display()
+        ))
+    })?;
+    let chain = Chain::connect(chain::http_provider(url)?, read_contracts(&config.contracts)?).await?;
+    if chain.chain_id() != recorded.chain_id() {
+        return Err(StartError::Other(format!(
+            "the contracts were deployed on chain {}, and the node is on chain {}",
+            recorded.chain_id(),
+            chain.chain_id()
+        )));
+    }
+    check(&chain, &recorded.settings()).await?;
+    println!("the contracts on chain {} are as deployed", chain.chain_id());
+    Ok(())
+}
+
+/// Refuses contracts whose code, roles or settings are not as expected.
+async fn check(chain: &Chain, expected: &DeploySettings) -> Result<(), StartError> {
+    chain::deploy::verify(chain).await?;
+    let differences = chain.deployment_differences(expected).await?;
+    if differences.is_empty() {
+        return Ok(());
+    }
+    Err(StartError::Other(format!("the contracts are not as expected:\n  {}", differences.join("\n  "))))
 }
 
 /// Enters the deployment into the audit log, if there is a database already; otherwise the first migration does.

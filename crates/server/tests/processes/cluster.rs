@@ -76,7 +76,9 @@ impl Cluster {
 /// Puts the contracts onto the chain of a node, with the secrets of `home`.
 pub async fn deploy(home: &Path, rpc_url: &str, executors: &str) {
     let mut deploy = foretell(home);
+    let funding = ["--fund-wei", "1000000000000000000"];
     deploy.args(["--rpc-url", rpc_url, "deploy", "--executors", executors, "--hourly-volume-cap", "1000000"]);
+    deploy.args(funding);
     deploy.env("FORETELL_FUNDER_KEY", FUNDER_KEY);
     assert!(deploy.status().await.unwrap().success());
 }
