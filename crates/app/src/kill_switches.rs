@@ -19,6 +19,8 @@ use crate::{AppError, Ctx};
 pub const TRADING: &str = "trading";
 /// When those who were refused may look again.
 const RETRY_AFTER_S: u32 = 30;
+/// The same while lost data is recovered.
+const RECOVERY_RETRY_AFTER_S: u32 = 5;
 
 /// What is switched off, as this process knows it.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Switches(RwLock<Off>);
 #[derive(Debug, Default)]
 struct Off {
     trading: bool,
+    /// A recovery is open: no lane signs.
+    recovering: bool,
     routes: BTreeSet<String>,
 }
 
@@ -36,10 +40,15 @@ impl Switches {
         self.0.read().trading
     }
 
+    /// Whether lost data is being recovered, so that no lane signs.
+    pub fn is_recovering(&self) -> bool {
+        self.0.read().recovering
+    }
+
     /// Refuses where the route is off, or `trades` while trading is halted.
     ///
     /// # Errors
-    /// `ROUTE_DISABLED`, `API_TRADE_PROCESSING_HALTED`.
+    /// `ROUTE_DISABLED`, `API_TRADE_PROCESSING_HALTED`; `DEPENDENCY_UNAVAILABLE` for `trades` while lost data is recovered.
     pub fn check(&self, method: &str, path: &str, trades: bool) -> Result<(), AppError> {
         let off = self.0.read();
         let is_named = |name: &String| name.split_once(' ') == Some((method, path));
@@ -47,28 +56,42 @@ impl Switches {
             ErrorCode::RouteDisabled
         } else if trades && off.trading {
             ErrorCode::ApiTradeProcessingHalted
+        } else if trades && off.recovering {
+            return Err(recovering());
         } else {
             return Ok(());
         };
         Err(AppError::new(code).retry_after_s(RETRY_AFTER_S))
     }
 
-    fn replace(&self, switches: Vec<KillSwitch>) {
+    fn replace(&self, switches: Vec<KillSwitch>, recovering: bool) {
         let mut names: BTreeSet<String> = switches
             .into_iter()
             .filter(|switch| switch.thrown_at.is_some())
             .map(|switch| switch.name)
             .collect();
         let trading = names.remove(TRADING);
-        *self.0.write() = Off { trading, routes: names };
+        *self.0.write() = Off { trading, recovering, routes: names };
     }
+}
+
+fn recovering() -> AppError {
+    let detail = "Trading resumes once restored data has been compared with the chain. Reads stay up; try again later.";
+    AppError::new(ErrorCode::DependencyUnavailable).detail(detail).retry_after_s(RECOVERY_RETRY_AFTER_S)
 }
 
 /// Reads the switches. Where that fails, the last known ones stay as they are.
 pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
-    let read: Result<_, StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
-    ctx.switches.replace(read?);
+    let read: Result<_, StoreError> = ctx
+        .store
+        .read((), |tx, ()| {
+            Box::pin(async move {
+                Ok((store::kill_switches::list(tx).await?, store::recoveries::is_open(tx).await?))
+            })
+        })
+        .await;
+    let (switches, is_recovering) = read?;
+    ctx.switches.replace(switches, is_recovering);
     Ok(())
 }
 

@@ -25,6 +25,7 @@ pub mod markets;
 pub mod nodes;
 pub mod portfolio;
 pub mod readiness;
+pub mod recovery;
 pub mod redemptions;
 pub mod sealed;
 pub mod trades;

@@ -11,6 +11,7 @@ use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::{Reconciler, Sync};
 use app::nodes::NodeWatcher;
+use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer, Redemptions};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
@@ -30,6 +31,8 @@ const WORKER_PAUSE: Duration = Duration::from_millis(250);
 const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 /// How long the reconciler waits between two of its small pieces of work.
 const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
+/// How long a recovery waits before it looks again whether it can go on.
+const RECOVERER_PAUSE: Duration = Duration::from_millis(500);
 /// How long the payer waits at the most; nobody waits for it.
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
 /// How long an event that another process has written, or a retry that is due, may wait to be seen.
@@ -65,6 +68,10 @@ pub fn start(
         let payer = owner.clone();
         workers.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
     }
+    let (recoverer, lanes) = (owner.clone(), executors.clone());
+    workers.spawn(RECOVERER_PAUSE, move || {
+        Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
+    });
     let announcer = owner.clone();
     workers.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));
     workers.spawn(WORKER_PAUSE, Watcher::default);

@@ -309,21 +309,85 @@ pub async fn give_back_spent(
     tx.exec(SQL, &params![created_at, amount, key_id]).await.map(drop)
 }
 
-/// Takes the next nonce of the key's delegation: one above `highest_used`, the highest nonce that the chain has seen from
-/// the key, also if this database knows less than the chain. `None` if the key makes no trade at `now`: that is part of the
-/// statement, so that nothing is signed once a revocation is stored, whatever was read before.
+/// What asking for a nonce gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nonce {
+    /// The key's next nonce.
+    Taken(u32),
+    /// The key makes no trade.
+    Stopped,
+    /// The chain has seen the key's next nonce, or a higher one: this database lacks trades that were signed.
+    UsedOnChain,
+}
+
+/// Takes the next nonce of the key's delegation, which must be above `highest_used`, the highest nonce that the chain has
+/// seen from the key. That the key makes trades at `now` is part of the statement, so that nothing is signed once a
+/// revocation is stored, whatever was read before.
 pub async fn take_nonce(
     tx: &mut Tx,
     key_id: KeyId,
     highest_used: u32,
     now: Timestamp,
-) -> Result<Option<u32>, StoreError> {
-    const SQL: &str =
-        "UPDATE key_spend SET next_nonce = CASE WHEN next_nonce > $1 THEN next_nonce ELSE $1 + 1 END + 1
-        WHERE key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
+) -> Result<Nonce, StoreError> {
+    const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + 1
+        WHERE next_nonce > $1 AND key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
         AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $3)) RETURNING next_nonce";
     let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id, now], |row| row.number(0)).await?;
-    Ok(next.map(|next| next - 1))
+    if let Some(next) = next {
+        return Ok(Nonce::Taken(next - 1));
+    }
+    let stop = find_trading_stop(tx, key_id, now).await?;
+    Ok(if stop.is_some() { Nonce::Stopped } else { Nonce::UsedOnChain })
+}
+
+/// A key that may sign trades, and the account whose policy it spends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    /// The key.
+    pub id: KeyId,
+    /// The account's address, lower-case hex.
+    pub account: String,
+    /// Which of the account's policies is the key's.
+    pub key_index: u32,
+    /// The nonce that the key's next trade gets.
+    pub next_nonce: u32,
+}
+
+/// The keys that are not revoked and whose user has an account, after `after` in the order of their ids.
+pub async fn list_signing(
+    tx: &mut Tx,
+    after: Option<KeyId>,
+    limit: u32,
+) -> Result<Vec<SigningKey>, StoreError> {
+    const SQL: &str = "SELECT keys.id, address, key_index, next_nonce FROM keys
+        JOIN accounts ON accounts.user_id = keys.user_id JOIN key_spend ON key_id = keys.id
+        WHERE keys.id > $1 AND revoked_at_ms IS NULL ORDER BY keys.id LIMIT $2";
+    let after = after.map(|id| id.to_string()).unwrap_or_default();
+    tx.list(SQL, &params![after, limit], |row| {
+        Ok(SigningKey {
+            id: row.parse(0)?,
+            account: row.text(1)?,
+            key_index: row.number(2)?,
+            next_nonce: row.number(3)?,
+        })
+    })
+    .await
+}
+
+/// Makes a key's next nonce at least `next`; whether it was less.
+pub async fn raise_nonce(tx: &mut Tx, id: KeyId, next: u32) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE key_spend SET next_nonce = $1 WHERE key_id = $2 AND next_nonce < $1";
+    Ok(tx.exec(SQL, &params![next, id]).await? == 1)
+}
+
+/// The user's key with this index.
+pub async fn find_by_index(
+    tx: &mut Tx,
+    user_id: UserId,
+    key_index: u32,
+) -> Result<Option<KeyId>, StoreError> {
+    const SQL: &str = "SELECT id FROM keys WHERE user_id = $1 AND key_index = $2";
+    tx.find(SQL, &params![user_id, key_index], |row| row.parse(0)).await
 }
 
 /// Returns what a key has spent in the 24 hours that end at `now`, for display: the stored sum, corrected by the trades

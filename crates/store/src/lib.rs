@@ -31,6 +31,7 @@ mod migrations;
 pub mod movements;
 pub mod public;
 pub mod quarantine;
+pub mod recoveries;
 pub mod redemptions;
 pub mod sealed;
 pub mod search;
@@ -43,6 +44,7 @@ pub mod usage;
 pub mod users;
 pub mod webhooks;
 
+pub use engine::backup;
 #[cfg(feature = "test-support")]
 pub use engine::testing;
 pub use engine::{Engine, Row, Store, Tx, Value, placeholders_in_order};

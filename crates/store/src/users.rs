@@ -102,6 +102,12 @@ pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account
     .await
 }
 
+/// The user whose account has this address, lower-case hex.
+pub async fn find_by_address(tx: &mut Tx, address: &str) -> Result<Option<UserId>, StoreError> {
+    const SQL: &str = "SELECT user_id FROM accounts WHERE address = $1";
+    tx.find(SQL, &params![address], |row| row.parse(0)).await
+}
+
 /// Sets `amount` aside and gives the new total. The row stays locked until the transaction ends, so that two trades of
 /// one account are judged one after the other.
 pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc, StoreError> {

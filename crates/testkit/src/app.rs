@@ -92,6 +92,19 @@ impl TestApp {
         self.advance_ms(self.ctx.config.lease_ms).await;
     }
 
+    /// The process ends and another takes its place, over `copy` of an earlier state of the database.
+    ///
+    /// # Panics
+    /// Where the database refuses.
+    pub async fn restore(&mut self, copy: store::Store, owner: &str) {
+        let Ctx { chain, clock, entropy, config, .. } = self.ctx.clone();
+        self.ctx = Ctx::new(copy, chain, clock, entropy, config.as_ref().clone());
+        self.workers = Workers::new(&self.roles.executors, owner);
+        let ended: Result<(), StoreError> =
+            self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
+        ended.unwrap();
+    }
+
     /// The workers of another process over the same database and chain.
     pub fn another_process(&self, owner: &str) -> Workers {
         Workers::new(&self.roles.executors, owner)

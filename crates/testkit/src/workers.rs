@@ -7,6 +7,7 @@ use app::health::HealthMonitor;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::markets::{Reconciler, Sync};
+use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::webhooks::dispatch_due;
@@ -32,6 +33,8 @@ pub struct Workers {
     pub sync: Sync,
     /// Compares the tables with the chain; see [`Self::reconcile`].
     pub reconciler: Reconciler,
+    /// Does nothing unless data was lost.
+    pub recoverer: Recoverer,
     /// Does nothing unless winnings are paid automatically.
     pub payer: Payer,
     /// Tells the owners of settled positions; see [`Self::announce`].
@@ -52,6 +55,7 @@ impl Workers {
     /// The workers of a process that calls itself `owner` in leases.
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let monitor = HealthMonitor::new(executors.iter().map(Signer::address).collect());
+        let addresses = executors.iter().map(Signer::address).collect();
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
         Self {
@@ -59,6 +63,7 @@ impl Workers {
             executors: executors.collect(),
             sync: Sync::new(owner.to_owned(), 0),
             reconciler: Reconciler::new(owner.to_owned()),
+            recoverer: Recoverer::new(owner.to_owned(), addresses),
             payer: Payer::new(owner.to_owned()),
             announcer: Announcer::new(owner.to_owned()),
             watcher: Watcher::default(),
@@ -93,6 +98,13 @@ impl Workers {
             until_idle(executor, ctx).await?;
         }
         until_idle(&self.sync, ctx).await?;
+        if self.recoverer.tick(ctx).await? == Progress::More {
+            until_idle(&self.switches, ctx).await?;
+            for executor in &self.executors {
+                until_idle(executor, ctx).await?;
+            }
+            until_idle(&self.sync, ctx).await?;
+        }
         dispatch_due(ctx, &self.sender).await.map(drop)
     }
 
@@ -154,6 +166,14 @@ impl Workers {
         until_idle(&self.watcher, ctx).await.unwrap();
     }
 
+    /// Steps the recovery alone.
+    ///
+    /// # Panics
+    /// As [`Self::run`].
+    pub async fn recover(&self, ctx: &Ctx) {
+        until_idle(&self.recoverer, ctx).await.unwrap();
+    }
+
     /// Steps the reconciler alone, once.
     ///
     /// # Panics
@@ -187,6 +207,7 @@ impl Workers {
             executor.release(ctx).await.unwrap();
         }
         self.sync.release(ctx).await.unwrap();
+        self.recoverer.release(ctx).await.unwrap();
         self.reconciler.release(ctx).await.unwrap();
         self.payer.release(ctx).await.unwrap();
         self.announcer.release(ctx).await.unwrap();

@@ -25,6 +25,8 @@ pub enum Reason {
     TradeStuck,
     /// The tables were found to differ from the chain.
     Drift,
+    /// Lost data is being recovered.
+    Recovering,
 }
 
 impl Reason {
@@ -40,6 +42,7 @@ impl Reason {
             Self::MarketQuarantined => "market_quarantined",
             Self::TradeStuck => "trade_stuck",
             Self::Drift => "drift",
+            Self::Recovering => "recovering",
         }
     }
 }

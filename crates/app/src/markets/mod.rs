@@ -25,6 +25,7 @@ pub use history::{History, PoolState, Range, Span, history};
 pub use life::{InvalidState, cancel, cancel_reason, finalize, freeze, open, resolve, unfreeze};
 pub use quote::{Action, Quote, quote, quote_usdc};
 pub use rebuild::rebuild;
+pub(crate) use reconcile::compare_with_chain;
 pub use reconcile::{Reconciler, quarantine_drifted, reconcile_all};
 pub use repair::{Repaired, repair};
 pub use reread::{AcceptReorganization, Reread, reread, reread_block};

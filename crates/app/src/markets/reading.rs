@@ -13,7 +13,7 @@ use store::traders::Deeds;
 
 use super::apply::{ApplyError, Fold, Ignored, MarketFault, Selection};
 use super::sync::settle_up_to;
-use crate::{AppError, Ctx, lease};
+use crate::{AppError, Ctx, lease, recovery};
 
 /// How long after its quarantine a market's repair is tried first.
 const FIRST_REPAIR_MS: i64 = 1_000;
@@ -96,6 +96,7 @@ impl Reading {
         if self.events() == 0 {
             return Ok(());
         }
+        self.look_for_lost_data(tx, now).await?;
         store::traders::lock(tx).await?;
         let held_back = quarantine::list_numbers(tx, self.chain_id).await?;
         let mut held_back: BTreeSet<u64> = held_back.into_iter().collect();
@@ -113,6 +114,21 @@ impl Reading {
                 Err(ApplyError::Other(error)) => return Err(error),
             }
         }
+    }
+}
+
+impl Reading {
+    /// Opens a recovery if the chain decided trades that are not signed here. The blocks are applied all the same: positions
+    /// follow the chain, whoever has signed.
+    async fn look_for_lost_data(&self, tx: &mut Tx, now: Timestamp) -> Result<(), AppError> {
+        let decisions = recovery::decisions_in(&self.blocks);
+        let from_block = self.after.as_ref().map_or(0, |after| after.number + 1);
+        if !decisions.is_empty()
+            && let Some(opening) = recovery::evidence(tx, &decisions, from_block).await?
+        {
+            recovery::open(tx, &opening, now).await?;
+        }
+        Ok(())
     }
 }
 

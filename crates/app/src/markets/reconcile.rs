@@ -127,6 +127,22 @@ pub async fn reconcile_all(ctx: &Ctx) -> Result<Vec<MarketId>, AppError> {
     }
 }
 
+/// Compares the market with this number on the hub with the chain, as the worker does. Whether it differed.
+pub async fn compare_with_chain(ctx: &Ctx, number: u64) -> Result<bool, AppError> {
+    let market: Result<Option<MarketId>, StoreError> = ctx
+        .store
+        .read((ctx.chain.chain_id(), number), |tx, (chain_id, number)| {
+            Box::pin(async move {
+                Ok(store::markets::find_by_chain_id(tx, *chain_id, *number).await?.map(|market| market.id))
+            })
+        })
+        .await;
+    match market? {
+        Some(id) => check_market(ctx, id, None).await,
+        None => Ok(false),
+    }
+}
+
 /// Compares a market with the chain; one that differs is repaired or put in quarantine. Whether it differed.
 async fn check_market(ctx: &Ctx, id: MarketId, lease: Option<&Lease>) -> Result<bool, AppError> {
     let Some((last, differences)) = differences(ctx, id).await? else { return Ok(false) };

@@ -206,6 +206,7 @@ async fn create_new(
         created_at: now,
         updated_at: now,
         ended_at: None,
+        recovered_at: None,
     };
     let funds = Funds::newest(&state);
     if new.dry_run {

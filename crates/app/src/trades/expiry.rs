@@ -30,6 +30,10 @@ impl Worker for Expiry {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        // A trade that waits here may have been made on chain, which the recovery finds out.
+        if ctx.switches.is_recovering() {
+            return Ok(Progress::Idle);
+        }
         let ended = end_with_keys(ctx).await?;
         let expired = expire_held(ctx).await?;
         Ok(if ended.max(expired) >= AT_ONCE as usize { Progress::More } else { Progress::Idle })

@@ -3,12 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use alloy::consensus::Transaction as _;
+use alloy::providers::Provider;
 use alloy::sol_types::SolCall;
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::bindings::Gate;
+use super::chain::Chain;
 use super::error::ChainError;
 
 /// The five ways to trade.
@@ -105,6 +108,44 @@ impl Intent {
         let bound = (U256::from(self.tokens_wad) << 128) | U256::from(self.trade_id.as_u128());
         [who, what, bound]
     }
+
+    /// The intent in the words `who`, `what` and `bound`.
+    ///
+    /// # Errors
+    /// `Decode` if they are not an intent's.
+    pub fn unpack([who, what, bound]: [U256; 3]) -> Result<Self, ChainError> {
+        let low_u32 = |word: U256| (word & U256::from(u32::MAX)).to::<u32>();
+        let low_u64 = |word: U256| (word & U256::from(u64::MAX)).to::<u64>();
+        let low_u128 = |word: U256| (word & U256::from(u128::MAX)).to::<u128>();
+        Ok(Self {
+            account: Address::from_slice(&who.to_be_bytes::<32>()[..20]),
+            key_index: low_u32(who >> 64),
+            nonce: low_u32(who >> 32),
+            deadline_s: low_u32(who),
+            market_id: low_u64(what >> 80),
+            outcome: (what >> 72usize).byte(0),
+            side: Side::from_wire((what >> 64usize).byte(0))?,
+            usdc_atomic: low_u64(what),
+            tokens_wad: low_u128(bound >> 128),
+            trade_id: Uuid::from_u128(low_u128(bound)),
+        })
+    }
+}
+
+impl Chain {
+    /// The intents that a transaction asked the Gate to execute; none if it asked for something else, or the node does not
+    /// have it.
+    ///
+    /// # Errors
+    /// What a read gives.
+    pub async fn intents_of(&self, tx_hash: B256) -> Result<Vec<Intent>, ChainError> {
+        let found = self.provider.get_transaction_by_hash(tx_hash).await.map_err(ChainError::of_read)?;
+        let Some(transaction) = found.filter(|found| found.to() == Some(self.contracts.gate)) else {
+            return Ok(Vec::new());
+        };
+        let Ok(call) = Gate::executeCall::abi_decode(transaction.input()) else { return Ok(Vec::new()) };
+        call.intents.into_iter().map(|words| Intent::unpack([words.who, words.what, words.bound])).collect()
+    }
 }
 
 /// The call of `Gate.execute`: at most 100 intents, sent by an executor.
@@ -138,6 +179,7 @@ mod tests {
         assert_eq!(who, format!("{}000000010000000200000003", "aa".repeat(20)));
         assert_eq!(what, format!("{}000000000000040506040000000000000007", "0".repeat(28)));
         assert_eq!(bound, format!("{:032x}{:032x}", 8, 9));
+        assert_eq!(Intent::unpack(intent.pack()), Ok(intent));
     }
 
     #[test]

@@ -268,7 +268,10 @@ impl Chain {
     }
 
     /// How many transactions the address has in blocks and in the node's pool.
-    async fn pending_transaction_count(&self, address: Address) -> Result<u64, ChainError> {
+    ///
+    /// # Errors
+    /// What a read gives.
+    pub async fn pending_transaction_count(&self, address: Address) -> Result<u64, ChainError> {
         self.provider.get_transaction_count(address).pending().await.map_err(ChainError::of_read)
     }
 

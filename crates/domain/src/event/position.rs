@@ -56,7 +56,8 @@ mod tests {
         assert_eq!(position.to_string(), "1790000000-42");
         assert_eq!("1790000000-42".parse(), Ok(position));
         assert_eq!("42".parse(), Ok(FeedPosition { generation: 1, sequence: 42 }));
-        for text in ["", "-", "1-", "-1", "+1", "1-+1", "1-2-3", "1.5", "x", "1 - 2", "18446744073709551616"] {
+        for text in ["", "-", "1-", "-1", "+1", "1-+1", "1-2-3", "1.5", "x", "1 - 2", "18446744073709551616"]
+        {
             assert_eq!(text.parse::<FeedPosition>(), Err(ParsePositionError), "{text}");
         }
     }

@@ -1,6 +1,7 @@
 //! The events of a trade's trace that are not moves: the money set aside and given back, and the transactions that carry
 //! the trade. Each is stored with what it tells, in one transaction. Amounts are USDC in atomic units.
 
+use alloy_primitives::B256;
 use serde_json::{Map, Value};
 
 use super::{Status, TraceEvent, TraceStage};
@@ -50,6 +51,13 @@ impl TraceEvent {
     /// The intent of the trade never ran, because another intent had used its nonce; the trade gets another nonce.
     pub fn intent_renewed(at: Timestamp) -> Self {
         Self::new(TraceStage::Execution, "intent.renewed", Status::Executing, at)
+    }
+
+    /// The trade was written again from the chain, which had decided it, because its row was lost or set back.
+    pub fn recovered(block_number: u64, tx_hash: B256, at: Timestamp) -> Self {
+        Self::new(TraceStage::Execution, "trade.recovered", Status::Executing, at)
+            .with("txHash", tx_hash.to_string())
+            .with("blockNumber", block_number)
     }
 
     /// Something became of an event of the trade on its way to the receiver.

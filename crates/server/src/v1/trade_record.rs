@@ -51,10 +51,23 @@ pub struct TradeRecord {
     error_message: Option<String>,
     status_history: Vec<HistoryEntry>,
     chain: Option<ChainRecord>,
+    /// Only in the record of a trade that was lost when data was restored, and written again from the chain: metadata,
+    /// clientRequestId and a correlation id of the caller's own are unknown.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<TradeOrigin>,
     /// Only in the answer that says that the trade is held, and in its replays.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmation: Option<ConfirmationRecord>,
+}
+
+/// Where a trade's record comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum TradeOrigin {
+    /// The chain: the record was lost and written again. What only the request said is unknown.
+    Recovered,
 }
 
 /// What a held trade is confirmed with.
@@ -137,6 +150,7 @@ impl TradeRecord {
                 block_number: s.block_number,
                 confirmations: finality.confirmations,
             }),
+            origin: trade.recovered_at.map(|_| TradeOrigin::Recovered),
             market_id: trade.market_id,
             outcome_index: trade.outcome_index,
             amount: (!trade.amount_text.is_empty()).then_some(trade.amount_text),
@@ -207,6 +221,7 @@ mod tests {
             created_at: Timestamp::from_ms(100),
             updated_at: Timestamp::from_ms(900),
             ended_at,
+            recovered_at: None,
         }
     }
 

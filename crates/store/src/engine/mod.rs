@@ -8,6 +8,7 @@
 //! at READ COMMITTED: a unit that reads and then decides must first take the row with an UPDATE, or decide inside
 //! the UPDATE by its WHERE clause and look at the affected rows.
 
+pub mod backup;
 mod changes;
 mod dialect;
 mod fault;

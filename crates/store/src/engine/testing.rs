@@ -61,6 +61,34 @@ pub async fn empty_sqlite() -> Store {
     Store::open_with(&url, Some(Box::new(folder))).await.expect("a new file opens")
 }
 
+/// A copy of a test database as it is now, removed when the last handle to it is dropped. Nothing else may use the
+/// database meanwhile; on PostgreSQL its sessions are ended.
+///
+/// # Panics
+/// Where the database cannot be copied.
+pub async fn copy(store: &Store) -> Store {
+    match &store.inner.driver {
+        super::Driver::Sqlite(sqlite) => {
+            let folder = TestFolder::create();
+            super::backup::copy_sqlite(sqlite.path(), &folder.path().join("test.db"))
+                .expect("a file is copied");
+            let url = folder.url();
+            Store::open_with(&url, Some(Box::new(folder))).await.expect("a copy opens")
+        }
+        super::Driver::Postgres(_) => {
+            let name: Result<Option<String>, StoreError> = store
+                .read((), |tx, ()| {
+                    Box::pin(tx.find("SELECT current_database()::text", &[], |row| row.text(0)))
+                })
+                .await;
+            let name = name.expect("the database answers").expect("a database has a name");
+            let database = TestDatabase::copy_of(&name).await;
+            let url = database.url.clone();
+            Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens")
+        }
+    }
+}
+
 /// A PostgreSQL database without a schema.
 pub async fn empty_postgres() -> Option<Store> {
     let database = TestDatabase::create().await?;
@@ -142,14 +170,39 @@ pub struct TestDatabase {
 impl TestDatabase {
     /// A new, empty database; `None` where no test cluster is named.
     pub async fn create() -> Option<Self> {
+        Self::create_from("template1").await
+    }
+
+    /// A copy of a database of the test cluster, whose sessions are ended for it.
+    async fn copy_of(name: &str) -> Self {
+        let cluster = env::var(POSTGRES_URL).expect("the database is in the test cluster");
+        let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+        command(&cluster, &end).await.expect("sessions are ended");
+        // Ended sessions take a moment to leave.
+        for _ in 0..100 {
+            if let Some(copy) = Self::create_from(name).await {
+                return copy;
+            }
+            command(&cluster, "SELECT pg_sleep(0.02)").await.expect("the cluster answers");
+        }
+        panic!("{name} is in use");
+    }
+
+    /// `None` where no test cluster is named, or the template is in use.
+    async fn create_from(template: &str) -> Option<Self> {
         let cluster = env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())?;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("foretell_test_{}_{number}", process::id());
-            match command(&cluster, &format!("CREATE DATABASE {name}")).await {
+            match command(&cluster, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await {
                 Ok(()) => {
                     let url = with_database(&cluster, &name);
                     return Some(Self { cluster, name, url });
+                }
+                Err(error)
+                    if error.code().is_some_and(|code| code.code() == "55006") && template != "template1" =>
+                {
+                    return None;
                 }
                 // Left over from a killed test.
                 Err(error) if error.code().is_some_and(|code| code.code() == "42P04") => {}

@@ -23,4 +23,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0029_intents", include_str!("0029_intents.sql")),
     ("0030_audit_log", include_str!("0030_audit_log.sql")),
     ("0049_feed_generation", include_str!("0049_feed_generation.sql")),
+    ("0050_recoveries", include_str!("0050_recoveries.sql")),
 ];

@@ -7,6 +7,7 @@ mod create;
 mod list;
 mod moves;
 mod queue;
+mod recovered;
 mod row;
 mod trace;
 
@@ -20,5 +21,6 @@ pub use moves::{
     list_unconfirmed, put_renewed_nonce, release, renew, set_batch, trace_batch,
 };
 pub use queue::{Claim, claim_pending, has_larger, has_work, list_unclaimed, list_validating};
+pub use recovered::{insert_recovered, list_statuses, reopen};
 pub use row::{History, Trade, history};
 pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

@@ -68,16 +68,18 @@ pub struct Trade {
     pub updated_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
+    /// When it was written again from the chain, if its row had been lost.
+    pub recovered_at: Option<Timestamp>,
 }
 
 pub(super) const COLUMNS: &str = "id, user_id, key_id, account, market_id, outcome_index, side, amount_text, amount_type,
     metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic, intent_tokens_wad,
     deadline_ms, key_index, lane, nonce, batch_id, reserved_usdc_atomic, status, confirmation_expires_at_ms, tx_hash,
     block_number, tokens_moved_wad, usdc_moved_atomic, fee_atomic, error_code, error_message, created_at_ms,
-    updated_at_ms, ended_at_ms";
+    updated_at_ms, ended_at_ms, recovered_at_ms";
 
 /// How many columns [`COLUMNS`] names.
-pub(super) const COUNT: usize = 34;
+pub(super) const COUNT: usize = 35;
 
 pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
     Ok(Trade {
@@ -109,6 +111,7 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
         created_at: row.timestamp(31)?,
         updated_at: row.timestamp(32)?,
         ended_at: row.opt_timestamp(33)?,
+        recovered_at: row.opt_timestamp(34)?,
     })
 }
 

@@ -16,6 +16,9 @@
 //! - an intent whose nonce another intent had used: it never ran, so its trade gets another nonce, once;
 //! - transaction of a delegation's change that reverted or lost its nonce: the change is queued again;
 //! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
+//!
+//! A database that was set back is another matter: see [`crate::recovery`]. Before a lane signs the first time after a
+//! takeover it looks for trades that are missing here, and while a recovery is open it signs nothing.
 
 mod delegating;
 mod following;
@@ -44,6 +47,7 @@ pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, Verdict};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
+use crate::recovery::{self, Detection, LostData};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -62,6 +66,8 @@ pub struct Executor {
     redeemed_last: AtomicBool,
     /// The same for changes of delegations.
     changed_last: AtomicBool,
+    /// The lease's epoch in which no data was found to be lost.
+    verified_epoch: Mutex<Option<i64>>,
 }
 
 impl Worker for Executor {
@@ -98,6 +104,7 @@ impl Executor {
             taken: Mutex::default(),
             redeemed_last: AtomicBool::new(false),
             changed_last: AtomicBool::new(false),
+            verified_epoch: Mutex::default(),
         }
     }
 
@@ -120,7 +127,11 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let (change, trades_wait) = self.find_work(ctx).await?;
+        let Work { change, trades_wait, is_held } = self.find_work(ctx).await?;
+        let has_work = change.is_some() || trades_wait;
+        if is_held || (has_work && !self.verify(ctx, lease).await?) {
+            return Ok(Progress::Idle);
+        }
         let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
         if let Some(change) = change.filter(|_| !change_waits_its_turn)
             && self.change_next(ctx, lease, &open, change).await?
@@ -141,14 +152,26 @@ impl Executor {
         if trades_wait { self.send_next(ctx, lease, &open).await } else { Ok(Progress::Idle) }
     }
 
-    /// The delegation's change that is to be sent next, and whether trades wait.
-    async fn find_work(&self, ctx: &Ctx) -> Result<(Option<DelegationChange>, bool), AppError> {
+    /// Whether nothing was lost that this lane signed before it was taken over; looked for once in each epoch of the lease.
+    async fn verify(&self, ctx: &Ctx, lease: &Lease) -> Result<bool, AppError> {
+        if *self.verified_epoch.lock() == Some(lease.epoch) {
+            return Ok(true);
+        }
+        let is_clean = recovery::detect(ctx).await? == Detection::Clean;
+        if is_clean {
+            *self.verified_epoch.lock() = Some(lease.epoch);
+        }
+        Ok(is_clean)
+    }
+
+    async fn find_work(&self, ctx: &Ctx) -> Result<Work, AppError> {
         let found: Result<_, StoreError> = ctx
             .store
             .read((self.lane, ctx.now()), |tx, (lane, now)| {
                 Box::pin(async move {
                     let change = store::delegations::find_next(tx, *lane, *now).await?;
-                    Ok((change, store::trades::has_work(tx, *lane).await?))
+                    let trades_wait = store::trades::has_work(tx, *lane).await?;
+                    Ok(Work { change, trades_wait, is_held: store::recoveries::is_open(tx).await? })
                 })
             })
             .await;
@@ -215,8 +238,13 @@ impl Executor {
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
-        if let Some((batch, raw)) = self.sign_and_store(ctx, lease, open, to_send, again).await? {
-            self.send_stored(ctx, lease, &batch, &raw).await?;
+        match self.sign_and_store(ctx, lease, open, to_send, again).await {
+            Ok(Some((batch, raw))) => self.send_stored(ctx, lease, &batch, &raw).await?,
+            Ok(None) => {}
+            Err(error) => match LostData::of(&error) {
+                Some(lost) => recovery::open_for_nonce(ctx, lost).await?,
+                None => return Err(error),
+            },
         }
         Ok(Progress::More)
     }
@@ -315,6 +343,16 @@ impl Executor {
             })
             .await
     }
+}
+
+/// What a lane could sign.
+struct Work {
+    /// The delegation's change that is to be sent next.
+    change: Option<DelegationChange>,
+    /// Whether trades wait.
+    trades_wait: bool,
+    /// Whether a recovery is open: nothing is signed.
+    is_held: bool,
 }
 
 /// A trade that gets a nonce when it is signed.

@@ -6,11 +6,12 @@ use std::collections::{BTreeSet, HashMap};
 use domain::ids::KeyId;
 use domain::trade::{IllegalMove, Status, Transition};
 use domain::{ErrorCode, Timestamp};
-use store::keys::TradingStop;
+use store::keys::{Nonce, TradingStop};
 use store::trades::Trade;
 use store::{StoreError, Tx};
 
 use super::{Executor, ToSign};
+use crate::recovery::LostData;
 use crate::trades::intents::account_of;
 use crate::trades::risk::{self, Candidate};
 use crate::{AppError, Ctx};
@@ -38,13 +39,35 @@ impl Again {
                 None => Err(AppError::new(ErrorCode::InternalError)),
             },
             Self::Renewed(ToSign { candidate: (trade, _), highest_nonce }) => {
-                let taken = store::keys::take_nonce(tx, trade.key_id, *highest_nonce, now).await?;
-                let Some(nonce) = taken else { return Ok(None) };
+                let Some(nonce) = take_nonce(tx, trade, *highest_nonce, now).await? else { return Ok(None) };
                 if store::trades::put_renewed_nonce(tx, trade.id, nonce).await? {
                     return Ok(Some(nonce));
                 }
                 Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."))
             }
+        }
+    }
+}
+
+/// Takes the next nonce of a trade's key; `None` if the key makes no trade any more.
+///
+/// # Errors
+/// [`LostData`] if the Gate has seen that nonce: trades that were signed are missing here.
+pub(super) async fn take_nonce(
+    tx: &mut Tx,
+    trade: &Trade,
+    highest_nonce: u32,
+    now: Timestamp,
+) -> Result<Option<u32>, AppError> {
+    match store::keys::take_nonce(tx, trade.key_id, highest_nonce, now).await? {
+        Nonce::Taken(nonce) => Ok(Some(nonce)),
+        Nonce::Stopped => Ok(None),
+        Nonce::UsedOnChain => {
+            let detail = format!(
+                "the Gate has seen nonce {highest_nonce} of the key {}, which was not given out",
+                trade.key_id
+            );
+            Err(LostData { detail }.into_error())
         }
     }
 }

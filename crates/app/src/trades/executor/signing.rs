@@ -9,7 +9,7 @@ use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
 use store::trades::Trade;
 
-use super::renewing::Again;
+use super::renewing::{Again, take_nonce};
 use super::{Executor, ToSign, internal};
 use crate::trades::intents::intent_of;
 use crate::{AppError, Ctx, lease};
@@ -25,7 +25,7 @@ pub(crate) const fn batch_gas(intents: u64) -> u64 {
 
 impl Executor {
     /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent. `None` if no trade is left to
-    /// sign, because the keys of all of them were stopped meanwhile.
+    /// sign, because the keys of all of them were stopped meanwhile, or if a recovery was opened.
     pub(super) async fn sign_and_store(
         &self,
         ctx: &Ctx,
@@ -108,6 +108,9 @@ struct Signing {
 
 async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
     lease::check(tx, &signing.lease).await?;
+    if store::recoveries::is_open(tx).await? {
+        return Ok(None);
+    }
     let now = signing.execute.trace.at;
     let mut intents = Vec::with_capacity(signing.fresh.len() + signing.again.len());
     let mut again: Vec<TradeId> = Vec::with_capacity(signing.again.len());
@@ -120,9 +123,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     }
     let mut assigned: Vec<(&Trade, u32)> = Vec::with_capacity(signing.fresh.len());
     for ToSign { candidate: (trade, chain_market_id), highest_nonce } in &signing.fresh {
-        let Some(nonce) = store::keys::take_nonce(tx, trade.key_id, *highest_nonce, now).await? else {
-            continue;
-        };
+        let Some(nonce) = take_nonce(tx, trade, *highest_nonce, now).await? else { continue };
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         assigned.push((trade, nonce));
     }

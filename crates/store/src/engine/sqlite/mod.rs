@@ -1,6 +1,7 @@
 //! SQLite: one writer thread with group commit, and readers that run on the caller's thread.
 
 mod connection;
+mod copy;
 mod fault;
 mod writer;
 
@@ -12,6 +13,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 pub(super) use connection::Connection;
+pub(super) use copy::{check, copy, last_block};
 use writer::Writer;
 
 use super::Tx;
@@ -81,6 +83,12 @@ impl Sqlite {
             }
         }
         Ok(Tx::reader(Conn::Sqlite(Connection::reader(&self.path)?)))
+    }
+
+    /// The file.
+    #[cfg(feature = "test-support")]
+    pub(super) fn path(&self) -> &Path {
+        Path::new(&self.path)
     }
 
     pub(super) fn check_open(&self) -> Result<(), StoreError> {

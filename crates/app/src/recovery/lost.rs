@@ -1,0 +1,135 @@
+//! A lost trade, built again from the transaction that carried it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use alloy_primitives::{B256, U256};
+use chain::{Intent, Side as ChainSide};
+use domain::ids::{CorrelationId, TradeId};
+use domain::trade::{AmountType, Side, State};
+use domain::{Timestamp, Usdc, Wad};
+use store::trades::Trade;
+use store::{StoreError, Tx};
+
+use super::decision::Decision;
+use crate::trades::lane_of;
+use crate::{AppError, Ctx};
+
+/// The intents of transactions that were read. A batch's trades stand beside each other, so the last one is enough.
+#[derive(Debug, Default)]
+pub struct Carriers {
+    last: Option<(B256, HashMap<TradeId, Intent>)>,
+}
+
+impl Carriers {
+    /// The intent that was decided.
+    pub async fn intent_of(&mut self, ctx: &Ctx, decision: &Decision) -> Result<Option<Intent>, AppError> {
+        if self.last.as_ref().is_none_or(|(hash, _)| *hash != decision.tx_hash) {
+            let intents = ctx.chain.intents_of(decision.tx_hash).await?;
+            let by_trade = intents.into_iter().map(|intent| (TradeId(intent.trade_id), intent)).collect();
+            self.last = Some((decision.tx_hash, by_trade));
+        }
+        let intents = self.last.as_ref().map(|(_, intents)| intents);
+        Ok(intents.and_then(|intents| intents.get(&decision.trade_id)).cloned())
+    }
+}
+
+/// Where a lost trade belongs.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The service's chain.
+    pub chain_id: u64,
+    /// How many lanes there are.
+    pub lanes: u16,
+}
+
+/// The trade as it was while it was executing; `None` if its user, key or market is not in the database.
+pub async fn rebuild(
+    tx: &mut Tx,
+    decision: &Decision,
+    intent: &Intent,
+    place: Place,
+) -> Result<Option<Trade>, StoreError> {
+    let account = decision.account_text();
+    let Some(user_id) = store::users::find_by_address(tx, &account).await? else { return Ok(None) };
+    let Some(key_id) = store::keys::find_by_index(tx, user_id, intent.key_index).await? else {
+        return Ok(None);
+    };
+    let market = store::markets::find_by_chain_id(tx, place.chain_id, intent.market_id).await?;
+    let Some(market) = market else { return Ok(None) };
+    let (side, amount_type, amount_text) = asked(intent);
+    let intent_usdc = Usdc::from_atomic(intent.usdc_atomic);
+    let created_at = created_at(decision);
+    Ok(Some(Trade {
+        id: decision.trade_id,
+        user_id,
+        key_id,
+        lane: lane_of(intent.account, place.lanes),
+        account,
+        market_id: market.id,
+        outcome_index: intent.outcome,
+        side,
+        amount_text,
+        amount_type,
+        metadata: BTreeMap::new(),
+        client_request_id: None,
+        // No request has this fingerprint.
+        request_hash: String::new(),
+        correlation_id: CorrelationId::of(decision.trade_id),
+        intent_side: intent.side as u8,
+        intent_usdc,
+        intent_tokens: Wad(U256::from(intent.tokens_wad)),
+        deadline: Timestamp::from_s(intent.deadline_s.into()),
+        key_index: intent.key_index,
+        nonce: Some(intent.nonce),
+        batch_id: None,
+        reserved: if intent.side.is_buy() { intent_usdc } else { Usdc::ZERO },
+        state: State::Executing,
+        held_until: None,
+        created_at,
+        updated_at: decision.at,
+        ended_at: None,
+        recovered_at: None,
+    }))
+}
+
+/// What the intent's request asked for. The amount is written as a request would write it.
+fn asked(intent: &Intent) -> (Side, AmountType, String) {
+    let usdc = || decimal(intent.usdc_atomic.into());
+    let tokens = || decimal(intent.tokens_wad / 1_000_000_000_000);
+    match intent.side {
+        ChainSide::BuyForUsdc => (Side::Buy, AmountType::Usdc, usdc()),
+        ChainSide::BuyTokens => (Side::Buy, AmountType::Tokens, tokens()),
+        ChainSide::SellTokens => (Side::Sell, AmountType::Tokens, tokens()),
+        ChainSide::SellForUsdc => (Side::Sell, AmountType::Usdc, usdc()),
+        ChainSide::SellAll => (Side::Sell, AmountType::All, String::new()),
+    }
+}
+
+/// Millionths as a decimal with two to six digits after the point.
+fn decimal(millionths: u128) -> String {
+    let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
+    let rest = format!("{rest:06}");
+    let digits = rest.trim_end_matches('0').len().max(2);
+    format!("{whole}.{}", rest.get(..digits).unwrap_or(&rest))
+}
+
+/// A trade's id begins with the time of its creation, which is not after its block.
+fn created_at(decision: &Decision) -> Timestamp {
+    let named = decision.trade_id.0.get_timestamp().map(|time| {
+        let (seconds, nanos) = time.to_unix();
+        Timestamp::from_ms(i64::try_from(seconds * 1_000 + u64::from(nanos) / 1_000_000).unwrap_or(i64::MAX))
+    });
+    named.filter(|named| *named <= decision.at.plus_ms(1_000)).unwrap_or(decision.at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_written_with_two_to_six_digits() {
+        let written: Vec<String> =
+            [0, 1, 10_000, 1_500_000, 25_000_000, 12_345_678].into_iter().map(decimal).collect();
+        assert_eq!(written, ["0.00", "0.000001", "0.01", "1.50", "25.00", "12.345678"]);
+    }
+}

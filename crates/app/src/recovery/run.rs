@@ -1,0 +1,333 @@
+//! The steps of a recovery.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::Address;
+use domain::ids::KeyId;
+use domain::time::MINUTE_MS;
+use domain::trade::{Settlement, Status, TraceEvent, Transition};
+use domain::{ErrorCode, Timestamp};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::json;
+use store::audit_log::{Act, note};
+use store::keys::SigningKey;
+use store::recoveries::{Changes, Recovery};
+use store::trades::{Moved, Trade};
+use store::{StoreError, Tx};
+
+use super::decision::{Decision, Decisions, Verdict, unknown};
+use super::lost::{Carriers, Place, rebuild};
+use crate::{AppError, Ctx, markets};
+
+/// Keys whose nonces are asked for at once, and questions to the chain that are open at once.
+const KEYS: u32 = 100;
+const CONCURRENT: usize = 16;
+/// Beyond the longest life of an intent: a clock of the chain may lag.
+const MARGIN_MS: i64 = MINUTE_MS;
+
+/// How far a recovery came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Advance {
+    /// No recovery is open.
+    Idle,
+    /// It waits for this.
+    Waiting(String),
+    /// It has ended.
+    Done(Box<Recovery>),
+}
+
+/// Takes the open recovery as far as it can come now. `executors` are the addresses of the lanes.
+pub async fn advance(ctx: &Ctx, executors: &[Address]) -> Result<Advance, AppError> {
+    let open: Result<Option<Recovery>, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find_open(tx))).await;
+    let Some(open) = open? else { return Ok(Advance::Idle) };
+    let until = match until_block(ctx, &open, executors).await? {
+        Ok(until) => until,
+        Err(why) => return wait(ctx, &open, why).await,
+    };
+    begin_generation(ctx, open.id).await?;
+    raise_nonces(ctx, open.id).await?;
+    let Written { unattributed, touched } = write_again(ctx, &open, until).await?;
+    for number in touched {
+        markets::compare_with_chain(ctx, number).await?;
+    }
+    end(ctx, open.id, unattributed).await
+}
+
+async fn wait(ctx: &Ctx, open: &Recovery, why: String) -> Result<Advance, AppError> {
+    if open.waits_for.as_ref() != Some(&why) {
+        tracing::warn!(recovery = open.id, why, "the recovery waits");
+        let noted: Result<(), StoreError> = ctx
+            .store
+            .write((open.id, why.clone()), |tx, (id, why)| {
+                Box::pin(store::recoveries::put_waits_for(tx, *id, Some(why)))
+            })
+            .await;
+        noted?;
+    }
+    Ok(Advance::Waiting(why))
+}
+
+/// The last block whose decisions are compared, once it is settled: transactions that were signed before cannot be mined
+/// after it. Otherwise what is waited for.
+async fn until_block(
+    ctx: &Ctx,
+    open: &Recovery,
+    executors: &[Address],
+) -> Result<Result<u64, String>, AppError> {
+    let until = match open.until_block {
+        Some(until) => until,
+        None => {
+            if let Some(executor) = find_pending(ctx, open, executors).await? {
+                return Ok(Err(format!("transactions of the executor {executor} are not mined yet")));
+            }
+            let head = ctx.chain.head().await?.number;
+            let noted: Result<(), StoreError> = ctx
+                .store
+                .write((open.id, head), |tx, (id, head)| {
+                    Box::pin(store::recoveries::put_until_block(tx, *id, *head))
+                })
+                .await;
+            noted?;
+            head
+        }
+    };
+    let settled: Result<Option<u64>, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    if settled?.is_some_and(|settled| settled >= until) {
+        return Ok(Ok(until));
+    }
+    Ok(Err(format!("block {until} is not settled yet")))
+}
+
+/// An executor with transactions in the node's pool. Past the deadlines of all intents in them they do not matter.
+async fn find_pending(
+    ctx: &Ctx,
+    open: &Recovery,
+    executors: &[Address],
+) -> Result<Option<Address>, AppError> {
+    let longest = ctx.config.confirmation_window_ms + ctx.config.intent_lifetime_ms + MARGIN_MS;
+    if ctx.chain.is_embedded() || ctx.now().since_ms(open.detected_at) > longest {
+        return Ok(None);
+    }
+    for executor in executors {
+        let mined = ctx.chain.transaction_count(*executor).await?;
+        if ctx.chain.pending_transaction_count(*executor).await? > mined {
+            return Ok(Some(*executor));
+        }
+    }
+    Ok(None)
+}
+
+async fn begin_generation(ctx: &Ctx, id: i64) -> Result<(), AppError> {
+    let begun: Result<(), StoreError> = ctx
+        .store
+        .write((id, ctx.now()), |tx, (id, now)| Box::pin(store::recoveries::begin_generation(tx, *id, *now)))
+        .await;
+    Ok(begun?)
+}
+
+/// The keys after `after`, each with the highest nonce that the Gate has seen from it.
+pub async fn highest_nonces(ctx: &Ctx, after: Option<KeyId>) -> Result<Vec<(SigningKey, u32)>, AppError> {
+    let keys: Result<Vec<SigningKey>, StoreError> =
+        ctx.store.read(after, |tx, after| Box::pin(store::keys::list_signing(tx, *after, KEYS))).await;
+    stream::iter(keys?)
+        .map(async |key| {
+            let account = key.account.parse();
+            let account: Address =
+                account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            let highest = ctx.chain.policy(account, key.key_index).await?.nonce_top;
+            Ok::<_, AppError>((key, highest))
+        })
+        .buffered(CONCURRENT)
+        .try_collect()
+        .await
+}
+
+async fn raise_nonces(ctx: &Ctx, id: i64) -> Result<(), AppError> {
+    let mut after = None;
+    loop {
+        let highest = highest_nonces(ctx, after).await?;
+        let Some((last, _)) = highest.last() else { return Ok(()) };
+        after = Some(last.id);
+        let raised: Result<(), StoreError> = ctx
+            .store
+            .write((id, highest), |tx, (id, highest)| {
+                Box::pin(async move {
+                    let mut raised_nonces = 0;
+                    for (key, highest) in highest {
+                        raised_nonces += u64::from(store::keys::raise_nonce(tx, key.id, highest + 1).await?);
+                    }
+                    let changes = Changes { raised_nonces, ..Changes::default() };
+                    store::recoveries::add_changes(tx, *id, changes).await
+                })
+            })
+            .await;
+        raised?;
+    }
+}
+
+/// What bringing trades in line with the chain found.
+struct Written {
+    unattributed: u64,
+    /// The hub's numbers of the markets in which lost trades were made.
+    touched: BTreeSet<u64>,
+}
+
+async fn write_again(ctx: &Ctx, open: &Recovery, until: u64) -> Result<Written, AppError> {
+    let mut written = Written { unattributed: 0, touched: BTreeSet::new() };
+    let mut carriers = Carriers::default();
+    let mut decisions = Decisions::new(open.from_block, until);
+    // A duplicate decides only if no other event of the trade does.
+    let mut duplicates = Vec::new();
+    while let Some(some) = decisions.next(ctx).await? {
+        let (late, some): (Vec<_>, Vec<_>) =
+            some.into_iter().partition(|decision| matches!(decision.verdict, Verdict::Duplicate(_)));
+        duplicates.extend(late);
+        write_some(ctx, open.id, some, &mut carriers, &mut written).await?;
+    }
+    write_some(ctx, open.id, duplicates, &mut carriers, &mut written).await?;
+    Ok(written)
+}
+
+async fn write_some(
+    ctx: &Ctx,
+    id: i64,
+    decisions: Vec<Decision>,
+    carriers: &mut Carriers,
+    written: &mut Written,
+) -> Result<(), AppError> {
+    let found: Result<_, StoreError> =
+        ctx.store.read(decisions, |tx, decisions| Box::pin(unknown(tx, decisions))).await;
+    let place = Place { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    for (decision, _) in found? {
+        if let Verdict::Made(made) = &decision.verdict {
+            written.touched.insert(made.chain_market_id);
+        }
+        let intent = carriers.intent_of(ctx, &decision).await?;
+        let step = Step { id, decision, intent, place, now: ctx.now() };
+        let done: Done = ctx.store.write(step, |tx, step| Box::pin(step.write(tx))).await?;
+        written.unattributed += u64::from(done == Done::Unattributed);
+    }
+    Ok(())
+}
+
+/// One decision, brought into the tables in one transaction.
+struct Step {
+    id: i64,
+    decision: Decision,
+    intent: Option<chain::Intent>,
+    place: Place,
+    now: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Written,
+    Unattributed,
+}
+
+impl Step {
+    async fn write(&self, tx: &mut Tx) -> Result<Done, AppError> {
+        let Self { id, decision, now, .. } = self;
+        let recovered = TraceEvent::recovered(decision.block_number, decision.tx_hash, *now);
+        let (trade, changes) = match store::trades::find_any(tx, decision.trade_id).await? {
+            Some(trade) if decision.verdict.fits(trade.state.status()) => return Ok(Done::Written),
+            Some(trade) => {
+                let reopened = store::trades::reopen(tx, &trade, &recovered).await?;
+                let reopened = reopened.ok_or_else(moved)?;
+                (reopened, Changes { corrected_trades: 1, ..Changes::default() })
+            }
+            None => {
+                let Some(trade) = self.lost_trade(tx).await? else {
+                    tracing::error!(trade.id = %decision.trade_id, account = %decision.account, block = decision.block_number,
+                        "a trade on chain has no user, key or market here");
+                    return Ok(Done::Unattributed);
+                };
+                if !store::trades::insert_recovered(tx, &trade, &recovered, *now).await? {
+                    return Err(moved());
+                }
+                (trade, Changes { recovered_trades: 1, ..Changes::default() })
+            }
+        };
+        if store::trades::apply(tx, &trade, &self.ending()?).await? != Moved::Moved {
+            return Err(moved());
+        }
+        store::recoveries::add_changes(tx, *id, changes).await?;
+        Ok(Done::Written)
+    }
+
+    async fn lost_trade(&self, tx: &mut Tx) -> Result<Option<Trade>, StoreError> {
+        match &self.intent {
+            Some(intent) => rebuild(tx, &self.decision, intent, self.place).await,
+            None => Ok(None),
+        }
+    }
+
+    fn ending(&self) -> Result<Transition, AppError> {
+        let ending = match self.decision.verdict.clone() {
+            Verdict::Made(made) => {
+                let settlement = Settlement {
+                    tx_hash: self.decision.tx_hash,
+                    block_number: self.decision.block_number,
+                    usdc: made.usdc,
+                    tokens: made.tokens,
+                    fee: made.fee,
+                };
+                Transition::complete(Status::Executing, settlement, self.now)
+            }
+            Verdict::Failed(failure) | Verdict::Duplicate(failure) => {
+                Transition::fail(Status::Executing, failure, self.now)
+            }
+        };
+        ending.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
+    }
+}
+
+/// Another transaction was faster: the next tick looks again.
+fn moved() -> AppError {
+    AppError::new(ErrorCode::DependencyUnavailable).detail("A trade moved while it was recovered.")
+}
+
+async fn end(ctx: &Ctx, id: i64, unattributed: u64) -> Result<Advance, AppError> {
+    let ended: Result<Option<Recovery>, StoreError> = ctx
+        .store
+        .write((id, unattributed, ctx.now()), |tx, (id, unattributed, now)| {
+            Box::pin(async move {
+                let was_open = store::recoveries::end(tx, *id, *unattributed, *now).await?;
+                let ended = store::recoveries::find(tx, *id).await?;
+                if let Some(ended) = ended.as_ref().filter(|_| was_open) {
+                    note(tx, Act::new("recovery.end", "recovery").after(report(ended)));
+                }
+                Ok(ended)
+            })
+        })
+        .await;
+    let Some(ended) = ended? else { return Ok(Advance::Idle) };
+    let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades } = ended.changes;
+    tracing::warn!(
+        recovered_trades,
+        corrected_trades,
+        raised_nonces,
+        unattributed_trades,
+        generation = ended.generation,
+        "lost data was recovered from the chain; requests whose idempotency keys were lost are taken for new ones"
+    );
+    ctx.wake.executor.notify_waiters();
+    Ok(Advance::Done(Box::new(ended)))
+}
+
+/// A recovery as the audit log keeps it.
+fn report(recovery: &Recovery) -> serde_json::Value {
+    let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades } = recovery.changes;
+    json!({
+        "reason": recovery.reason,
+        "fromBlock": recovery.from_block,
+        "untilBlock": recovery.until_block,
+        "generation": recovery.generation,
+        "recoveredTrades": recovered_trades,
+        "correctedTrades": corrected_trades,
+        "raisedNonces": raised_nonces,
+        "unattributedTrades": unattributed_trades,
+    })
+}
