@@ -1,6 +1,7 @@
 //! The service's face: the HTTP surface, the command line, and what assembles and runs the parts.
 
 mod actor;
+pub mod backup;
 pub mod cli;
 pub mod config;
 mod deployment;

@@ -27,6 +27,11 @@ mod state;
 mod storage;
 mod transport;
 
+/// The file of a chain: copies of it, and what it holds.
+pub mod file {
+    pub use super::storage::{ChainFile, block_hash, copy_file, read_file};
+}
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;

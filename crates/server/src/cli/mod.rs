@@ -132,7 +132,7 @@ fn start_logging(default: &str) {
 }
 
 /// Makes the data folder, readable by its owner alone.
-fn make_data_dir(config: &Config) -> Result<(), StartError> {
+pub(crate) fn make_data_dir(config: &Config) -> Result<(), StartError> {
     use std::os::unix::fs::DirBuilderExt;
     let path = &config.data_dir;
     std::fs::DirBuilder::new()

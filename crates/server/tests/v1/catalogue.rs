@@ -247,8 +247,11 @@ async fn by_what_is_no_longer_held() -> (ErrorCode, Answer) {
 async fn by_a_restore() -> (ErrorCode, Answer) {
     let Scene { app, client, .. } = Scene::new().await;
     let start = client.get("/v1/events").await.ok();
-    let begun: Result<u64, StoreError> =
-        app.ctx.store.write(app.ctx.now(), |tx, now| Box::pin(store::events::begin_generation(tx, *now))).await;
+    let begun: Result<u64, StoreError> = app
+        .ctx
+        .store
+        .write(app.ctx.now(), |tx, now| Box::pin(store::events::begin_generation(tx, *now)))
+        .await;
     begun.unwrap();
     let path = format!("/v1/events?cursor={}", text(&start["pagination"]["cursor"]));
     (ErrorCode::FeedRestarted, client.get(&path).await)

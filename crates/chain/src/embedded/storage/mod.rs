@@ -11,6 +11,7 @@
 //! are searched.
 
 mod archive;
+mod copy;
 mod load;
 mod write;
 
@@ -26,6 +27,8 @@ use super::error::EmbeddedError;
 use super::evm::{AccountView, Bytecode};
 use super::genesis::Genesis;
 use super::state::{Chain, StagedBlock};
+
+pub use copy::{ChainFile, block_hash, copy_file, read_file};
 
 pub(super) use archive::{Archive, past_account, past_hash, past_slot, scan};
 pub(super) use write::Writer;

@@ -7,6 +7,7 @@
 mod account;
 mod aggregates;
 mod audit;
+mod backup;
 mod chapter;
 mod consent;
 mod ctx;
@@ -18,6 +19,7 @@ mod organization;
 mod output;
 mod owners;
 mod partner;
+mod recover;
 mod secrets;
 mod subject;
 mod switch;
@@ -95,6 +97,12 @@ enum Noun {
     /// Trades that do not end
     #[command(subcommand)]
     Trade(trade::Verb),
+    /// Copy what the service keeps into a folder, while it runs or not
+    Backup(backup::BackupArgs),
+    /// Check a backup and put its files in place; the service must not run
+    Restore(backup::RestoreArgs),
+    /// Bring a database that was set back in line with the chain
+    Recover(recover::RecoverArgs),
     /// What the service keeps sealed
     #[command(subcommand)]
     Secrets(secrets::Verb),
@@ -102,6 +110,10 @@ enum Noun {
 
 /// Does what the arguments say and prints the outcome: JSON where it is asked for or standard output is no terminal.
 pub async fn run(args: AdminArgs, config: Config, actor: Actor) -> Result<(), StartError> {
+    if let Noun::Restore(restore) = args.noun {
+        // There may be no database yet.
+        return backup::restore(restore, &config, actor).await?.print(args.json);
+    }
     let admin = AdminCtx::open(config, actor).await?;
     let answer = dispatch(args.noun, args.json, &admin).await;
     admin.close().await;
@@ -125,6 +137,9 @@ async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, St
         Noun::Switch(verb) => switch::run(verb, admin).await,
         Noun::Sync(verb) => sync::run(verb, admin).await,
         Noun::Trade(verb) => trade::run(verb, admin).await,
+        Noun::Backup(args) => backup::run(args, admin).await,
+        Noun::Recover(args) => recover::run(args, admin).await,
+        Noun::Restore(_) => Ok(Answer::Printed),
         Noun::Secrets(verb) => secrets::run(verb, admin).await,
     }
 }

@@ -35,7 +35,13 @@ enum Cut {
 
 impl Feed {
     /// The feed of the key's user, behind the event `since`, or from now on.
-    pub fn new(client: Client, base_url: &str, api_key: String, types: &str, since: Option<FeedPosition>) -> Self {
+    pub fn new(
+        client: Client,
+        base_url: &str,
+        api_key: String,
+        types: &str,
+        since: Option<FeedPosition>,
+    ) -> Self {
         let url = format!("{}/v1/events?types={types}", base_url.trim_end_matches('/'));
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
