@@ -62,6 +62,27 @@ pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
     Ok(())
 }
 
+/// A refusal that may follow from what the chain says, or why it must not be believed: the node in use answers for another
+/// chain, and no check has seen it yet.
+pub async fn of_right_chain(ctx: &Ctx, refusal: AppError) -> AppError {
+    let is_of_chain = matches!(
+        refusal.code,
+        ErrorCode::SmartAccountNotProvisioned
+            | ErrorCode::WalletDelegationNotEnabled
+            | ErrorCode::InsufficientBalance
+            | ErrorCode::LiquidityInsufficient
+            | ErrorCode::SlippageExceeded
+            | ErrorCode::PositionNotClaimable
+    );
+    if !is_of_chain {
+        return refusal;
+    }
+    match ctx.chain.confirm().await {
+        Ok(()) => refusal,
+        Err(error) => error.into(),
+    }
+}
+
 /// Stores the chain, unless another process has stored one: then that one counts.
 async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppError> {
     let kept: Result<ChainIdentity, StoreError> = ctx

@@ -82,7 +82,7 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
                 error.code == ErrorCode::PositionNotClaimable && Some(claim) != existing.as_ref()
             }) {
                 Some(claim) => Ok(Claimed::Existing(claim)),
-                None => Err(not_submitted(error)),
+                None => Err(not_submitted(crate::nodes::of_right_chain(ctx, error).await)),
             };
         }
         Err(Refused::Lost(error)) => return Err(unknown(error.into())),

@@ -18,7 +18,7 @@ use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::keys::{Caller, stopped};
-use crate::{AppError, Ctx, Submission, markets};
+use crate::{AppError, Ctx, Submission, markets, nodes};
 
 /// The route that idempotency keys of trades belong to.
 pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
@@ -84,7 +84,9 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
             Some(replayed) => Ok(replayed),
             None => Err(in_progress()),
         },
-        Err(Refused::Because(error)) => Err(error.submission(Submission::NotSubmitted)),
+        Err(Refused::Because(error)) => {
+            Err(nodes::of_right_chain(ctx, error).await.submission(Submission::NotSubmitted))
+        }
         Err(Refused::Settled) => {
             let busy = AppError::new(ErrorCode::DependencyUnavailable).retry_after_s(1);
             Err(busy.submission(Submission::NotSubmitted))

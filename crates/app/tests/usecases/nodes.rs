@@ -150,6 +150,9 @@ async fn a_twin_of_the_chain_changes_nothing_and_gets_nothing_signed() {
         twin.call("evm_mine", None).await.unwrap();
     }
     app.proxies[0].forward_to_embedded(twin);
+    let refusal = key.buy(&market, 0, "5").refused().await;
+    assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
+    assert_eq!(refusal.extensions["submission"], "not_submitted");
     for _ in 0..3 {
         assert!(app.workers.sync_once(&app.ctx).await.is_err());
         drop(app.workers.execute_once(&app.ctx).await);
