@@ -1,9 +1,10 @@
-//! Who has gained and traded most: what was realised in a timeframe, and beside it what open positions are worth now.
+//! The accounts that have gained and traded most: the profit realised in a timeframe, and the profit that open positions would
+//! make now.
 //!
-//! Ranking the last days sums what everybody did in them, and what positions are worth follows from every one of them. So both are
-//! kept for a moment, each read by one at a time.
+//! Ranking the last days sums what every account did in them, and the value of positions follows from every one of them. So both
+//! are cached for a moment, each read by one at a time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use domain::market::probability_for_display;
@@ -20,6 +21,8 @@ pub const PLACES: u32 = 1_000;
 const RANKED_MS: i64 = 5_000;
 /// For how long an account's positions are worth what they were.
 const VALUED_MS: i64 = 30_000;
+/// The accounts with the greatest realised profit, and those with the greatest volume, that are ranked by total profit.
+const CANDIDATES: u32 = 50_000;
 /// The most accounts whose positions' worth is kept.
 const MOST_VALUED: usize = 8_192;
 /// Positions that are read at once.
@@ -41,7 +44,11 @@ pub struct Ranked {
 pub struct Leaderboards {
     ranked: Mutex<HashMap<(Timeframe, LeaderSort), Arc<Ranking>>>,
     valued: Mutex<HashMap<String, (Timestamp, UsdcDelta)>>,
+    all_valued: tokio::sync::Mutex<Option<(Timestamp, Arc<Values>)>>,
 }
+
+/// What the open positions of each account are worth over what they cost.
+type Values = HashMap<String, UsdcDelta>;
 
 /// One leaderboard and when it was read; locked while it is read.
 type Ranking = tokio::sync::Mutex<Option<(Timestamp, Arc<[Leader]>)>>;
@@ -55,10 +62,15 @@ pub async fn leaderboard(
     extent: Extent,
 ) -> Result<Listed<Ranked>, StoreError> {
     let leaders = ranked(ctx, timeframe, sort).await?;
+    // A ranking by these values shows the values that it was made with.
+    let values = if sort == LeaderSort::Total { Some(all_valued(ctx).await?) } else { None };
     let mut items = Vec::new();
     let page = (1..).zip(leaders.iter()).skip(extent.offset as usize).take(extent.limit as usize);
     for (rank, leader) in page {
-        let unrealized_pnl = valued(ctx, &leader.account).await?;
+        let unrealized_pnl = match &values {
+            Some(values) => of(values, &leader.account),
+            None => valued(ctx, &leader.account).await?,
+        };
         items.push(Ranked { rank, leader: leader.clone(), unrealized_pnl });
     }
     Ok(Listed { items, total: leaders.len() as u64 })
@@ -73,15 +85,79 @@ async fn ranked(ctx: &Ctx, timeframe: Timeframe, sort: LeaderSort) -> Result<Arc
     {
         return Ok(Arc::clone(leaders));
     }
-    let read: Result<Vec<Leader>, StoreError> = ctx
-        .store
-        .read((timeframe, sort, now), |tx, (timeframe, sort, now)| {
-            Box::pin(store::public::list_leaders(tx, *timeframe, *sort, PLACES, *now))
-        })
-        .await;
-    let leaders: Arc<[Leader]> = read?.into();
+    let leaders: Arc<[Leader]> = match sort {
+        LeaderSort::Total => rank_by_total(ctx, timeframe, now).await?.into(),
+        sort => list(ctx, timeframe, sort, PLACES, now).await?.into(),
+    };
     *ranking = Some((now, Arc::clone(&leaders)));
     Ok(leaders)
+}
+
+async fn list(
+    ctx: &Ctx,
+    timeframe: Timeframe,
+    sort: LeaderSort,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Vec<Leader>, StoreError> {
+    ctx.store
+        .read((timeframe, sort, limit, now), |tx, (timeframe, sort, limit, now)| {
+            Box::pin(store::public::list_leaders(tx, *timeframe, *sort, *limit, *now))
+        })
+        .await
+}
+
+/// The accounts with the greatest sum of realised and unrealised profit; ties by the account, the last first.
+async fn rank_by_total(ctx: &Ctx, timeframe: Timeframe, now: Timestamp) -> Result<Vec<Leader>, StoreError> {
+    let values = all_valued(ctx).await?;
+    let mut leaders = list(ctx, timeframe, LeaderSort::Realized, CANDIDATES, now).await?;
+    if leaders.len() == CANDIDATES as usize {
+        let known: HashSet<String> = leaders.iter().map(|leader| leader.account.clone()).collect();
+        let others = list(ctx, timeframe, LeaderSort::Volume, CANDIDATES, now).await?;
+        leaders.extend(others.into_iter().filter(|leader| !known.contains(&leader.account)));
+    }
+    let total = |leader: &Leader| leader.realized_pnl.0.saturating_add(of(&values, &leader.account).0);
+    leaders.sort_by(|a, b| (total(b), &b.account).cmp(&(total(a), &a.account)));
+    leaders.truncate(PLACES as usize);
+    Ok(leaders)
+}
+
+fn of(values: &Values, account: &str) -> UsdcDelta {
+    values.get(account).copied().unwrap_or(UsdcDelta(0))
+}
+
+/// The values of all open positions by their accounts, of the last half minute.
+async fn all_valued(ctx: &Ctx) -> Result<Arc<Values>, StoreError> {
+    let mut kept = ctx.leaderboards.all_valued.lock().await;
+    let now = ctx.now();
+    if let Some((at, values)) = &*kept
+        && (0..VALUED_MS).contains(&now.since_ms(*at))
+    {
+        return Ok(Arc::clone(values));
+    }
+    let mut values = Values::new();
+    let (mut account, mut market, mut outcome) = (String::new(), String::new(), 0);
+    loop {
+        let read: Result<Vec<(String, OpenPosition)>, StoreError> = ctx
+            .store
+            .read((account, market, outcome), |tx, (account, market, outcome)| {
+                let after = (account.as_str(), market.as_str(), *outcome);
+                Box::pin(store::public::list_all_open_positions(tx, after, POSITIONS))
+            })
+            .await;
+        let open = read?;
+        for (account, position) in &open {
+            values.entry(account.clone()).or_insert(UsdcDelta(0)).0 += unrealized(position).0;
+        }
+        let Some((last_account, last)) = open.last().filter(|_| open.len() == POSITIONS as usize) else {
+            break;
+        };
+        (account, market) = (last_account.clone(), last.market_id.to_string());
+        outcome = i64::from(last.outcome_index);
+    }
+    let values = Arc::new(values);
+    *kept = Some((now, Arc::clone(&values)));
+    Ok(values)
 }
 
 /// What an account's open positions are worth over what they cost.

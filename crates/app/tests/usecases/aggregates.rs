@@ -1,6 +1,6 @@
 //! Sums over markets and movements: right after every move, taken back with what is taken back, made again from nothing.
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, U256};
 use app::aggregates::{Verified, rebuild, verify};
 use app::catalog;
 use app::leaderboard::{Ranked, leaderboard};
@@ -121,7 +121,7 @@ async fn a_leaderboard_is_shown_as_it_stood_within_five_seconds() {
     key.buy(&market, 0, "10").await;
     app.run_workers().await;
     // Another order is another leaderboard.
-    assert_eq!(volumes(LeaderSort::Profit).await, usdc(10));
+    assert_eq!(volumes(LeaderSort::Realized).await, usdc(10));
     app.clock.advance(4_999);
     assert_eq!(volumes(LeaderSort::Volume).await, []);
     app.clock.advance(1);
@@ -201,6 +201,35 @@ store::on_each_engine! {
         assert_eq!(trending(&app, Window::OneHour).await.len(), 1);
     }
 
+    async fn leaders_are_ranked_by_total_profit_or_only_by_what_was_realised(store: Store) {
+        let Scene { app, ada, key, market } = Scene::on(store).await;
+        let bob = app.user("bob").funded("1000").await;
+        let bobs = app.key(&bob, domain::key::Tier::Mm).await;
+        for (key, usdc) in [(&key, "10"), (&bobs, "10")] {
+            key.buy(&market, 0, usdc).await;
+            app.run_workers().await;
+        }
+        app.stranger_buys(market, 0, "200").await;
+        app.run_workers().await;
+        bobs.sell_all(&market, 0).await;
+        app.run_workers().await;
+        // Bob has realised a profit, and buys at a price that falls again.
+        bobs.buy(&market, 0, "300").await;
+        app.run_workers().await;
+        app.stranger_buys(market, 1, "300").await;
+        app.run_workers().await;
+        let by_total = leaders(&app, Timeframe::All, LeaderSort::Total).await;
+        let by_realized = leaders(&app, Timeframe::All, LeaderSort::Realized).await;
+        let address = |account: Address| account.to_string().to_lowercase();
+        assert_eq!(by_realized[0].leader.account, address(bob.account));
+        assert!(by_realized[0].unrealized_pnl < UsdcDelta(0));
+        let rank = |account| by_total.iter().position(|ranked| ranked.leader.account == address(account));
+        assert!(rank(ada.account) < rank(bob.account), "{by_total:?}");
+        let total = |ranked: &Ranked| ranked.leader.realized_pnl.0 + ranked.unrealized_pnl.0;
+        assert!(by_total.windows(2).all(|pair| total(&pair[0]) >= total(&pair[1])), "{by_total:?}");
+        assert_eq!(by_total.len(), by_realized.len());
+    }
+
     async fn leaders_are_ranked_by_what_they_realised_or_traded_in_the_time(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;
@@ -209,7 +238,7 @@ store::on_each_engine! {
         app.run_workers().await;
         key.sell_all(&market, 0).await;
         app.run_workers().await;
-        let by_profit = leaders(&app, Timeframe::All, LeaderSort::Profit).await;
+        let by_profit = leaders(&app, Timeframe::All, LeaderSort::Realized).await;
         let adas = ada.account.to_string().to_lowercase();
         assert_eq!(by_profit[0].leader.account, adas, "she sold for more than she had paid");
         assert!(by_profit[0].leader.realized_pnl > UsdcDelta(0));
@@ -220,11 +249,11 @@ store::on_each_engine! {
 
         app.advance_ms(2 * DAY_MS).await;
         app.run_workers().await;
-        assert_eq!(leaders(&app, Timeframe::OneDay, LeaderSort::Profit).await, []);
-        assert_eq!(leaders(&app, Timeframe::SevenDays, LeaderSort::Profit).await, by_profit);
+        assert_eq!(leaders(&app, Timeframe::OneDay, LeaderSort::Realized).await, []);
+        assert_eq!(leaders(&app, Timeframe::SevenDays, LeaderSort::Realized).await, by_profit);
         app.advance_ms(32 * DAY_MS).await;
         app.run_workers().await;
-        assert_eq!(leaders(&app, Timeframe::ThirtyDays, LeaderSort::Profit).await, []);
+        assert_eq!(leaders(&app, Timeframe::ThirtyDays, LeaderSort::Realized).await, []);
         app.assert_aggregates().await;
     }
 
@@ -400,7 +429,7 @@ store::on_each_engine! {
         assert_eq!(list(text("rai")).await, [two]);
         assert_eq!(list(tags(&["none", "cup"])).await, [two, one], "any of them, ties by id");
         assert_eq!(list(tags(&["cu", "c_p", "%", "Cup", "CUP", "cup\"", "\"cup", ""])).await, []);
-        let odd = ["c_p", "Cup", "100%", "say \"cup", "say,\"so\"", "back\\slash", "tab\t", "[", "é"];
+        let odd = ["c_p", "Cup", "100%", "say \"cup", "say; \"so\"", "back\\slash", "tab tab", "[", "é"];
         let tags_of_one = odd.map(str::to_owned).to_vec();
         catalog::change_thread(&app.ctx, one, move |thread| thread.tags = tags_of_one.clone()).await.unwrap();
         for tag in odd {
@@ -444,7 +473,7 @@ store::on_each_engine! {
         app.send(&stranger, hub, chain::calls::redeem(stranger.address(), market.number, 0)).await;
         app.run_workers().await;
         assert_eq!(listed(&app, market).await.status, ListStatus::Resolved);
-        let richest = leaders(&app, Timeframe::All, LeaderSort::Profit).await.remove(0).leader;
+        let richest = leaders(&app, Timeframe::All, LeaderSort::Realized).await.remove(0).leader;
         assert_eq!(richest.account, stranger.address().to_string().to_lowercase());
         assert!(richest.realized_pnl > UsdcDelta(0), "{richest:?}");
         app.assert_aggregates().await;

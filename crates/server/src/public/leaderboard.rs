@@ -1,4 +1,4 @@
-//! Who has gained and traded most.
+//! The accounts that have gained and traded most.
 
 use app::leaderboard::Ranked;
 use axum::extract::State;
@@ -34,8 +34,10 @@ struct LeaderRecord {
     address: String,
     /// What sales and redemptions of the timeframe gained over what their tokens had cost, in cents; below zero a loss.
     realized_profit: i64,
-    /// What its open positions would gain now, whatever the timeframe, in cents; below zero a loss.
+    /// What its open positions would gain at current prices, whatever the timeframe, in cents; below zero a loss.
     unrealized_profit: i64,
+    /// The sum of both, in cents.
+    total_profit: i64,
     /// USDC traded in the timeframe.
     total_volume: Cents,
     trade_count: u64,
@@ -47,9 +49,12 @@ const TIMEFRAMES: &[(&str, Timeframe)] = &[
     ("7d", Timeframe::SevenDays),
     ("30d", Timeframe::ThirtyDays),
 ];
-const SORTS: &[(&str, LeaderSort)] = &[("profit", LeaderSort::Profit), ("volume", LeaderSort::Volume)];
+const SORTS: &[(&str, LeaderSort)] =
+    &[("total", LeaderSort::Total), ("realized", LeaderSort::Realized), ("volume", LeaderSort::Volume)];
+/// The words of the other name of `sort`.
+const SORTS_BY: &[(&str, LeaderSort)] = &[("profit", LeaderSort::Total), ("volume", LeaderSort::Volume)];
 
-/// `timeframe`, `sortBy`, `limit`, `offset`.
+/// `timeframe`, `sort` or `sortBy`, `limit`, `offset`.
 #[derive(Debug)]
 pub struct LeaderboardQuery {
     timeframe: Timeframe,
@@ -58,10 +63,18 @@ pub struct LeaderboardQuery {
 }
 
 impl Parameters for LeaderboardQuery {
-    const NAMES: &'static [&'static str] = &["timeframe", "sortBy", "limit", "offset"];
+    const NAMES: &'static [&'static str] = &["timeframe", "sort", "sortBy", "limit", "offset"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        let (timeframe, sort) = (asked.word("timeframe", TIMEFRAMES), asked.word("sortBy", SORTS));
+        let timeframe = asked.word("timeframe", TIMEFRAMES);
+        let sort = match asked.text("sortBy") {
+            Some(_) if asked.text("sort").is_some() => {
+                asked.wrong("sortBy", "must not be sent with sort: it is another name of it");
+                None
+            }
+            Some(_) => asked.word("sortBy", SORTS_BY),
+            None => asked.word("sort", SORTS),
+        };
         let window = asked.window();
         Some(Self { timeframe: timeframe?, sort: sort?, window: window? })
     }
@@ -70,12 +83,17 @@ impl Parameters for LeaderboardQuery {
 /// `GET /api/leaderboard`.
 #[utoipa::path(
     get, path = "/api/leaderboard", operation_id = "getLeaderboard", tag = "Community", summary = "Read the leaderboard",
-    description = "The accounts that did something in the timeframe, the greatest first; ties by the address. The last 24 \
-        hours begin at a whole hour, the last days at a whole day, UTC. A leaderboard has a thousand places and may be five \
-        seconds old; what positions are worth may be half a minute old.",
+    description = "The accounts that did something in the timeframe, the greatest first; ties by the address. By default \
+        they are ranked by total profit: the profit realised in the timeframe and what open positions would gain at current \
+        prices, whatever the timeframe. The last 24 hours begin at a whole hour, the last days at a whole day, UTC. A \
+        leaderboard has a thousand places and may be five seconds old; the value of positions may be half a minute old.",
     params(
         ("timeframe" = Option<String>, Query, pattern = "^(24h|7d|30d|all)$", example = "7d", description = "24h, 7d, 30d or all (the default)."),
-        ("sortBy" = Option<String>, Query, pattern = "^(profit|volume)$", description = "profit (the default) or volume."),
+        ("sort" = Option<String>, Query, pattern = "^(total|realized|volume)$", example = "realized",
+            description = "total (the default): realised and unrealised profit. realized: only realised profit. volume: \
+                USDC traded."),
+        ("sortBy" = Option<String>, Query, pattern = "^(profit|volume)$",
+            description = "Another name of sort, with profit for total."),
     ),
     responses((status = 200, description = "A page of accounts.", body = LeaderboardAnswer)),
 )]
@@ -102,6 +120,7 @@ impl LeaderRecord {
         Self {
             rank,
             address: leader.account,
+            total_profit: cents_floor(UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized_pnl.0))),
             realized_profit: cents_floor(leader.realized_pnl),
             unrealized_profit: cents_floor(unrealized_pnl),
             total_volume: leader.volume.to_cents_floor(),

@@ -37,7 +37,7 @@ async fn a_transaction_that_did_nothing_here_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_leaderboard_ranks_accounts_by_profit_or_volume_within_the_timeframe() {
+async fn the_leaderboard_ranks_accounts_within_the_timeframe() {
     let scene = Scene::new().await;
     let answer = scene.get("/api/leaderboard?sortBy=volume").await;
     let body = ok(&answer);
@@ -50,6 +50,18 @@ async fn the_leaderboard_ranks_accounts_by_profit_or_volume_within_the_timeframe
         let body = scene.ok(&format!("/api/leaderboard?{query}")).await;
         assert_eq!((body["timeframe"].as_str(), rows(&body).len()), (Some(expected), 2), "{query}");
     }
+    for (query, same) in
+        [("", "sort=total"), ("sort=total", "sortBy=profit"), ("sort=volume", "sortBy=volume")]
+    {
+        let leaders = async |query| scene.ok(&format!("/api/leaderboard?{query}")).await["leaders"].take();
+        assert_eq!(leaders(query).await, leaders(same).await, "{query}");
+    }
+    for row in rows(&scene.ok("/api/leaderboard?sort=realized").await) {
+        let cents = |name: &str| row[name].as_i64().unwrap();
+        let parts = cents("realizedProfit") + cents("unrealizedProfit");
+        assert!((0..=1).contains(&(cents("totalProfit") - parts)), "{row}");
+    }
+    scene.refused("/api/leaderboard?sort=total&sortBy=profit", 400, "INVALID_REQUEST").await;
     let second = scene.ok("/api/leaderboard?sortBy=volume&limit=1&offset=1").await;
     assert_eq!(rows(&second)[0]["rank"], 2);
     scene.app.advance_ms(2 * domain::time::DAY_MS).await;

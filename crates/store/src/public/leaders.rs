@@ -37,9 +37,11 @@ impl Timeframe {
 /// What a leaderboard is ranked by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LeaderSort {
-    /// Realised profit.
+    /// Realised profit of the timeframe and unrealised profit.
     #[default]
-    Profit,
+    Total,
+    /// Realised profit.
+    Realized,
     /// USDC traded.
     Volume,
 }
@@ -82,7 +84,8 @@ pub async fn list_leaders(
         CAST(SUM(realized_pnl_usdc_atomic) AS BIGINT) AS realized_pnl_usdc_atomic
         FROM leaderboard_spans WHERE span_ms = $1 AND start_ms >= $2 GROUP BY account";
     let key = match sort {
-        LeaderSort::Profit => "realized_pnl_usdc_atomic",
+        // What positions are worth is not in the tables.
+        LeaderSort::Total | LeaderSort::Realized => "realized_pnl_usdc_atomic",
         LeaderSort::Volume => "volume_usdc_atomic",
     };
     let (from, mut bound) = match timeframe.spans(now) {
@@ -129,21 +132,36 @@ pub async fn list_open_positions(
         CROSS JOIN markets m CROSS JOIN outcomes o WHERE p.account = $1 AND (p.market_id, p.outcome_index) > ($2, $3)
         AND p.tokens_wad <> '0' AND m.id = p.market_id AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
         ORDER BY p.market_id, p.outcome_index LIMIT $4";
-    tx.list(SQL, &params![account, after.0, after.1, limit], |row| {
-        let payouts = row.opt_str(7)?.map(|_| row.texts(7)).transpose()?;
-        let payouts =
-            payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
-        Ok(OpenPosition {
-            market_id: row.parse(0)?,
-            outcome_index: row.number(1)?,
-            tokens: row.parse(2)?,
-            cost_basis: row.usdc(3)?,
-            quantity: row.parse(4)?,
-            cost: row.parse(5)?,
-            liquidity: row.usdc(6)?,
-            payouts: payouts.transpose().map_err(|_| row.corrupt(7, "not a list of WAD"))?,
-            refund_scale: row.opt_parse(8)?,
-        })
+    tx.list(SQL, &params![account, after.0, after.1, limit], open_position).await
+}
+
+/// The open positions of all accounts behind this one, in the order of account, market and outcome, at most `limit`.
+pub async fn list_all_open_positions(
+    tx: &mut Tx,
+    after: (&str, &str, i64),
+    limit: u32,
+) -> Result<Vec<(String, OpenPosition)>, StoreError> {
+    const SQL: &str = "SELECT p.market_id, p.outcome_index, p.tokens_wad, p.cost_basis_usdc_atomic, o.quantity_wad,
+        m.cost_wad, m.liquidity_usdc_atomic, m.payouts, m.refund_scale_wad, p.account FROM positions p
+        CROSS JOIN markets m CROSS JOIN outcomes o WHERE (p.account, p.market_id, p.outcome_index) > ($1, $2, $3)
+        AND p.tokens_wad <> '0' AND m.id = p.market_id AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
+        ORDER BY p.account, p.market_id, p.outcome_index LIMIT $4";
+    tx.list(SQL, &params![after.0, after.1, after.2, limit], |row| Ok((row.text(9)?, open_position(row)?)))
+        .await
+}
+
+fn open_position(row: &Row<'_>) -> Result<OpenPosition, StoreError> {
+    let payouts = row.opt_str(7)?.map(|_| row.texts(7)).transpose()?;
+    let payouts = payouts.map(|texts| texts.iter().map(|text| text.parse()).collect::<Result<Vec<Wad>, _>>());
+    Ok(OpenPosition {
+        market_id: row.parse(0)?,
+        outcome_index: row.number(1)?,
+        tokens: row.parse(2)?,
+        cost_basis: row.usdc(3)?,
+        quantity: row.parse(4)?,
+        cost: row.parse(5)?,
+        liquidity: row.usdc(6)?,
+        payouts: payouts.transpose().map_err(|_| row.corrupt(7, "not a list of WAD"))?,
+        refund_scale: row.opt_parse(8)?,
     })
-    .await
 }

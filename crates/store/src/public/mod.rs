@@ -19,7 +19,9 @@ pub use groups::{
     ChapterRow, OrganizationRow, PartnerFilter, PartnerRow, get_organization, get_partner, list_chapters,
     list_partners,
 };
-pub use leaders::{Leader, LeaderSort, OpenPosition, Timeframe, list_leaders, list_open_positions};
+pub use leaders::{
+    Leader, LeaderSort, OpenPosition, Timeframe, list_all_open_positions, list_leaders, list_open_positions,
+};
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
 pub use places::{Place, PlaceKind, count_places, list_places};
 pub use threads::{ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};

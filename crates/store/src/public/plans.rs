@@ -322,7 +322,7 @@ crate::on_each_engine! {
             .await
         };
         for (sort, index) in
-            [(LeaderSort::Profit, "leaderboard_profit"), (LeaderSort::Volume, "leaderboard_volume")]
+            [(LeaderSort::Realized, "leaderboard_profit"), (LeaderSort::Volume, "leaderboard_volume")]
         {
             assert_ways("leaders", &leaders(Timeframe::All, sort).await, 1, &[], &[index]);
             for timeframe in [Timeframe::OneDay, Timeframe::SevenDays, Timeframe::ThirtyDays] {

@@ -147,7 +147,7 @@ async fn other_lists(store: &Store) {
         assert!(!ranked.is_empty() && ranked.is_sorted_by(|a, b| a.score_e4 >= b.score_e4));
     }
     for timeframe in [Timeframe::OneDay, Timeframe::SevenDays, Timeframe::ThirtyDays, Timeframe::All] {
-        for sort in [LeaderSort::Profit, LeaderSort::Volume] {
+        for sort in [LeaderSort::Realized, LeaderSort::Volume] {
             let began = Instant::now();
             let read: Result<_, StoreError> = store
                 .read((timeframe, sort), |tx, (timeframe, sort)| {
