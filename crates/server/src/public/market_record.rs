@@ -34,6 +34,12 @@ pub struct MarketRecord {
     end_time: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<String>,
+    /// The thread that it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_id: Option<ThreadId>,
+    /// The chapter of its thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chapter_id: Option<String>,
     created_at: Timestamp,
     /// The post that the market came from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,6 +169,8 @@ impl MarketRecord {
             trade_count: market.trade_count,
             end_time: market.end_time.ms(),
             category: market.category,
+            thread_id: market.thread_id,
+            chapter_id: market.chapter_id,
             created_at: market.created_at,
             source_tweet_url: market.source_url,
         }

@@ -21,6 +21,7 @@ use store::StoreError;
 use store::markets::{Market, Outcome};
 use store::movements::{Kind, Movement};
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use utoipa::ToSchema;
 
 use super::query::{NoParameters, Query};
 use super::{Code, Refusal};
@@ -36,20 +37,24 @@ const MOST_STREAMS: usize = 10;
 /// Digits of a probability.
 const DECIMALS: i32 = 6;
 
-/// The market as it is, with everything up to a block.
-#[derive(Serialize)]
+/// `market`: the market as it is, with everything up to a block.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedMarket)]
 #[serde(rename_all = "camelCase")]
-struct Snapshot<'a> {
+pub struct Snapshot<'a> {
     id: MarketId,
     question: &'a str,
     status: MarketStatus,
     outcomes: Vec<Price<'a>>,
-    end_time: Timestamp,
+    /// When trading ends, in milliseconds since 1970.
+    end_time: i64,
     block: u64,
     as_of: Timestamp,
 }
 
-#[derive(Serialize)]
+/// An outcome's price.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedOutcome)]
 #[serde(rename_all = "camelCase")]
 struct Price<'a> {
     index: u8,
@@ -58,10 +63,12 @@ struct Price<'a> {
     price: f64,
 }
 
-/// A trade, made through this service or past it: what the chain shows to everybody.
-#[derive(Serialize)]
+/// `trade`: a trade on chain, made through this service or past it.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedTrade)]
 #[serde(rename_all = "camelCase")]
-struct Trade<'a> {
+pub struct Trade<'a> {
+    /// Its place on the chain, which is the event's id.
     id: &'a str,
     outcome_index: u8,
     side: Side,
@@ -76,24 +83,48 @@ struct Trade<'a> {
     at: Timestamp,
 }
 
-#[derive(Serialize)]
+/// `status`: a change of the market's status.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedStatus)]
 #[serde(rename_all = "camelCase")]
-struct Status<'a> {
+pub struct Status<'a> {
     id: &'a str,
     status: MarketStatus,
     block: u64,
     at: Timestamp,
 }
 
-#[derive(Serialize)]
-struct Heartbeat {
+/// `heartbeat`: the stream is alive.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamHeartbeat)]
+pub struct Heartbeat {
     at: Timestamp,
 }
 
-#[derive(Serialize)]
-struct Closing<'a> {
+/// `closing`: the last event of a stream that the service ends.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamClosing)]
+pub struct Closing<'a> {
+    /// STOPPING, or an error's code.
     reason: &'a str,
     at: Timestamp,
+}
+
+/// The data of an event, by its name: `market`, `trade`, `status`, `heartbeat`, `closing`.
+#[derive(Serialize, ToSchema)]
+#[schema(as = MarketStreamEvent)]
+#[serde(untagged)]
+pub enum EventData<'a> {
+    /// `market`.
+    Market(Snapshot<'a>),
+    /// `trade`.
+    Trade(Trade<'a>),
+    /// `status`.
+    Status(Status<'a>),
+    /// `heartbeat`.
+    Heartbeat(Heartbeat),
+    /// `closing`.
+    Closing(Closing<'a>),
 }
 
 struct MarketStream {
@@ -124,7 +155,7 @@ struct MarketStream {
         ("id" = MarketId, Path, description = "The market's id."),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen."),
     ),
-    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = String)),
+    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = EventData<'static>)),
     extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "INVALID_REQUEST"]))),
 )]
 pub async fn stream(
@@ -141,8 +172,9 @@ pub async fn stream(
     // Before the market is read: what is final by now is part of what is read.
     let position = match last_event_id(&headers)? {
         Some(text) if is_place(text) => text.to_owned(),
-        Some(_) => {
-            return Err(AppError::field("/Last-Event-ID", "is the id of an event of this stream").into());
+        Some(text) => {
+            let requirement = "must be the id of an event of this stream";
+            return Err(AppError::wrong_value("/header/Last-Event-ID", requirement, text).into());
         }
         None => feed::first_position(ctx).await?,
     };
@@ -152,7 +184,7 @@ pub async fn stream(
     heartbeats.reset();
     let mut pending = EventBytes::beginning();
     let snapshot = snapshot(&market, &outcomes, ctx.now());
-    pending.push(Some(&position), "market", &snapshot).map_err(internal)?;
+    pending.push(Some(&position), "market", &EventData::Market(snapshot)).map_err(internal)?;
     let stream = MarketStream {
         app,
         id,
@@ -210,7 +242,7 @@ fn snapshot<'a>(market: &'a Market, outcomes: &'a [Outcome], now: Timestamp) -> 
         question: &market.question,
         status: market.status_at(now),
         outcomes: outcomes.iter().map(price).collect(),
-        end_time: market.end_time,
+        end_time: market.end_time.ms(),
         block: market.as_of_block,
         as_of: market.as_of,
     }
@@ -268,7 +300,9 @@ impl MarketStream {
         if self.is_beat_due && !has_more {
             self.is_beat_due = false;
             let at = self.app.ctx.now();
-            self.pending.push(None, "heartbeat", &Heartbeat { at }).map_err(internal)?;
+            self.pending
+                .push(None, "heartbeat", &EventData::Heartbeat(Heartbeat { at }))
+                .map_err(internal)?;
         }
         Ok(())
     }
@@ -277,11 +311,11 @@ impl MarketStream {
         let id = happening.id();
         let pushed = match happening {
             Happening::Trade(movement) => {
-                self.pending.push(Some(&id), "trade", &trade(movement, self.liquidity))
+                self.pending.push(Some(&id), "trade", &EventData::Trade(trade(movement, self.liquidity)))
             }
             Happening::Status(change) => {
                 let (status, block, at) = (change.status, change.block_number, change.at);
-                self.pending.push(Some(&id), "status", &Status { id, status, block, at })
+                self.pending.push(Some(&id), "status", &EventData::Status(Status { id, status, block, at }))
             }
         };
         self.position = id.to_owned();
@@ -290,7 +324,7 @@ impl MarketStream {
 
     fn end(&mut self, reason: &str) {
         self.has_ended = true;
-        let closing = Closing { reason, at: self.app.ctx.now() };
+        let closing = EventData::Closing(Closing { reason, at: self.app.ctx.now() });
         // Texts alone: writing them does not fail.
         drop(self.pending.push(None, "closing", &closing));
     }

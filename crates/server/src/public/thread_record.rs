@@ -76,6 +76,9 @@ pub struct ThreadDetail {
     /// With includeMarkets: the newest 100, whatever their status.
     #[serde(skip_serializing_if = "Option::is_none")]
     markets: Option<Vec<MarketRecord>>,
+    /// With includeMarkets: whether the thread has more markets than these. GET /api/threads/{id}/markets lists all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_more_markets: Option<bool>,
 }
 
 impl ThreadRecord {
@@ -104,6 +107,7 @@ impl ThreadDetail {
     /// `listed` as it reads at `now`, with its markets where they are asked for.
     pub fn new(listed: ThreadRow, markets: Option<Vec<MarketRecord>>, now: Timestamp) -> Self {
         let ThreadRow { thread, created_at, updated_at, totals } = listed;
+        let has_more_markets = markets.as_ref().map(|markets| totals.markets > markets.len() as u64);
         Self {
             id: thread.id,
             status: ThreadStatus::at(now, thread.start_time, thread.end_time),
@@ -123,6 +127,7 @@ impl ThreadDetail {
             created_at,
             updated_at,
             markets,
+            has_more_markets,
         }
     }
 }

@@ -100,7 +100,7 @@ impl Parameters for ThreadsQuery {
         &["status", "category", "tags", "q", "limit", "offset", "sortBy", "sortOrder"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        const TAGS: &str = "is a list of one to 20 tags with commas between them, none of them empty";
+        const TAGS: &str = "must be a list of one to 20 tags with commas between them, none of them empty";
         let tags = asked.with("tags", TAGS, |text| {
             let tags: Vec<_> = text.split(',').map(|tag| tag.trim().to_owned()).collect();
             (tags.len() <= MAX_TAGS && tags.iter().all(|tag| !tag.is_empty())).then_some(tags)
@@ -200,7 +200,7 @@ pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Opti
     description = "The thread, on demand with its markets.",
     params(
         ("id" = ThreadId, Path, description = "The thread's id."),
-        ("includeMarkets" = Option<bool>, Query, description = "Whether its newest 100 markets come with it. Left out: no."),
+        ("includeMarkets" = Option<bool>, Query, description = "Whether its newest 100 markets come with it; hasMoreMarkets says whether there are more. Left out: no."),
     ),
     responses((status = 200, description = "The thread.", body = ThreadAnswer)),
     extensions(("x-error-codes" = json!(["THREAD_NOT_FOUND"]))),
