@@ -2,6 +2,8 @@
 
 use domain::ErrorCode;
 
+use super::entry::{Entry, only_public};
+
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
 body{margin:0 auto;max-width:44rem;padding:1.5rem 1rem 4rem;font:1rem/1.6 system-ui,sans-serif;background:Canvas;color:CanvasText}\
@@ -17,44 +19,59 @@ a{color:LinkText}\
 
 /// The list of all codes.
 pub fn index() -> String {
-    let row = |code: &ErrorCode| {
+    let row = |status: u16, code: &str, title: &str| {
         format!(
-            "<tr><td>{}</td><td><a href=\"/docs/api-errors/{code}\"><code>{code}</code></a></td><td>{}</td></tr>\n",
-            code.status(),
-            escaped(code.title())
+            "<tr><td>{status}</td><td><a href=\"/docs/api-errors/{code}\"><code>{code}</code></a></td><td>{}</td></tr>\n",
+            escaped(title)
         )
     };
-    let rows: String = ErrorCode::ALL.iter().map(row).collect();
+    let rows: String =
+        ErrorCode::ALL.iter().map(|code| row(code.status(), code.as_str(), code.title())).collect();
+    let public: String = only_public().map(|code| row(code.status(), code.as_str(), code.title())).collect();
     let content = format!(
         "<h1>Error codes</h1>\n<p>Every refusal is a problem document (RFC 7807). Branch on its <code>code</code>, which \
          also stands in the <code>X-Service-Error-Code</code> header, and show its <code>detail</code> to people. \
          <code>requestId</code> names the request when you report it.</p>\n\
          <table>\n<thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Code</th><th scope=\"col\">Meaning</th></tr></thead>\n\
-         <tbody>\n{rows}</tbody>\n</table>\n"
+         <tbody>\n{rows}</tbody>\n</table>\n\
+         <h2>Only in the public read API</h2>\n<p>Its errors are <code>{{\"error\", \"message\", \"code\", \"retryAfter\"}}</code>. It \
+         also has codes of the table above.</p>\n\
+         <table>\n<thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Code</th><th scope=\"col\">Meaning</th></tr></thead>\n\
+         <tbody>\n{public}</tbody>\n</table>\n"
     );
     document("Error codes", &content)
 }
 
-/// The page of `code`.
-pub fn page(code: ErrorCode, example: &str) -> String {
-    let guide = code.guide();
+/// The page of a code.
+pub fn page(entry: &Entry) -> String {
+    let Entry { code, status, title, detail, when, retry, mend, examples } = entry;
+    let example = |(heading, body): &(&str, String)| {
+        format!("<section>\n<h2>{heading}</h2>\n<pre><code>{}</code></pre>\n</section>\n", escaped(body))
+    };
     let section = |title: &str, text: &str| {
         format!("<section>\n<h2>{title}</h2>\n<p>{}</p>\n</section>\n", escaped(text))
     };
     let content = format!(
         "<nav><a href=\"/docs/api-errors\">All error codes</a></nav>\n<h1><code>{code}</code></h1>\n\
-         <p class=\"status\">HTTP {}: {}</p>\n<p>{}</p>\n{}{}{}\
-         <section>\n<h2>Example</h2>\n<pre><code>{}</code></pre>\n</section>\n\
+         <p class=\"status\">HTTP {status}: {}</p>\n<p>{}</p>\n{}{}{}{}\
          <p><a href=\"/docs/api-errors/{code}.md\">This page as Markdown</a></p>\n",
-        code.status(),
-        escaped(code.title()),
-        escaped(code.default_detail()),
-        section("When it is sent", guide.when),
-        section("May I send the request again?", guide.retry.advice()),
-        section("How to mend it", guide.mend),
-        escaped(example),
+        escaped(title),
+        escaped(detail),
+        section("When it is sent", when),
+        section("May I send the request again?", retry),
+        section("How to mend it", mend),
+        examples.iter().map(example).collect::<String>(),
     );
-    document(code.as_str(), &content)
+    document(code, &content)
+}
+
+/// The page of a code that does not exist.
+pub fn not_found(detail: &str) -> String {
+    let content = format!(
+        "<h1>Page not found</h1>\n<p>{}</p>\n<p><a href=\"/docs/api-errors\">All error codes</a></p>\n",
+        escaped(detail)
+    );
+    document("Page not found", &content)
 }
 
 fn document(title: &str, content: &str) -> String {

@@ -2,30 +2,33 @@
 
 use domain::ErrorCode;
 
+use super::entry::{Entry, only_public};
+
 /// The list of all codes.
 pub fn index() -> String {
-    let row = |code: &ErrorCode| {
-        format!("| {} | [`{code}`](/docs/api-errors/{code}.md) | {} |\n", code.status(), code.title())
+    let row = |status: u16, code: &str, title: &str| {
+        format!("| {status} | [`{code}`](/docs/api-errors/{code}.md) | {title} |\n")
     };
-    let rows: String = ErrorCode::ALL.iter().map(row).collect();
+    let rows: String =
+        ErrorCode::ALL.iter().map(|code| row(code.status(), code.as_str(), code.title())).collect();
+    let public: String = only_public().map(|code| row(code.status(), code.as_str(), code.title())).collect();
     format!(
         "# Error codes\n\nEvery refusal is a problem document (RFC 7807). Branch on its `code`, which also stands in the \
          `X-Service-Error-Code` header, and show its `detail` to people. `requestId` names the request when you report it.\n\n\
-         | Status | Code | Meaning |\n| --- | --- | --- |\n{rows}"
+         | Status | Code | Meaning |\n| --- | --- | --- |\n{rows}\n\
+         ## Only in the public read API\n\nIts errors are `{{\"error\", \"message\", \"code\", \"retryAfter\"}}`. It also has codes of the \
+         table above.\n\n| Status | Code | Meaning |\n| --- | --- | --- |\n{public}"
     )
 }
 
-/// The page of `code`.
-pub fn page(code: ErrorCode, example: &str) -> String {
-    let guide = code.guide();
+/// The page of a code.
+pub fn page(entry: &Entry) -> String {
+    let Entry { code, status, title, detail, when, retry, mend, examples } = entry;
+    let example = |(heading, body): &(&str, String)| format!("## {heading}\n\n```json\n{body}\n```\n\n");
+    let examples: String = examples.iter().map(example).collect();
     format!(
-        "# `{code}`\n\n**HTTP {}: {}**\n\n{}\n\n## When it is sent\n\n{}\n\n## May I send the request again?\n\n{}\n\n\
-         ## How to mend it\n\n{}\n\n## Example\n\n```json\n{example}\n```\n\n[All error codes](/docs/api-errors)\n",
-        code.status(),
-        code.title(),
-        code.default_detail(),
-        guide.when,
-        guide.retry.advice(),
-        guide.mend,
+        "# `{code}`\n\n**HTTP {status}: {title}**\n\n{detail}\n\n## When it is sent\n\n{when}\n\n\
+         ## May I send the request again?\n\n{retry}\n\n## How to mend it\n\n{mend}\n\n{examples}\
+         [All error codes](/docs/api-errors)\n"
     )
 }

@@ -1,22 +1,24 @@
 //! Pages about the API that the service itself publishes: where the `type` of every problem leads.
 //!
-//! They are made of the catalogue of codes alone, as HTML for people and as Markdown for programs that read.
+//! They are made only of the catalogs of codes, as HTML for people and as Markdown for programs that read.
 
+mod entry;
 mod html;
 mod markdown;
 
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, VARY,
 };
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use uuid::Uuid;
 
-use crate::http::{PathId, Problem, RequestId, Shared, StablePart};
+use self::entry::Entry;
+use crate::http::{PathId, Problem, Shared, StablePart};
 
 /// The pages load nothing and run nothing; their style stands in them.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -48,15 +50,22 @@ pub async fn code(
         Some(name) => (name, Form::Markdown),
         None => (name.as_str(), form(&headers)),
     };
-    let not_found = |_| {
-        Problem::from(app::AppError::new(ErrorCode::ResourceNotFound).detail("There is no such error code."))
-    };
-    let code: ErrorCode = name.parse().map_err(not_found)?;
-    let example = example(code, &app.docs_url);
+    let Some(entry) = Entry::find(name, &app.docs_url) else { return not_found(&headers) };
     Ok(match form {
-        Form::Html => answer(Form::Html, html::page(code, &example)),
-        Form::Markdown => answer(Form::Markdown, markdown::page(code, &example)),
+        Form::Html => answer(Form::Html, html::page(&entry)),
+        Form::Markdown => answer(Form::Markdown, markdown::page(&entry)),
     })
+}
+
+/// A page for browsers, a problem for programs.
+fn not_found(headers: &HeaderMap) -> Result<Response, Problem> {
+    const DETAIL: &str = "There is no such error code.";
+    let names_html = |value: &str| value.to_ascii_lowercase().contains("text/html");
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if accepted.into_iter().any(names_html) {
+        return Ok((StatusCode::NOT_FOUND, answer(Form::Html, html::not_found(DETAIL))).into_response());
+    }
+    Err(app::AppError::new(ErrorCode::ResourceNotFound).detail(DETAIL).into())
 }
 
 /// Markdown where the client names it, and neither HTML nor everything before it.
@@ -69,14 +78,6 @@ fn form(headers: &HeaderMap) -> Form {
         Some("text/markdown") => Form::Markdown,
         _ => Form::Html,
     }
-}
-
-/// The body that a client gets with this code.
-fn example(code: ErrorCode, docs_url: &str) -> String {
-    let problem = Problem::sample(code);
-    let instance = if code.guide().extensions.contains("submission") { "/v1/trades" } else { "/v1/markets" };
-    serde_json::to_string_pretty(&problem.body(docs_url, instance, RequestId::of(REQUEST_ID)))
-        .unwrap_or_default()
 }
 
 fn answer(form: Form, text: String) -> Response {
@@ -128,11 +129,12 @@ mod tests {
     #[test]
     fn a_page_says_all_that_is_known_of_its_code() {
         for code in ErrorCode::ALL.iter().copied() {
-            let (guide, example) = (code.guide(), example(code, "https://docs.test"));
+            let (guide, entry) = (code.guide(), Entry::find(code.as_str(), "https://docs.test").unwrap());
+            let example = &entry.examples[0].1;
             assert!(example.contains(&format!("https://docs.test/api-errors/{code}")), "{code}");
-            let (html, markdown) = (html::page(code, &example), markdown::page(code, &example));
+            let (html, markdown) = (html::page(&entry), markdown::page(&entry));
             for text in
-                [guide.when, guide.mend, guide.retry.advice(), code.title(), code.default_detail(), &example]
+                [guide.when, guide.mend, guide.retry.advice(), code.title(), code.default_detail(), example]
             {
                 assert!(html.contains(&html::escaped(text)), "{code}: {text}");
                 assert!(markdown.contains(text), "{code}: {text}");
@@ -144,8 +146,32 @@ mod tests {
 
     #[test]
     fn a_page_reads_as_documented() {
-        let example = example(ErrorCode::SpendingLimitExceeded, "https://docs.test");
-        insta::assert_snapshot!(html::page(ErrorCode::SpendingLimitExceeded, &example));
-        insta::assert_snapshot!(markdown::page(ErrorCode::SpendingLimitExceeded, &example));
+        let entry = Entry::find("SPENDING_LIMIT_EXCEEDED", "https://docs.test").unwrap();
+        insta::assert_snapshot!(html::page(&entry));
+        insta::assert_snapshot!(markdown::page(&entry));
+    }
+
+    #[test]
+    fn codes_of_the_public_read_api_have_pages_and_are_listed() {
+        for code in entry::only_public() {
+            let (name, entry) = (code.as_str(), Entry::find(code.as_str(), "https://docs.test").unwrap());
+            assert!(html::page(&entry).contains(&html::escaped(entry.when)), "{name}");
+            assert!(markdown::page(&entry).contains(entry.mend), "{name}");
+            assert!(html::index().contains(&format!("/docs/api-errors/{name}\"")), "{name}");
+            assert!(markdown::index().contains(&format!("(/docs/api-errors/{name}.md)")), "{name}");
+        }
+        let shared = Entry::find("MARKET_NOT_FOUND", "https://docs.test").unwrap();
+        assert_eq!(shared.examples.len(), 2);
+    }
+
+    #[test]
+    fn an_unknown_code_is_a_page_for_browsers_and_a_problem_for_programs() {
+        let accept = |kind: &'static str| [(ACCEPT, HeaderValue::from_static(kind))].into_iter().collect();
+        let page = not_found(&accept("text/html,application/xhtml+xml,*/*;q=0.8")).unwrap();
+        assert_eq!(page.status(), StatusCode::NOT_FOUND);
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        for headers in [HeaderMap::new(), accept("*/*"), accept("application/json")] {
+            assert_eq!(not_found(&headers).unwrap_err().code(), ErrorCode::ResourceNotFound);
+        }
     }
 }

@@ -107,7 +107,9 @@ async fn every_code_has_a_page_in_two_forms_and_other_words_have_none() {
         assert!(named.text.starts_with(&format!("# `{code}`\n")), "{code}");
     }
     let index = client.get("/docs/api-errors").await;
-    assert_eq!(index.text.matches("<tr>").count(), ErrorCode::ALL.len() + 1);
+    let (trading, public) = index.text.split_once("Only in the public read API").unwrap();
+    assert_eq!(trading.matches("<tr>").count(), ErrorCode::ALL.len() + 1);
+    assert!(public.contains("/docs/api-errors/THREAD_NOT_FOUND"), "{public}");
     for word in ["NO_SUCH_CODE", "api_key_missing", "NO_SUCH_CODE.md", ".md", "%3Cscript%3E"] {
         let refused = client.get(&format!("/docs/api-errors/{word}")).await;
         assert_eq!(
