@@ -85,8 +85,7 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'st
 
 fn complete_parameters(operation: &mut Value, route: &RouteInfo, conditional: bool) {
     let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-    // A query or a header cannot carry null.
-    parameters.iter_mut().filter_map(|parameter| parameter.get_mut("schema")).for_each(schemas::without_null);
+    parameters.iter_mut().for_each(schemas::complete_parameter);
     let shared = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
     if let Some(default) = route.page_default {
         parameters.extend([parts::limit(default), shared("Cursor")]);

@@ -26,6 +26,43 @@ pub fn complete(schemas: &mut Value) {
     }
 }
 
+/// Completes the schema of a parameter of a query or header: it cannot be null, and words are an enum. Pages that try a
+/// route fill in the examples of its parameters; a filter that nobody asked for would match nothing. So the example of a
+/// parameter that may be left out is told in its description.
+pub fn complete_parameter(parameter: &mut Value) {
+    if let Some(schema) = parameter.get_mut("schema") {
+        without_null(schema);
+        words_as_enum(schema);
+    }
+    let is_optional = parameter["required"] != Value::Bool(true);
+    let Some(object) = parameter.as_object_mut().filter(|_| is_optional) else { return };
+    let Some(example) = object.remove("example") else { return };
+    let example = match &example {
+        Value::String(text) => text.clone(),
+        Value::Array(words) => words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    };
+    let description = object.get("description").and_then(Value::as_str).unwrap_or_default();
+    if object.get("schema").is_some_and(|schema| schema.get("enum").is_none()) {
+        let described = format!("{description} For example: `{example}`.");
+        object.insert("description".to_owned(), described.trim_start().into());
+    }
+}
+
+/// Lists the words of a pattern such as `^(asc|desc)$` as the values that they are.
+fn words_as_enum(schema: &mut Value) {
+    let pattern = schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+    let Some(words) = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$")) else { return };
+    let words: Vec<&str> = words.split('|').collect();
+    let is_word =
+        |word: &&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
+    if words.iter().all(is_word) {
+        let words: Vec<Value> = words.into_iter().map(Into::into).collect();
+        schema["enum"] = words.into();
+        schema.as_object_mut().and_then(|schema| schema.remove("pattern"));
+    }
+}
+
 /// Takes null out of what `schema` allows.
 pub fn without_null(schema: &mut Value) {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {

@@ -14,6 +14,7 @@ use crate::reference::{asset, contract};
 
 const PAGE: &str = include_str!("docs/page.html");
 const START: &str = include_str!("docs/start.js");
+const STYLE: &str = include_str!("docs/reference.css");
 
 /// `GET /v1/openapi.json`: the contract.
 #[utoipa::path(
@@ -42,6 +43,9 @@ pub async fn file(PathId(name): PathId) -> Result<Response, Problem> {
     let kind = match name.as_str() {
         "start.js" => {
             return Ok(asset("text/javascript; charset=utf-8", Bytes::from_static(START.as_bytes())));
+        }
+        "reference.css" => {
+            return Ok(asset("text/css; charset=utf-8", Bytes::from_static(STYLE.as_bytes())));
         }
         "swagger-ui.css" => "text/css; charset=utf-8",
         "swagger-ui-bundle.js" => "text/javascript; charset=utf-8",

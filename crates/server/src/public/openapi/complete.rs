@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::{examples, parts};
-use crate::openapi::schemas::without_null;
+use crate::openapi::schemas::{complete_parameter, without_null};
 use crate::public::{Code, Limiter, PublicRoute, Refusal, routes};
 
 /// The headers of every answer.
@@ -80,8 +80,7 @@ fn complete_operation(operation: &mut Value, route: &PublicRoute) -> BTreeSet<Co
 
 fn complete_parameters(operation: &mut Value, route: &PublicRoute) {
     let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-    // A query cannot carry null.
-    parameters.iter_mut().filter_map(|parameter| parameter.get_mut("schema")).for_each(without_null);
+    parameters.iter_mut().for_each(complete_parameter);
     let shared = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
     if let Some(page) = route.page {
         parameters.push(parts::limit(page));
