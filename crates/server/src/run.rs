@@ -89,8 +89,13 @@ impl StartError {
         };
         let mut error = serde_json::json!({ "code": self.code(), "message": message });
         if let Self::Import(problems) = self {
-            let problem =
-                |of: &app::import::Problem| serde_json::json!({ "path": of.path, "detail": of.detail });
+            let problem = |of: &app::import::Problem| {
+                let mut problem = serde_json::json!({ "path": of.path, "detail": of.detail });
+                if let Some(line) = of.line {
+                    problem["line"] = line.into();
+                }
+                problem
+            };
             error["problems"] = problems.iter().map(problem).collect();
         }
         serde_json::json!({ "error": error })

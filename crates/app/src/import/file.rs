@@ -1,12 +1,15 @@
-//! Reading a catalogue's text: what stands in it must have a place in the catalogue, and the first that has none is told by
-//! its path and its line.
+//! Reading a catalogue's text: every member that is unknown, missing or of another form is reported, with its path and line.
 
-use std::fmt;
+use domain::document::{self, Fault, Faults, Members, Node, Value};
+use domain::trade::FieldError;
 
-use serde::Deserialize;
-use serde_path_to_error::{Deserializer, Track};
+use super::document::{
+    Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem,
+};
+use super::{Problem, yaml};
 
-use super::document::Catalogue;
+const INSTANT: &str = "must be an ISO 8601 instant such as 2026-04-29T12:00:00Z";
+const KEY: &str = "a text that stays the same";
 
 /// The languages of a catalogue's text. They say the same things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,145 +20,202 @@ pub enum Format {
     Yaml,
 }
 
-/// A text that is no catalogue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Where in the catalogue, such as `threads[0].title`; empty where the text is not even of its language.
-    pub path: String,
-    /// The line, from one, where it is known.
-    pub line: Option<u64>,
-    /// Why.
-    pub detail: String,
+/// Reads a catalogue, or reports everything that is wrong with its form.
+pub fn read(text: &str, format: Format) -> Result<Catalogue, Vec<Problem>> {
+    let node = match format {
+        Format::Json if text.trim().is_empty() => Node::new(Value::Null),
+        Format::Json => document::from_json(text.as_bytes())
+            .map_err(|FieldError { pointer, detail }| vec![Problem::new(pointer, detail)])?,
+        Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
+    };
+    let is_empty =
+        matches!(&node.value, Value::Null) || matches!(&node.value, Value::Plain(text) if text.is_empty());
+    let mut faults = Faults::default();
+    let catalogue = match is_empty {
+        true => Catalogue::default(),
+        false => catalogue(node, &mut faults),
+    };
+    if faults.is_empty() && catalogue.items() == 0 {
+        faults.add(FieldError::new("", "must have at least one item"), None);
+    }
+    if faults.is_empty() {
+        return Ok(catalogue);
+    }
+    let problem = |Fault { error, line }| Problem { path: error.pointer, line, detail: error.detail };
+    Err(faults.into_list().into_iter().map(problem).collect())
 }
 
-impl fmt::Display for Unreadable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        f.write_str(&self.detail)
+fn catalogue(node: Node, faults: &mut Faults) -> Catalogue {
+    let Some(mut members) = Members::new(node, "", faults) else { return Catalogue::default() };
+    let catalogue = Catalogue {
+        organizations: members.objects("organizations", organization),
+        partners: members.objects("partners", partner),
+        threads: members.objects("threads", thread),
+        chapters: members.objects("chapters", chapter),
+        markets: members.objects("markets", market),
+    };
+    members.finish();
+    catalogue
+}
+
+/// A required text. Empty if it is missing, which is noted.
+fn required(members: &mut Members<'_>, name: &'static str, what: &str) -> String {
+    let text = members.text(name);
+    members.required(name, text, what).unwrap_or_default()
+}
+
+fn organization(members: &mut Members<'_>) -> OrganizationItem {
+    OrganizationItem {
+        key: required(members, "key", KEY),
+        name: required(members, "name", "a text"),
+        slug: required(members, "slug", "lower-case words joined by hyphens"),
+        description: members.text("description"),
+        logo: members.text("logo"),
+        website: members.text("website"),
     }
 }
 
-impl std::error::Error for Unreadable {}
-
-/// Reads a catalogue.
-pub fn read(text: &str, format: Format) -> Result<Catalogue, Unreadable> {
-    match format {
-        Format::Json => read_json(text),
-        Format::Yaml => read_yaml(text),
+fn partner(members: &mut Members<'_>) -> PartnerItem {
+    PartnerItem {
+        key: required(members, "key", KEY),
+        organization: required(members, "organization", "the key of an organization"),
+        name: required(members, "name", "a text"),
+        slug: required(members, "slug", "lower-case words joined by hyphens"),
+        description: members.text("description"),
+        logo: members.text("logo"),
+        website: members.text("website"),
+        active: members.flag("active").unwrap_or(true),
     }
 }
 
-fn read_json(text: &str) -> Result<Catalogue, Unreadable> {
-    let mut track = Track::new();
-    let mut json = serde_json::Deserializer::from_str(text);
-    let read = Catalogue::deserialize(Deserializer::new(&mut json, &mut track));
-    let catalogue = read.and_then(|catalogue| json.end().map(|()| catalogue)).map_err(|error| {
-        let line = u64::try_from(error.line()).ok().filter(|line| *line > 0);
-        Unreadable { path: path(track), line, detail: without_place(&error.to_string()) }
-    })?;
-    match not_an_object(text) {
-        None => Ok(catalogue),
-        Some(path) => Err(Unreadable { path, line: None, detail: "is an object".to_owned() }),
+fn thread(members: &mut Members<'_>) -> ThreadItem {
+    ThreadItem {
+        key: required(members, "key", KEY),
+        title: required(members, "title", "a text"),
+        organization: members.text("organization"),
+        partner: members.text("partner"),
+        description: members.text("description"),
+        image: members.text("image"),
+        background_image: members.text("backgroundImage"),
+        category: members.text("category"),
+        tags: members.texts("tags").unwrap_or_default(),
+        start_time: members.parsed("startTime", INSTANT),
+        end_time: members.parsed("endTime", INSTANT),
     }
 }
 
-/// JSON's reader takes a list for an object with its members in order. A catalogue does not.
-fn not_an_object(text: &str) -> Option<String> {
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    let Some(lists) = value.as_object() else { return Some("the file".to_owned()) };
-    lists.iter().find_map(|(list, items)| {
-        let index = items.as_array()?.iter().position(|item| !item.is_object())?;
-        Some(format!("{list}[{index}]"))
-    })
+fn chapter(members: &mut Members<'_>) -> ChapterItem {
+    ChapterItem {
+        key: required(members, "key", KEY),
+        thread: required(members, "thread", "the key of a thread"),
+        title: required(members, "title", "a text"),
+        position: members.number("position", u32::MAX),
+    }
 }
 
-fn read_yaml(text: &str) -> Result<Catalogue, Unreadable> {
-    let mut found = String::new();
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options, |yaml| {
-        let mut track = Track::new();
-        let read = Catalogue::deserialize(Deserializer::new(yaml, &mut track));
-        if read.is_err() {
-            found = path(track);
-        }
-        read
-    });
-    read.map_err(|error| {
-        let line = error.location().map(|at| at.line()).filter(|line| *line > 0);
-        Unreadable { path: found, line, detail: without_place(&error.to_string()) }
-    })
-}
-
-/// The path, without the marks for what has no name yet.
-fn path(track: Track) -> String {
-    track.path().to_string().trim_end_matches(['?', '.']).to_owned()
-}
-
-/// The reader's message without the place at its end, which is told in its own words, and without its advice to programs.
-fn without_place(message: &str) -> String {
-    let message = message.lines().next().unwrap_or_default();
-    let ends = [" at line ", "; use from_str", ", set DuplicateKeyPolicy"];
-    let end = ends.into_iter().filter_map(|end| message.find(end)).min();
-    end.map_or(message, |end| &message[..end]).to_owned()
+fn market(members: &mut Members<'_>) -> MarketItem {
+    let key = required(members, "key", KEY);
+    let question = required(members, "question", "a text");
+    let outcomes = members.texts("outcomes");
+    let outcomes = members.required("outcomes", outcomes, "a list of names").unwrap_or_default();
+    let decimals = |texts: Vec<String>| texts.into_iter().map(Decimal).collect();
+    let opening_odds = members.decimals("openingOdds").map(decimals).unwrap_or_default();
+    let liquidity = members.decimal("liquidity");
+    let liquidity =
+        Decimal(members.required("liquidity", liquidity, "an amount of USDC").unwrap_or_default());
+    let fee_bps = members.number("feeBps", 1_000);
+    let fee_bps = members.required("feeBps", fee_bps, "an integer from 0 to 1000").unwrap_or_default();
+    let end_time = members.parsed("endTime", INSTANT);
+    MarketItem {
+        key,
+        question,
+        outcomes,
+        opening_odds,
+        liquidity,
+        fee_bps: u16::try_from(fee_bps).unwrap_or_default(),
+        end_time: members
+            .required("endTime", end_time, "an instant")
+            .unwrap_or(domain::Timestamp::from_ms(0)),
+        thread: members.text("thread"),
+        chapter: members.text("chapter"),
+        description: members.text("description"),
+        category: members.text("category"),
+        tags: members.texts("tags"),
+        featured: members.number("featured", u32::MAX),
+        source_url: members.text("sourceUrl"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(text: &str, format: Format) -> String {
-        read(text, format).map_or_else(|error| error.to_string(), |_| "read".to_owned())
+    fn reported(text: &str, format: Format) -> Vec<String> {
+        read(text, format).map_or_else(
+            |problems| problems.iter().map(ToString::to_string).collect(),
+            |_| vec!["read".to_owned()],
+        )
     }
 
     #[test]
-    fn what_has_no_place_is_told_by_its_path_and_its_line() {
-        const WINDOW: &str = "not an ISO 8601 instant such as 2026-04-29T12:00:00Z";
+    fn every_fault_of_form_is_reported_at_once_with_its_pointer_and_line() {
+        let text =
+            "threads:\n  - key: a\n    endTime: soon\n    titel: x\n  - key: [b]\n    title: y\nmarkets: 3\n";
+        let known = "key, title, organization, partner, description, image, backgroundImage, category, tags, startTime, endTime";
+        assert_eq!(
+            reported(text, Format::Yaml),
+            [
+                "line 2: /threads/0/title: is required: a text".to_owned(),
+                format!("line 3: /threads/0/endTime: {INSTANT}, got \"soon\""),
+                format!(
+                    "line 4: /threads/0/titel: must not be sent: it is not a known member (known: {known})"
+                ),
+                "line 5: /threads/1/key: must be a string, got a list".to_owned(),
+                "line 7: /markets: must be a list, got \"3\"".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn faults_of_the_language_have_their_line() {
         for (text, message) in [
-            ("threads:\n  - key: a\n", "line 2: threads[0]: missing field `title`".to_owned()),
             (
-                "threads:\n  - key: a\n    title: x\n    endTime: soon\n",
-                format!("line 4: threads[0].endTime: {WINDOW}"),
+                "threads:\n  - key: a\n    key: b\n    title: x\n",
+                "line 3: /threads/0/key: must be sent only once",
             ),
-            (
-                "threads:\n  - key: a\n    key: b\n",
-                "line 3: threads[0]: duplicate mapping key: key".to_owned(),
-            ),
-            ("threads: 3\n", "line 1: threads: expected sequence start".to_owned()),
-            ("- 1\n", "line 1: expected mapping start".to_owned()),
-            ("---\n---\n", "line 2: multiple YAML documents detected".to_owned()),
+            ("- 1\n", "line 1: the file: must be an object, got a list"),
+            ("---\na: 1\n---\n", "line 3: the file: must be one YAML document"),
         ] {
-            assert_eq!(told(text, Format::Yaml), message, "{text}");
+            assert_eq!(reported(text, Format::Yaml), [message], "{text}");
         }
-        let titel = "threads[0].titel: unknown field `titel`, expected one of";
-        for (text, format) in [
-            ("threads:\n  - key: a\n    titel: x\n", Format::Yaml),
-            ("{\"threads\":\n\n[{\"key\": \"a\", \"titel\": 1}]}", Format::Json),
+        let broken = reported("threads: [\n", Format::Yaml).swap_remove(0);
+        assert!(broken.contains("the file: must be valid YAML: "), "{broken}");
+    }
+
+    #[test]
+    fn json_has_the_same_form() {
+        for (text, message) in [
+            ("{\"threads\": [\n{\"key\": \"a\"}]}", "/threads/0/title: is required: a text"),
+            ("{\"threads\": 3}", "/threads: must be a list, got 3"),
+            (
+                "{\"threads\": [{\"key\": \"a\", \"title\": \"b\"}], \"threads\": []}",
+                "/threads: must be sent only once",
+            ),
+            ("{", "the file: must be valid JSON in UTF-8: the fault is at line 1, column 1"),
+            ("[]", "the file: must be an object, got a list"),
+            ("{\"chapters\": [[\"a\"]]}", "/chapters/0: must be an object, got a list"),
         ] {
-            assert!(
-                told(text, format).starts_with(&format!("line 3: {titel}")),
-                "{text}: {}",
-                told(text, format)
-            );
+            assert_eq!(reported(text, Format::Json), [message], "{text}");
         }
     }
 
     #[test]
-    fn json_is_held_to_the_same_form() {
-        for (text, message) in [
-            ("{\"threads\": [\n{\"key\": \"a\"}]}", "line 2: threads[0]: missing field `title`"),
-            ("{\"threads\": 3}", "line 1: threads: invalid type: integer `3`, expected a sequence"),
-            ("{\"threads\": [], \"threads\": []}", "line 1: duplicate field `threads`"),
-            ("{", "line 1: EOF while parsing an object"),
-            ("{} {}", "line 1: trailing characters"),
-            ("[]", "the file: is an object"),
-            ("{\"chapters\": [[\"a\", \"b\", \"c\", 1]]}", "chapters[0]: is an object"),
-        ] {
-            assert_eq!(told(text, Format::Json), message, "{text}");
+    fn an_empty_file_is_an_error() {
+        for text in ["", "\n", "# nothing\n", "threads: []\n", "{}", "---\n"] {
+            assert_eq!(reported(text, Format::Yaml), ["the file: must have at least one item"], "{text:?}");
+        }
+        for text in ["", "{}", "{\"markets\": []}"] {
+            assert_eq!(reported(text, Format::Json), ["the file: must have at least one item"], "{text:?}");
         }
     }
 
@@ -166,6 +226,19 @@ mod tests {
         assert_eq!((thread.key.as_str(), thread.title.as_str()), ("2030", "yes"));
         assert_eq!(thread.tags, ["no", "1.50", "2030-01-01"]);
         let active = "partners:\n  - {key: a, organization: b, name: c, slug: d, active: yes}\n";
-        assert!(told(active, Format::Yaml).starts_with("line 2: partners[0].active: invalid boolean"));
+        let expected = "line 2: /partners/0/active: must be true or false, got \"yes\"";
+        assert_eq!(reported(active, Format::Yaml), [expected]);
+    }
+
+    #[test]
+    fn ten_thousand_markets_can_be_read_from_yaml() {
+        let market = |n: usize| {
+            format!(
+                "  - key: m{n}\n    question: Question {n}?\n    outcomes: [Yes, No]\n    openingOdds: [0.5, 0.5]\n    \
+                 liquidity: 100\n    feeBps: 100\n    endTime: 2030-01-01T00:00:00Z\n    tags: [a, b, c]\n"
+            )
+        };
+        let text = format!("markets:\n{}", (0..10_000).map(market).collect::<String>());
+        assert_eq!(read(&text, Format::Yaml).unwrap().markets.len(), 10_000);
     }
 }

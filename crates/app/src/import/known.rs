@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::ids::{MarketId, ThreadId};
-use store::catalog::{self, Chapter, Partner, Thread};
+use store::catalog::{self, Chapter, Organization, Partner, Thread};
 use store::imports::{self, Import};
 use store::markets::Market;
 use store::{StoreError, Tx};
@@ -15,6 +15,7 @@ use crate::Ctx;
 /// What was imported before of what the catalogue holds or names, and whose the slugs are.
 #[derive(Debug, Default)]
 pub(super) struct Known {
+    pub organizations: HashMap<String, Organization>,
     pub imports: HashMap<(Kind, String), Import>,
     pub partners: HashMap<String, Partner>,
     pub threads: HashMap<String, Thread>,
@@ -56,7 +57,12 @@ impl Known {
         // An id that does not read leaves the item without its row: what names it is refused.
         let id = import.row_id.as_str();
         match kind {
-            Kind::Organization => {}
+            Kind::Organization => {
+                if let Ok(id) = id.parse() {
+                    let found = catalog::find_organization(tx, id).await?;
+                    self.organizations.extend(found.map(|organization| (owned.clone(), organization)));
+                }
+            }
             Kind::Partner => {
                 if let Ok(id) = id.parse() {
                     let found = catalog::find_partner(tx, id).await?;
@@ -139,10 +145,6 @@ pub(super) fn is_key(key: &str) -> bool {
 
 /// A catalogue that is too large to be judged as a whole.
 pub(super) fn too_large(catalogue: &Catalogue, most: usize) -> Option<Problem> {
-    let Catalogue { organizations, partners, threads, chapters, markets } = catalogue;
-    let items = organizations.len() + partners.len() + threads.len() + chapters.len() + markets.len();
-    (items > most).then(|| Problem {
-        path: "the file".to_owned(),
-        detail: format!("has {items} items; at most {most} are imported at once"),
-    })
+    let items = catalogue.items();
+    (items > most).then(|| Problem::new("", format!("must have at most {most} items, got {items}")))
 }

@@ -13,9 +13,10 @@ mod known;
 mod plan;
 mod planner;
 mod run;
+mod yaml;
 
 pub use document::{Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
-pub use file::{Format, Unreadable, read};
+pub use file::{Format, read};
 pub use plan::{Action, Plan, Step};
 pub use planner::plan;
 pub use run::{check_funding, run};
@@ -63,15 +64,32 @@ impl fmt::Display for Kind {
 /// Something in a catalogue that cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it stands, such as `markets[3].endTime`.
+    /// JSON pointer to the member, such as `/markets/3/endTime`; empty for the file as a whole.
     pub path: String,
-    /// What is wrong, or what it should be.
+    /// The line in the file, if it is known.
+    pub line: Option<u32>,
+    /// The requirement that is not met.
     pub detail: String,
+}
+
+impl Problem {
+    /// The member at `path` does not meet the requirement `detail`.
+    pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { path: path.into(), line: None, detail: detail.into() }
+    }
+
+    fn at_line(path: &str, line: Option<u32>, detail: impl Into<String>) -> Self {
+        Self { line, ..Self::new(path, detail) }
+    }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.detail)
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        let path = if self.path.is_empty() { "the file" } else { &self.path };
+        write!(f, "{path}: {}", self.detail)
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Step {
     pub action: Action,
     pub(super) import: Import,
     pub(super) row: Row,
+    pub(super) changed: Vec<String>,
 }
 
 impl Step {
@@ -52,6 +53,11 @@ impl Step {
     /// The id of its row.
     pub fn id(&self) -> &str {
         &self.import.row_id
+    }
+
+    /// The members of the row that a run changes, by their names in the API.
+    pub fn changed(&self) -> &[String] {
+        if self.action == Action::Update { &self.changed } else { &[] }
     }
 
     /// Whether it needs a market on chain.

@@ -1,11 +1,13 @@
 //! Judging a catalogue as a whole: what each item becomes, and all that is wrong.
 
 mod arrangement;
+mod changes;
 mod market;
 
 use std::collections::HashMap;
 
 use domain::ids::{OrganizationId, ThreadId};
+use domain::text::shown;
 use domain::trade::FieldError;
 use domain::{Timestamp, Usdc};
 use serde_json::Value;
@@ -66,8 +68,7 @@ fn funding(steps: &[Step]) -> Result<Usdc, ImportError> {
         let Row::Market(new) = &step.row else { continue };
         let one = markets::funding_ceil(new.liquidity, new.outcomes.len(), &new.opening_odds);
         funding = one.and_then(|one| funding.checked_add(one)).ok_or_else(|| {
-            let detail = "take more USDC than there can be".to_owned();
-            ImportError::Refused(vec![Problem { path: "markets".to_owned(), detail }])
+            ImportError::Refused(vec![Problem::new("/markets", "must take less USDC than there can be")])
         })?;
     }
     Ok(funding)
@@ -112,12 +113,12 @@ impl<'a> Planner<'a> {
     }
 
     fn refuse(&mut self, at: &str, member: &str, detail: impl Into<String>) {
-        self.problems.push(Problem { path: format!("{at}.{member}"), detail: detail.into() });
+        self.problems.push(Problem::new(format!("{at}/{member}"), detail));
     }
 
     fn refuse_fields(&mut self, at: &str, errors: Vec<FieldError>) {
         for FieldError { pointer, detail } in errors {
-            self.refuse(at, pointer.trim_start_matches('/'), detail);
+            self.problems.push(Problem::new(format!("{at}{pointer}"), detail));
         }
     }
 
@@ -133,22 +134,22 @@ impl<'a> Planner<'a> {
 
     fn check_key(&mut self, kind: Kind, key: &'a str, at: &str) {
         if !known::is_key(key) {
-            let should =
-                "is 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, beginning with a letter or digit";
-            self.refuse(at, "key", should);
+            let requirement =
+                "must have 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, the first a letter or digit";
+            self.refuse(at, "key", format!("{requirement}, got {}", shown(key)));
         }
         if let Some(first) = self.seen.insert((kind, key), at.to_owned()) {
-            self.refuse(at, "key", format!("{key:?} is the key of {first} already"));
+            self.refuse(at, "key", format!("must be unique: {} is the key of {first}", shown(key)));
         }
     }
 
     fn check_slug(&mut self, kind: Kind, slug: &'a str, id: Uuid, at: &str) {
         if let Some(first) = self.slugs.insert((kind, slug), at.to_owned()) {
-            self.refuse(at, "slug", format!("{slug:?} is the slug of {first} already"));
+            self.refuse(at, "slug", format!("must be unique: {} is the slug of {first}", shown(slug)));
         }
         let owner = self.known.slugs.get(&(kind, slug.to_owned()));
         if owner.is_some_and(|owner| *owner != id.to_string()) {
-            self.refuse(at, "slug", format!("{slug:?} is taken by another {kind}"));
+            self.refuse(at, "slug", format!("is already taken by another {kind}, got {}", shown(slug)));
         }
     }
 
@@ -157,7 +158,8 @@ impl<'a> Planner<'a> {
         if self.seen.contains_key(&(kind, key)) {
             return;
         }
-        let detail = format!("{key:?} is the key of no {kind} in this file or in one imported before");
+        let requirement = format!("must be the key of a {kind} in this file or in one imported before");
+        let detail = format!("{requirement}, got {}", shown(key));
         self.refuse(at, member, detail);
     }
 
@@ -177,12 +179,13 @@ impl<'a> Planner<'a> {
             terms_hash: digest(terms),
             content_hash: digest(content),
         };
+        let changed = changes::members(self.known, key, &row);
         let action = match self.import(kind, key) {
             None => Action::Create,
             Some(old) if old.content_hash == import.content_hash => Action::Skip,
             Some(_) => Action::Update,
         };
-        self.steps.push(Step { kind, action, import, row });
+        self.steps.push(Step { kind, action, import, row, changed });
     }
 }
 

@@ -36,11 +36,11 @@ pub async fn check_funding(
 fn unfunded(plan: &Plan, resolver: &Signer, balance_atomic: &str) -> ImportError {
     let count = plan.steps.iter().filter(|step| step.is_for_the_chain()).count();
     let detail = format!(
-        "the {count} that are new take up to {} millionths of a USDC from the resolver {}, who has {balance_atomic}",
+        "must be paid for by the resolver {1}: the {count} new ones take up to {0} millionths of a USDC, it has {balance_atomic}",
         plan.funding.atomic(),
         resolver.address()
     );
-    ImportError::Refused(vec![Problem { path: "markets".to_owned(), detail }])
+    ImportError::Refused(vec![Problem::new("/markets", detail)])
 }
 
 /// Does what is left to do, and tells each item once it is done. What is arranged comes first, then one market after

@@ -1,13 +1,13 @@
 //! A hundred catalogues that cannot be imported: each a working one with something put in the place of something else. Not
 //! one of them makes anything, and each is told what is wrong and where.
 
-use app::import::{self, Format, ImportError};
+use app::import::{self, Format, ImportError, Problem};
 use testkit::TestApp;
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/catalogue.yaml");
 
 /// What stands in the example, and what is put there instead.
-const EDITS: [(&str, &str); 101] = [
+const EDITS: [(&str, &str); 105] = [
     // Not of the language.
     ("organizations:", "organizations: ["),
     ("organizations:", "organizations"),
@@ -57,7 +57,7 @@ const EDITS: [(&str, &str); 101] = [
     ("feeBps: 150", "feeBps: 65536"),
     ("liquidity: 2500", "liquidity: [2500]"),
     ("liquidity: 2500", "liquidity: true"),
-    ("liquidity: 1000.50", "liquidity: 123456789012.123456"),
+    ("liquidity: 1000.50", "liquidity: 1234567890123.123456"),
     ("openingOdds: [0.4,", "openingOdds: [0.3333333333333333333,"),
     ("openingOdds: [0.4,", "openingOdds: [.nan,"),
     ("featured: 1", "featured: true"),
@@ -91,6 +91,10 @@ const EDITS: [(&str, &str); 101] = [
     ("outcomes: [Yes, No]", "outcomes: []"),
     ("outcomes: [Yes, No]", "outcomes: [Yes, \"\"]"),
     ("outcomes: [Yes, No]", "outcomes: [Yes, Yes]"),
+    ("outcomes: [Yes, No]", "outcomes: [Yes, \" yes\"]"),
+    ("outcomes: [Yes, No]", "outcomes: [Yes, \"No\\u202e\"]"),
+    ("question: Who wins the cup?", "question: \"Who wins\\e[1m the cup?\""),
+    ("tags: [council]", "tags: [\"council, town\"]"),
     ("openingOdds: [0.4, 0.3, 0.2, 0.1]", "openingOdds: [0.4, 0.3, 0.2]"),
     ("openingOdds: [0.4, 0.3, 0.2, 0.1]", "openingOdds: [0.4, 0.3, 0.2, 0.2]"),
     ("openingOdds: [0.4, 0.3, 0.2, 0.1]", "openingOdds: [0.4, 0.3, 0.2, 0.099999]"),
@@ -124,14 +128,14 @@ fn edited(from: &str, to: &str) -> String {
 }
 
 async fn told(app: &TestApp, text: &str) -> String {
+    let lines =
+        |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n    ");
     let catalogue = match import::read(text, Format::Yaml) {
         Ok(catalogue) => catalogue,
-        Err(error) => return error.to_string(),
+        Err(problems) => return lines(problems),
     };
     match import::plan(&app.ctx, &catalogue).await {
-        Err(ImportError::Refused(problems)) => {
-            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n    ")
-        }
+        Err(ImportError::Refused(problems)) => lines(problems),
         other => panic!("{text}\n{other:?}"),
     }
 }
@@ -182,5 +186,5 @@ async fn a_catalogue_has_its_bounds() {
     let app = TestApp::new().await;
     let line = |n: usize| format!("  - {{key: t{n}, title: t}}\n");
     let text = format!("threads:\n{}", (0..10_001).map(line).collect::<String>());
-    assert_eq!(told(&app, &text).await, "the file: has 10001 items; at most 10000 are imported at once");
+    assert_eq!(told(&app, &text).await, "the file: must have at most 10000 items, got 10001");
 }

@@ -17,7 +17,7 @@ use crate::aggregates::organization;
 const EXAMPLE: &str = include_str!("../../../../docs/examples/catalogue.yaml");
 
 fn yaml(text: &str) -> Catalogue {
-    import::read(text, Format::Yaml).unwrap_or_else(|error| panic!("{error}"))
+    import::read(text, Format::Yaml).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
 fn example() -> Catalogue {
@@ -181,13 +181,13 @@ store::on_each_engine! {
         assert_eq!(
             refused(&app, &wrong).await,
             [
-                "partners[0].organization: cannot change: a partner stays with its organization".to_owned(),
-                "chapters[0].thread: cannot change: a chapter stays with its thread".to_owned(),
-                fixed("markets[0].question"),
-                fixed("markets[0].outcomes"),
-                fixed("markets[1].liquidity"),
-                fixed("markets[1].feeBps"),
-                fixed("markets[2].openingOdds"),
+                "/partners/0/organization: cannot change: a partner stays with its organization".to_owned(),
+                "/chapters/0/thread: cannot change: a chapter stays with its thread".to_owned(),
+                fixed("/markets/0/question"),
+                fixed("/markets/0/outcomes"),
+                fixed("/markets/1/liquidity"),
+                fixed("/markets/1/feeBps"),
+                fixed("/markets/2/openingOdds"),
             ]
         );
         assert_eq!(markets(&app).await, made);
@@ -269,7 +269,7 @@ markets:
         let mut more = example();
         let again = import::MarketItem { key: "again".to_owned(), ..more.markets[0].clone() };
         more.markets.push(again);
-        assert_eq!(refused(&app, &more).await, ["markets[3].endTime: is in the future"]);
+        assert_eq!(refused(&app, &more).await, ["/markets/3/endTime: must be in the future, got \"2030-08-20T10:00:00.000Z\""]);
     }
 
     async fn what_the_chain_did_unheard_is_not_done_again(store: Store) {
@@ -359,8 +359,8 @@ async fn a_market_without_its_funding_makes_nothing() {
     let poor = signer(77);
     let refusal = import::check_funding(&app.ctx, &plan, &poor, None).await.unwrap_err();
     let ImportError::Refused(problems) = refusal else { panic!("{refusal}") };
-    assert_eq!(problems[0].path, "markets");
-    assert!(problems[0].detail.contains("the 3 that are new take up to"), "{}", problems[0]);
+    assert_eq!(problems[0].path, "/markets");
+    assert!(problems[0].detail.contains("the 3 new ones take up to"), "{}", problems[0]);
     import::run(&app.ctx, &plan, &poor, None, &mut |_| panic!("something was made")).await.unwrap_err();
     assert!(threads(&app).await.is_empty());
     assert!(markets(&app).await.is_empty());
@@ -389,6 +389,12 @@ async fn what_the_operator_changed_stays_until_the_file_changes() {
     assert_eq!(title(threads(&app).await), "Corrected");
     let mut changed = example();
     changed.threads[1].tags.push("bridge".to_owned());
+    let planned = plan(&app, &changed).await;
+    let changes: Vec<_> = planned.steps.iter().filter(|step| !step.changed().is_empty()).collect();
+    let changed_of: Vec<_> =
+        changes.iter().map(|step| format!("{}: {}", step.key(), step.changed().join(" "))).collect();
+    // The market has its thread's tags.
+    assert_eq!(changed_of, ["town-hall: title tags", "town-hall/bridge: tags"]);
     run(&app, &changed).await.unwrap();
     assert_eq!(title(threads(&app).await), "Town hall");
 }

@@ -69,7 +69,7 @@ async fn survives(service: &mut Service) {
     let problems = refused[0]["error"]["problems"].as_array().unwrap();
     assert_eq!(
         (problems.len(), &problems[0]["path"]),
-        (MARKETS, &"markets[0].liquidity".into()),
+        (MARKETS, &"/markets/0/liquidity".into()),
         "{refused:?}"
     );
     service.kill().await;

@@ -1,6 +1,7 @@
 //! What markets are arranged under.
 
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
+use domain::text::shown;
 use serde_json::{Value, json};
 use store::catalog::{Chapter, Organization, Partner, Thread};
 
@@ -13,7 +14,7 @@ use crate::catalog::check;
 impl<'a> Planner<'a> {
     pub(super) fn organizations(&mut self, items: &'a [OrganizationItem]) {
         for (index, item) in items.iter().enumerate() {
-            let at = format!("organizations[{index}]");
+            let at = format!("/organizations/{index}");
             self.check_key(Kind::Organization, &item.key, &at);
             let id = self.id_of(Kind::Organization, &item.key);
             let row = Organization {
@@ -34,7 +35,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn partners(&mut self, items: &'a [PartnerItem]) {
         for (index, item) in items.iter().enumerate() {
-            let at = format!("partners[{index}]");
+            let at = format!("/partners/{index}");
             self.check_key(Kind::Partner, &item.key, &at);
             let id = self.id_of(Kind::Partner, &item.key);
             let Some(organization_id) = self.organization(&at, &item.organization) else { continue };
@@ -59,7 +60,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn threads(&mut self, items: &'a [ThreadItem]) {
         for (index, item) in items.iter().enumerate() {
-            let at = format!("threads[{index}]");
+            let at = format!("/threads/{index}");
             self.check_key(Kind::Thread, &item.key, &at);
             let id = self.id_of(Kind::Thread, &item.key);
             let (organization_id, partner_id) = self.place_of_thread(&at, item);
@@ -88,7 +89,7 @@ impl<'a> Planner<'a> {
 
     pub(super) fn chapters(&mut self, items: &'a [ChapterItem]) {
         for (index, item) in items.iter().enumerate() {
-            let at = format!("chapters[{index}]");
+            let at = format!("/chapters/{index}");
             self.check_key(Kind::Chapter, &item.key, &at);
             let id = self.id_of(Kind::Chapter, &item.key);
             let next = self.next_position.entry(&item.thread).or_default();
@@ -122,7 +123,11 @@ impl<'a> Planner<'a> {
             return (organization_id, None);
         };
         if organization_id.is_some_and(|organization| organization != of_partner) {
-            self.refuse(at, "partner", format!("{key:?} is a partner of another organization"));
+            self.refuse(
+                at,
+                "partner",
+                format!("must be a partner of the same organization, got {}", shown(key)),
+            );
         }
         (Some(of_partner), Some(id))
     }

@@ -2,6 +2,7 @@
 
 use alloy_primitives::U256;
 use domain::ids::{MarketId, ThreadId};
+use domain::text::shown;
 use domain::{Usdc, Wad};
 use serde_json::{Value, json};
 use store::catalog::Thread;
@@ -16,7 +17,7 @@ use crate::markets::{NewMarket, wrong_terms};
 impl<'a> Planner<'a> {
     pub(super) fn markets(&mut self, items: &'a [MarketItem]) {
         for (index, item) in items.iter().enumerate() {
-            let at = format!("markets[{index}]");
+            let at = format!("/markets/{index}");
             self.check_key(Kind::Market, &item.key, &at);
             let id = self.id_of(Kind::Market, &item.key);
             let read = (self.liquidity(&at, item), self.odds(&at, item));
@@ -61,7 +62,8 @@ impl<'a> Planner<'a> {
         let on_chain =
             self.known.markets.get(key).is_some_and(|(market, _)| market.chain_market_id.is_some());
         if !on_chain && new.end_time <= self.now {
-            self.refuse(at, "endTime", "is in the future");
+            let detail = format!("must be in the future, got {}", shown(&new.end_time.to_string()));
+            self.refuse(at, "endTime", detail);
         }
         self.step(Kind::Market, key, id.0, (&terms, content), Row::Market(Box::new(new)));
         if is_made
@@ -95,7 +97,11 @@ impl<'a> Planner<'a> {
 
     fn liquidity(&mut self, at: &str, item: &MarketItem) -> Option<Usdc> {
         let read: Result<Usdc, _> = item.liquidity.0.parse();
-        read.map_err(|error| self.refuse(at, "liquidity", error.to_string())).ok()
+        let detail = || {
+            let requirement = "must be an amount of USDC with at most 12 whole digits and at most 6 decimals";
+            format!("{requirement}, got {}", shown(&item.liquidity.0))
+        };
+        read.map_err(|_| self.refuse(at, "liquidity", detail())).ok()
     }
 
     fn odds(&mut self, at: &str, item: &MarketItem) -> Option<Vec<U256>> {
@@ -103,7 +109,11 @@ impl<'a> Planner<'a> {
         for (index, text) in item.opening_odds.iter().enumerate() {
             match Wad::from_share(&text.0) {
                 Ok(wad) => odds.push(wad.0),
-                Err(error) => self.refuse(at, &format!("openingOdds[{index}]"), format!("is {error}")),
+                Err(_) => {
+                    let requirement = "must be a decimal between 0 and 1 of at most 18 decimals";
+                    let detail = format!("{requirement}, got {}", shown(&text.0));
+                    self.refuse(at, &format!("openingOdds/{index}"), detail);
+                }
             }
         }
         (odds.len() == item.opening_odds.len()).then_some(odds)
@@ -126,7 +136,7 @@ impl<'a> Planner<'a> {
         if item.thread.is_none() {
             thread = self.thread_with_id(chapter.thread_id);
         } else if thread.as_ref().is_some_and(|thread| thread.id != chapter.thread_id) {
-            self.refuse(at, "chapter", format!("{key:?} is a chapter of another thread"));
+            self.refuse(at, "chapter", format!("must be a chapter of the same thread, got {}", shown(key)));
         }
         (thread, Some(chapter.id))
     }

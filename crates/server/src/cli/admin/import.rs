@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use app::Ctx;
-use app::import::{self, Action, Catalogue, Format, ImportError, Plan, Problem, Step};
+use app::import::{self, Action, Catalogue, Format, ImportError, Plan, Step};
 use clap::{Args, ValueEnum};
 use domain::key::Environment;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,7 +53,7 @@ pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Answe
     let mut shown = Shown::new(json || !std::io::stdout().is_terminal(), plan.steps.len());
     if args.dry_run {
         import::check_funding(&ctx, &plan, &resolver, minter.as_ref()).await.map_err(refused)?;
-        plan.steps.iter().for_each(|step| shown.step(step));
+        plan.steps.iter().for_each(|step| shown.planned(step));
         return shown.end(summary(&plan, true));
     }
     let done = import::run(&ctx, &plan, &resolver, minter.as_ref(), &mut |step| shown.step(step)).await;
@@ -68,15 +68,12 @@ pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Answe
 fn read(args: &ImportArgs) -> Result<Catalogue, StartError> {
     let fail = |source| StartError::File { path: args.file.display().to_string(), source };
     if std::fs::metadata(&args.file).map_err(fail)?.len() > MAX_BYTES {
-        return Err(StartError::Other(format!("{} is larger than 32 MiB", args.file.display())));
+        return Err(StartError::Other(format!("{} must be at most 32 MiB large", args.file.display())));
     }
     let text = std::fs::read_to_string(&args.file).map_err(fail)?;
     let format = args.format.unwrap_or_else(|| language_of(&args.file));
     let format = if format == Language::Json { Format::Json } else { Format::Yaml };
-    import::read(&text, format).map_err(|error| {
-        let problem = Problem { path: args.file.display().to_string(), detail: error.to_string() };
-        StartError::Import(vec![problem])
-    })
+    import::read(&text, format).map_err(StartError::Import)
 }
 
 fn language_of(file: &Path) -> Language {
@@ -131,6 +128,21 @@ impl Shown {
         Self::Bar(bar)
     }
 
+    /// Lists what a run would change.
+    fn planned(&mut self, step: &Step) {
+        match self {
+            Self::Lines => self.step(step),
+            Self::Bar(_) if step.action == Action::Skip => {}
+            Self::Bar(bar) => {
+                let changed = match step.changed() {
+                    [] => String::new(),
+                    members => format!(" ({})", members.join(", ")),
+                };
+                bar.suspend(|| println!("{} {} {}{changed}", step.action.as_str(), step.kind, step.key()));
+            }
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         match self {
             Self::Lines => {
@@ -139,7 +151,11 @@ impl Shown {
                     .with("key", step.key())
                     .with("id", step.id())
                     .with("action", step.action.as_str());
-                // Who no longer reads the lines does not stop the work.
+                let record = match step.changed() {
+                    [] => record,
+                    members => record.with("changed", members),
+                };
+                // A closed pipe does not stop the work.
                 drop(print_line(&serde_json::to_string(&record).unwrap_or_default()));
             }
             Self::Bar(bar) => {

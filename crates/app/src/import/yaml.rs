@@ -1,0 +1,168 @@
+//! YAML 1.2 as nodes. Scalars without quotes stay texts, so that a number is read as its author wrote it.
+
+use std::collections::HashMap;
+
+use domain::document::{Node, Value};
+use granit_parser::{Event, Parser, ScalarStyle, Span};
+
+use super::Problem;
+
+/// The most nodes that aliases may add: a few lines of YAML can stand for more than any memory holds.
+const MAX_ALIASED: usize = 1_000_000;
+
+/// Reads the one document of `text`. A text without any is null.
+pub(super) fn read(text: &str) -> Result<Node, Problem> {
+    let mut reader = Reader::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            let detail = format!("must be valid YAML: {}", error.info().lines().next().unwrap_or_default());
+            Problem::at_line("", u32::try_from(error.marker().line()).ok(), detail)
+        })?;
+        reader.take(event, span)?;
+    }
+    Ok(reader.root.unwrap_or(Node::new(Value::Null)))
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    root: Option<Node>,
+    documents: u32,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    aliased: usize,
+}
+
+/// A list or an object that is not complete yet.
+#[derive(Debug)]
+struct Open {
+    line: Option<u32>,
+    anchor: usize,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>, Option<String>),
+}
+
+impl Reader {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
+        let line = u32::try_from(span.start.line()).ok();
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(Problem::at_line("", line, "must be one YAML document"));
+                }
+            }
+            Event::Scalar(text, style, anchor, _) => {
+                let text = text.into_owned();
+                let value = if style == ScalarStyle::Plain { Value::Plain(text) } else { Value::Text(text) };
+                return self.add(Node { line, value }, anchor);
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.open.push(Open { line, anchor, content: Content::List(Vec::new()) });
+            }
+            Event::MappingStart(_, anchor, _) => {
+                self.open.push(Open { line, anchor, content: Content::Object(Vec::new(), None) });
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let Some(Open { line, anchor, content }) = self.open.pop() else { return Ok(()) };
+                let value = match content {
+                    Content::List(items) => Value::List(items),
+                    Content::Object(members, _) => Value::Object(merged(members)),
+                };
+                return self.add(Node { line, value }, anchor);
+            }
+            Event::Alias(anchor) => {
+                let node = self.anchors.get(&anchor).cloned();
+                let node =
+                    node.ok_or_else(|| Problem::at_line("", line, "must not have an alias of itself"))?;
+                self.aliased += size(&node);
+                if self.aliased > MAX_ALIASED {
+                    return Err(Problem::at_line("", line, "must not repeat as much by aliases"));
+                }
+                return self.add(node, 0);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.root = Some(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Object(members, key)) => match key.take() {
+                Some(name) => members.push((name, node)),
+                None => match node.value {
+                    Value::Plain(name) | Value::Text(name) => *key = Some(name),
+                    _ => return Err(Problem::at_line("", node.line, "must have texts as names of members")),
+                },
+            },
+        }
+        Ok(())
+    }
+}
+
+/// The members with those of `<<`, unless they have a member of the same name.
+fn merged(members: Vec<(String, Node)>) -> Vec<(String, Node)> {
+    let (merges, mut members): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|(name, node)| name == "<<" && matches!(node.value, Value::Object(_)));
+    for (_, node) in merges {
+        let Value::Object(more) = node.value else { continue };
+        for (name, node) in more {
+            if members.iter().all(|(known, _)| *known != name) {
+                members.push((name, node));
+            }
+        }
+    }
+    members
+}
+
+fn size(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::List(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(_, node)| size(node)).sum::<usize>(),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_are_read_within_bounds() {
+        let node = read("a: &x [1, 2]\nb: *x\n").unwrap();
+        let Value::Object(members) = node.value else { panic!("{node:?}") };
+        assert_eq!(members[0].1.value, members[1].1.value);
+        let mut bomb = String::from("a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n");
+        for n in 1..10 {
+            let alias = format!("*a{}", n - 1);
+            bomb.push_str(&format!("a{n}: &a{n} [{}]\n", [alias.as_str(); 10].join(", ")));
+        }
+        assert_eq!(read(&bomb).unwrap_err().detail, "must not repeat as much by aliases");
+        assert!(read("a: &x [*x]\n").is_err());
+    }
+
+    #[test]
+    fn merged_members_yield_to_the_objects_own() {
+        let node = read("- &m {a: 1, b: 2}\n- {<<: *m, b: 3}\n").unwrap();
+        let Value::List(items) = node.value else { panic!("{node:?}") };
+        let Value::Object(members) = &items[1].value else { panic!("{items:?}") };
+        let texts: Vec<_> = members.iter().map(|(name, node)| format!("{name}={}", node.shown())).collect();
+        assert_eq!(texts, ["b=\"3\"", "a=\"1\""]);
+    }
+
+    #[test]
+    fn nodes_know_their_lines() {
+        let node = read("a: 1\nb:\n  - c\n").unwrap();
+        let Value::Object(members) = node.value else { panic!("{node:?}") };
+        assert_eq!((members[0].1.line, members[1].1.line), (Some(1), Some(3)));
+    }
+}
