@@ -25,7 +25,7 @@ const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 /// Adds a user and the account of `owner`, whose address follows from the owner alone.
 pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, Account), AppError> {
     if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
-        return Err(AppError::field("/name", "is 1 to 100 characters"));
+        return Err(AppError::field("/name", "must have 1 to 100 characters"));
     }
     let user = User { id: UserId(ctx.uuid()), name: name.to_owned(), created_at: ctx.now() };
     let salt = B256::left_padding_from(user.id.0.as_bytes());

@@ -229,7 +229,7 @@ pub async fn place_of_market(
                 let of_chapter = chapter.as_ref().map(|chapter| chapter.thread_id);
                 let thread_id = match (*thread_id, of_chapter) {
                     (Some(named), Some(of_chapter)) if named != of_chapter => {
-                        return Err(AppError::field("/chapterId", "is a chapter of another thread"));
+                        return Err(AppError::field("/chapterId", "must be a chapter of the same thread"));
                     }
                     (named, of_chapter) => named.or(of_chapter),
                 };
@@ -260,7 +260,7 @@ async fn place_thread(tx: &mut Tx, thread: &mut Thread) -> Result<(), AppError> 
         let partner = catalog::find_partner(tx, id).await?.ok_or_else(|| missing("partner"))?;
         let organization = *thread.organization_id.get_or_insert(partner.organization_id);
         if organization != partner.organization_id {
-            return Err(AppError::field("/partnerId", "is a partner of another organization"));
+            return Err(AppError::field("/partnerId", "must be a partner of the same organization"));
         }
     }
     if let Some(id) = thread.organization_id {
@@ -276,7 +276,7 @@ pub(crate) fn checked(errors: Vec<FieldError>) -> Result<(), AppError> {
 
 pub(crate) fn slug_taken(error: StoreError) -> AppError {
     let taken = error.is_conflict_on("organizations_slug") || error.is_conflict_on("partners_slug");
-    if taken { AppError::field("/slug", "is taken") } else { error.into() }
+    if taken { AppError::field("/slug", "is already taken") } else { error.into() }
 }
 
 fn missing(what: &str) -> AppError {

@@ -128,6 +128,11 @@ impl AppError {
     pub fn field(pointer: &str, detail: &str) -> Self {
         Self::validation(&[FieldError::new(pointer, detail)])
     }
+
+    /// One field whose value does not meet a requirement.
+    pub fn wrong_value(pointer: &str, requirement: &str, got: &str) -> Self {
+        Self::validation(&[FieldError::new(pointer, requirement).got(got)])
+    }
 }
 
 impl std::fmt::Display for AppError {

@@ -114,7 +114,7 @@ pub async fn set(
 ) -> Result<KillSwitch, AppError> {
     let texts = [Some(name), Some(by), reason.as_deref()];
     if texts.into_iter().flatten().any(|text| text.contains('\0') || text.len() > 1_000) {
-        return Err(AppError::field("/reason", "is at most 1000 bytes without NUL characters"));
+        return Err(AppError::field("/reason", "must have at most 1000 bytes and no NUL characters"));
     }
     let now = ctx.now();
     let switch = KillSwitch {

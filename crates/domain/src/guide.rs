@@ -343,7 +343,7 @@ impl ErrorCode {
                 "The body, the query, or a header has not the documented form: a member is missing, malformed, unknown or repeated, the body is no single JSON object, or a cursor does not belong to this list and its filters.",
                 AfterChange,
                 "extensions.errors names every place that is wrong: pointer is a JSON pointer into the body, or / and the parameter's name. Unknown members are refused so that a misspelt one cannot be lost silently.",
-                r#"{"errors": [{"pointer": "/amount", "detail": "is above zero"}], "submission": "not_submitted"}"#,
+                r#"{"errors": [{"pointer": "/amount", "detail": "must be above zero, got \"0\""}], "submission": "not_submitted"}"#,
             ),
             Self::WalletDelegationNotEnabled => (
                 "The smart account exists, but on chain it has not allowed this key to trade from it, its permission has expired or was revoked, or the allowance of USDC is missing.",

@@ -3,8 +3,10 @@
 pub mod candle;
 pub mod code;
 pub mod delegation;
+pub mod document;
 pub mod entity_tag;
 pub mod event;
+pub mod field_error;
 pub mod forwarded;
 pub mod guide;
 pub mod idempotency_key;
@@ -22,6 +24,7 @@ pub mod risk;
 mod schema;
 pub mod search;
 pub mod signature;
+pub mod text;
 pub mod thread;
 pub mod time;
 pub mod trade;

@@ -94,6 +94,14 @@ impl FromStr for Usdc {
 }
 
 /// Atomic units as a decimal integer.
+impl Usdc {
+    /// The amount in whole USDC, such as `25.5`.
+    pub fn decimal(self) -> String {
+        let text = format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
 impl fmt::Display for Usdc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

@@ -1,5 +1,6 @@
 //! What rows of the catalogue must be like: every field that is not so is named, not the first one alone.
 
+use domain::text::{has_control, is_control};
 use domain::trade::FieldError;
 use store::catalog::{Chapter, Listing, Organization, Partner, Thread};
 
@@ -12,7 +13,7 @@ const MAX_FEATURED: u32 = 1_000_000;
 pub(crate) fn organization(organization: &Organization) -> Vec<FieldError> {
     let Organization { name, slug: of, description, logo, website, .. } = organization;
     let found = [
-        text("/name", name, 200),
+        line("/name", name, 200),
         slug(of),
         optional("/description", description.as_deref(), MAX_DESCRIPTION),
         url("/logo", logo.as_deref()),
@@ -25,7 +26,7 @@ pub(crate) fn organization(organization: &Organization) -> Vec<FieldError> {
 pub(crate) fn partner(partner: &Partner) -> Vec<FieldError> {
     let Partner { name, slug: of, description, logo, website, .. } = partner;
     let found = [
-        text("/name", name, 200),
+        line("/name", name, 200),
         slug(of),
         optional("/description", description.as_deref(), MAX_DESCRIPTION),
         url("/logo", logo.as_deref()),
@@ -37,15 +38,17 @@ pub(crate) fn partner(partner: &Partner) -> Vec<FieldError> {
 /// What is wrong with a thread.
 pub(crate) fn thread(thread: &Thread) -> Vec<FieldError> {
     let window = match (thread.start_time, thread.end_time) {
-        (Some(start), Some(end)) if start >= end => Some(FieldError::new("/endTime", "is after the start")),
+        (Some(start), Some(end)) if start >= end => {
+            Some(FieldError::new("/endTime", "must be after startTime").got(&end.to_string()))
+        }
         _ => None,
     };
     let found = [
-        text("/title", &thread.title, 200),
+        line("/title", &thread.title, 200),
         optional("/description", thread.description.as_deref(), MAX_DESCRIPTION),
         url("/image", thread.image.as_deref()),
         url("/backgroundImage", thread.background_image.as_deref()),
-        optional("/category", thread.category.as_deref(), 100),
+        optional_line("/category", thread.category.as_deref(), 100),
         tags(&thread.tags),
         window,
     ];
@@ -54,7 +57,7 @@ pub(crate) fn thread(thread: &Thread) -> Vec<FieldError> {
 
 /// What is wrong with a chapter.
 pub(crate) fn chapter(chapter: &Chapter) -> Vec<FieldError> {
-    text("/title", &chapter.title, 200).into_iter().collect()
+    line("/title", &chapter.title, 200).into_iter().collect()
 }
 
 /// What is wrong with how a market is listed.
@@ -62,29 +65,54 @@ pub(crate) fn listing(listing: &Listing) -> Vec<FieldError> {
     let featured = listing.featured_position.filter(|position| !(1..=MAX_FEATURED).contains(position));
     let found = [
         optional("/description", listing.description.as_deref(), MAX_DESCRIPTION),
-        optional("/category", listing.category.as_deref(), 100),
+        optional_line("/category", listing.category.as_deref(), 100),
         tags(&listing.tags),
         url("/sourceUrl", listing.source_url.as_deref()),
-        featured.map(|_| FieldError::new("/featured", format!("is a place from 1 to {MAX_FEATURED}"))),
+        featured.map(|place| {
+            let requirement = format!("must be a place from 1 to {MAX_FEATURED}");
+            FieldError::new("/featured", requirement).got(&place.to_string())
+        }),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// A text that is there and not too long.
+/// A text of several lines that is there and not too long.
 pub(crate) fn text(pointer: &str, text: &str, most: usize) -> Option<FieldError> {
-    let wrong = text.trim().is_empty() || text.chars().count() > most || text.contains('\0');
-    wrong.then(|| FieldError::new(pointer, format!("is 1 to {most} characters")))
+    readable(pointer, text, most, true)
+}
+
+/// A text of one line that is there and not too long.
+pub(crate) fn line(pointer: &str, text: &str, most: usize) -> Option<FieldError> {
+    readable(pointer, text, most, false)
+}
+
+fn readable(pointer: &str, text: &str, most: usize, several_lines: bool) -> Option<FieldError> {
+    if text.trim().is_empty() || text.chars().count() > most {
+        return Some(FieldError::new(pointer, format!("must have 1 to {most} characters")).got(text));
+    }
+    let requirement = "must not contain control characters or characters that override the direction of text";
+    has_control(text, several_lines).then(|| FieldError::new(pointer, requirement).got(text))
 }
 
 fn optional(pointer: &str, of: Option<&str>, most: usize) -> Option<FieldError> {
     of.and_then(|of| text(pointer, of, most))
 }
 
+fn optional_line(pointer: &str, of: Option<&str>, most: usize) -> Option<FieldError> {
+    of.and_then(|of| line(pointer, of, most))
+}
+
 fn tags(tags: &[String]) -> Option<FieldError> {
     if tags.len() > 50 {
-        return Some(FieldError::new("/tags", "are at most 50"));
+        return Some(FieldError::new("/tags", "must be at most 50").got(&tags.len().to_string()));
     }
-    tags.iter().find_map(|tag| text("/tags", tag, 100))
+    tags.iter().enumerate().find_map(|(index, tag)| {
+        let pointer = format!("/tags/{index}");
+        // Filters name tags in a list with commas.
+        let has_comma =
+            tag.contains(',').then(|| FieldError::new(&pointer, "must not contain a comma").got(tag));
+        line(&pointer, tag, 100).or(has_comma)
+    })
 }
 
 fn url(pointer: &str, url: Option<&str>) -> Option<FieldError> {
@@ -92,16 +120,17 @@ fn url(pointer: &str, url: Option<&str>) -> Option<FieldError> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let well_formed = rest.is_some_and(|rest| !rest.is_empty())
         && url.len() <= 2_000
-        && !url.chars().any(|c| c.is_whitespace() || c.is_control());
-    (!well_formed).then(|| FieldError::new(pointer, "is an http or https address"))
+        && !url.chars().any(|c| c.is_whitespace() || is_control(c));
+    let requirement = "must be an http or https address of at most 2000 characters";
+    (!well_formed).then(|| FieldError::new(pointer, requirement).got(url))
 }
 
 fn slug(slug: &str) -> Option<FieldError> {
     let word =
         |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     let well_formed = slug.len() <= 100 && slug.split('-').all(word);
-    let should = "is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters";
-    (!well_formed).then(|| FieldError::new("/slug", should))
+    let requirement = "must be lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters";
+    (!well_formed).then(|| FieldError::new("/slug", requirement).got(slug))
 }
 
 #[cfg(test)]

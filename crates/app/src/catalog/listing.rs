@@ -50,7 +50,7 @@ async fn place(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), 
             listing.thread_id = Some(chapter.thread_id);
         }
         if listing.thread_id != Some(chapter.thread_id) {
-            return Err(AppError::field("/chapterId", "is a chapter of another thread"));
+            return Err(AppError::field("/chapterId", "must be a chapter of the same thread"));
         }
     }
     if listing.thread_id.is_some() || old.thread_id.is_some() {

@@ -48,10 +48,10 @@ pub struct IssuedKey {
 pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     let has_overrides = wanted.overrides != LimitOverrides::default();
     if has_overrides && !wanted.tier.takes_overrides() {
-        return Err(AppError::field("/tier", "takes no limits of its own: enterprise and mm keys do"));
+        return Err(AppError::field("/tier", "must be enterprise or mm for limits of its own"));
     }
     if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
-        return Err(AppError::field("/name", "is 1 to 100 characters"));
+        return Err(AppError::field("/name", "must have 1 to 100 characters"));
     }
     if let Some(url) = &wanted.webhook_url {
         webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;

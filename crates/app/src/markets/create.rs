@@ -7,6 +7,7 @@ use alloy_primitives::U256;
 use chain::{MarketTerms, Signer, calls};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
+use domain::text::same_name;
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde_json::json;
@@ -83,7 +84,7 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
                 .map_err(|_| AppError::new(ErrorCode::InternalError))?,
             fee_bps: new.fee_bps,
             close_time_s: u32::try_from(new.end_time.s())
-                .map_err(|_| AppError::field("/endTime", "is before 2106"))?,
+                .map_err(|_| AppError::field("/endTime", "must be before 2106"))?,
             liquidity_usdc_atomic: new.liquidity.atomic(),
             opening_odds_wad: new.opening_odds,
         };
@@ -120,7 +121,7 @@ pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
     let mut wrong = wrong_terms(new);
     wrong.extend(catalog::check::listing(&new.listing(MarketId(Uuid::nil()))));
     if new.end_time <= now {
-        wrong.push(FieldError::new("/endTime", "is in the future"));
+        wrong.push(FieldError::new("/endTime", "must be in the future").got(&new.end_time.to_string()));
     }
     catalog::checked(wrong)
 }
@@ -128,47 +129,58 @@ pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
 /// What is wrong with what never changes of a market.
 pub(crate) fn wrong_terms(new: &NewMarket) -> Vec<FieldError> {
     let mut wrong = Vec::new();
-    let mut refuse = |pointer: &str, detail: &str| wrong.push(FieldError::new(pointer, detail));
-    if catalog::check::text("/question", &new.question, 500).is_some() {
-        refuse("/question", "is 1 to 500 characters");
-    }
-    if !(2..=250).contains(&new.outcomes.len()) {
-        refuse("/outcomes", "are 2 to 250");
-    }
-    if new.outcomes.iter().any(|label| catalog::check::text("/outcomes", label, 100).is_some()) {
-        refuse("/outcomes", "have names of 1 to 100 characters");
-    }
-    if new.outcomes.iter().collect::<HashSet<_>>().len() < new.outcomes.len() {
-        refuse("/outcomes", "have different names");
-    }
+    wrong.extend(catalog::check::line("/question", &new.question, 500));
+    wrong_outcomes(&new.outcomes, &mut wrong);
     if !new.opening_odds.is_empty() {
         if new.opening_odds.len() != new.outcomes.len() {
-            refuse("/openingOdds", "are as many as the outcomes, or none");
-        } else if let Err(detail) = check_odds(&new.opening_odds) {
-            refuse("/openingOdds", detail);
+            let requirement = "must be as many as the outcomes, or none";
+            let count = new.opening_odds.len().to_string();
+            wrong.push(FieldError::new("/openingOdds", requirement).got(&count));
+        } else if let Err(requirement) = check_odds(&new.opening_odds) {
+            wrong.push(FieldError::new("/openingOdds", requirement));
         }
     }
+    let mut refuse = |pointer: &str, detail: &str, got: &str| {
+        wrong.push(FieldError::new(pointer, detail).got(got));
+    };
     if new.fee_bps > 1_000 {
-        refuse("/feeBps", "is at most 1000");
+        refuse("/feeBps", "must be at most 1000", &new.fee_bps.to_string());
     }
     if new.liquidity < Usdc::from_whole(1) {
-        refuse("/liquidity", "is at least 1 USDC");
+        refuse("/liquidity", "must be at least 1 USDC", &new.liquidity.decimal());
     } else if funding_ceil(new.liquidity, new.outcomes.len(), &[]).is_none() {
-        refuse("/liquidity", "is more than any market can have");
+        refuse("/liquidity", "must be less: no market can have as much", &new.liquidity.decimal());
     }
     if u32::try_from(new.end_time.s()).is_err() {
-        refuse("/endTime", "is before 2106");
+        refuse("/endTime", "must be before 2106", &new.end_time.to_string());
     }
     wrong
 }
 
+fn wrong_outcomes(outcomes: &[String], wrong: &mut Vec<FieldError>) {
+    if !(2..=250).contains(&outcomes.len()) {
+        wrong.push(FieldError::new("/outcomes", "must be 2 to 250").got(&outcomes.len().to_string()));
+    }
+    let mut names = HashSet::new();
+    for (index, name) in outcomes.iter().enumerate() {
+        let pointer = format!("/outcomes/{index}");
+        if let Some(error) = catalog::check::line(&pointer, name, 100) {
+            wrong.push(error);
+        } else if !names.insert(same_name(name)) {
+            let requirement = "must differ from the other outcomes in more than blanks and case";
+            wrong.push(FieldError::new(pointer, requirement).got(name));
+        }
+    }
+}
+
 /// Whether these can be a market's odds at its opening: WAD, summing to exactly one, none of them less than the hub takes.
+/// An error is the requirement that they do not meet.
 pub fn check_odds(odds: &[U256]) -> Result<(), &'static str> {
     let sum = odds.iter().fold(U256::ZERO, |sum, odds| sum.saturating_add(*odds));
     if sum != Wad::ONE.0 {
-        Err("odds sum to exactly 1")
+        Err("must sum to exactly 1")
     } else if odds.iter().any(|odds| *odds < U256::from(LEAST_ODDS_WAD)) {
-        Err("odds are at least 0.000001 each")
+        Err("must be at least 0.000001 each")
     } else {
         Ok(())
     }

@@ -178,7 +178,7 @@ fn bounds(
         span.interval.map_or(day, |interval| day.max(interval.ceil(to).plus_ms(-most * interval.ms())))
     });
     if from >= to {
-        return Err(AppError::field("/from", "is before `to`"));
+        return Err(AppError::field("/from", "must be before `to`"));
     }
     let finest = |most| Interval::ALL.into_iter().find(|interval| interval.count(from, to) <= most);
     let fits = finest(most);
@@ -200,10 +200,10 @@ fn too_many(
 ) -> AppError {
     let wanted = wanted.unwrap_or(Interval::OneDay);
     let count = wanted.count(from, to);
-    let given = format!("{count} candles of {}, at most {most} are given", wanted.as_str());
+    let given = format!("this span has {count} candles of {}, at most {most} are returned", wanted.as_str());
     match fits {
-        Some(fits) => AppError::field("/interval", &format!("makes {given}; {} would fit", fits.as_str())),
-        None => AppError::field("/from", &format!("makes {given}: ask for a shorter time")),
+        Some(fits) => AppError::field("/interval", &format!("must be at least {}: {given}", fits.as_str())),
+        None => AppError::field("/from", &format!("must be later: {given}")),
     }
 }
 

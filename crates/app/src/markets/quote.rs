@@ -114,7 +114,8 @@ async fn past(
     amount: U256,
 ) -> Result<Past, AppError> {
     let found = ctx.chain.block(block).await?;
-    let block = found.ok_or_else(|| AppError::field("/block", "is the number of a block on the chain"))?;
+    let block =
+        found.ok_or_else(|| AppError::field("/block", "must be the number of a block on the chain"))?;
     // By the block's hash, so that a reorganisation between the reads cannot mix two branches.
     let read = async {
         tokio::try_join!(
@@ -124,11 +125,12 @@ async fn past(
     };
     let (quantities, fill) = read.await.map_err(|error| match &error {
         ChainError::Reverted(Revert::MarketUnknown) | ChainError::Decode(_) => {
-            AppError::field("/block", "is not before the block in which the market was created")
+            AppError::field("/block", "must not be before the block in which the market was created")
                 .caused_by(error)
         }
         ChainError::Rejected(_) => {
-            AppError::field("/block", "is a block whose state the chain's node still has").caused_by(error)
+            AppError::field("/block", "must be a block whose state the chain's node still has")
+                .caused_by(error)
         }
         _ => AppError::from(error),
     })?;

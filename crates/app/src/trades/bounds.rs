@@ -65,8 +65,9 @@ pub fn plan(request: &TradeRequest, quote: Option<&Fill>) -> Result<Plan, AppErr
         }
         ChainSide::BuyTokens => {
             let tokens = Wad::from_amount(request.amount);
-            if request.min_tokens_out.is_some_and(|least| least > tokens) {
-                return Err(AppError::field("/minTokensOut", "is at most the tokens that are bought"));
+            if let Some(least) = request.min_tokens_out.filter(|least| *least > tokens) {
+                let requirement = "must be at most the tokens that are bought";
+                return Err(AppError::wrong_value("/minTokensOut", requirement, &least.to_string()));
             }
             let bps = request.max_slippage_bps.unwrap_or(DEFAULT_TOKENS_SLIPPAGE_BPS);
             let usdc = more_bps_floor(quoted_usdc, bps);

@@ -138,7 +138,8 @@ async fn create_new(
     let request = request.map_err(AppError::from)?;
     let now = ctx.now();
     if request.deadline.is_some_and(|deadline| deadline <= now) {
-        return Err(AppError::field("/deadline", "is in the future").into());
+        let past = request.deadline.unwrap_or(now).to_string();
+        return Err(AppError::wrong_value("/deadline", "must be in the future", &past).into());
     }
     let (market, outcome_index) = tradeable_market(ctx, &request).await?;
     let chain_market_id = market.chain_market_id.unwrap_or_default();

@@ -394,7 +394,7 @@ async fn what_the_operator_changed_stays_until_the_file_changes() {
     let changed_of: Vec<_> =
         changes.iter().map(|step| format!("{}: {}", step.key(), step.changed().join(" "))).collect();
     // The market has its thread's tags.
-    assert_eq!(changed_of, ["town-hall: title tags", "town-hall/bridge: tags"]);
+    assert_eq!(changed_of, ["town-hall: tags title", "town-hall/bridge: tags"]);
     run(&app, &changed).await.unwrap();
     assert_eq!(title(threads(&app).await), "Town hall");
 }

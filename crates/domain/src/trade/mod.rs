@@ -5,8 +5,9 @@ mod request;
 mod state;
 mod trace;
 
+pub use crate::field_error::FieldError;
 pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
-pub use request::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest, is_client_request_id};
+pub use request::{AmountType, Draft, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{
     Failure, IllegalMove, KEY_ENDED, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,
 };

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::Timestamp;
+use crate::field_error::{FieldError, segment};
 use crate::money::{MAX_TRADE, Usdc, Wad};
 
 /// Buying or selling outcome tokens.
@@ -145,22 +146,6 @@ pub struct TradeRequest {
     pub deadline: Option<Timestamp>,
 }
 
-/// One field that does not have the documented form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FieldError {
-    /// JSON pointer to the field.
-    pub pointer: String,
-    /// What it should be.
-    pub detail: String,
-}
-
-impl FieldError {
-    /// The field at `pointer` should be as `detail` says.
-    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), detail: detail.into() }
-    }
-}
-
 /// Why a draft is no request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestRefusal {
@@ -186,13 +171,13 @@ impl TradeRequest {
     pub fn new(draft: Draft) -> Result<Self, RequestRefusal> {
         let mut fields = Fields::default();
         let side = fields.required("/side", draft.side.as_deref(), "is required: buy or sell");
-        let side = side.and_then(|text| fields.parsed("/side", text, "is buy or sell"));
+        let side = side.and_then(|text| fields.parsed("/side", text, "must be buy or sell"));
         let amount_type = match draft.amount_type.as_deref() {
-            Some(text) => fields.parsed("/amountType", text, "is usdc, tokens or all"),
+            Some(text) => fields.parsed("/amountType", text, "must be usdc, tokens or all"),
             None => Some(AmountType::Usdc),
         };
         if side == Some(Side::Buy) && amount_type == Some(AmountType::All) {
-            fields.wrong::<()>("/amountType", "is usdc or tokens on a buy");
+            fields.wrong::<()>("/amountType", "must be usdc or tokens on a buy", "all");
         }
         let (amount_text, amount) = match (draft.amount, amount_type) {
             (None, Some(AmountType::All)) => (Some(String::new()), Some(Usdc::ZERO)),
@@ -208,20 +193,21 @@ impl TradeRequest {
             fields.required("/outcomeIndex", draft.outcome_index, "is required: an integer, 0 for the first");
         let metadata = draft.metadata.unwrap_or_default();
         fields.metadata(&metadata);
-        if draft.client_request_id.as_deref().is_some_and(|id| !is_client_request_id(id)) {
+        if let Some(id) = draft.client_request_id.as_deref().filter(|id| !is_client_request_id(id)) {
             fields.wrong::<()>(
                 "/clientRequestId",
-                "is 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop",
+                "must have 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop",
+                id,
             );
         }
         let min_tokens_out = fields.bound("/minTokensOut", draft.min_tokens_out.as_deref(), side, Side::Buy);
         let max_tokens_in = fields.bound("/maxTokensIn", draft.max_tokens_in.as_deref(), side, Side::Sell);
         let max_slippage_bps = draft.max_slippage_bps.and_then(|bps| match u16::try_from(bps) {
             Ok(bps @ 0..=10_000) => Some(bps),
-            _ => fields.wrong("/maxSlippageBps", "is an integer from 0 to 10000"),
+            _ => fields.wrong("/maxSlippageBps", "must be an integer from 0 to 10000", &bps.to_string()),
         });
         let deadline = draft.deadline.and_then(|text| {
-            fields.parsed("/deadline", &text, "is an ISO 8601 instant such as 2026-04-29T12:00:00Z")
+            fields.parsed("/deadline", &text, "must be an ISO 8601 instant such as 2026-04-29T12:00:00Z")
         });
 
         match (market_id, outcome_index, amount_text, amount, amount_type, side) {
@@ -286,25 +272,31 @@ struct Fields {
 }
 
 impl Fields {
-    fn wrong<T>(&mut self, pointer: &str, detail: &str) -> Option<T> {
-        self.errors.push(FieldError::new(pointer, detail));
+    fn wrong<T>(&mut self, pointer: &str, requirement: &str, got: &str) -> Option<T> {
+        self.errors.push(FieldError::new(pointer, requirement).got(got));
         None
     }
 
     fn required<T>(&mut self, pointer: &str, value: Option<T>, detail: &str) -> Option<T> {
-        if value.is_none() { self.wrong(pointer, detail) } else { value }
+        if value.is_none() {
+            self.errors.push(FieldError::new(pointer, detail));
+        }
+        value
     }
 
-    fn parsed<T: FromStr>(&mut self, pointer: &str, text: &str, detail: &str) -> Option<T> {
-        text.parse().ok().or_else(|| self.wrong(pointer, detail))
+    fn parsed<T: FromStr>(&mut self, pointer: &str, text: &str, requirement: &str) -> Option<T> {
+        text.parse().ok().or_else(|| self.wrong(pointer, requirement, text))
     }
 
     fn amount(&mut self, text: &str) -> Option<Usdc> {
         match text.parse() {
-            Ok(Usdc::ZERO) => self.wrong("/amount", "is above zero"),
+            Ok(Usdc::ZERO) => self.wrong("/amount", "must be above zero", text),
             Ok(amount) => Some(amount),
-            Err(_) => self
-                .wrong("/amount", "is a decimal string with at most 12 whole digits and at most 6 decimals"),
+            Err(_) => self.wrong(
+                "/amount",
+                "must be a decimal string with at most 12 whole digits and at most 6 decimals",
+                text,
+            ),
         }
     }
 
@@ -317,29 +309,33 @@ impl Fields {
     ) -> Option<Wad> {
         let text = text?;
         if side.is_some_and(|side| side != belongs_to) {
-            return self.wrong(pointer, &format!("belongs to a {belongs_to}"));
+            return self.wrong(pointer, &format!("must only be sent with side {belongs_to}"), text);
         }
         match text.parse::<Wad>() {
             Ok(wad) if wad.to_u128().is_some() => Some(wad),
-            _ => self.wrong(pointer, "is a decimal integer of WAD (18 decimals)"),
+            _ => self.wrong(pointer, "must be a decimal integer of WAD (18 decimals)", text),
         }
     }
 
     fn metadata(&mut self, metadata: &BTreeMap<String, String>) {
         if metadata.len() > MAX_METADATA_ENTRIES {
-            self.wrong::<()>("/metadata", "has at most 50 entries");
+            let entries = format!("{} entries", metadata.len());
+            self.wrong::<()>("/metadata", "must have at most 50 entries", &entries);
         }
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
         for (key, value) in metadata.iter().take(MAX_METADATA_ENTRIES) {
+            let pointer = format!("/metadata/{}", segment(key));
             if key.is_empty() || key.len() > MAX_METADATA_KEY || !key.bytes().all(allowed) {
                 self.wrong::<()>(
                     "/metadata",
-                    "has keys of 1 to 64 characters from a-z A-Z 0-9 _ - and the full stop",
+                    "must have keys of 1 to 64 characters from a-z A-Z 0-9 _ - and the full stop",
+                    key,
                 );
             } else if value.chars().count() > MAX_METADATA_VALUE {
-                self.wrong::<()>(&format!("/metadata/{key}"), "has at most 500 characters");
+                let characters = format!("{} characters", value.chars().count());
+                self.wrong::<()>(&pointer, "must have at most 500 characters", &characters);
             } else if value.contains('\0') {
-                self.wrong::<()>(&format!("/metadata/{key}"), "has no NUL character");
+                self.wrong::<()>(&pointer, "must not contain NUL characters", value);
             }
         }
     }

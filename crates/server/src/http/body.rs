@@ -1,8 +1,6 @@
-//! JSON bodies: bounded, read against a deadline, and strict. Unknown and repeated members are refused, because a typo
+//! JSON bodies: bounded, read against a deadline, and strict. Unknown and repeated members are rejected, because a typo
 //! must not cost money.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use app::{AppError, Submission};
@@ -11,11 +9,9 @@ use axum::extract::{FromRequest, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use domain::ErrorCode;
+use domain::document::{self, Faults, Members};
 use domain::trade::FieldError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, Error as _, MapAccess, Visitor};
-use serde_path_to_error::{Path, Segment};
 
 use super::Problem;
 
@@ -23,6 +19,18 @@ use super::Problem;
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long a body may take to arrive: less than the request's deadline, so that it is known that nothing was begun.
 const BODY_DEADLINE: Duration = Duration::from_secs(8);
+
+/// What a route reads of its body.
+pub trait JsonBody: Sized {
+    /// Reads the members. A member that is missing or of another form is left out.
+    fn read(members: &mut Members<'_>) -> Self;
+
+    /// The members whose values are wrong or missing, as far as the body alone says. Handlers report them after replays;
+    /// they are reported earlier together with members of another form.
+    fn wrong_values(&self) -> Vec<FieldError> {
+        Vec::new()
+    }
+}
 
 /// A JSON body.
 #[derive(Debug)]
@@ -33,7 +41,7 @@ pub struct Body<T> {
     pub raw: Bytes,
 }
 
-impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
+impl<T: JsonBody, S: Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Self::Rejection> {
@@ -41,7 +49,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
             return Err(Problem::new(ErrorCode::UnsupportedMediaType));
         }
         let raw = read_body(request).await?;
-        let value = parse(&raw).map_err(|error| AppError::validation(&[error]))?;
+        let value = parse(&raw).map_err(|errors| AppError::validation(&errors))?;
         Ok(Self { value, raw })
     }
 }
@@ -63,7 +71,7 @@ pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Resu
     match tokio::time::timeout(BODY_DEADLINE, body).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
-        Ok(Err(error)) => Err(AppError::field("", "breaks off before its end").caused_by(error)),
+        Ok(Err(error)) => Err(AppError::field("", "must be sent to its end").caused_by(error)),
         Err(_) => {
             let detail = "The body did not arrive in time; nothing was done.";
             Err(AppError::new(ErrorCode::RequestTimeout).detail(detail).submission(Submission::NotSubmitted))
@@ -87,97 +95,58 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     essence.eq_ignore_ascii_case("application/json") && parts.all(utf8) && plain
 }
 
-/// Reads one JSON object and nothing behind it.
-pub(super) fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, FieldError> {
-    // Derived readers would take an array as the members in their order.
+/// Reads one JSON object and nothing behind it. Reports every member that is unknown, repeated or of another form; if there
+/// is one, the values that are wrong too.
+pub(super) fn parse<T: JsonBody>(raw: &[u8]) -> Result<T, Vec<FieldError>> {
     if raw.trim_ascii_start().first() != Some(&b'{') {
-        return Err(FieldError::new("", "is a JSON object"));
+        return Err(vec![FieldError::new("", "must be a JSON object")]);
     }
-    let mut reader = serde_json::Deserializer::from_slice(raw);
-    let value = serde_path_to_error::deserialize(&mut reader)
-        .map_err(|error| FieldError::new(pointer(error.path(), error.inner()), error.inner().to_string()))?;
-    reader.end().map_err(|_| FieldError::new("", "is one JSON object with nothing behind it"))?;
-    Ok(value)
-}
-
-/// The JSON pointer to what an error speaks of.
-fn pointer(path: &Path, error: &serde_json::Error) -> String {
-    let mut pointer = String::new();
-    for segment in path {
-        match segment {
-            Segment::Map { key } => pointer.extend(["/", &key.replace('~', "~0").replace('/', "~1")]),
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Enum { .. } | Segment::Unknown => {}
+    let node = document::from_json(raw).map_err(|error| vec![error])?;
+    let mut faults = Faults::default();
+    let Some(mut members) = Members::new(node, "", &mut faults) else { return Err(faults.into_errors()) };
+    let value = T::read(&mut members);
+    members.finish();
+    if faults.is_empty() {
+        return Ok(value);
+    }
+    for error in value.wrong_values() {
+        // A member of another form was not read, and so it seems to be missing.
+        if !faults.has(&error.pointer) {
+            faults.add(error, None);
         }
     }
-    // A repeated member is found before its value is read, and so it is not on the path yet.
-    let text = error.to_string();
-    if let Some((name, _)) = text.strip_prefix("duplicate field `").and_then(|rest| rest.split_once('`'))
-        && !pointer.ends_with(&format!("/{name}"))
-    {
-        pointer.extend(["/", name]);
-    }
-    pointer
-}
-
-/// A text of a body. Refuses U+0000, which JSON can carry and not every database.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Text(pub String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text.contains('\0') { Err(D::Error::custom("has no NUL character")) } else { Ok(Self(text)) }
-    }
-}
-
-/// An object of texts with no key twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metadata(pub BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Metadata {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Metadata;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of strings")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = BTreeMap::new();
-                while let Some((key, value)) = map.next_entry::<Text, Text>()? {
-                    let duplicate = entries.contains_key(&key.0);
-                    if duplicate {
-                        return Err(A::Error::custom(format!("duplicate field `{}`", key.0)));
-                    }
-                    entries.insert(key.0, value.0);
-                }
-                Ok(Metadata(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
+    Err(faults.into_errors())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::OutcomeIndex;
     use super::*;
     use axum::http::{HeaderName, HeaderValue};
 
-    #[derive(Debug, Deserialize)]
-    #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    #[expect(dead_code, reason = "only whether it can be read is asked")]
-    struct Sample {
-        side: Option<Text>,
-        outcome_index: Option<OutcomeIndex>,
-        metadata: Option<Metadata>,
+    struct Sample;
+
+    impl JsonBody for Sample {
+        fn read(members: &mut Members<'_>) -> Self {
+            members.text("side");
+            members.integer("outcomeIndex");
+            members.text_map("metadata");
+            Self
+        }
+
+        fn wrong_values(&self) -> Vec<FieldError> {
+            ["/side", "/size"].map(|pointer| FieldError::new(pointer, "is required")).into()
+        }
     }
 
     fn refused(raw: impl AsRef<[u8]>) -> String {
-        parse::<Sample>(raw.as_ref()).unwrap_err().pointer
+        parse::<Sample>(raw.as_ref()).map(drop).unwrap_err().swap_remove(0).pointer
+    }
+
+    #[test]
+    fn wrong_values_are_reported_with_wrong_forms_and_no_member_twice() {
+        let errors = parse::<Sample>(br#"{"side": 1, "outcomeIndex": "0"}"#).map(drop).unwrap_err();
+        let pointers: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
+        assert_eq!(pointers, ["/side", "/outcomeIndex", "/size"]);
     }
 
     #[test]
@@ -204,7 +173,7 @@ mod tests {
             (r#"{"metadata": {"k": "1", "k": "2"}}"#, "/metadata/k"),
             (r#"{"metadata": ["k"]}"#, "/metadata"),
             (&deep, "/metadata"),
-            (&deep_key, "/metadata/k"),
+            (&deep_key, "/metadata"),
         ] {
             assert_eq!(refused(raw), pointer, "{}", &raw[..raw.len().min(60)]);
         }

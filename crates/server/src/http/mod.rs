@@ -36,7 +36,7 @@ mod usage;
 mod version;
 
 pub use around::Around;
-pub use body::{Body, MAX_BODY_BYTES, Metadata, Text, read_body};
+pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
     TradesWrite, WebhooksManage,

@@ -3,17 +3,16 @@
 use app::AppError;
 use axum::extract::{FromRequest, Request};
 use domain::ErrorCode;
-use serde::Deserialize;
+use domain::document::Members;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::Problem;
-use super::body::{is_json, parse, read_body};
+use super::body::{JsonBody, is_json, parse, read_body};
 
 /// No body, or a JSON object without members, which is what many clients send in its place.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy)]
 pub struct NoBody {}
 
 impl PartialSchema for NoBody {
@@ -28,6 +27,12 @@ impl PartialSchema for NoBody {
 
 impl ToSchema for NoBody {}
 
+impl JsonBody for NoBody {
+    fn read(_: &mut Members<'_>) -> Self {
+        Self {}
+    }
+}
+
 impl<S: Sync> FromRequest<S> for NoBody {
     type Rejection = Problem;
 
@@ -40,7 +45,7 @@ impl<S: Sync> FromRequest<S> for NoBody {
         if !says_json {
             return Err(Problem::new(ErrorCode::UnsupportedMediaType));
         }
-        Ok(parse(&raw).map_err(|error| AppError::validation(&[error]))?)
+        Ok(parse(&raw).map_err(|errors| AppError::validation(&errors))?)
     }
 }
 

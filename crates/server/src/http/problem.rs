@@ -204,7 +204,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_problem_has_every_documented_member() {
-        let error = AppError::field("/amount", "is above zero").retry_after_s(3);
+        let error = AppError::field("/amount", "must be above zero").retry_after_s(3);
         let (response, body) = rendered(Problem::from(error).or_submission(Submission::NotSubmitted)).await;
         assert_eq!(response.headers()["retry-after"], "3");
         assert_eq!(response.headers()["x-service-error-code"], "VALIDATION_FAILED");

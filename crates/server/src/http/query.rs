@@ -9,6 +9,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Uri;
 use axum::http::request::Parts;
 use domain::ErrorCode;
+use domain::field_error::segment;
 use domain::page::{CursorCodec, Page, Position};
 use domain::trade::FieldError;
 
@@ -134,7 +135,7 @@ impl Given<'_> {
         let text = self.text(name)?;
         let parsed = parse(&text);
         if parsed.is_none() {
-            self.wrong(name, detail);
+            self.errors.push(FieldError::new(format!("/{name}"), detail).got(&text));
         }
         parsed
     }
@@ -147,7 +148,7 @@ impl Given<'_> {
     /// A parameter that must be sent, read by `parse`.
     pub fn required<T>(&mut self, name: &str, detail: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         if self.text(name).is_none() {
-            self.wrong(name, &format!("is required: {}", detail.trim_start_matches("is ")));
+            self.wrong(name, &format!("is required: {}", detail.trim_start_matches("must be ")));
             return None;
         }
         self.with(name, detail, parse)
@@ -174,7 +175,9 @@ impl Given<'_> {
     pub fn limit(&mut self) -> Option<u32> {
         match self.text("limit") {
             None => Some(self.page_default.unwrap_or(1)),
-            Some(_) => self.with("limit", "is an integer from 1; more than 100 is reduced to 100", page_size),
+            Some(_) => {
+                self.with("limit", "must be an integer from 1; more than 100 is reduced to 100", page_size)
+            }
         }
     }
 
@@ -182,8 +185,8 @@ impl Given<'_> {
     /// none was sent.
     pub fn cursor(&mut self, filters: &str) -> Option<Option<Position>> {
         let after = self.text("cursor").map(|text| self.codec.decode(self.path, filters, &text)).transpose();
-        let after =
-            after.map_err(|_| self.wrong("cursor", "is a cursor that this list gave for the same filters"));
+        let after = after
+            .map_err(|_| self.wrong("cursor", "must be a cursor that this list gave for the same filters"));
         after.ok()
     }
 
@@ -223,21 +226,23 @@ fn decode_pairs(query: &str, known: &[&str], unknown: Unknown) -> (Vec<(String, 
             continue;
         }
         let Some(name) = decoded else {
-            errors.push(FieldError::new("", "has names and values in percent-encoded UTF-8"));
+            errors.push(FieldError::new("", "must have names and values in percent-encoded UTF-8"));
             continue;
         };
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let pointer = format!("/{}", segment(&name));
         if !is_known {
-            errors.push(FieldError::new(pointer, "is not a parameter of this route"));
+            errors.push(FieldError::new(pointer, "must not be sent: this route has no such parameter"));
             continue;
         }
         if pairs.iter().any(|(earlier, _)| *earlier == name) {
-            errors.push(FieldError::new(pointer, "is given once"));
+            errors.push(FieldError::new(pointer, "must be sent only once"));
             continue;
         }
         match decode(value) {
-            None => errors.push(FieldError::new(pointer, "is percent-encoded UTF-8 without NUL")),
-            Some(value) if value.is_empty() => errors.push(FieldError::new(pointer, "is not empty")),
+            None => {
+                errors.push(FieldError::new(pointer, "must be percent-encoded UTF-8 without NUL characters"))
+            }
+            Some(value) if value.is_empty() => errors.push(FieldError::new(pointer, "must not be empty")),
             Some(value) => pairs.push((name, value)),
         }
     }
@@ -283,8 +288,8 @@ mod tests {
         const NAMES: &'static [&'static str] = &["side", "words", "q", "limit", "cursor"];
 
         fn read(given: &mut Given<'_>) -> Option<Self> {
-            let side = given.parsed("side", "is buy or sell");
-            let words = given.list("words", "is a list", |word| Some(word.to_owned()));
+            let side = given.parsed("side", "must be buy or sell");
+            let words = given.list("words", "must be a list", |word| Some(word.to_owned()));
             Some(Self { side, words, text: given.text("q"), paging: given.paging()? })
         }
     }

@@ -75,7 +75,7 @@ impl EventBytes {
 
 /// The id that `Last-Event-ID` names; `None` where it is not sent or empty, as a browser sends it before the first id.
 pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
-    let malformed = || AppError::field("/Last-Event-ID", "is the id of an event of this stream");
+    let malformed = || AppError::field("/header/Last-Event-ID", "must be the id of an event of this stream");
     let Some(value) = headers.get("last-event-id") else { return Ok(None) };
     let text = value.to_str().map_err(|_| malformed())?.trim();
     Ok((!text.is_empty()).then_some(text))

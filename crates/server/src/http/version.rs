@@ -19,14 +19,15 @@ pub(super) fn asked_for(versions: &Versions, headers: &HeaderMap) -> Result<Opti
     let mut values = headers.get_all(X_SERVICE_API_VERSION).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(AppError::field(POINTER, "is sent once"));
+        return Err(AppError::field(POINTER, "must be sent only once"));
     }
     let name = value.to_str().unwrap_or_default();
     match versions.find(name) {
         Ok(version) => Ok(Some(version)),
         Err(VersionRefusal::Retired) => Err(retired(versions, name)),
         Err(VersionRefusal::Unknown) => {
-            Err(AppError::field(POINTER, &format!("is one of the versions {}", served(versions))))
+            let requirement = format!("must be one of the versions {}", served(versions));
+            Err(AppError::wrong_value(POINTER, &requirement, name))
         }
     }
 }

@@ -29,12 +29,12 @@ impl Parameters for HistoryQuery {
     const NAMES: &'static [&'static str] = &["interval", "range", "from", "to", "outcomeIndex"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        let interval = asked.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h, 1d");
+        let interval = asked.parsed("interval", "must be one of 1m, 5m, 15m, 1h, 4h, 1d");
         let (from, to) = (asked.seconds("from"), asked.seconds("to"));
-        let outcome_index = asked.with("outcomeIndex", "is an integer, 0 for the first", number);
+        let outcome_index = asked.with("outcomeIndex", "must be an integer, 0 for the first", number);
         let range = asked.word_if_sent("range", &Range::WORDS);
         if asked.text("range").is_some() && (from.is_some() || to.is_some()) {
-            asked.wrong("range", "is sent without from and to");
+            asked.wrong("range", "must be sent without from and to");
         }
         Some(Self { span: Span { interval, from, to }, range, outcome_index })
     }

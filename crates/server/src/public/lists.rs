@@ -70,7 +70,7 @@ const MAX_TEXT: usize = 200;
 
 /// `q`, if it was sent.
 pub fn text(asked: &mut Asked<'_, '_>) -> Option<String> {
-    let detail = "is a text of at most 200 bytes and six different words";
+    let detail = "must have at most 200 bytes and six different words";
     asked.with("q", detail, |text| {
         (text.len() <= MAX_TEXT && words(text).len() <= MAX_ASKED).then(|| text.to_owned())
     })
@@ -100,11 +100,11 @@ impl Parameters for MarketsQuery {
     ];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        const ID: &str = "is a UUID";
+        const ID: &str = "must be a UUID";
         let status = asked.word("status", STATUSES);
         let active = asked.flag("active").map(|active| if active { ACTIVE } else { RESOLVED });
         if asked.text("threadId").is_some() && asked.text("thread_id").is_some() {
-            asked.wrong("thread_id", "is another name of threadId: send one of them");
+            asked.wrong("thread_id", "must not be sent with threadId: it is another name of it");
         }
         let filter = MarketFilter {
             resolved_after: asked.seconds("resolvedAfter"),

@@ -105,7 +105,7 @@ impl Asked<'_, '_> {
         if self.text("limit").is_none() {
             return Some(default);
         }
-        let wanted = format!("is an integer from 1 to {most}");
+        let wanted = format!("must be an integer from 1 to {most}");
         self.with("limit", &wanted, |text| number(text).filter(|limit| (1..=most).contains(limit)))
     }
 
@@ -114,7 +114,7 @@ impl Asked<'_, '_> {
         let limit = self.limit();
         let offset = match self.text("offset") {
             None => Some(0),
-            Some(_) => self.with("offset", "is an integer from 0 to 4294967295", number),
+            Some(_) => self.with("offset", "must be an integer from 0 to 4294967295", number),
         };
         Some(Window { offset: offset?, limit: limit? })
     }
@@ -132,7 +132,7 @@ impl Asked<'_, '_> {
     pub fn word_if_sent<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let known = words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         let find = |text: &str| words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-        self.with(name, &format!("is one of {known}"), find)
+        self.with(name, &format!("must be one of {known}"), find)
     }
 
     /// `true` or `false`, if it was sent.
@@ -143,7 +143,7 @@ impl Asked<'_, '_> {
     /// Seconds since the epoch, if they were sent.
     pub fn seconds(&mut self, name: &str) -> Option<Timestamp> {
         let seconds = |text: &str| number(text).filter(|at| *at < END_S).map(Timestamp::from_s);
-        self.with(name, "is a number of whole seconds since 1970", seconds)
+        self.with(name, "must be a number of whole seconds since 1970", seconds)
     }
 }
 

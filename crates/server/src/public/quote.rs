@@ -39,9 +39,10 @@ impl Parameters for QuoteQuery {
     const NAMES: &'static [&'static str] = &["outcomeIndex", "action", "amount"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        const AMOUNT: &str = "is an amount of USDC above zero and at most 10000000, with up to six decimals";
-        let outcome_index = asked.required("outcomeIndex", "is an integer, 0 for the first", number);
-        let side = asked.required("action", "is one of buy, sell", |text| text.parse().ok());
+        const AMOUNT: &str =
+            "must be an amount of USDC above zero and at most 10000000, with up to six decimals";
+        let outcome_index = asked.required("outcomeIndex", "must be an integer, 0 for the first", number);
+        let side = asked.required("action", "must be one of buy, sell", |text| text.parse().ok());
         let usdc = asked.required("amount", AMOUNT, |text| {
             text.parse().ok().filter(|usdc| *usdc > Usdc::ZERO && *usdc <= MAX_TRADE)
         });

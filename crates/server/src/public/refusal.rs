@@ -75,7 +75,7 @@ impl Refusal {
     pub fn sample(code: Code) -> Self {
         let sample = Self::new(code);
         match code {
-            Code::InvalidRequest => sample.message("limit is an integer from 1 to 100."),
+            Code::InvalidRequest => sample.message("limit must be an integer from 1 to 100, got \"0\"."),
             Code::RateLimitExceeded => sample.retry_after_s(12),
             Code::DependencyUnavailable => sample.retry_after_s(1),
             Code::RouteDisabled => sample.retry_after_s(30),
@@ -187,10 +187,11 @@ mod tests {
 
     #[test]
     fn every_wrong_parameter_is_named_in_the_message() {
-        let errors = [FieldError::new("/limit", "is an integer"), FieldError::new("/sortBy", "is a word")];
+        let errors =
+            [FieldError::new("/limit", "must be an integer"), FieldError::new("/sortBy", "must be a word")];
         let refusal = Refusal::from(AppError::validation(&errors));
         assert_eq!(refusal.code(), Code::InvalidRequest);
-        assert_eq!(refusal.message, "limit is an integer; sortBy is a word.");
+        assert_eq!(refusal.message, "limit must be an integer; sortBy must be a word.");
     }
 
     #[test]

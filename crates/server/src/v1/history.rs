@@ -34,11 +34,12 @@ impl Parameters for HistoryQuery {
     const NAMES: &'static [&'static str] = &["interval", "from", "to", "outcomeIndex"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        let interval = given.parsed("interval", "is one of 1m, 5m, 15m, 1h, 4h and 1d");
+        let interval = given.parsed("interval", "must be one of 1m, 5m, 15m, 1h, 4h and 1d");
         let from = given.with("from", INSTANT, instant);
         let to = given.with("to", INSTANT, instant);
-        let outcome_index =
-            given.parsed("outcomeIndex", "is an integer, 0 for the first").map(|OutcomeIndex(index)| index);
+        let outcome_index = given
+            .parsed("outcomeIndex", "must be an integer, 0 for the first")
+            .map(|OutcomeIndex(index)| index);
         Some(Self { span: Span { interval, from, to }, outcome_index })
     }
 }

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 
 /// What an instant looks like, for refusals.
-pub const INSTANT: &str = "is an ISO 8601 instant or milliseconds since the epoch";
+pub const INSTANT: &str = "must be an ISO 8601 instant or milliseconds since the epoch";
 
 /// The end of the year 9998, in milliseconds since the epoch: not every later instant can be written.
 const END_MS: i64 = 253_370_764_800_000;

@@ -42,15 +42,15 @@ impl Parameters for MarketsQuery {
         &["status", "category", "threadId", "organizationId", "partnerId", "q", "limit", "cursor"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        const STATUS: &str = "is a comma-separated list of OPEN, FROZEN, RESOLVED and CANCELLED (or active, paused, \
+        const STATUS: &str = "must be a comma-separated list of OPEN, FROZEN, RESOLVED and CANCELLED (or active, paused, \
             resolved, cancelled, refunded, all)";
         let statuses: Vec<&[MarketStatus]> = given.list("status", STATUS, MarketStatus::from_filter_word);
         let filter = ListFilter {
             statuses: statuses.concat(),
             category: given.text("category"),
-            thread_id: given.parsed("threadId", "is a UUID"),
-            organization_id: given.parsed("organizationId", "is a UUID"),
-            partner_id: given.parsed("partnerId", "is a UUID"),
+            thread_id: given.parsed("threadId", "must be a UUID"),
+            organization_id: given.parsed("organizationId", "must be a UUID"),
+            partner_id: given.parsed("partnerId", "must be a UUID"),
             text: given.text("q"),
         };
         Some(Self { filter, paging: given.paging()? })

@@ -108,7 +108,7 @@ impl Parameters for PositionsQuery {
     const NAMES: &'static [&'static str] = &["marketId"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        Some(Self { market_id: given.parsed("marketId", "is a UUID") })
+        Some(Self { market_id: given.parsed("marketId", "must be a UUID") })
     }
 }
 

@@ -37,9 +37,10 @@ impl Parameters for PredictionsQuery {
     const NAMES: &'static [&'static str] = &["outcomeIndex", "side", "limit", "cursor"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        let outcome_index =
-            given.parsed("outcomeIndex", "is an integer, 0 for the first").map(|OutcomeIndex(index)| index);
-        let side = given.parsed("side", "is buy or sell");
+        let outcome_index = given
+            .parsed("outcomeIndex", "must be an integer, 0 for the first")
+            .map(|OutcomeIndex(index)| index);
+        let side = given.parsed("side", "must be buy or sell");
         Some(Self { outcome_index, side, paging: given.paging()? })
     }
 }

@@ -46,10 +46,10 @@ impl Parameters for QuoteQuery {
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
         let outcome_index =
-            given.required("outcomeIndex", "is an integer, 0 for the first", |text| text.parse().ok());
-        let side = given.required("action", "is buy or sell", |text| text.parse().ok());
-        let amount = given.required("amount", "is an integer above zero in atomic units", digits);
-        let block = given.with("block", "is the number of a block", block_number);
+            given.required("outcomeIndex", "must be an integer, 0 for the first", |text| text.parse().ok());
+        let side = given.required("action", "must be buy or sell", |text| text.parse().ok());
+        let amount = given.required("amount", "must be an integer above zero in atomic units", digits);
+        let block = given.with("block", "must be the number of a block", block_number);
         let OutcomeIndex(outcome_index) = outcome_index?;
         Some(Self { outcome_index, side: side?, amount: amount?, block })
     }

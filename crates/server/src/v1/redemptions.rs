@@ -1,15 +1,14 @@
 //! Claiming what settled positions pay, and reading one's claims.
 
-use app::AppError;
 use app::redemptions::{Claimed, NewClaim, Redemptions};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use domain::document::Members;
 use domain::ids::{CorrelationId, MarketId, RedemptionId};
 use domain::page::Position;
 use domain::redemption::Status;
-use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
@@ -17,8 +16,8 @@ use store::redemptions::{ListFilter, Redemption};
 use utoipa::ToSchema;
 
 use crate::http::{
-    Body, Caller, Given, List, Meta, NoParameters, OutcomeIndex, Paging, Parameters, PathId, Problem, Query,
-    Shared, Single, Text, Traceparent, TradesRead, TradesWrite,
+    Body, Caller, Given, JsonBody, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query,
+    Shared, Single, Traceparent, TradesRead, TradesWrite,
 };
 use crate::openapi::answers::answers;
 use crate::openapi::formats::TxHash;
@@ -37,27 +36,29 @@ answers! {
 pub struct ClaimBody {
     /// The market, resolved or cancelled.
     #[schema(required, value_type = MarketId)]
-    market_id: Option<Text>,
+    market_id: Option<String>,
     /// The outcome, counted from 0.
     #[schema(required, value_type = i64, minimum = 0)]
-    outcome_index: Option<OutcomeIndex>,
+    outcome_index: Option<i64>,
+}
+
+impl JsonBody for ClaimBody {
+    fn read(members: &mut Members<'_>) -> Self {
+        let market_id = members.text("marketId");
+        let outcome_index = members.integer("outcomeIndex");
+        Self {
+            market_id: members.required("marketId", market_id, "the id of a market"),
+            outcome_index: members.required("outcomeIndex", outcome_index, "an integer, 0 for the first"),
+        }
+    }
 }
 
 impl ClaimBody {
-    fn into_claim(self, correlation_id: Option<CorrelationId>) -> Result<NewClaim, AppError> {
-        match (self.market_id, self.outcome_index) {
-            (Some(Text(market_id)), Some(OutcomeIndex(outcome_index))) => {
-                Ok(NewClaim { market_id, outcome_index, correlation_id })
-            }
-            (market_id, outcome_index) => {
-                let missing =
-                    [("/marketId", market_id.is_none()), ("/outcomeIndex", outcome_index.is_none())];
-                let missing = missing.into_iter().filter(|(_, is_missing)| *is_missing);
-                let errors: Vec<_> =
-                    missing.map(|(pointer, _)| FieldError::new(pointer, "is required")).collect();
-                Err(AppError::validation(&errors))
-            }
-        }
+    /// The claim. The required members are there, or the body was rejected.
+    fn into_claim(self, correlation_id: Option<CorrelationId>) -> NewClaim {
+        let (market_id, outcome_index) =
+            (self.market_id.unwrap_or_default(), self.outcome_index.unwrap_or_default());
+        NewClaim { market_id, outcome_index, correlation_id }
     }
 }
 
@@ -156,7 +157,7 @@ pub async fn create(
     meta: Meta,
     body: Body<ClaimBody>,
 ) -> Result<Response, Problem> {
-    let new = body.value.into_claim(correlation_id)?;
+    let new = body.value.into_claim(correlation_id);
     let caller = caller.into_inner();
     let claimed = app.mutate(|app| async move { app::redemptions::claim(&app.ctx, &caller, new).await });
     let (status, claim) = match claimed.await? {
@@ -178,9 +179,10 @@ impl Parameters for RedemptionsQuery {
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
         let filter = ListFilter {
-            statuses: given
-                .list("status", "is a comma-separated list of redemption statuses", |word| word.parse().ok()),
-            market_id: given.parsed("marketId", "is a UUID"),
+            statuses: given.list("status", "must be a comma-separated list of redemption statuses", |word| {
+                word.parse().ok()
+            }),
+            market_id: given.parsed("marketId", "must be a UUID"),
         };
         Some(Self { filter, paging: given.paging()? })
     }

@@ -1,7 +1,7 @@
 //! Confirming a trade that is held for its value.
 
-use app::AppError;
 use axum::extract::State;
+use domain::document::Members;
 use domain::ids::TradeId;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::trade_record::{Finality, TradeRecord};
 use super::trades_read::TradeAnswer;
 use crate::http::{
-    Body, Caller, Meta, NoParameters, PathId, Problem, Query, Shared, Single, Text, TradesWrite,
+    Body, Caller, JsonBody, Meta, NoParameters, PathId, Problem, Query, Shared, Single, TradesWrite,
 };
 
 /// The one-time token of the answer that said that the trade is held.
@@ -19,7 +19,14 @@ use crate::http::{
 pub struct ConfirmBody {
     /// confirmation.token of the answer that said that the trade is held.
     #[schema(required, value_type = String, example = "ct_4bYVPCtkQ5BQHyV9fDdSXTUP2rs5vVLS0sVCJTGhR2a")]
-    token: Option<Text>,
+    token: Option<String>,
+}
+
+impl JsonBody for ConfirmBody {
+    fn read(members: &mut Members<'_>) -> Self {
+        let token = members.secret("token");
+        Self { token: members.required("token", token, "a string") }
+    }
 }
 
 /// `POST /v1/trades/{id}/confirm`: releases a held trade; 200 and the `trade`, `pending`.
@@ -47,10 +54,10 @@ pub async fn confirm(
     meta: Meta,
     body: Body<ConfirmBody>,
 ) -> Result<Single<TradeRecord>, Problem> {
-    let token = body.value.token.ok_or_else(|| AppError::field("/token", "is required: a string"))?;
+    let token = body.value.token.unwrap_or_default();
     let caller = caller.into_inner();
     let confirmed =
-        app.mutate(|app| async move { app::trades::confirm(&app.ctx, &caller, &id, &token.0).await });
+        app.mutate(|app| async move { app::trades::confirm(&app.ctx, &caller, &id, &token).await });
     let (trade, history) = confirmed.await?;
     Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
 }

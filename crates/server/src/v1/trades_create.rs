@@ -6,8 +6,9 @@ use app::trades::{Accepted, DryRun, NewTrade, confirmation_of};
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::document::Members;
 use domain::ids::MarketId;
-use domain::trade::{AmountType, Draft, Side};
+use domain::trade::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest};
 use domain::{Timestamp, Usdc, Wad};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
@@ -18,8 +19,8 @@ use super::numbers;
 use super::trade_record::{Finality, TradeRecord};
 use super::trades_read::TradeAnswer;
 use crate::http::{
-    Body, Caller, IdempotencyKey, Meta, Metadata, NoParameters, OutcomeIndex, Problem, Query, Shared, Text,
-    Traceparent, TradesWrite,
+    Body, Caller, IdempotencyKey, JsonBody, Meta, NoParameters, Problem, Query, Shared, Traceparent,
+    TradesWrite,
 };
 use crate::openapi::answers::answers;
 use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
@@ -40,58 +41,83 @@ answers! {
 pub struct CreateBody {
     /// The market.
     #[schema(required, value_type = MarketId)]
-    market_id: Option<Text>,
+    market_id: Option<String>,
     /// The outcome, counted from 0.
     #[schema(required, value_type = i64, minimum = 0)]
-    outcome_index: Option<OutcomeIndex>,
+    outcome_index: Option<i64>,
     /// In whole units of what `amountType` names: to spend on a buy, to receive on a sale. Required but where everything
     /// is sold. At most 10,000,000; above zero; more than six decimals are refused, never rounded.
     #[schema(value_type = Option<DecimalAmount>)]
-    amount: Option<Text>,
+    amount: Option<String>,
     /// Buy or sell.
     #[schema(required, value_type = Side)]
-    side: Option<Text>,
+    side: Option<String>,
     /// Up to 50 texts of your own, shown with the trade: keys of 1 to 64 characters from A-Z a-z 0-9 _ - and the full
     /// stop, values of at most 500 characters.
     #[schema(value_type = Option<formats::Metadata>)]
-    metadata: Option<Metadata>,
+    metadata: Option<BTreeMap<String, String>>,
     /// Your own id of the trade. The same id and content again return the same trade, without an end.
     #[schema(value_type = Option<ClientRequestId>)]
-    client_request_id: Option<Text>,
+    client_request_id: Option<String>,
     /// A buy that would bring fewer tokens is not made.
     #[schema(value_type = Option<Wad>)]
-    min_tokens_out: Option<Text>,
+    min_tokens_out: Option<String>,
     /// A sale that would take more tokens is not made.
     #[schema(value_type = Option<Wad>)]
-    max_tokens_in: Option<Text>,
+    max_tokens_in: Option<String>,
     /// The most that the price may move against the quote at acceptance, in hundredths of a percent.
     #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<i64>,
     /// The trade is not made after this instant.
     #[schema(value_type = Option<Timestamp>)]
-    deadline: Option<Text>,
+    deadline: Option<String>,
     /// What `amount` counts; `usdc` where it is left out.
     #[schema(value_type = Option<AmountType>)]
-    amount_type: Option<Text>,
+    amount_type: Option<String>,
     /// Make every check, show what would move, and create nothing.
     dry_run: Option<bool>,
 }
 
+impl JsonBody for CreateBody {
+    fn read(members: &mut Members<'_>) -> Self {
+        Self {
+            market_id: members.text("marketId"),
+            outcome_index: members.integer("outcomeIndex"),
+            amount: members.text("amount"),
+            side: members.text("side"),
+            metadata: members.text_map("metadata"),
+            client_request_id: members.text("clientRequestId"),
+            min_tokens_out: members.text("minTokensOut"),
+            max_tokens_in: members.text("maxTokensIn"),
+            max_slippage_bps: members.integer("maxSlippageBps"),
+            deadline: members.text("deadline"),
+            amount_type: members.text("amountType"),
+            dry_run: members.flag("dryRun"),
+        }
+    }
+
+    fn wrong_values(&self) -> Vec<FieldError> {
+        match TradeRequest::new(self.draft()) {
+            Err(RequestRefusal::Fields(errors)) => errors,
+            Err(RequestRefusal::AmountTooLarge) | Ok(_) => Vec::new(),
+        }
+    }
+}
+
 impl CreateBody {
-    fn into_draft(self) -> Draft {
-        let text = |text: Option<Text>| text.map(|text| text.0);
+    fn draft(&self) -> Draft {
         Draft {
-            market_id: text(self.market_id),
-            outcome_index: self.outcome_index.map(|OutcomeIndex(index)| index),
-            amount: text(self.amount),
-            side: text(self.side),
-            metadata: self.metadata.map(|metadata| metadata.0),
-            client_request_id: text(self.client_request_id),
-            min_tokens_out: text(self.min_tokens_out),
-            max_tokens_in: text(self.max_tokens_in),
+            market_id: self.market_id.clone(),
+            outcome_index: self.outcome_index,
+            amount: self.amount.clone(),
+            side: self.side.clone(),
+            metadata: self.metadata.clone(),
+            client_request_id: self.client_request_id.clone(),
+            min_tokens_out: self.min_tokens_out.clone(),
+            max_tokens_in: self.max_tokens_in.clone(),
             max_slippage_bps: self.max_slippage_bps,
-            deadline: text(self.deadline),
-            amount_type: text(self.amount_type),
+            deadline: self.deadline.clone(),
+            amount_type: self.amount_type.clone(),
         }
     }
 }
@@ -207,7 +233,7 @@ pub async fn create(
     body: Body<CreateBody>,
 ) -> Result<Response, Problem> {
     let dry_run = body.value.dry_run.unwrap_or(false);
-    let new = NewTrade { draft: body.value.into_draft(), idempotency_key, dry_run, correlation_id };
+    let new = NewTrade { draft: body.value.draft(), idempotency_key, dry_run, correlation_id };
     let caller = caller.into_inner();
     let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
     let finality = Finality::from(&app.ctx);

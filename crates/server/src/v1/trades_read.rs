@@ -34,12 +34,12 @@ impl Parameters for TradesQuery {
     const NAMES: &'static [&'static str] = &["status", "marketId", "clientRequestId", "limit", "cursor"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        let id_form = "is 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop";
+        let id_form = "must have 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop";
         let client_request_id = |text: &str| is_client_request_id(text).then(|| text.to_owned());
         let filter = ListFilter {
             statuses: given
-                .list("status", "is a comma-separated list of trade statuses", |word| word.parse().ok()),
-            market_id: given.parsed("marketId", "is a UUID"),
+                .list("status", "must be a comma-separated list of trade statuses", |word| word.parse().ok()),
+            market_id: given.parsed("marketId", "must be a UUID"),
             client_request_id: given.with("clientRequestId", id_form, client_request_id),
         };
         Some(Self { filter, paging: given.paging()? })

@@ -136,7 +136,7 @@ impl Parameters for EventsQuery {
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
         let filter = DeliveryFilter {
-            status: given.parsed("status", "is pending, delivered, failed, retrying or none"),
+            status: given.parsed("status", "must be pending, delivered, failed, retrying or none"),
             from: given.with("from", INSTANT, instant),
             to: given.with("to", INSTANT, instant),
         };

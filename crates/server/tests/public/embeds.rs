@@ -131,7 +131,7 @@ async fn a_description_is_formatted_and_does_nothing_else() {
 #[tokio::test]
 async fn hostile_questions_and_labels_are_text() {
     let scene = Scene::new().await;
-    let hostile = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&\u{202e}evil</title></style>";
+    let hostile = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&evil</title></style>";
     let market = scene
         .app
         .market_with(&[hostile, "'><svg onload=alert(3)>", "c"], |new| new.question = hostile.to_owned())

@@ -91,8 +91,7 @@ async fn a_card_of_nothing_is_a_404() {
 async fn words_that_the_fonts_do_not_have_and_words_without_end_have_cards_too() {
     let scene = Scene::new().await;
     let eight = ["🏆 Red & <Co>", "b", "c", "d", "e", "f", "g", "h"];
-    for question in ["هل ستمطر غدا؟".to_owned(), "Long words ".repeat(45), "\u{202e}<&>\"'\u{1}".to_owned()]
-    {
+    for question in ["هل ستمطر غدا؟".to_owned(), "Long words ".repeat(45), "<&>\"'".to_owned()] {
         let market = scene.app.market_with(&eight, |new| new.question = question.clone()).await;
         let path = card(&scene, &format!("/embed/markets/{}", market.id)).await;
         assert_eq!(size(&scene.get(&path).await), (1_200, 630), "{question}");

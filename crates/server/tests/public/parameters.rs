@@ -104,7 +104,11 @@ fn routes(scene: &Scene) -> Vec<Table> {
         table("/api/partners/{id}/threads", list(&[status])),
         table(
             "/api/leaderboard",
-            [&OF_WINDOW[..], &[("timeframe", &["1h", "", "ALL"]), ("sortBy", &["trades", ""])]].concat(),
+            [
+                &OF_WINDOW[..],
+                &[("timeframe", &["1h", "", "ALL"]), ("sortBy", &["trades", ""]), ("sort", &["profit", ""])],
+            ]
+            .concat(),
         ),
         Table { path: "/api/oembed", needs: needs(&[("url", &page)]), wrong: of_oembed },
     ]
@@ -190,7 +194,11 @@ async fn the_largest_page_of_each_list_is_as_documented() {
             scene.ok(&format!("{path}?limit={limit}")).await;
         }
         let message = scene.refused(&format!("{path}?limit={}", most + 1), 400, "INVALID_REQUEST").await;
-        assert_eq!(message["message"], format!("limit is an integer from 1 to {most}."), "{path}");
+        assert_eq!(
+            message["message"],
+            format!("limit must be an integer from 1 to {most}, got \"{}\".", most + 1),
+            "{path}"
+        );
     }
 }
 

@@ -35,6 +35,7 @@ mod rate_limits;
 mod readiness_get;
 mod ready_get;
 mod redemptions;
+mod requirements;
 mod scene;
 mod signatures;
 mod statements;

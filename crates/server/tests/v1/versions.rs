@@ -62,7 +62,7 @@ async fn an_unknown_version_is_a_fault_of_the_request_that_names_the_known_ones(
         assert_eq!(answer.pointers(), ["/header/X-Service-Api-Version"], "{version}");
         let body = answer.json();
         let detail = body["extensions"]["errors"][0]["detail"].as_str().unwrap();
-        assert_eq!(detail, "is one of the versions 2026-04-29");
+        assert_eq!(detail, format!("must be one of the versions 2026-04-29, got \"{version}\""));
     }
     let twice = client.get("/v1/markets").header(NAME, "2026-04-29").header(NAME, "2026-04-29").await;
     assert_eq!(twice.pointers(), ["/header/X-Service-Api-Version"]);

@@ -93,30 +93,30 @@ impl TargetPolicy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetRefusal {
     /// Longer than [`MAX_LENGTH`].
-    #[error("the URL is longer than {MAX_LENGTH} bytes")]
+    #[error("must be at most {MAX_LENGTH} bytes long")]
     TooLong,
     /// Not an absolute URL, or one that has to be guessed at.
-    #[error("this is not an absolute URL with a host")]
+    #[error("must be an absolute URL with a host")]
     Malformed,
     /// Another scheme than the policy's.
-    #[error("the URL must begin with https://")]
+    #[error("must begin with https://")]
     Scheme,
     /// A user name or password.
-    #[error("the URL must not hold a user name or password")]
+    #[error("must not hold a user name or password")]
     UserInfo,
     /// A fragment, which is never sent.
-    #[error("the URL must not have a fragment")]
+    #[error("must not have a fragment")]
     Fragment,
     /// A port that is not for receivers.
     #[error(
-        "the port must be 443 or at least 1024, and not one of a database, mail or another protocol than HTTP"
+        "must have port 443 or one from 1024 on that is not one of a database, mail or another protocol than HTTP"
     )]
     Port,
     /// A name that no public name server knows, or no name at all.
-    #[error("the host is not a public name")]
+    #[error("must name a public host")]
     Name,
     /// An address outside of what the policy admits.
-    #[error("the host's address is not public")]
+    #[error("must have a public address")]
     Address,
 }
 

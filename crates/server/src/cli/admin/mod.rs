@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn the_operator_is_told_which_field_it_is() {
-        let error = explain(AppError::field("/slug", "is taken").into());
-        assert_eq!(error.to_string(), "VALIDATION_FAILED: slug is taken");
+        let error = explain(AppError::field("/slug", "is already taken").into());
+        assert_eq!(error.to_string(), "VALIDATION_FAILED: slug is already taken");
     }
 
     #[test]

@@ -189,7 +189,7 @@ pub fn hex_bytes(text: &str) -> Result<alloy_primitives::Bytes, BadValue> {
 
 /// An amount in the form in which it is typed: `25`, `0.5`.
 pub fn usdc_text(usdc: Usdc) -> String {
-    decimal(&usdc.to_string(), 6)
+    usdc.decimal()
 }
 
 /// Tokens or a share, in the form in which it is typed.

@@ -38,11 +38,12 @@ impl Parameters for OembedQuery {
     const NAMES: &'static [&'static str] = &["url", "format", "maxwidth", "maxheight"];
 
     fn read(asked: &mut Asked<'_, '_>) -> Option<Self> {
-        let url = asked
-            .required("url", "is the address of a market's or a thread's page", |url| Some(url.to_owned()));
+        let url = asked.required("url", "must be the address of a market's or a thread's page", |url| {
+            Some(url.to_owned())
+        });
         let json = asked.text("format").is_none_or(|format| format == "json");
         let pixels = |text: &str| number(text).filter(|pixels| (1..=100_000).contains(pixels));
-        const PIXELS: &str = "is a number of pixels from 1 to 100000";
+        const PIXELS: &str = "must be a number of pixels from 1 to 100000";
         let (max_width, max_height) =
             (asked.with("maxwidth", PIXELS, pixels), asked.with("maxheight", PIXELS, pixels));
         Some(Self { url: url?, json, max_width, max_height })

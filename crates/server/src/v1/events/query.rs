@@ -52,17 +52,17 @@ impl Parameters for EventsQuery {
     const NAMES: &'static [&'static str] = &["types", "from", "limit", "cursor"];
 
     fn read(given: &mut Given<'_>) -> Option<Self> {
-        let kinds = given.with("types", "is a comma-separated list of event types, or *", kinds_of);
+        let kinds = given.with("types", "must be a comma-separated list of event types, or *", kinds_of);
         let is_default = given.text("types").is_none();
         let kinds = match kinds {
             Some(kinds) => Some(kinds),
             None if is_default => Some(chosen(|kind| kind.is_basic())),
             None => None,
         };
-        let from = given.with("from", "is oldest or latest", Beginning::read);
+        let from = given.with("from", "must be oldest or latest", Beginning::read);
         let has_cursor = given.text("cursor").is_some();
         if has_cursor && from.is_some() {
-            given.wrong("from", "goes without a cursor, which says where to go on");
+            given.wrong("from", "must not be sent with a cursor");
         }
         let is_paged = given.text("limit").is_some();
         let limit = given.limit();
@@ -71,7 +71,7 @@ impl Parameters for EventsQuery {
         let place = match after.map(|position| position.id.parse()) {
             Some(Ok(position)) => Place::Behind(position),
             Some(Err(_)) => {
-                given.wrong("cursor", "is a cursor that this list gave for the same filters");
+                given.wrong("cursor", "must be a cursor that this list gave for the same filters");
                 return None;
             }
             None => from.map_or(Place::Oldest, Beginning::place),

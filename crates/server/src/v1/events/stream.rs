@@ -71,12 +71,13 @@ pub async fn open(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     if query.is_paged {
-        return Err(AppError::field("/limit", "is for pages; a stream has none").into());
+        return Err(AppError::field("/limit", "must not be sent for a stream: it belongs to pages").into());
     }
     let place = match last_event_id(headers)? {
         None => query.place,
         Some(text) => {
-            let refusal = |_| AppError::field("/Last-Event-ID", "must be the id of an event of this stream");
+            let requirement = "must be the id of an event of this stream";
+            let refusal = |_| AppError::wrong_value("/header/Last-Event-ID", requirement, text);
             Place::Behind(text.parse().map_err(refusal)?)
         }
     };

@@ -98,7 +98,7 @@ async fn a_member_that_is_unknown_repeated_or_of_another_type_is_named() {
         (r#""minTokensOut": 1"#, "/minTokensOut"),
         (r#""deadline": 1777464000000"#, "/deadline"),
         (r#""dryRun": "true""#, "/dryRun"),
-        (&deep, "/metadata/k"),
+        (&deep, "/metadata"),
     ] {
         let call = client.call("POST", "/v1/trades").raw_json(format!("{{{core}, {member}}}"));
         assert_invalid(&app, call, &[pointer]).await;
@@ -119,6 +119,39 @@ async fn a_member_that_is_unknown_repeated_or_of_another_type_is_named() {
     ] {
         assert_invalid(&app, client.call("POST", "/v1/trades").raw_json(body), &[pointer]).await;
     }
+}
+
+#[tokio::test]
+async fn wrong_forms_and_wrong_values_are_reported_at_once_in_bounded_words() {
+    let Scene { app, client, .. } = Scene::new().await;
+    let long = "9".repeat(20_000);
+    let call = client
+        .trade(json!({ "outcomeIndex": long, "amount": long, "side": "hold", "siide": "buy", "dryRun": 1 }));
+    let answer = call.await;
+    let pointers = ["/outcomeIndex", "/dryRun", "/siide", "/side", "/amount", "/marketId"];
+    assert_eq!(answer.pointers(), pointers, "{answer}");
+    let text = answer.json().to_string();
+    assert!(text.len() < 3_000, "{} bytes", text.len());
+    for parsers_word in ["i64", "expected", "invalid type", "line 1"] {
+        assert!(!text.contains(parsers_word), "{text}");
+    }
+    assert_eq!(answer.json()["extensions"]["errors"][1]["detail"], "must be true or false, got 1");
+    drop(app);
+}
+
+#[tokio::test]
+async fn a_deadline_that_has_passed_must_be_in_the_future() {
+    let Scene { app, client, market, .. } = Scene::new().await;
+    let past = "2020-01-01T00:00:00.000Z";
+    let answer = client
+        .trade(json!({ "marketId": market.id, "outcomeIndex": 0, "amount": "1", "side": "buy", "deadline": past }))
+        .await;
+    let error = &answer.json()["extensions"]["errors"][0];
+    assert_eq!(
+        (&error["pointer"], &error["detail"]),
+        (&json!("/deadline"), &json!(format!("must be in the future, got \"{past}\"")))
+    );
+    drop(app);
 }
 
 #[tokio::test]

@@ -1,0 +1,65 @@
+//! Field errors: the requirement that a field of a request does not meet.
+
+use serde::Serialize;
+
+use crate::text::shown;
+
+/// Facts that a field error may state. Everything else is a requirement and begins with "must".
+const FACTS: [&str; 6] =
+    ["is required", "is already ", "is not supported", "is not available", "cannot change", "does not exist"];
+
+/// One field that does not have the documented form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// JSON pointer to the field.
+    pub pointer: String,
+    /// The requirement, such as `must be above zero, got "0"`.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// The field at `pointer` does not meet the requirement `detail`.
+    pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        let (pointer, detail) = (pointer.into(), detail.into());
+        debug_assert!(is_requirement(&detail), "{pointer} {detail}: a requirement begins with \"must\"");
+        Self { pointer, detail }
+    }
+
+    /// Adds the rejected value, quoted and cut.
+    #[must_use]
+    pub fn got(mut self, value: &str) -> Self {
+        self.detail = format!("{}, got {}", self.detail, shown(value));
+        self
+    }
+}
+
+/// Whether a field error's text is a requirement or one of the known facts. A requirement that reads as a fact ("is in the
+/// future" for an instant in the past) states the opposite of the fault.
+pub fn is_requirement(detail: &str) -> bool {
+    detail.starts_with("must ") || FACTS.iter().any(|fact| detail.starts_with(fact))
+}
+
+/// A member's name as a segment of a JSON pointer, cut if it is very long.
+pub fn segment(name: &str) -> String {
+    crate::text::cut(name).replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rejected_value_is_quoted_and_cut() {
+        let error = |value: &str| FieldError::new("/a", "must be above zero").got(value).detail;
+        assert_eq!(error("0"), "must be above zero, got \"0\"");
+        assert_eq!(error("a\"\n"), r#"must be above zero, got "a\"\n""#);
+        assert!(error(&"é".repeat(20_000)).len() < 200);
+    }
+
+    #[test]
+    fn a_requirement_never_reads_as_a_fact() {
+        assert!(is_requirement("must be in the future"));
+        assert!(is_requirement("is already taken"));
+        assert!(!is_requirement("is in the future"));
+    }
+}
