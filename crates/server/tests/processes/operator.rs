@@ -135,6 +135,12 @@ async fn audited(service: &Service, key: &str) {
     assert_eq!(switches[1]["actor"], "dara", "{switches}");
     assert_eq!(switches[1]["after"]["reason"], "drill", "{switches}");
     assert_ne!(switches[0]["actor"], "dara", "{switches}");
+    service.admin(&["sync", "skip", "4000000000", "--reason", "drill"]).await;
+    let skips = service.admin(&["audit", "list", "--action", "sync"]).await;
+    assert_eq!(
+        (&skips[0]["action"], &skips[0]["subject"]),
+        (&"sync.skip".into(), &"block:4000000000".into())
+    );
     let verified = service.admin(&["audit", "verify"]).await;
     let exported = service.admin_command(&["audit", "export"]).output().await.unwrap();
     let lines: Vec<Value> = String::from_utf8(exported.stdout)

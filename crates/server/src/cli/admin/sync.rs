@@ -1,9 +1,13 @@
 //! `foretell admin sync`: how far the chain was read, what was set aside, and reading again.
 
+use app::audit_log::{Act, around};
 use app::markets::{AcceptReorganization, Repaired, Reread, repair, reread};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
+use domain::ids::MarketId;
+use serde_json::json;
 use store::StoreError;
+use store::audit_log::note;
 use store::quarantine::{self, Quarantine};
 use store::sync::SyncBlock;
 
@@ -67,16 +71,10 @@ pub enum QuarantineVerb {
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     match verb {
         Verb::Status => status(admin).await,
-        Verb::Reread(args) => {
-            let accept =
-                if args.accept_reorganization { AcceptReorganization::Yes } else { AcceptReorganization::No };
-            Ok(Answer::One(reread_record(&reread(&admin.online().await?, args.from, accept).await?)))
-        }
+        Verb::Reread(args) => reread_from(args, admin).await,
         Verb::Skip(args) => skip(args, admin).await,
         Verb::Quarantine(QuarantineVerb::List) => list(admin).await,
-        Verb::Quarantine(QuarantineVerb::Release { market: Subject(market) }) => {
-            Ok(Answer::One(repaired_record(&repair(&admin.online().await?, market, None).await?)))
-        }
+        Verb::Quarantine(QuarantineVerb::Release { market: Subject(market) }) => release(market, admin).await,
     }
 }
 
@@ -121,6 +119,28 @@ async fn status(admin: &AdminCtx) -> Result<Answer, StartError> {
     Ok(Answer::One(record))
 }
 
+async fn reread_from(args: RereadArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let RereadArgs { from, accept_reorganization } = args;
+    let accept = if accept_reorganization { AcceptReorganization::Yes } else { AcceptReorganization::No };
+    let ctx = admin.online().await?;
+    let before = json!({ "acceptReorganization": accept_reorganization });
+    let act = Act::new("sync.reread", format!("block:{from}")).before(before);
+    let found = |reread: &Reread| {
+        let markets: Vec<_> = reread.repaired.iter().map(|repaired| repaired.market_id.to_string()).collect();
+        json!({ "blocks": reread.blocks, "takenBackTo": reread.taken_back_to, "repaired": markets })
+    };
+    let reread = around(&ctx, act, reread(&ctx, from, accept), found).await?;
+    Ok(Answer::One(reread_record(&reread)))
+}
+
+async fn release(market: MarketId, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let ctx = admin.online().await?;
+    let act = Act::new("sync.quarantine.release", format!("market:{market}"));
+    let made = |repaired: &Repaired| json!({ "fromBlock": repaired.from_block });
+    let repaired = around(&ctx, act, repair(&ctx, market, None), made).await?;
+    Ok(Answer::One(repaired_record(&repaired)))
+}
+
 async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
     let SkipArgs { block, reason } = args;
     let now = admin.ctx()?.now();
@@ -132,6 +152,7 @@ async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
                     return Ok(false);
                 }
                 quarantine::skip_block(tx, *block, reason, *now).await?;
+                note(tx, Act::new("sync.skip", format!("block:{block}")).after(json!({ "reason": reason })));
                 Ok(true)
             })
         })

@@ -1,7 +1,9 @@
 //! `foretell admin trade`: looking into a trade that does not end.
 
+use app::audit_log::{Act, around};
 use app::trades::{TradeRepair, repair};
 use clap::Subcommand;
+use serde_json::json;
 
 use super::ctx::AdminCtx;
 use super::output::{Answer, Record};
@@ -20,7 +22,10 @@ pub enum Verb {
 
 pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     let Verb::Repair { trade: Subject(id) } = verb;
-    let repaired = repair(&admin.online().await?, id).await?;
+    let ctx = admin.online().await?;
+    let act = Act::new("trade.repair", format!("trade:{id}"));
+    let made = |repaired: &TradeRepair| json!({ "repair": repaired.as_str() });
+    let repaired = around(&ctx, act, repair(&ctx, id), made).await?;
     let (status, block) = match repaired {
         TradeRepair::HadEnded(status) | TradeRepair::NotExecuting(status) | TradeRepair::Ended(status) => {
             (Some(status.as_str()), None)
