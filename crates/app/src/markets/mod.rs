@@ -29,7 +29,7 @@ pub(crate) use reconcile::compare_with_chain;
 pub use reconcile::{Reconciler, quarantine_drifted, reconcile_all};
 pub use repair::{Repaired, repair};
 pub use reread::{AcceptReorganization, Reread, reread, reread_block};
-pub use sync::Sync;
+pub use sync::{Sync, last_read_block};
 
 use alloy_primitives::B256;
 use domain::ids::MarketId;

@@ -277,6 +277,13 @@ async fn is_canonical(ctx: &Ctx, block: &SyncBlock) -> Result<bool, AppError> {
     }
 }
 
+/// The hash of the last block that was read, if any was.
+pub async fn last_read_block(ctx: &Ctx) -> Result<Option<B256>, AppError> {
+    let last: Result<Option<SyncBlock>, StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await;
+    last?.map(|last| parse_hash(&last.hash)).transpose()
+}
+
 fn parse_hash(text: &str) -> Result<B256, AppError> {
     text.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, U256};
-use chain::{AccountState, ChainError, Fill, Revert, Side};
+use chain::{AccountState, Chain, ChainError, Fill, Revert, Side};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp};
@@ -12,7 +12,7 @@ use futures::StreamExt;
 use store::trades::Trade;
 
 use super::intents::{account_of, side_of};
-use crate::{AppError, Ctx, chain_errors};
+use crate::{AppError, Ctx, chain_errors, markets};
 
 /// What becomes of a trade before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,22 +37,42 @@ const CONCURRENT: usize = 16;
 pub type Candidate = (Trade, u64);
 
 /// Judges trades in their order; what earlier ones of the same account take is taken off for the later ones.
-pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Vec<Verdict> {
+///
+/// A refusal cannot be taken back, and one backend of a node may be behind. So a trade is refused only if it would be after
+/// the last block that was read, too; until then it waits.
+pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<Verdict>, AppError> {
+    let verdicts = judge_on(&ctx.chain, trades, ctx.now()).await;
+    let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+    if !refuses || ctx.chain.is_embedded() {
+        return Ok(verdicts);
+    }
+    let known = match markets::last_read_block(ctx).await? {
+        Some(block) => judge_on(&ctx.chain.at_block(block), trades, ctx.now()).await,
+        None => vec![Verdict::Later; trades.len()],
+    };
+    let confirmed = verdicts.into_iter().zip(known).map(|(newest, known)| match (&newest, &known) {
+        (Verdict::Reject(_), Verdict::Reject(_)) => known,
+        (Verdict::Reject(_), _) => Verdict::Later,
+        _ => newest,
+    });
+    Ok(confirmed.collect())
+}
+
+async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Verdict> {
     let mut accounts: Vec<(Address, u32)> =
         trades.iter().filter_map(|(trade, _)| Some((account_of(trade).ok()?, trade.key_index))).collect();
     accounts.sort_unstable();
     accounts.dedup();
     let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> =
         futures::stream::iter(accounts)
-            .map(async |(account, key)| ((account, key), ctx.chain.account_state(account, key).await))
+            .map(async |(account, key)| ((account, key), chain.account_state(account, key).await))
             .buffer_unordered(CONCURRENT)
             .collect()
             .await;
-    let quotes: Vec<_> = trades.iter().map(|candidate| quote(ctx, candidate)).collect();
+    let quotes: Vec<_> = trades.iter().map(|candidate| quote(chain, candidate)).collect();
     let quotes: Vec<Result<Fill, ChainError>> =
         futures::stream::iter(quotes).buffered(CONCURRENT).collect().await;
 
-    let now = ctx.now();
     let mut verdicts = Vec::with_capacity(trades.len());
     for ((trade, _), quote) in trades.iter().zip(quotes) {
         let state = account_of(trade).ok().and_then(|account| states.get_mut(&(account, trade.key_index)));
@@ -64,14 +84,14 @@ pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Vec<Verdict> {
     verdicts
 }
 
-async fn quote(ctx: &Ctx, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
+async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
     let internal = |error: AppError| ChainError::Rejected(error.to_string());
     let side = side_of(trade).map_err(internal)?;
     let account = account_of(trade).map_err(internal)?;
     let held = if side.is_buy() {
         U256::ZERO
     } else {
-        ctx.chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad
+        chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad
     };
     let amount = match side {
         Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
@@ -81,7 +101,7 @@ async fn quote(ctx: &Ctx, (trade, chain_market_id): &Candidate) -> Result<Fill, 
     if side == Side::SellAll && held.is_zero() {
         return Err(ChainError::Reverted(Revert::InsufficientPosition));
     }
-    let fill = ctx.chain.quote(*chain_market_id, trade.outcome_index, side, amount).await?;
+    let fill = chain.quote(*chain_market_id, trade.outcome_index, side, amount).await?;
     if !side.is_buy() && held < fill.tokens_wad {
         return Err(ChainError::Reverted(Revert::InsufficientPosition));
     }

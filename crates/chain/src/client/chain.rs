@@ -61,6 +61,8 @@ pub struct Chain {
     pub(super) contracts: Contracts,
     chain_id: u64,
     pub(super) poll_interval: Duration,
+    /// The block whose state reads see unless they name another.
+    pub(super) reads_at: BlockId,
 }
 
 /// A provider over HTTP to a JSON-RPC node, with a timeout of 10 s a request and no fillers: nothing is
@@ -86,7 +88,15 @@ impl Chain {
     /// The chain of that id behind `provider`. Asks nothing: it is there for who knows the id already, also while no node
     /// answers.
     pub fn of(provider: DynProvider, contracts: Contracts, chain_id: u64) -> Self {
-        Self { provider, near: None, nodes: None, contracts, chain_id, poll_interval: POLL_INTERVAL }
+        Self {
+            provider,
+            near: None,
+            nodes: None,
+            contracts,
+            chain_id,
+            poll_interval: POLL_INTERVAL,
+            reads_at: BlockId::latest(),
+        }
     }
 
     /// The embedded chain. What it answers is what [`Self::connect`] with its provider answers, only sooner.
@@ -128,6 +138,13 @@ impl Chain {
     pub fn with_poll_interval(mut self, poll_interval: Duration) -> Self {
         self.poll_interval = poll_interval.max(Duration::from_millis(1));
         self
+    }
+
+    /// The same chain as it was right after the block with this hash. Every read sees the state of that block, or fails with
+    /// `Rejected` or `Inconsistent` if the node does not have it.
+    #[must_use]
+    pub fn at_block(&self, block: B256) -> Self {
+        Self { reads_at: BlockId::hash(block), ..self.clone() }
     }
 
     /// Whether the chain is in this process. It never contradicts itself and has no backends that lag.
@@ -234,7 +251,7 @@ impl Chain {
     /// `Reverted` where it would revert, and what else a read gives.
     pub async fn simulate(&self, from: Address, to: Address, data: Bytes) -> Result<Bytes, ChainError> {
         let request = TransactionRequest::default().from(from).to(to).input(data.into());
-        self.call_at(request, BlockId::latest()).await
+        self.call_at(request, self.reads_at).await
     }
 
     async fn call_at(&self, request: TransactionRequest, block: BlockId) -> Result<Bytes, ChainError> {
@@ -248,7 +265,7 @@ impl Chain {
 
     /// Calls a view of one of the contracts.
     pub(super) async fn view<C: SolCall>(&self, to: Address, call: C) -> Result<C::Return, ChainError> {
-        self.view_at(to, call, BlockId::latest()).await
+        self.view_at(to, call, self.reads_at).await
     }
 
     pub(super) async fn view_at<C: SolCall>(

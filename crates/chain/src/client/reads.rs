@@ -30,7 +30,7 @@ impl Chain {
         side: Side,
         amount: U256,
     ) -> Result<Fill, ChainError> {
-        self.quote_in(BlockId::latest(), market_id, outcome, side, amount).await
+        self.quote_in(self.reads_at, market_id, outcome, side, amount).await
     }
 
     /// What a trade would have moved right after the block with this hash.
@@ -86,7 +86,7 @@ impl Chain {
     /// # Errors
     /// `Reverted(MarketUnknown)` where there is none, and what else a read gives.
     pub async fn market(&self, market_id: u64) -> Result<MarketOnChain, ChainError> {
-        self.market_in(BlockId::latest(), market_id).await
+        self.market_in(self.reads_at, market_id).await
     }
 
     /// The same right after the block with this hash: both halves agree.
@@ -183,7 +183,9 @@ impl Chain {
     /// What a read gives.
     pub async fn account_state(&self, account: Address, key_index: u32) -> Result<AccountState, ChainError> {
         let Contracts { usdc, gate, .. } = self.contracts;
-        let code = async { self.provider.get_code_at(account).await.map_err(ChainError::of_read) };
+        let code = async {
+            self.provider.get_code_at(account).block_id(self.reads_at).await.map_err(ChainError::of_read)
+        };
         let (code, balance, allowance, policy) = tokio::try_join!(
             code,
             self.view(usdc, Token::balanceOfCall { account }),
@@ -308,7 +310,8 @@ impl Chain {
     /// # Errors
     /// What a read gives.
     pub async fn account_nonce(&self, account: Address) -> Result<u64, ChainError> {
-        let code = self.provider.get_code_at(account).await.map_err(ChainError::of_read)?;
+        let code =
+            self.provider.get_code_at(account).block_id(self.reads_at).await.map_err(ChainError::of_read)?;
         if code.is_empty() {
             return Ok(0);
         }

@@ -197,7 +197,7 @@ impl Executor {
             .partition(|(trade, _)| gathered.quarantined.contains(&trade.market_id));
         let (stopped, fresh): (Vec<_>, Vec<_>) =
             fresh.into_iter().partition(|(trade, _)| gathered.stopped.contains(&trade.key_id));
-        let verdicts = risk::judge(ctx, &fresh).await;
+        let verdicts = risk::judge(ctx, &fresh).await?;
         // A trade must not be refused on the word of another chain.
         let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
         let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
