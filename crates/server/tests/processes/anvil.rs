@@ -2,6 +2,9 @@
 
 use std::process::Stdio;
 
+use alloy_primitives::{Address, Bytes};
+use serde_json::{Value, json};
+
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
@@ -32,5 +35,28 @@ impl Anvil {
                 return Some(Self { _process: process, url });
             }
         }
+    }
+
+    /// From now on blocks are mined once a second, not for each transaction.
+    pub async fn mine_every_second(&self) {
+        self.call("evm_setAutomine", json!([false])).await;
+        self.call("evm_setIntervalMining", json!([1])).await;
+    }
+
+    /// Puts empty blocks in the place of the newest ones; their transactions are gone.
+    pub async fn reorganize(&self, depth: u64) {
+        self.call("anvil_reorg", json!([depth, []])).await;
+    }
+
+    /// Sends a transaction as one of anvil's own accounts, whatever becomes of it.
+    pub async fn send_as(&self, from: &str, to: Address, data: &Bytes) {
+        let call = json!({ "from": from, "to": to, "data": data, "gas": "0x7a120" });
+        self.call("eth_sendTransaction", json!([call])).await;
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Value {
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        http.post(&self.url).json(&request).send().await.unwrap().json().await.unwrap()
     }
 }

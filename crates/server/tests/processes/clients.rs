@@ -97,7 +97,8 @@ async fn trade(index: usize, trader: Trader, mut orders: watch::Receiver<Order>)
                     told.insert(idempotency_key, id);
                     break;
                 }
-                Some((503 | 504, _)) | None => {
+                // 409: the first request with this key has not ended, such as in a process that is frozen.
+                Some((503 | 504 | 409, _)) | None => {
                     // No answer that counts: wait for the next life, or a moment.
                     drop(tokio::time::timeout(Duration::from_millis(50), orders.changed()).await);
                 }

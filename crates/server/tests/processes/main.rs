@@ -24,6 +24,7 @@ mod service;
 mod slow;
 mod slow_node;
 mod stop;
+mod storm;
 mod webhook_neighbours;
 mod webhook_order;
 mod webhooks;

@@ -27,14 +27,18 @@ pub async fn number(store: &Store, sql: &'static str) -> i64 {
     found.unwrap().unwrap()
 }
 
+/// A trade: id, status, idempotency key, and why it failed or was rejected.
+type Row = (String, String, Option<String>, Option<String>);
+
 /// Compares what the clients were told with the database and with the chain's events.
 pub async fn check(store: &Store, chain: &Chain, told: &Told) {
-    let rows: Result<Vec<(String, String, Option<String>)>, StoreError> = store
+    let rows: Result<Vec<Row>, StoreError> = store
         .read((), |tx, ()| {
             Box::pin(async move {
-                const SQL: &str = "SELECT trades.id, status, idempotency_key FROM trades
+                const SQL: &str = "SELECT trades.id, status, idempotency_key, error_code FROM trades
                     LEFT JOIN idempotency ON trade_id = trades.id";
-                tx.list(SQL, &[], |row| Ok((row.text(0)?, row.text(1)?, row.opt_text(2)?))).await
+                tx.list(SQL, &[], |row| Ok((row.text(0)?, row.text(1)?, row.opt_text(2)?, row.opt_text(3)?)))
+                    .await
             })
         })
         .await;
@@ -42,7 +46,7 @@ pub async fn check(store: &Store, chain: &Chain, told: &Told) {
     let on_chain = events(chain).await;
 
     let by_key: BTreeMap<&str, &str> =
-        rows.iter().filter_map(|(id, _, key)| Some((key.as_deref()?, id.as_str()))).collect();
+        rows.iter().filter_map(|(id, _, key, _)| Some((key.as_deref()?, id.as_str()))).collect();
     for (key, id) in told {
         assert_eq!(
             by_key.get(key.as_str()),
@@ -50,18 +54,18 @@ pub async fn check(store: &Store, chain: &Chain, told: &Told) {
             "an acknowledged trade is not there, or another one is"
         );
     }
-    let keyed = rows.iter().filter(|(_, _, key)| key.is_some()).count();
+    let keyed = rows.iter().filter(|(_, _, key, _)| key.is_some()).count();
     assert_eq!(keyed, by_key.len(), "an idempotency key has two trades");
 
-    for (id, status, _) in &rows {
+    for (id, status, _, reason) in &rows {
         let (made, failed) = on_chain.get(id).copied().unwrap_or_default();
         match status.as_str() {
             "completed" => assert_eq!((made, failed), (1, 0), "trade {id}"),
             "failed" => assert_eq!(made, 0, "trade {id}"),
-            other => panic!("trade {id} ended {other}"),
+            other => panic!("trade {id} ended {other}: {reason:?}"),
         }
     }
-    let known: BTreeSet<&str> = rows.iter().map(|(id, _, _)| id.as_str()).collect();
+    let known: BTreeSet<&str> = rows.iter().map(|(id, ..)| id.as_str()).collect();
     for id in on_chain.keys() {
         assert!(known.contains(id.as_str()), "the chain has a trade that the database does not: {id}");
     }
@@ -104,4 +108,12 @@ async fn events(chain: &Chain) -> BTreeMap<String, (u32, u32)> {
         from = to + 1;
     }
     counted
+}
+
+/// Every trade that ended has exactly one event that says so.
+pub async fn one_event_each(store: &Store) {
+    let missing = "SELECT COUNT(*) FROM trades WHERE ended_at_ms IS NOT NULL AND (
+        SELECT COUNT(*) FROM events WHERE trade_id = trades.id
+        AND kind IN ('trade.completed', 'trade.failed', 'trade.rejected', 'trade.expired')) <> 1";
+    assert_eq!(number(store, missing).await, 0, "trades whose end has no event, or several");
 }
