@@ -18,9 +18,8 @@ pub fn code_of(revert: &Revert) -> ErrorCode {
         }
         Revert::PerTradeCapExceeded | Revert::DailyCapExceeded => ErrorCode::SpendingLimitExceeded,
         Revert::SlippageExceeded => ErrorCode::SlippageExceeded,
-        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => {
-            ErrorCode::LiquidityInsufficient
-        }
+        Revert::LiquidityInsufficient | Revert::AmountTooLarge => ErrorCode::LiquidityInsufficient,
+        Revert::AmountZero => ErrorCode::AmountTooSmall,
         Revert::DeadlinePassed => ErrorCode::RequestTimeout,
         Revert::TokenPaused | Revert::Blacklisted | Revert::Paused | Revert::HourlyVolumeExceeded => {
             ErrorCode::DependencyUnavailable
@@ -40,10 +39,9 @@ pub const fn risk_of(revert: &Revert) -> Option<RiskRefusal> {
         }
         Revert::PerTradeCapExceeded => RiskRefusal::TradeTooLarge,
         Revert::DailyCapExceeded => RiskRefusal::DailyLimitExceeded,
-        Revert::SlippageExceeded => RiskRefusal::PriceMoved,
-        Revert::LiquidityInsufficient | Revert::AmountTooLarge | Revert::AmountZero => {
-            RiskRefusal::PositionLimitExceeded
-        }
+        // What moved something at acceptance and moves nothing now has lost its worth.
+        Revert::SlippageExceeded | Revert::AmountZero => RiskRefusal::PriceMoved,
+        Revert::LiquidityInsufficient | Revert::AmountTooLarge => RiskRefusal::PositionLimitExceeded,
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chain::Chain;
 use domain::ids::MarketId;
 use domain::key::Environment;
-use domain::{Clock, Timestamp};
+use domain::{Clock, Timestamp, Usdc};
 use store::Store;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -31,6 +31,11 @@ use crate::worker::WorkerRegistry;
 
 /// How many bytes of markets' rows are kept for a moment.
 const KEPT_MARKETS_BYTES: usize = 16 << 20;
+
+/// The least USDC of a trade or claim if nothing else is configured: a cent.
+pub const DEFAULT_MINIMUM: Usdc = Usdc::from_atomic(10_000);
+/// The slippage that a trade may have if neither its request nor the operator says otherwise.
+pub const DEFAULT_SLIPPAGE_BPS: u16 = 200;
 
 /// The service's parts and settings.
 #[derive(Clone)]
@@ -107,6 +112,14 @@ pub struct Config {
     pub idempotency_ms: i64,
     /// Who claims what settled positions are paid.
     pub redemptions: Redemptions,
+    /// The least USDC that a trade moves.
+    pub min_trade: Usdc,
+    /// The least USDC that a claim pays.
+    pub min_claim: Usdc,
+    /// The slippage of trades whose request sets no bound on the price, in hundredths of a percent.
+    pub default_slippage_bps: u16,
+    /// The most wei that are paid for a unit of gas; by chain if absent.
+    pub max_fee_per_gas: Option<u128>,
     /// How events are delivered.
     pub webhooks: webhooks::Settings,
 }
@@ -129,8 +142,26 @@ impl Config {
             replace_after_ms: 30_000,
             idempotency_ms: domain::time::DAY_MS,
             redemptions: Redemptions::default(),
+            min_trade: DEFAULT_MINIMUM,
+            min_claim: DEFAULT_MINIMUM,
+            default_slippage_bps: DEFAULT_SLIPPAGE_BPS,
+            max_fee_per_gas: None,
             webhooks: webhooks::Settings::default(),
         }
+    }
+}
+
+const GWEI: u128 = 1_000_000_000;
+
+/// The most wei that are paid for a unit of gas if no ceiling is configured: several times what the chain asks on a busy day. Gas
+/// costs nothing on an embedded chain and on a developer's node.
+pub const fn default_max_fee_per_gas(chain_id: u64) -> u128 {
+    match chain_id {
+        31_337 | 1_337 => u128::MAX,
+        1 => 100 * GWEI,
+        137 => 1_000 * GWEI,
+        10 | 8_453 | 42_161 => 5 * GWEI,
+        _ => 500 * GWEI,
     }
 }
 
@@ -194,6 +225,11 @@ impl Ctx {
     /// Blocks, the trade's own included, that make a trade final.
     pub fn confirmations(&self) -> u64 {
         self.config.confirmations.unwrap_or_else(|| default_confirmations(self.chain.chain_id()))
+    }
+
+    /// The most wei that are paid for a unit of gas.
+    pub fn max_fee_per_gas(&self) -> u128 {
+        self.config.max_fee_per_gas.unwrap_or_else(|| default_max_fee_per_gas(self.chain.chain_id()))
     }
 
     /// A new id, which sorts behind those made before.

@@ -22,6 +22,7 @@ pub mod leaderboard;
 pub mod lease;
 pub mod limits;
 pub mod markets;
+mod minimum;
 pub mod nodes;
 pub mod portfolio;
 pub mod readiness;

@@ -39,8 +39,10 @@ pub struct ValuedPosition {
     pub price: Wad,
     /// Tokens times price, rounded down.
     pub value: Usdc,
-    /// What a claim would pay now.
+    /// What the hub would pay for it now.
     pub claimable: Usdc,
+    /// Whether a claim of it is accepted: it pays something, and at least the smallest claim.
+    pub is_claimable: bool,
 }
 
 impl ValuedPosition {
@@ -130,6 +132,7 @@ async fn valued(
             price,
             value,
             claimable,
+            is_claimable: claimable > Usdc::ZERO && claimable >= ctx.config.min_claim,
         });
     }
     Ok(valued)

@@ -41,6 +41,7 @@ macro_rules! catalogue {
 catalogue! {
     ActiveKeyLimitReached = "ACTIVE_KEY_LIMIT_REACHED", 409, "Active key limit reached", "The user already holds 5 active keys. Revoke one before issuing another.";
     AmountTooLarge = "AMOUNT_TOO_LARGE", 400, "Amount too large", "The amount is above 10,000,000, the most that one trade can carry.";
+    AmountTooSmall = "AMOUNT_TOO_SMALL", 400, "Amount too small", "The amount is below the smallest trade or claim; extensions.minimum is that minimum.";
     ApiKeyExpired = "API_KEY_EXPIRED", 401, "API key expired", "This key is past its expiry. Issue a new one in Settings.";
     ApiKeyInvalid = "API_KEY_INVALID", 401, "API key invalid", "This key is not known here. Check that it is whole and belongs to this environment.";
     ApiKeyMalformed = "API_KEY_MALFORMED", 401, "API key malformed", "The X-API-Key header does not hold a well-formed key.";

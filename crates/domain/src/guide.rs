@@ -81,6 +81,12 @@ impl ErrorCode {
                 "Send a smaller amount. A trade counts whole USDC (\"25.00\"), a quote atomic units (\"25000000\"): a trade's amount in atomic units is a million times too large.",
                 "",
             ),
+            Self::AmountTooSmall => (
+                "The trade would move, or the claim would pay, less USDC than the operator's minimum, which is 0.01 USDC by default. An amount in tokens counts at its quoted value. A quote of such a trade is refused in the same way.",
+                AfterChange,
+                "Trade at least extensions.minimum (millionths of a USDC). A position that is worth less can still be sold or redeemed by its owner directly on chain.",
+                r#"{"minimum": "10000", "submission": "not_submitted"}"#,
+            ),
             Self::ApiKeyExpired => (
                 "The key is known and was given an end when it was issued, which has passed. Keys without an end do not expire.",
                 AfterChange,
@@ -226,7 +232,7 @@ impl ErrorCode {
                 "",
             ),
             Self::LiquidityInsufficient => (
-                "The market maker cannot make this trade: the sale would pay more than the market can, the amount is beyond the prices it can compute, or it is so small that nothing would move.",
+                "The market maker cannot make this trade: the sale would pay more than the market can, or the amount is beyond the prices that it can compute.",
                 AfterChange,
                 "Ask for a quote with another amount and trade what it shows. A large trade may be split, at the price that each part then has.",
                 NOT_SUBMITTED,

@@ -54,6 +54,12 @@ impl Usdc {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// The decimal text of the amount in whole USDC, such as `0.01`.
+    pub fn to_decimal(self) -> String {
+        let (whole, decimals) = (self.0 / ATOMIC_PER_USDC, self.0 % ATOMIC_PER_USDC);
+        format!("{whole}.{decimals:06}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// Whole cents, rounded down.
     pub const fn to_cents_floor(self) -> Cents {
         Cents(self.0 / ATOMIC_PER_CENT)
@@ -245,6 +251,16 @@ pub fn share_ceil(total: Usdc, part: Wad, whole: Wad) -> Usdc {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_decimal_text_has_no_trailing_zeros_and_is_read_back() {
+        for (atomic, text) in
+            [(0, "0"), (1, "0.000001"), (10_000, "0.01"), (10_000_000, "10"), (1_500_000, "1.5")]
+        {
+            assert_eq!(Usdc::from_atomic(atomic).to_decimal(), text);
+            assert_eq!(text.parse(), Ok(Usdc::from_atomic(atomic)));
+        }
+    }
 
     #[test]
     fn amounts_of_the_documented_form_are_read_exactly() {

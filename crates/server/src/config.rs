@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use domain::Usdc;
 use domain::webhook::target::TargetPolicy;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -188,6 +189,18 @@ pub struct Options {
     /// Whether owners claim their winnings through the API or the service pays them by itself [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
     pub redemptions: Option<Redemptions>,
+    /// The least USDC that a trade moves, as a decimal text [default: 0.01]
+    #[arg(long, env = "FORETELL_MIN_TRADE_USDC", global = true)]
+    pub min_trade_usdc: Option<String>,
+    /// The least USDC that a claim pays, as a decimal text [default: 0.01]
+    #[arg(long, env = "FORETELL_MIN_CLAIM_USDC", global = true)]
+    pub min_claim_usdc: Option<String>,
+    /// How far the price of a trade may be worse than its quote if the request does not say, in hundredths of a percent, 0 to 10000 [default: 200]
+    #[arg(long, env = "FORETELL_DEFAULT_SLIPPAGE_BPS", global = true)]
+    pub default_slippage_bps: Option<u16>,
+    /// The most gwei that are paid for a unit of gas, as a decimal text; 0 for no ceiling [default: by chain]
+    #[arg(long, env = "FORETELL_MAX_FEE_GWEI", global = true)]
+    pub max_fee_gwei: Option<String>,
     /// Whether webhooks go to the public internet by https, or also by http and into local networks [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
     pub webhook_targets: Option<WebhookTargets>,
@@ -254,6 +267,14 @@ pub struct Config {
     pub confirmation_window_s: Option<u32>,
     /// Who claims winnings.
     pub redemptions: Redemptions,
+    /// The least USDC that a trade moves.
+    pub min_trade: Usdc,
+    /// The least USDC that a claim pays.
+    pub min_claim: Usdc,
+    /// The slippage of trades whose request does not bound the price, in hundredths of a percent.
+    pub default_slippage_bps: u16,
+    /// The most wei that are paid for a unit of gas; by chain if absent.
+    pub max_fee_per_gas: Option<u128>,
     /// Where webhooks may go; `None` where it is not said.
     pub webhook_targets: Option<WebhookTargets>,
 }
@@ -300,6 +321,10 @@ impl Options {
             first_block: self.first_block.or(of_file.first_block),
             confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
             redemptions: self.redemptions.or(of_file.redemptions),
+            min_trade_usdc: self.min_trade_usdc.or(of_file.min_trade_usdc),
+            min_claim_usdc: self.min_claim_usdc.or(of_file.min_claim_usdc),
+            default_slippage_bps: self.default_slippage_bps.or(of_file.default_slippage_bps),
+            max_fee_gwei: self.max_fee_gwei.or(of_file.max_fee_gwei),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
         })
     }
@@ -319,6 +344,9 @@ impl Options {
         }
         if self.confirmation_window_s.is_some_and(|window_s| !(1..=DAY_S).contains(&window_s)) {
             return Err(ConfigError::Value(format!("confirmation-window-s is 1 to {DAY_S}")));
+        }
+        if self.default_slippage_bps.is_some_and(|bps| bps > 10_000) {
+            return Err(ConfigError::Value("default-slippage-bps must be at most 10000".to_owned()));
         }
         if self.environment == Some(Environment::Live) && self.webhook_targets == Some(WebhookTargets::Local)
         {
@@ -344,6 +372,10 @@ impl Options {
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
             redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
+            min_trade: usdc("min-trade-usdc", self.min_trade_usdc)?.unwrap_or(app::ctx::DEFAULT_MINIMUM),
+            min_claim: usdc("min-claim-usdc", self.min_claim_usdc)?.unwrap_or(app::ctx::DEFAULT_MINIMUM),
+            default_slippage_bps: self.default_slippage_bps.unwrap_or(app::ctx::DEFAULT_SLIPPAGE_BPS),
+            max_fee_per_gas: max_fee_per_gas(self.max_fee_gwei)?,
             webhook_targets: self.webhook_targets,
         })
     }
@@ -403,6 +435,29 @@ fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<V
         Value::One(one) => vec![one],
         Value::Several(several) => several,
     }))
+}
+
+/// The amount that a setting names.
+fn usdc(name: &str, text: Option<String>) -> Result<Option<Usdc>, ConfigError> {
+    let parsed = text.map(|text| text.trim().parse()).transpose();
+    parsed.map_err(|_| {
+        ConfigError::Value(format!("{name} must be a decimal amount of USDC with at most 6 decimals"))
+    })
+}
+
+/// The ceiling in wei of a decimal text in gwei; no ceiling for 0.
+fn max_fee_per_gas(gwei: Option<String>) -> Result<Option<u128>, ConfigError> {
+    let Some(text) = gwei else { return Ok(None) };
+    let wrong = || {
+        ConfigError::Value("max-fee-gwei must be a decimal number of gwei with at most 9 decimals".to_owned())
+    };
+    let (whole, decimals) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) || whole.len() > 12 || decimals.len() > 9 {
+        return Err(wrong());
+    }
+    let wei: u128 = format!("{whole}{decimals:0<9}").parse().map_err(|_| wrong())?;
+    Ok(Some(if wei == 0 { u128::MAX } else { wei }))
 }
 
 /// The URL that stands in a setting or in the file that another names.
@@ -506,6 +561,34 @@ mod tests {
         };
         assert_eq!((with(0, None), with(3, None), with(3, Some(3))), (Some(1), Some(1), Some(3)));
         assert_eq!((with(0, Some(1)), with(3, Some(4)), with(3, Some(0))), (None, None, None));
+    }
+
+    #[test]
+    fn amounts_and_slippage_have_defaults_and_bounds() {
+        let config = Options::default().decide().unwrap();
+        let cent = Usdc::from_atomic(10_000);
+        assert_eq!((config.min_trade, config.min_claim, config.default_slippage_bps), (cent, cent, 200));
+        let file = "min-trade-usdc = \"0\"\nmin-claim-usdc = \"1.5\"\ndefault-slippage-bps = 10000";
+        let config = toml::from_str::<Options>(file).unwrap().decide().unwrap();
+        assert_eq!((config.min_trade, config.min_claim), (Usdc::ZERO, Usdc::from_atomic(1_500_000)));
+        for wrong in ["min-trade-usdc = \"-1\"", "min-claim-usdc = \"1e3\"", "default-slippage-bps = 10001"] {
+            assert!(toml::from_str::<Options>(wrong).unwrap().decide().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_fee_ceiling_is_in_gwei_and_0_is_none() {
+        let ceiling = |text: &str| {
+            let options = Options { max_fee_gwei: Some(text.to_owned()), ..Options::default() };
+            options.decide().map(|config| config.max_fee_per_gas).ok()
+        };
+        assert_eq!(Options::default().decide().unwrap().max_fee_per_gas, None);
+        assert_eq!(ceiling("30"), Some(Some(30_000_000_000)));
+        assert_eq!(ceiling("0.000000001"), Some(Some(1)));
+        assert_eq!([ceiling("0"), ceiling("0.0")], [Some(Some(u128::MAX)); 2]);
+        for wrong in ["", "-1", "1.", ".5", "1e3", "0.0000000001", "1 gwei"] {
+            assert_eq!(ceiling(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

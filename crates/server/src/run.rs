@@ -191,6 +191,10 @@ impl Parts {
         settings.confirmations = config.confirmations.or(node.is_some().then_some(1));
         settings.finality = config.finality.into();
         settings.redemptions = config.redemptions.into();
+        settings.min_trade = config.min_trade;
+        settings.min_claim = config.min_claim;
+        settings.default_slippage_bps = config.default_slippage_bps;
+        settings.max_fee_per_gas = config.max_fee_per_gas;
         settings.webhooks.targets = config.targets().into();
         let mut ctx = Ctx::new(store, chain, clock, entropy, settings);
         ctx.limits = Arc::new(limits(config)?);

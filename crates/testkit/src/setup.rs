@@ -14,10 +14,10 @@ use app::sealed::SealingKey;
 use app::{Config, Ctx};
 use chain::embedded::InProcess;
 use chain::{Chain, Contracts, DeploySettings, EmbeddedNode, Genesis, Nodes, Signer, calls, deploy};
-use domain::Timestamp;
 use domain::key::Environment;
 use domain::time::ManualClock;
 use domain::webhook::target::TargetPolicy;
+use domain::{Timestamp, Usdc};
 use store::Store;
 
 use crate::branches::Branches;
@@ -90,6 +90,10 @@ pub struct Setup {
     confirmations: Option<u64>,
     finality: Finality,
     redemptions: Redemptions,
+    minimum: Usdc,
+    default_slippage_bps: Option<u16>,
+    max_fee_per_gas: Option<u128>,
+    hourly_volume: Option<u64>,
     veto_window_s: u32,
     forkable: bool,
     limits: Option<Limits>,
@@ -138,6 +142,34 @@ impl Setup {
     #[must_use]
     pub const fn automatic_redemptions(mut self) -> Self {
         self.redemptions = Redemptions::Automatic;
+        self
+    }
+
+    /// With trades and claims of at least this much; anything goes otherwise.
+    #[must_use]
+    pub const fn minimum(mut self, usdc: Usdc) -> Self {
+        self.minimum = usdc;
+        self
+    }
+
+    /// With this slippage for requests that do not bound the price; they trade at any price otherwise.
+    #[must_use]
+    pub const fn default_slippage_bps(mut self, bps: u16) -> Self {
+        self.default_slippage_bps = Some(bps);
+        self
+    }
+
+    /// With at most this many wei paid for a unit of gas; anything is paid otherwise.
+    #[must_use]
+    pub const fn max_fee_per_gas(mut self, wei: u128) -> Self {
+        self.max_fee_per_gas = Some(wei);
+        self
+    }
+
+    /// With contracts that let trades move at most this much within an hour.
+    #[must_use]
+    pub const fn hourly_volume(mut self, usdc: Usdc) -> Self {
+        self.hourly_volume = Some(usdc.atomic());
         self
     }
 
@@ -212,7 +244,8 @@ impl Setup {
                 provider
             }
         };
-        let mut chain = contracts(provider, &roles, self.veto_window_s).await;
+        let hourly_volume = self.hourly_volume.unwrap_or(HOURLY_VOLUME);
+        let mut chain = contracts(provider, &roles, self.veto_window_s, hourly_volume).await;
         let mut proxies = Vec::new();
         if let Some(branches) = branches.as_ref().filter(|_| self.nodes > 0) {
             branches.part();
@@ -227,6 +260,10 @@ impl Setup {
         config.confirmations = self.confirmations.or(config.confirmations);
         config.finality = self.finality;
         config.redemptions = self.redemptions;
+        config.max_fee_per_gas = self.max_fee_per_gas;
+        config.min_trade = self.minimum;
+        config.min_claim = self.minimum;
+        config.default_slippage_bps = self.default_slippage_bps.unwrap_or(10_000);
         config.webhooks.targets = TargetPolicy::development();
         let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
         ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
@@ -264,14 +301,14 @@ where
     ProviderBuilder::new().disable_recommended_fillers().connect_client(client).erased()
 }
 
-async fn contracts(provider: DynProvider, roles: &Roles, veto_window_s: u32) -> Chain {
+async fn contracts(provider: DynProvider, roles: &Roles, veto_window_s: u32, hourly_volume: u64) -> Chain {
     let settings = DeploySettings {
         usdc: None,
         resolver: roles.resolver.address(),
         guardian: roles.guardian.address(),
         treasury: roles.treasury.address(),
         executors: roles.executors.iter().map(Signer::address).collect(),
-        hourly_volume_cap_usdc_atomic: HOURLY_VOLUME,
+        hourly_volume_cap_usdc_atomic: hourly_volume,
         listing_delay_s: 0,
         veto_window_s,
     };

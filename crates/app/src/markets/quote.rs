@@ -10,7 +10,7 @@ use domain::{ErrorCode, Usdc, Wad};
 use store::markets::{Market, Outcome};
 
 use super::{get, outcome_of};
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, minimum};
 
 /// Buying or selling, and of how much: USDC atomic for a buy, tokens WAD for a sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +65,11 @@ pub async fn quote(
         let outcomes = outcomes.collect();
         return Ok(Quote { market, outcomes, outcome_index, action, fill, block });
     }
-    let (fill, block) =
-        tokio::try_join!(ctx.chain.quote(number, outcome_index, side, action.amount), ctx.chain.head(),)?;
+    if action.side == Side::Buy {
+        minimum::check_trade(ctx, Usdc::from_atomic(u64::try_from(action.amount).unwrap_or(u64::MAX)))?;
+    }
+    let (fill, block) = quote_now(ctx, number, outcome_index, side, action.amount).await?;
+    minimum::check_trade(ctx, Usdc::from_atomic(fill.usdc_atomic))?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }
 
@@ -82,14 +85,26 @@ pub async fn quote_usdc(
     let (market, outcomes) = Arc::unwrap_or_clone(rows);
     check_open(ctx, &market)?;
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
+    minimum::check_trade(ctx, usdc)?;
     let on_chain = match side {
         Side::Buy => ChainSide::BuyForUsdc,
         Side::Sell => ChainSide::SellForUsdc,
     };
     let action = Action { side, amount: U256::from(usdc.atomic()) };
-    let (fill, block) =
-        tokio::try_join!(ctx.chain.quote(number, outcome_index, on_chain, action.amount), ctx.chain.head())?;
+    let (fill, block) = quote_now(ctx, number, outcome_index, on_chain, action.amount).await?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
+}
+
+/// What would move now, and the chain's newest block.
+async fn quote_now(
+    ctx: &Ctx,
+    market: u64,
+    outcome_index: u8,
+    side: ChainSide,
+    amount: U256,
+) -> Result<(Fill, Block), AppError> {
+    tokio::try_join!(ctx.chain.quote(market, outcome_index, side, amount), ctx.chain.head())
+        .map_err(|error| minimum::refused_quote(ctx, error))
 }
 
 fn check_open(ctx: &Ctx, market: &Market) -> Result<(), AppError> {
@@ -132,7 +147,7 @@ async fn past(
             AppError::field("/block", "must be a block whose state the chain's node still has")
                 .caused_by(error)
         }
-        _ => AppError::from(error),
+        _ => minimum::refused_quote(ctx, error),
     })?;
     Ok(Past { block, quantities, fill })
 }

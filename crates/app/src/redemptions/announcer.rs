@@ -132,7 +132,8 @@ async fn worths(
             let account = position.account.parse();
             let account =
                 account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-            redeemable(ctx, account, market.number, position.outcome_index).await
+            let worth = redeemable(ctx, account, market.number, position.outcome_index).await?;
+            Ok(if worth >= ctx.config.min_claim { worth } else { Usdc::ZERO })
         })
         .buffered(CONCURRENT)
         .collect()

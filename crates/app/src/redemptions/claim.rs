@@ -12,7 +12,7 @@ use store::redemptions::{Again, Redemption};
 use super::{FinalResult, redeemable, settled_block};
 use crate::accounts::{account_of, address_of};
 use crate::keys::Caller;
-use crate::{AppError, Ctx, Submission, markets};
+use crate::{AppError, Ctx, Submission, markets, minimum};
 
 /// A request to claim, not yet judged.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ async fn may_be_made_again(ctx: &Ctx, claim: &Redemption, market: &Market, numbe
             may_be_topped_up
                 && redeemable(ctx, account, number, claim.outcome_index)
                     .await
-                    .is_ok_and(|rest| rest > Usdc::ZERO)
+                    .is_ok_and(|rest| rest > Usdc::ZERO && rest >= ctx.config.min_claim)
         }
     }
 }
@@ -149,6 +149,7 @@ async fn make(
             .with("reason", reason.as_str())
             .with("marketStatus", market.status_at(ctx.now()).as_str())
     })?;
+    minimum::check_claim(ctx, expected)?;
     let held = ctx.chain.position(address, number, outcome_index).await.map_err(AppError::from)?;
     let (tokens, now) = (Wad(held.tokens_wad), ctx.now());
     let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {

@@ -121,7 +121,7 @@ async fn pay_page(
     Ok(())
 }
 
-/// The positions of a page that the chain would pay and that have no open claim.
+/// The positions of a page that the chain would pay at least the smallest claim and that have no open claim.
 async fn winning(
     ctx: &Ctx,
     market: &SettledMarket,
@@ -147,7 +147,9 @@ async fn winning(
         .collect()
         .await;
     let worths: Result<Vec<_>, _> = worths.into_iter().collect();
-    Ok(worths?.into_iter().filter(|winning| winning.worth > Usdc::ZERO).collect())
+    // What is worth less than the smallest claim is left to its holder, who can redeem it on chain.
+    let is_paid = |winning: &Winning| winning.worth > Usdc::ZERO && winning.worth >= ctx.config.min_claim;
+    Ok(worths?.into_iter().filter(is_paid).collect())
 }
 
 enum Claim {

@@ -8,8 +8,6 @@ use domain::{ErrorCode, Usdc, Wad};
 
 use crate::AppError;
 
-/// The slippage that a buy of exact tokens may have where the caller names none: such a buy needs an upper end.
-const DEFAULT_TOKENS_SLIPPAGE_BPS: u16 = 100;
 const BPS: u64 = 10_000;
 
 /// What the chain is asked for, and what the caps and the balance count for it.
@@ -28,6 +26,9 @@ pub struct Plan {
     pub reserved: Usdc,
     /// Tokens that the account must hold: sales alone.
     pub gives: Wad,
+    /// How far the price may be worse than the quote: the request's own bound or the default; `None` if the request bounds the
+    /// price only by an amount.
+    pub slippage_bps: Option<u16>,
 }
 
 /// The way to trade that a request means.
@@ -41,27 +42,33 @@ pub const fn side_of(request: &TradeRequest) -> ChainSide {
     }
 }
 
-/// Whether a request can be planned without a quote: a plain buy for USDC.
-pub const fn needs_quote(request: &TradeRequest) -> bool {
-    let bounded = request.min_tokens_out.is_some() || request.max_slippage_bps.is_some();
-    bounded || !matches!(side_of(request), ChainSide::BuyForUsdc)
+/// How far the price may be worse than the quote, in hundredths of a percent. A request that does not bound the price gets the
+/// default, so that no trade is made at any price. Of a buy or sale of exact tokens only the slippage bounds the price.
+fn slippage_bps(request: &TradeRequest, default_bps: u16) -> Option<u16> {
+    let bounds_price = match side_of(request) {
+        ChainSide::BuyForUsdc => request.min_tokens_out.is_some_and(|least| least > Wad::ZERO),
+        ChainSide::SellForUsdc => request.max_tokens_in.is_some(),
+        ChainSide::BuyTokens | ChainSide::SellTokens | ChainSide::SellAll => false,
+    };
+    request.max_slippage_bps.or((!bounds_price).then_some(default_bps))
 }
 
-/// The plan of a request at a quote. Refuses where the quote itself is past a bound of the request.
-pub fn plan(request: &TradeRequest, quote: Option<&Fill>) -> Result<Plan, AppError> {
+/// The plan of a request at a quote, with the default slippage if the request does not bound the price. Rejects the request if
+/// the quote itself is past a bound of it.
+pub fn plan(request: &TradeRequest, quote: &Fill, default_bps: u16) -> Result<Plan, AppError> {
     let side = side_of(request);
-    let quoted_usdc = Usdc::from_atomic(quote.map_or(0, |fill| fill.usdc_atomic));
-    let quoted_tokens = Wad(quote.map_or(U256::ZERO, |fill| fill.tokens_wad));
+    let slippage_bps = slippage_bps(request, default_bps);
+    let quoted_usdc = Usdc::from_atomic(quote.usdc_atomic);
+    let quoted_tokens = Wad(quote.tokens_wad);
     match side {
         ChainSide::BuyForUsdc => {
-            let by_slippage =
-                request.max_slippage_bps.map_or(Wad::ZERO, |bps| less_bps_ceil(quoted_tokens, bps));
+            let by_slippage = slippage_bps.map_or(Wad::ZERO, |bps| less_bps_ceil(quoted_tokens, bps));
             let tokens = request.min_tokens_out.unwrap_or_default().max(by_slippage);
-            if quote.is_some() && quoted_tokens < tokens {
+            if quoted_tokens < tokens {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
             let usdc = request.amount;
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO })
+            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
         }
         ChainSide::BuyTokens => {
             let tokens = Wad::from_amount(request.amount);
@@ -69,38 +76,37 @@ pub fn plan(request: &TradeRequest, quote: Option<&Fill>) -> Result<Plan, AppErr
                 let requirement = "must be at most the tokens that are bought";
                 return Err(AppError::wrong_value("/minTokensOut", requirement, &least.to_string()));
             }
-            let bps = request.max_slippage_bps.unwrap_or(DEFAULT_TOKENS_SLIPPAGE_BPS);
-            let usdc = more_bps_floor(quoted_usdc, bps);
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO })
+            let usdc = more_bps_floor(quoted_usdc, slippage_bps.unwrap_or(default_bps));
+            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
         }
         ChainSide::SellForUsdc => {
-            let by_slippage = request.max_slippage_bps.map(|bps| more_bps_wad_floor(quoted_tokens, bps));
+            let by_slippage = slippage_bps.map(|bps| more_bps_wad_floor(quoted_tokens, bps));
             let most = [request.max_tokens_in, by_slippage].into_iter().flatten().min();
             let tokens = most.unwrap_or(Wad::from(u128::MAX));
             if quoted_tokens > tokens {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
-            let usdc = request.amount;
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: Usdc::ZERO, gives: quoted_tokens })
+            let (usdc, reserved) = (request.amount, Usdc::ZERO);
+            Ok(Plan { side, usdc, tokens, counted: usdc, reserved, gives: quoted_tokens, slippage_bps })
         }
         ChainSide::SellTokens | ChainSide::SellAll => {
             if request.max_tokens_in.is_some_and(|most| quoted_tokens > most) {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
-            let usdc =
-                request.max_slippage_bps.map_or(Usdc::ZERO, |bps| usdc_less_bps_ceil(quoted_usdc, bps));
+            let usdc = usdc_less_bps_ceil(quoted_usdc, slippage_bps.unwrap_or(default_bps));
             let tokens = if side == ChainSide::SellAll { Wad::ZERO } else { quoted_tokens };
-            Ok(Plan { side, usdc, tokens, counted: quoted_usdc, reserved: Usdc::ZERO, gives: quoted_tokens })
+            let (counted, reserved) = (quoted_usdc, Usdc::ZERO);
+            Ok(Plan { side, usdc, tokens, counted, reserved, gives: quoted_tokens, slippage_bps })
         }
     }
 }
 
-/// The amount that a quote for a request is asked with; for a sale of everything that is `balance`.
-pub fn quoted_amount(request: &TradeRequest, balance: Wad) -> U256 {
+/// The amount that a quote for a request is asked with; `None` for a sale of everything, which is quoted with the balance.
+pub fn quoted_amount(request: &TradeRequest) -> Option<U256> {
     match side_of(request) {
-        ChainSide::BuyForUsdc | ChainSide::SellForUsdc => U256::from(request.amount.atomic()),
-        ChainSide::BuyTokens | ChainSide::SellTokens => Wad::from_amount(request.amount).0,
-        ChainSide::SellAll => balance.0,
+        ChainSide::BuyForUsdc | ChainSide::SellForUsdc => Some(U256::from(request.amount.atomic())),
+        ChainSide::BuyTokens | ChainSide::SellTokens => Some(Wad::from_amount(request.amount).0),
+        ChainSide::SellAll => None,
     }
 }
 
@@ -153,41 +159,71 @@ mod tests {
         }
     }
 
+    const DEFAULT_BPS: u16 = 200;
+
+    fn planned(request: &TradeRequest, fill: Fill) -> Result<Plan, AppError> {
+        plan(request, &fill, DEFAULT_BPS)
+    }
+
     #[test]
-    fn a_plain_buy_has_no_lower_end_and_needs_no_quote() {
-        let request = request("buy", "usdc", Draft::default());
-        assert!(!needs_quote(&request));
-        assert_eq!(plan(&request, None).unwrap().tokens, Wad::ZERO);
+    fn a_request_without_a_bound_on_the_price_gets_the_default_slippage() {
+        let plain = |side, amount_type| {
+            let plan =
+                planned(&request(side, amount_type, Draft::default()), fill(5_000_000, 1_000)).unwrap();
+            (plan.usdc.atomic(), plan.tokens, plan.slippage_bps)
+        };
+        assert_eq!(plain("buy", "usdc"), (10_000_000, Wad::from(980), Some(200)));
+        assert_eq!(plain("sell", "usdc"), (10_000_000, Wad::from(1_020), Some(200)));
+        assert_eq!(plain("buy", "tokens").0, 5_100_000);
+        assert_eq!(plain("sell", "tokens"), (4_900_000, Wad::from(1_000), Some(200)));
+        assert_eq!(plain("sell", "all"), (4_900_000, Wad::ZERO, Some(200)));
+    }
+
+    #[test]
+    fn a_bound_of_the_request_takes_the_place_of_the_default_if_it_bounds_the_price() {
+        let of = |side, amount_type, more| {
+            let plan = planned(&request(side, amount_type, more), fill(5_000_000, 1_000)).unwrap();
+            (plan.usdc.atomic(), plan.tokens, plan.slippage_bps)
+        };
+        let least = |tokens: &str| Draft { min_tokens_out: Some(tokens.into()), ..Draft::default() };
+        let most = || Draft { max_tokens_in: Some("2000".into()), ..Draft::default() };
+        let bps = |bps| Draft { max_slippage_bps: Some(bps), ..Draft::default() };
+        assert_eq!(of("buy", "usdc", least("7")), (10_000_000, Wad::from(7), None));
+        assert_eq!(of("buy", "usdc", least("0")), (10_000_000, Wad::from(980), Some(200)));
+        assert_eq!(of("buy", "usdc", bps(10_000)), (10_000_000, Wad::ZERO, Some(10_000)));
+        assert_eq!(of("sell", "usdc", most()), (10_000_000, Wad::from(2_000), None));
+        assert_eq!(of("sell", "tokens", most()), (4_900_000, Wad::from(1_000), Some(200)));
+        assert_eq!(of("sell", "tokens", bps(0)), (5_000_000, Wad::from(1_000), Some(0)));
     }
 
     #[test]
     fn the_stricter_of_two_bounds_holds_and_minimums_are_rounded_up() {
         let bounded =
             Draft { max_slippage_bps: Some(100), min_tokens_out: Some("5".into()), ..Draft::default() };
-        let planned = plan(&request("buy", "usdc", bounded), Some(&fill(10_000_000, 101))).unwrap();
+        let planned = planned(&request("buy", "usdc", bounded), fill(10_000_000, 101)).unwrap();
         assert_eq!(planned.tokens, Wad::from(100));
     }
 
     #[test]
     fn a_quote_past_the_bound_is_refused_at_once() {
         let bounded = Draft { min_tokens_out: Some("102".into()), ..Draft::default() };
-        let refused = plan(&request("buy", "usdc", bounded), Some(&fill(10_000_000, 101))).unwrap_err();
+        let refused = planned(&request("buy", "usdc", bounded), fill(10_000_000, 101)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SlippageExceeded);
         let bounded = Draft { max_tokens_in: Some("100".into()), ..Draft::default() };
-        let refused = plan(&request("sell", "usdc", bounded), Some(&fill(10_000_000, 101))).unwrap_err();
+        let refused = planned(&request("sell", "usdc", bounded), fill(10_000_000, 101)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SlippageExceeded);
     }
 
     #[test]
     fn a_buy_of_exact_tokens_reserves_its_upper_end_rounded_down() {
-        let planned = plan(&request("buy", "tokens", Draft::default()), Some(&fill(5_000_099, 0))).unwrap();
-        assert_eq!(planned.reserved, Usdc::from_atomic(5_050_099));
+        let planned = planned(&request("buy", "tokens", Draft::default()), fill(5_000_099, 0)).unwrap();
+        assert_eq!(planned.reserved, Usdc::from_atomic(5_100_100));
         assert_eq!(planned.tokens, Wad::from_amount(Usdc::from_whole(10)));
     }
 
     #[test]
     fn a_sale_reserves_nothing_and_counts_what_it_brings() {
-        let planned = plan(&request("sell", "tokens", Draft::default()), Some(&fill(4_000_000, 10))).unwrap();
+        let planned = planned(&request("sell", "tokens", Draft::default()), fill(4_000_000, 10)).unwrap();
         assert_eq!((planned.reserved, planned.counted), (Usdc::ZERO, Usdc::from_whole(4)));
     }
 }

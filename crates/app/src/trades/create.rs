@@ -13,12 +13,12 @@ use store::StoreError;
 use store::markets::Market;
 use store::trades::{Inserted, Reuse, Trade};
 
-use super::bounds::{Plan, needs_quote, plan, quoted_amount, side_of};
+use super::bounds::{Plan, plan, quoted_amount, side_of};
 use super::funds::{Funds, delegated_account, insufficient};
 use super::intents::lane_of;
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::keys::{Caller, stopped};
-use crate::{AppError, Ctx, Submission, markets, nodes};
+use crate::{AppError, Ctx, Submission, markets, minimum, nodes};
 
 /// The route that idempotency keys of trades belong to.
 pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
@@ -141,10 +141,18 @@ async fn create_new(
         let past = request.deadline.unwrap_or(now).to_string();
         return Err(AppError::wrong_value("/deadline", "must be in the future", &past).into());
     }
+    if request.amount_type == AmountType::Usdc {
+        minimum::check_trade(ctx, request.amount)?;
+    }
     let (market, outcome_index) = tradeable_market(ctx, &request).await?;
     let chain_market_id = market.chain_market_id.unwrap_or_default();
-    let (account, address, state) = delegated_account(ctx, caller).await?;
     let side = side_of(&request);
+    // Beside the account, so that the quote costs no time; what refuses the account comes first all the same.
+    let (account, quote) = tokio::join!(delegated_account(ctx, caller), async {
+        let amount = quoted_amount(&request)?;
+        Some(ctx.chain.quote(chain_market_id, outcome_index, side, amount).await)
+    });
+    let (account, address, state) = account?;
     if request.amount_type == AmountType::Usdc {
         // The caps come before the balance, and what the request names in USDC needs no quote to be held against them.
         limits::check_per_trade(&caller.limits(), request.amount).map_err(AppError::from)?;
@@ -163,13 +171,13 @@ async fn create_new(
             .detail("There are no tokens to sell.")
             .into());
     }
-    let quote = if needs_quote(&request) || new.dry_run {
-        let amount = quoted_amount(&request, balance);
-        Some(ctx.chain.quote(chain_market_id, outcome_index, side, amount).await.map_err(AppError::from)?)
-    } else {
-        None
+    let quote = match quote {
+        Some(quote) => quote,
+        None => ctx.chain.quote(chain_market_id, outcome_index, side, balance.0).await,
     };
-    let plan = plan(&request, quote.as_ref())?;
+    let quote = quote.map_err(|error| minimum::refused_quote(ctx, error))?;
+    let plan = plan(&request, &quote, ctx.config.default_slippage_bps)?;
+    minimum::check_trade(ctx, Usdc::from_atomic(quote.usdc_atomic))?;
     limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
     if sells && balance < plan.gives {
         let detail = "The smart account does not hold the tokens that this sale takes.";
@@ -199,6 +207,9 @@ async fn create_new(
         intent_side: side as u8,
         intent_usdc: plan.usdc,
         intent_tokens: plan.tokens,
+        max_slippage_bps: plan.slippage_bps,
+        volume: plan.counted,
+        waiting_for: None,
         deadline: request.deadline.map_or(lifetime, |deadline| deadline.min(lifetime)),
         key_index: caller.key.key_index,
         nonce: None,
@@ -214,7 +225,6 @@ async fn create_new(
     let funds = Funds::newest(&state);
     if new.dry_run {
         check_dry(ctx, caller, &trade, funds.spendable).await?;
-        let quote = quote.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
     }
     match insert(ctx, caller, new, &trade, funds).await {

@@ -7,7 +7,8 @@ use alloy_primitives::{Address, U256};
 use chain::{AccountState, Chain, ChainError, Fill, Revert, Side};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
-use domain::{ErrorCode, Timestamp};
+use domain::trade::HoldReason;
+use domain::{ErrorCode, Timestamp, Usdc};
 use futures::StreamExt;
 use store::trades::Trade;
 
@@ -21,6 +22,8 @@ pub enum Verdict {
     Send {
         /// That highest nonce.
         highest_nonce: u32,
+        /// What it would move.
+        usdc: Usdc,
     },
     /// Refused.
     Reject(RiskRefusal),
@@ -30,6 +33,7 @@ pub enum Verdict {
     Later,
 }
 
+const EXPIRED: &str = "The deadline passed before the trade was sent.";
 /// Questions to the chain that are open at once.
 const CONCURRENT: usize = 16;
 
@@ -136,7 +140,8 @@ fn judge_one(
         return refused(&Revert::SlippageExceeded);
     }
     let policy = &mut state.policy;
-    let send = Verdict::Send { highest_nonce: policy.nonce_top };
+    let usdc = Usdc::from_atomic(fill.usdc_atomic);
+    let send = Verdict::Send { highest_nonce: policy.nonce_top, usdc };
     if !side.is_buy() {
         return send;
     }
@@ -162,11 +167,8 @@ fn refused(revert: &Revert) -> Verdict {
     chain_errors::risk_of(revert).map_or(Verdict::Later, Verdict::Reject)
 }
 
-/// The failure of a trade that came too late.
-pub fn expired() -> domain::trade::Failure {
-    domain::trade::Failure {
-        code: ErrorCode::RequestTimeout,
-        message: "The deadline passed before the trade was sent.".to_owned(),
-        tx_hash: None,
-    }
+/// The failure of a trade that came too late, with what it waited for.
+pub fn expired(trade: &Trade) -> domain::trade::Failure {
+    let message = trade.waiting_for.map_or(EXPIRED, HoldReason::expiry_message);
+    domain::trade::Failure { code: ErrorCode::RequestTimeout, message: message.to_owned(), tx_hash: None }
 }

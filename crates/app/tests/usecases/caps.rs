@@ -51,9 +51,9 @@ async fn a_day_holds_exactly_the_daily_cap() {
         assert_refused(&app, key.buy(&market, 0, "0.500001"), ErrorCode::SpendingLimitExceeded).await;
     assert_eq!(refusal.extensions["cap"], "daily_volume");
     key.buy(&market, 0, "0.5").await;
-    assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+    assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;
     app.run_workers().await;
-    assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+    assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;
     app.assert_ledger_equals_chain().await;
 }
 
@@ -67,10 +67,10 @@ async fn a_trade_leaves_the_window_24_hours_after_it_was_made_and_not_a_millisec
     app.run_workers().await;
 
     app.advance_ms(DAY_MS / 2 - 1).await;
-    assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+    assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;
     app.advance_ms(1).await;
     key.buy(&market, 0, "500").await;
-    assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+    assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;
     app.advance_ms(DAY_MS / 2).await;
     key.buy(&market, 0, "500").await;
     app.assert_ledger_equals_chain().await;
@@ -204,7 +204,7 @@ store::on_each_engine! {
         let spent: Result<Usdc, store::StoreError> =
             app.ctx.store.read(input, move |tx, (id, now)| Box::pin(spent(tx, *id, *now))).await;
         assert_eq!(spent, Ok(Usdc::from_whole(1_299)));
-        assert_refused(&app, key.buy(&market, 0, "0.000001"), ErrorCode::SpendingLimitExceeded).await;
+        assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;
         app.clock.advance(DAY_MS);
         key.buy(&market, 0, "500").await;
     }

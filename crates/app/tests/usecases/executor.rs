@@ -277,13 +277,20 @@ async fn a_batch_that_reverted_as_a_whole_is_sent_again_as_the_same_intents() {
 }
 
 #[tokio::test]
-async fn a_trade_of_the_hour_that_is_full_fails_with_the_dependency() {
+async fn a_trade_that_no_longer_fits_into_the_hour_when_it_is_made_fails_with_the_dependency() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let gate = app.ctx.chain.contracts().gate;
-    app.send(&app.roles.guardian, gate, calls::set_hourly_volume_cap(15_000_000)).await;
     let fits = key.buy(&market, 0, "10").await;
     app.clock.advance(1);
     let does_not = key.buy(&market, 0, "10").await;
+    // The cap is lowered after the batch was signed.
+    let held = app.faults.hold("eth_sendRawTransaction");
+    let lower = async {
+        held.reached().await;
+        app.send(&app.roles.guardian, gate, calls::set_hourly_volume_cap(15_000_000)).await;
+        held.release();
+    };
+    tokio::join!(app.workers.execute(&app.ctx), lower);
     app.run_workers().await;
     assert_eq!(app.status(fits.id).await, Status::Completed);
     assert_eq!(failure(&app.trade(does_not.id).await).code, ErrorCode::DependencyUnavailable);

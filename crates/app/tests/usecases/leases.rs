@@ -173,8 +173,8 @@ store::on_each_engine! {
         let before = app.faults.sent().len();
         let frozen = app.another_process("frozen");
         app.workers.release(&app.ctx).await;
-        // It has claimed the trade, judged it, and now asks for fees.
-        let held = app.faults.hold("eth_feeHistory");
+        // It has claimed the trade, judged it, and now asks for its nonce.
+        let held = app.faults.hold("eth_getTransactionCount");
         let ctx = app.ctx.clone();
         let thaws = tokio::spawn(async move { frozen.executors[0].tick(&ctx).await });
         held.reached().await;

@@ -61,13 +61,13 @@ store::on_each_engine! {
     async fn a_pause_between_judging_and_signing_still_holds(store: Store) {
         let Scene { app, key, market, .. } = Scene::gated(store).await;
         let trade = key.buy(&market, 0, "10").await;
-        let fees = app.faults.hold("eth_feeHistory");
+        let signing = app.faults.hold("eth_getTransactionCount");
         let signs = async { app.workers.execute(&app.ctx).await };
         let pauses = async {
-            fees.reached().await;
+            signing.reached().await;
             assert_eq!(app.status(trade.id).await, Status::Validating);
             key.pause().await;
-            fees.release();
+            signing.release();
         };
         tokio::join!(signs, pauses);
         assert_eq!(app.rows().await.batches, 0);

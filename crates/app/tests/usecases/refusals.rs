@@ -181,7 +181,7 @@ async fn a_buy_takes_at_most_the_balance_less_what_open_trades_have_set_aside() 
     assert_eq!(refusal.extensions["availableUsdc"], "40000000");
     key.buy(&market, 1, "40").await;
     app.run_workers().await;
-    assert_refused(&app, key.buy(&market, 1, "0.000001"), ErrorCode::InsufficientBalance).await;
+    assert_refused(&app, key.buy(&market, 1, "0.000002"), ErrorCode::InsufficientBalance).await;
     app.assert_ledger_equals_chain().await;
 }
 

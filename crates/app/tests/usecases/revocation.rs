@@ -88,13 +88,13 @@ store::on_each_engine! {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let (trade, others) = (key.buy(&market, 0, "10").await, second.buy(&market, 0, "10").await);
-        let fees = app.faults.hold("eth_feeHistory");
+        let signing = app.faults.hold("eth_getTransactionCount");
         let signs = async { app.workers.execute(&app.ctx).await };
         let revokes = async {
-            fees.reached().await;
+            signing.reached().await;
             assert_eq!(app.status(trade.id).await, Status::Validating);
             revoke(&app, &key).await;
-            fees.release();
+            signing.release();
         };
         tokio::join!(signs, revokes);
         app.run_workers().await;

@@ -42,6 +42,7 @@ pub use provision::{Batch, KeyPolicy};
 pub use revert::{ParseRevertError, Revert};
 pub use signer::Signer;
 pub use state::{
-    AccountState, Fill, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position, Resolution, token_id,
+    AccountState, Fill, HourlyVolume, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position,
+    Resolution, token_id,
 };
 pub use transactions::{Fees, Receipt, SendOutcome, SignedTx, Transaction};

@@ -13,8 +13,8 @@ use super::intent::Side;
 use super::owner::Owner;
 use super::revert::Revert;
 use super::state::{
-    AccountState, Fill, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position, Resolution, token_id,
-    u64_of,
+    AccountState, Fill, HourlyVolume, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position,
+    Resolution, token_id, u64_of,
 };
 
 impl Chain {
@@ -214,6 +214,23 @@ impl Chain {
             expiry_s: policy.expiry.into(),
             nonce_top: policy.nonceTop,
             nonce_bitmap: policy.nonceBitmap,
+        })
+    }
+
+    /// What all delegated trades of the Gate's present hour have moved and may move; two reads side by side.
+    ///
+    /// # Errors
+    /// What a read gives.
+    pub async fn hourly_volume(&self) -> Result<HourlyVolume, ChainError> {
+        let gate = self.contracts.gate;
+        let (cap, volume) = tokio::try_join!(
+            self.view(gate, Gate::hourlyVolumeCapCall {}),
+            self.view(gate, Gate::hourlyVolumeCall {}),
+        )?;
+        Ok(HourlyVolume {
+            cap_usdc_atomic: cap,
+            used_usdc_atomic: volume.used,
+            window_start_s: volume.windowStart.into(),
         })
     }
 

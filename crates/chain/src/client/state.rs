@@ -111,6 +111,35 @@ impl Policy {
     }
 }
 
+/// The Gate's cap on what all delegated trades move within an hour, which begins with the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HourlyVolume {
+    /// The cap; the largest number is no cap.
+    pub cap_usdc_atomic: u64,
+    /// Moved within the hour.
+    pub used_usdc_atomic: u64,
+    /// When the hour began, Unix seconds.
+    pub window_start_s: u64,
+}
+
+/// How long the Gate's hour lasts.
+const VOLUME_WINDOW_S: u64 = 3_600;
+/// How much later than the service's clock a block's time is expected at the most. On a quiet chain the newest block, against
+/// which the volume is read, may be old; a transaction is judged in a new block.
+const CLOCK_MARGIN_S: u64 = 15;
+
+impl HourlyVolume {
+    /// What may still be moved at that time (Unix seconds); `None` without a cap.
+    pub const fn left(&self, now_s: u64) -> Option<u64> {
+        if self.cap_usdc_atomic == u64::MAX {
+            return None;
+        }
+        let is_over = now_s >= self.window_start_s + VOLUME_WINDOW_S + CLOCK_MARGIN_S;
+        let used = if is_over { 0 } else { self.used_usdc_atomic };
+        Some(self.cap_usdc_atomic.saturating_sub(used))
+    }
+}
+
 /// What a key needs in order to trade for an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccountState {
@@ -162,4 +191,18 @@ pub(super) fn market_and_outcome(token_id: U256) -> Result<(u64, u8), ChainError
 
 pub(super) fn u64_of(value: U256, what: &str) -> Result<u64, ChainError> {
     u64::try_from(value).map_err(|_| ChainError::Decode(format!("{what} {value} is above 64 bits")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_that_is_over_has_its_whole_volume_left() {
+        let volume = HourlyVolume { cap_usdc_atomic: 100, used_usdc_atomic: 70, window_start_s: 1_000 };
+        let over = 1_000 + VOLUME_WINDOW_S + CLOCK_MARGIN_S;
+        assert_eq!([1_000, over - 1, over].map(|now| volume.left(now)), [Some(30), Some(30), Some(100)]);
+        assert_eq!(HourlyVolume { cap_usdc_atomic: 50, ..volume }.left(1_000), Some(0));
+        assert_eq!(HourlyVolume { cap_usdc_atomic: u64::MAX, ..volume }.left(1_000), None);
+    }
 }

@@ -44,6 +44,22 @@ pub struct Fees {
 }
 
 impl Fees {
+    /// What a unit of gas costs at the present base fee, priority fee included. An estimate offers the priority fee and twice
+    /// the base fee.
+    pub const fn price(self) -> u128 {
+        let base_fee = self.max_fee_per_gas.saturating_sub(self.max_priority_fee_per_gas) / 2;
+        base_fee.saturating_add(self.max_priority_fee_per_gas)
+    }
+
+    /// The same, offering at most `ceiling` in all; `None` if the present price is above it.
+    #[must_use]
+    pub fn within(self, ceiling: u128) -> Option<Self> {
+        (self.price() <= ceiling).then(|| Self {
+            max_fee_per_gas: self.max_fee_per_gas.min(ceiling),
+            max_priority_fee_per_gas: self.max_priority_fee_per_gas.min(ceiling),
+        })
+    }
+
     /// Both raised by an eighth, rounded up, and by 1 wei at least: the least that nodes take in place of a
     /// transaction that is stuck.
     #[must_use]
@@ -405,6 +421,16 @@ mod tests {
         let bumped =
             |fee| Fees { max_fee_per_gas: fee, max_priority_fee_per_gas: fee }.bumped().max_fee_per_gas;
         assert_eq!([bumped(0), bumped(1), bumped(8), bumped(9), bumped(u128::MAX)], [1, 2, 9, 11, u128::MAX]);
+    }
+
+    #[test]
+    fn fees_within_a_ceiling_offer_at_most_that_and_none_are_offered_below_the_present_price() {
+        // A base fee of 50 and a priority fee of 2.
+        let fees = Fees { max_fee_per_gas: 102, max_priority_fee_per_gas: 2 };
+        assert_eq!(fees.price(), 52);
+        assert_eq!(fees.within(102), Some(fees));
+        assert_eq!(fees.within(52).map(|fees| fees.max_fee_per_gas), Some(52));
+        assert_eq!(fees.within(51), None);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! A trade: what was asked for, and the states that it goes through.
 
 mod confirmation;
+mod hold;
 mod request;
 mod state;
 mod trace;
 
 pub use crate::field_error::FieldError;
 pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
+pub use hold::{Budget, HoldReason, Room, UnknownHoldReason};
 pub use request::{AmountType, Draft, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{
     Failure, IllegalMove, KEY_ENDED, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,

@@ -4,7 +4,7 @@
 use alloy_primitives::B256;
 use serde_json::{Map, Value};
 
-use super::{Status, TraceEvent, TraceStage};
+use super::{HoldReason, Status, TraceEvent, TraceStage};
 use crate::Timestamp;
 use crate::event::EventKind;
 use crate::ids::{BatchId, EventId};
@@ -58,6 +58,11 @@ impl TraceEvent {
         Self::new(TraceStage::Execution, "trade.recovered", Status::Executing, at)
             .with("txHash", tx_hash.to_string())
             .with("blockNumber", block_number)
+    }
+
+    /// The trade waits for something outside of itself before it is signed.
+    pub fn held(reason: HoldReason, status: Status, at: Timestamp) -> Self {
+        Self::new(TraceStage::Execution, "signing.held", status, at).with("reason", reason.as_str())
     }
 
     /// Something became of an event of the trade on its way to the receiver.

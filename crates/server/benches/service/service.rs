@@ -107,6 +107,8 @@ impl Service {
             command.env_remove(name);
         }
         command.arg("--data-dir").arg(self.folder()).args(["dev", "--listen", "127.0.0.1:0"]);
+        // A queue of many buys in one market moves its price far, and none of them is to be refused for it.
+        command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
         if let Some(database) = &self.database {
             command.env("FORETELL_DATABASE_URL", &database.url);
         }

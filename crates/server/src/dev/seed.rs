@@ -192,6 +192,8 @@ async fn trade(
                 amount: (!sells).then(|| format!("{}.{:02}", 5 + roll(200), roll(100))),
                 side: Some(if sells { "sell" } else { "buy" }.to_owned()),
                 amount_type: sells.then(|| "all".to_owned()),
+                // The trades of an hour are made together, and none of them is to be missing from the story.
+                max_slippage_bps: Some(10_000),
                 ..Draft::default()
             };
             let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };

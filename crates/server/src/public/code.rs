@@ -61,9 +61,10 @@ impl From<ErrorCode> for Code {
     /// What a use case's refusal reads here. A code that no reader of public data can cause is our mistake.
     fn from(code: ErrorCode) -> Self {
         match code {
-            ErrorCode::ValidationFailed | ErrorCode::OutcomeIndexInvalid | ErrorCode::AmountTooLarge => {
-                Self::InvalidRequest
-            }
+            ErrorCode::ValidationFailed
+            | ErrorCode::OutcomeIndexInvalid
+            | ErrorCode::AmountTooLarge
+            | ErrorCode::AmountTooSmall => Self::InvalidRequest,
             ErrorCode::MarketNotFound => Self::MarketNotFound,
             ErrorCode::ResourceNotFound => Self::NotFound,
             ErrorCode::MarketNotTradeable | ErrorCode::ChainNotSupported => Self::MarketNotTradeable,

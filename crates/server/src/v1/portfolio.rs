@@ -214,7 +214,7 @@ impl PositionRecord {
             unrealized_pnl: valued.unrealized_pnl(),
             realized_pnl: position.realized_pnl,
             fees_paid: position.fees_paid,
-            claimable: valued.claimable > Usdc::ZERO,
+            claimable: valued.is_claimable,
             claimable_usdc: valued.claimable,
             updated_at: valued.held.updated_at,
             question: valued.market.question,
@@ -252,7 +252,15 @@ mod tests {
         let held = Held { account: "0xbb".into(), market_id, outcome_index: 0, position, updated_at };
         let price = Wad::from(500_000_000_000_000_000u128);
         let value = Usdc::from_whole(10);
-        ValuedPosition { market, label: "Yes".into(), held, price, value, claimable: Usdc::ZERO }
+        ValuedPosition {
+            market,
+            label: "Yes".into(),
+            held,
+            price,
+            value,
+            claimable: Usdc::ZERO,
+            is_claimable: false,
+        }
     }
 
     #[test]

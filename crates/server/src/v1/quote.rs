@@ -156,7 +156,7 @@ struct Units {
     responses((status = 200, description = "The quote. It may be kept for ten seconds.", body = QuoteAnswer,
         headers(("Vary" = String, description = "X-API-Key: a quote is kept for one key alone.")))),
     extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED",
-        "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "LIQUIDITY_INSUFFICIENT", "INSUFFICIENT_BALANCE"]))),
+        "OUTCOME_INDEX_INVALID", "AMOUNT_TOO_LARGE", "AMOUNT_TOO_SMALL", "LIQUIDITY_INSUFFICIENT", "INSUFFICIENT_BALANCE"]))),
 )]
 pub async fn quote(
     State(app): State<Shared>,

@@ -145,7 +145,7 @@ impl FromRequestParts<Shared> for SelfService {
         (status = 201, description = "A new claim, pending.", body = RedemptionAnswer),
         (status = 200, description = "The position's claim as it is now.", body = RedemptionAnswer),
     ),
-    extensions(("x-error-codes" = json!(["REDEMPTIONS_NOT_ENABLED", "MARKET_NOT_FOUND", "CHAIN_NOT_SUPPORTED",
+    extensions(("x-error-codes" = json!(["REDEMPTIONS_NOT_ENABLED", "AMOUNT_TOO_SMALL", "MARKET_NOT_FOUND", "CHAIN_NOT_SUPPORTED",
         "OUTCOME_INDEX_INVALID", "SMART_ACCOUNT_NOT_PROVISIONED", "POSITION_NOT_CLAIMABLE"]))),
 )]
 pub async fn create(

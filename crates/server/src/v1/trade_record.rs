@@ -33,6 +33,10 @@ pub struct TradeRecord {
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    /// How far the price may be worse than the quote at acceptance, in hundredths of a percent: the request's own bound, or
+    /// the service's default. Null if the request bounds the price only by `minTokensOut` or `maxTokensIn`.
+    #[schema(minimum = 0, maximum = 10000)]
+    max_slippage_bps: Option<u16>,
     #[schema(value_type = Metadata)]
     metadata: BTreeMap<String, String>,
     #[schema(value_type = Option<ClientRequestId>)]
@@ -156,6 +160,7 @@ impl TradeRecord {
             amount: (!trade.amount_text.is_empty()).then_some(trade.amount_text),
             amount_type: trade.amount_type,
             side: trade.side,
+            max_slippage_bps: trade.max_slippage_bps,
             metadata: trade.metadata,
             client_request_id: trade.client_request_id,
             confirmation: None,
@@ -210,6 +215,9 @@ mod tests {
             intent_side: 0,
             intent_usdc: Usdc::from_whole(10),
             intent_tokens: Wad::ZERO,
+            max_slippage_bps: Some(200),
+            volume: Usdc::from_whole(10),
+            waiting_for: None,
             deadline: Timestamp::from_ms(600_000),
             key_index: 0,
             lane: 0,

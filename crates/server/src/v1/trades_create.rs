@@ -65,7 +65,8 @@ pub struct CreateBody {
     /// A sale that would take more tokens is not made.
     #[schema(value_type = Option<Wad>)]
     max_tokens_in: Option<String>,
-    /// The most that the price may move against the quote at acceptance, in hundredths of a percent.
+    /// How far the price may be worse than the quote at acceptance, in hundredths of a percent. The service's default (200
+    /// unless the operator chose another) if no member bounds the price; 10000 for a trade at any price.
     #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<i64>,
     /// The trade is not made after this instant.
@@ -134,6 +135,9 @@ pub struct DryRunRecord {
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
+    /// How far the price may be worse than the quote, in hundredths of a percent.
+    #[schema(minimum = 0, maximum = 10000)]
+    max_slippage_bps: Option<u16>,
     #[schema(value_type = formats::Metadata)]
     metadata: BTreeMap<String, String>,
     #[schema(value_type = Option<ClientRequestId>)]
@@ -165,6 +169,7 @@ impl From<DryRun> for DryRunRecord {
             amount: (!request.amount_text.is_empty()).then_some(request.amount_text),
             amount_type: request.amount_type,
             side: request.side,
+            max_slippage_bps: plan.slippage_bps,
             metadata: request.metadata,
             client_request_id: request.client_request_id,
             requires_confirmation: is_held,
@@ -218,7 +223,7 @@ impl From<DryRun> for DryRunRecord {
             headers(("Idempotent-Replayed" = String, description = "true where the answer repeats an earlier one."))),
     ),
     extensions(("x-error-codes" = json!(["IDEMPOTENCY_KEY_CONFLICT", "IDEMPOTENCY_KEY_FORMAT_INVALID",
-        "IDEMPOTENCY_KEY_TOO_LONG", "CLIENT_REQUEST_ID_CONFLICT", "AMOUNT_TOO_LARGE", "MARKET_NOT_FOUND",
+        "IDEMPOTENCY_KEY_TOO_LONG", "CLIENT_REQUEST_ID_CONFLICT", "AMOUNT_TOO_LARGE", "AMOUNT_TOO_SMALL", "MARKET_NOT_FOUND",
         "MARKET_NOT_TRADEABLE", "CHAIN_NOT_SUPPORTED", "OUTCOME_INDEX_INVALID", "SMART_ACCOUNT_NOT_PROVISIONED",
         "WALLET_DELEGATION_NOT_ENABLED", "SPENDING_LIMIT_EXCEEDED", "INSUFFICIENT_BALANCE", "SLIPPAGE_EXCEEDED",
         "LIQUIDITY_INSUFFICIENT", "API_TRADE_PROCESSING_HALTED", "API_KEY_PAUSED"]))),

@@ -15,6 +15,8 @@ use tokio::process::{Child, Command};
 pub fn foretell(data_dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
     command.arg("--data-dir").arg(data_dir).stdout(Stdio::null()).kill_on_drop(true);
+    // Loads of many trades in one market move its price far, and none of them is to be refused for it.
+    command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
     command
 }
 

@@ -128,7 +128,8 @@ async fn by_request() -> Provoked {
         (ErrorCode::AmountTooLarge, client.buy(market, 0, "10000001")),
         (ErrorCode::MarketNotFound, client.buy(unknown, 0, "1")),
         (ErrorCode::OutcomeIndexInvalid, client.buy(market, 2, "1")),
-        (ErrorCode::LiquidityInsufficient, client.quote(market, 0, "buy", "1")),
+        (ErrorCode::AmountTooSmall, client.quote(market, 0, "buy", "1")),
+        (ErrorCode::LiquidityInsufficient, client.quote(market, 0, "buy", "20000000000")),
         (ErrorCode::SlippageExceeded, client.buy(market, 0, "1").with("minTokensOut", "9000000000000000000")),
     ];
     sent(calls).await

@@ -2,7 +2,7 @@
 
 use domain::ErrorCode;
 use domain::key::Tier;
-use testkit::Fault;
+use testkit::{Fault, TestApp};
 
 use crate::scene::{Scene, assert_refused, atomic};
 
@@ -61,6 +61,19 @@ async fn the_delegation_shown_is_the_calling_keys_own() {
     let second = scene.http.with(&scene.app.disabled_key(&scene.ada, Tier::Mm).await);
     let disabled = &second.get("/v1/portfolio").await.ok()["portfolio"]["delegation"];
     assert_eq!((&disabled["enabled"], &disabled["expiresAt"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[tokio::test]
+async fn a_portfolio_shows_where_to_fund_an_account_that_is_not_on_chain_yet() {
+    let app = TestApp::new().await;
+    let grace = app.user("grace").funded("5").await;
+    let client = app.http().with(&app.disabled_key(&grace, Tier::Mm).await);
+    let portfolio = &client.get("/v1/portfolio").await.ok()["portfolio"];
+    assert_eq!(portfolio["address"], grace.account.to_string().to_lowercase());
+    assert_eq!(
+        (&portfolio["usdcBalance"], &portfolio["delegation"]["enabled"]),
+        (&"5000000".into(), &false.into())
+    );
 }
 
 #[tokio::test]

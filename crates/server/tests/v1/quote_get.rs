@@ -112,7 +112,8 @@ async fn amounts_and_outcomes_that_no_trade_can_have_are_refused_by_their_own_co
         ("outcomeIndex=2&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
         ("outcomeIndex=256&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
         ("outcomeIndex=-1&action=buy&amount=1", ErrorCode::OutcomeIndexInvalid),
-        ("outcomeIndex=0&action=buy&amount=1", ErrorCode::LiquidityInsufficient),
+        ("outcomeIndex=0&action=buy&amount=1", ErrorCode::AmountTooSmall),
+        ("outcomeIndex=0&action=buy&amount=20000000000", ErrorCode::LiquidityInsufficient),
         ("outcomeIndex=0&action=sell&amount=999999999999999999999999", ErrorCode::InsufficientBalance),
     ] {
         client.get(&format!("/v1/markets/{}/quote?{query}", market.id)).await.refused(code);

@@ -22,6 +22,8 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0025_fair_queue", include_str!("0025_fair_queue.sql")),
     ("0029_intents", include_str!("0029_intents.sql")),
     ("0030_audit_log", include_str!("0030_audit_log.sql")),
+    ("0044_trade_slippage", include_str!("0044_trade_slippage.sql")),
+    ("0045_held_trades", include_str!("0045_held_trades.sql")),
     ("0049_feed_generation", include_str!("0049_feed_generation.sql")),
     ("0050_recoveries", include_str!("0050_recoveries.sql")),
 ];

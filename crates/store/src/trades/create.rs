@@ -88,11 +88,11 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
         amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic,
         intent_tokens_wad, deadline_ms, key_index, lane, reserved_usdc_atomic, status, confirmation_expires_at_ms,
-        created_at_ms, updated_at_ms, queue_rank)
+        created_at_ms, updated_at_ms, max_slippage_bps, volume_usdc_atomic, queue_rank)
         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
-        $23, $24, CASE WHEN $21 = 'pending' THEN ",
+        $23, $24, $25, $26, CASE WHEN $21 = 'pending' THEN ",
         next_rank!("$2", "$19"),
-        " ELSE $25 END WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3
+        " ELSE $27 END WHERE NOT EXISTS (SELECT 1 FROM keys WHERE id = $3
         AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $23))
         ON CONFLICT DO NOTHING"
     );
@@ -122,6 +122,8 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         trade.held_until,
         trade.created_at,
         trade.created_at,
+        trade.max_slippage_bps,
+        trade.volume,
         NOT_QUEUED
     ];
     if tx.exec(SQL, &bound).await? == 0 {

@@ -4,6 +4,7 @@
 //! account's reservation. `reserved_usdc_atomic` on the row is what it holds of the first; the second ends with the trade.
 
 mod create;
+mod holds;
 mod list;
 mod moves;
 mod queue;
@@ -15,12 +16,13 @@ pub use create::{
     Inserted, Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert,
     insert_idempotency,
 };
+pub use holds::{count_held, hold, put_volume, sum_signed, sum_validating};
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
     Moved, apply, assign_intent, clear_batch, find_oldest_executing, leave_batch, list_stuck, list_unbatched,
     list_unconfirmed, put_renewed_nonce, release, renew, set_batch, trace_batch,
 };
-pub use queue::{Claim, claim_pending, has_larger, has_work, list_unclaimed, list_validating};
+pub use queue::{Claimed, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
 pub use recovered::{insert_recovered, list_statuses, reopen};
 pub use row::{History, Trade, history};
 pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

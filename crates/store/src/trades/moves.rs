@@ -124,8 +124,8 @@ pub async fn assign_intent(
     transition: &Transition,
     signed: &TraceEvent,
 ) -> Result<bool, StoreError> {
-    const SQL: &str = "UPDATE trades SET status = 'executing', nonce = $1, batch_id = $2, updated_at_ms = $3
-        WHERE id = $4 AND status = 'validating'";
+    const SQL: &str = "UPDATE trades SET status = 'executing', nonce = $1, batch_id = $2, updated_at_ms = $3,
+        waiting_for = NULL WHERE id = $4 AND status = 'validating'";
     let rows: Vec<Vec<Value<'_>>> = intents
         .iter()
         .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())

@@ -5,13 +5,13 @@
 //! A rank costs two look-ups in indexes when a trade is queued, and claiming reads the head of an index, however long the
 //! queue is. Two trades of one user that are queued at the same instant may get the same rank.
 
-use domain::Usdc;
-use domain::ids::{KeyId, UserId};
-use domain::trade::Transition;
+use domain::ids::{KeyId, TradeId, UserId};
+use domain::trade::{Budget, Room, Transition};
+use domain::{Timestamp, Usdc};
 
 use super::row::{COLUMNS, COUNT, Trade, from_row};
 use super::trace;
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, params};
 
 /// The rank of a trade that is not in the queue: a held one, until it is confirmed.
 pub(super) const NOT_QUEUED: i64 = -1;
@@ -33,50 +33,122 @@ macro_rules! next_rank {
 }
 pub(super) use next_rank;
 
-/// How far behind the queue's head trades are looked for that are small enough.
-const LOOK_AHEAD: u32 = 1_000;
+/// How far behind the queue's head trades are looked for that fit.
+pub const LOOK_AHEAD: u32 = 1_000;
 
-/// Which pending trades are claimed.
-#[derive(Debug, Clone, Copy)]
-pub struct Claim {
-    /// The lane.
-    pub lane: u16,
-    /// How many at most.
-    pub limit: u32,
-    /// Only trades of at most this much USDC, and those whose deadline is over; all if `None`.
-    pub at_most: Option<Usdc>,
+/// What was found at the head of a lane's queue.
+#[derive(Debug, Default)]
+pub struct Claimed {
+    /// The trades that are being validated now.
+    pub trades: Vec<Trade>,
+    /// The trades before the last of them, or all that were looked at, that do not fit.
+    pub held: Vec<TradeId>,
 }
 
-/// The next pending trades of a lane, moved to `validating`.
+/// Moves the next pending trades of a lane to `validating`, at most `limit`: those that fit into the budget, and those whose
+/// deadline has passed.
 pub async fn claim_pending(
     tx: &mut Tx,
-    claim: Claim,
+    lane: u16,
+    limit: u32,
+    budget: &mut Budget,
     transition: &Transition,
-) -> Result<Vec<Trade>, StoreError> {
+) -> Result<Claimed, StoreError> {
+    let next = if budget.room() == Room::Unlimited { Usdc::ZERO } else { sum_next(tx, lane, limit).await? };
+    let (mut claimed, held) = if budget.admits_all(next) {
+        let claimed = claim_next(tx, lane, limit, transition).await?;
+        for (_, trade) in &claimed {
+            budget.admit(&trade.account, trade.volume);
+        }
+        (claimed, Vec::new())
+    } else {
+        let (fitting, held) = pick_fitting(tx, lane, limit, budget, transition.trace.at).await?;
+        (claim_each(tx, &fitting, transition).await?, held)
+    };
+    claimed.sort_by_key(|(rank, trade)| (*rank, trade.created_at, trade.id));
+    let trades: Vec<Trade> = claimed.into_iter().map(|(_, trade)| trade).collect();
+    trace::append(tx, trades.iter().map(|trade| (trade.id, &transition.trace))).await?;
+    for trade in &trades {
+        tx.emit(trade.event(&transition.to, transition.trace.at)?);
+    }
+    Ok(Claimed { trades, held })
+}
+
+/// What the next trades would move together.
+async fn sum_next(tx: &mut Tx, lane: u16, limit: u32) -> Result<Usdc, StoreError> {
+    const SQL: &str = "SELECT CAST(COALESCE(SUM(volume_usdc_atomic), 0) AS BIGINT) FROM (
+        SELECT volume_usdc_atomic FROM trades WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
+        ORDER BY queue_rank, created_at_ms, id LIMIT $2) AS queue";
+    Ok(tx.find(SQL, &params![lane, limit], |row| row.usdc(0)).await?.unwrap_or_default())
+}
+
+async fn claim_next(
+    tx: &mut Tx,
+    lane: u16,
+    limit: u32,
+    transition: &Transition,
+) -> Result<Vec<(i64, Trade)>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "UPDATE trades SET status = 'validating', updated_at_ms = $1 WHERE id IN (
-            SELECT id FROM (
-                SELECT id, intent_usdc_atomic, deadline_ms, queue_rank, created_at_ms FROM trades
-                WHERE lane = $2 AND status = 'pending' AND ended_at_ms IS NULL
-                ORDER BY queue_rank, created_at_ms, id LIMIT $3
-            ) AS queue WHERE intent_usdc_atomic <= $4 OR deadline_ms <= $1
-            ORDER BY queue_rank, created_at_ms, id LIMIT $5
+        "UPDATE trades SET status = 'validating', updated_at_ms = $1,
+        waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END WHERE id IN (
+            SELECT id FROM trades WHERE lane = $2 AND status = 'pending' AND ended_at_ms IS NULL
+            ORDER BY queue_rank, created_at_ms, id LIMIT $3
         ) AND status = 'pending' RETURNING ",
         COLUMNS,
         ", queue_rank"
     );
-    let Claim { lane, limit, at_most } = claim;
-    let look_ahead = if at_most.is_some() { limit.max(LOOK_AHEAD) } else { limit };
-    let at_most = at_most.unwrap_or(Usdc::from_atomic(i64::MAX as u64));
-    let bound = params![transition.trace.at, lane, look_ahead, at_most, limit];
-    let mut claimed = tx.list(SQL, &bound, |row| Ok((row.int(COUNT)?, from_row(row)?))).await?;
-    claimed.sort_by_key(|(rank, trade)| (*rank, trade.created_at, trade.id));
-    let claimed: Vec<Trade> = claimed.into_iter().map(|(_, trade)| trade).collect();
-    trace::append(tx, claimed.iter().map(|trade| (trade.id, &transition.trace))).await?;
-    for trade in &claimed {
-        tx.emit(trade.event(&transition.to, transition.trace.at)?);
+    tx.list(SQL, &params![transition.trace.at, lane, limit], ranked).await
+}
+
+/// The next trades that fit or whose deadline has passed, and those that were passed over.
+async fn pick_fitting(
+    tx: &mut Tx,
+    lane: u16,
+    limit: u32,
+    budget: &mut Budget,
+    now: Timestamp,
+) -> Result<(Vec<TradeId>, Vec<TradeId>), StoreError> {
+    const SQL: &str = "SELECT id, account, volume_usdc_atomic, deadline_ms FROM trades
+        WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
+        ORDER BY queue_rank, created_at_ms, id LIMIT $2";
+    let bound = params![lane, LOOK_AHEAD];
+    let queue: Vec<(TradeId, String, Usdc, Timestamp)> = tx
+        .list(SQL, &bound, |row| Ok((row.parse(0)?, row.text(1)?, row.usdc(2)?, row.timestamp(3)?)))
+        .await?;
+    let (mut fitting, mut held) = (Vec::new(), Vec::new());
+    for (id, account, volume, deadline) in queue {
+        if fitting.len() >= limit as usize {
+            break;
+        }
+        let fits = deadline <= now || budget.admit(&account, volume);
+        let found = if fits { &mut fitting } else { &mut held };
+        found.push(id);
+    }
+    Ok((fitting, held))
+}
+
+/// Claims the trades one by one. What a trade has waited for stays in its row if its deadline has passed: it fails for it.
+async fn claim_each(
+    tx: &mut Tx,
+    ids: &[TradeId],
+    transition: &Transition,
+) -> Result<Vec<(i64, Trade)>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "UPDATE trades SET status = 'validating', updated_at_ms = $1,
+        waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END
+        WHERE id = $2 AND status = 'pending' RETURNING ",
+        COLUMNS,
+        ", queue_rank"
+    );
+    let mut claimed = Vec::with_capacity(ids.len());
+    for id in ids {
+        claimed.extend(tx.find(SQL, &params![transition.trace.at, *id], ranked).await?);
     }
     Ok(claimed)
+}
+
+fn ranked(row: &Row<'_>) -> Result<(i64, Trade), StoreError> {
+    Ok((row.int(COUNT)?, from_row(row)?))
 }
 
 /// The validating trades of a lane, in the order of the queue: those that wait for a condition outside of themselves, and
@@ -98,14 +170,6 @@ pub async fn has_work(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
     Ok(tx.find(SQL, &params![lane], |row| row.int(0)).await?.is_some())
 }
 
-/// Whether a pending trade of a lane is larger than `at_most`, as far as claiming looks.
-pub async fn has_larger(tx: &mut Tx, lane: u16, at_most: Usdc) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM (SELECT intent_usdc_atomic FROM trades
-        WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL ORDER BY queue_rank, created_at_ms, id LIMIT $2
-        ) AS queue WHERE intent_usdc_atomic > $3 LIMIT 1";
-    Ok(tx.find(SQL, &params![lane, LOOK_AHEAD, at_most], |row| row.int(0)).await?.is_some())
-}
-
 /// The trades of a key that no executor has claimed, held ones included, at most `limit`.
 pub async fn list_unclaimed(
     tx: &mut Tx,
@@ -124,7 +188,6 @@ pub async fn list_unclaimed(
 
 #[cfg(test)]
 mod tests {
-    use domain::Timestamp;
     use domain::trade::Status;
 
     use super::*;
@@ -138,10 +201,12 @@ mod tests {
             .write((), |tx, ()| {
                 Box::pin(async move {
                     tx.record();
-                    let claim = Claim { lane: 0, limit: 100, at_most: Some(Usdc::from_whole(5)) };
                     let validate = Transition::validate(Status::Pending, NOW).unwrap();
-                    claim_pending(tx, claim, &validate).await?;
-                    has_larger(tx, 0, Usdc::from_whole(5)).await?;
+                    for room in [Room::Unlimited, Room::Usdc(Usdc::from_whole(5)), Room::Nothing] {
+                        claim_pending(tx, 0, 100, &mut Budget::new(room), &validate).await?;
+                    }
+                    super::super::sum_signed(tx, 0).await?;
+                    super::super::sum_validating(tx, 0).await?;
                     has_work(tx, 0).await?;
                     const RANK: &str = concat!("SELECT ", next_rank!("$1", "$2"));
                     let user: UserId = "00000000-0000-7000-8000-000000000001".parse().unwrap();

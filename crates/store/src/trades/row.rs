@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::event::{self, EventKind, TradeData};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, TradeId, UserId};
 use domain::risk::RiskRefusal;
-use domain::trade::{AmountType, Failure, Refusal, Settlement, Side, State, Status};
+use domain::trade::{AmountType, Failure, HoldReason, Refusal, Settlement, Side, State, Status};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
 use crate::events::NewEvent;
@@ -46,6 +46,9 @@ pub struct Trade {
     pub intent_usdc: Usdc,
     /// The intent's tokens: exact or a bound, as its side says.
     pub intent_tokens: Wad,
+    /// How far the price may be worse than the quote at acceptance, in hundredths of a percent; `None` if only the intent's own
+    /// amounts bound it.
+    pub max_slippage_bps: Option<u16>,
     /// When the intent is no longer wanted; enforced on chain.
     pub deadline: Timestamp,
     /// Which policy of the account it spends.
@@ -56,6 +59,10 @@ pub struct Trade {
     pub nonce: Option<u32>,
     /// The batch that carries it.
     pub batch_id: Option<BatchId>,
+    /// The USDC that it is expected to move.
+    pub volume: Usdc,
+    /// What it waits for before it is signed; `None` if for nothing but its turn.
+    pub waiting_for: Option<HoldReason>,
     /// What it holds of the key's daily cap: buys alone, zero once it has failed.
     pub reserved: Usdc,
     /// Where it stands.
@@ -76,10 +83,10 @@ pub(super) const COLUMNS: &str = "id, user_id, key_id, account, market_id, outco
     metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic, intent_tokens_wad,
     deadline_ms, key_index, lane, nonce, batch_id, reserved_usdc_atomic, status, confirmation_expires_at_ms, tx_hash,
     block_number, tokens_moved_wad, usdc_moved_atomic, fee_atomic, error_code, error_message, created_at_ms,
-    updated_at_ms, ended_at_ms, recovered_at_ms";
+    updated_at_ms, ended_at_ms, recovered_at_ms, max_slippage_bps, volume_usdc_atomic, waiting_for";
 
 /// How many columns [`COLUMNS`] names.
-pub(super) const COUNT: usize = 35;
+pub(super) const COUNT: usize = 38;
 
 pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
     Ok(Trade {
@@ -100,6 +107,9 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
         intent_side: row.number(13)?,
         intent_usdc: row.usdc(14)?,
         intent_tokens: row.parse(15)?,
+        max_slippage_bps: row.opt_number(35)?,
+        volume: row.usdc(36)?,
+        waiting_for: row.opt_parse(37)?,
         deadline: row.timestamp(16)?,
         key_index: row.number(17)?,
         lane: row.number(18)?,

@@ -50,6 +50,7 @@ impl Executor {
                 .await;
             return ended.map(|()| true);
         }
+        let Some(fees) = self.affordable_fees(ctx).await? else { return Ok(false) };
         let calldata = delegations::calldata(&change, account);
         let gate = ctx.chain.contracts().gate;
         let gas = match ctx.chain.estimate_gas(self.signer.address(), Some(gate), calldata.clone()).await {
@@ -67,7 +68,7 @@ impl Executor {
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
-        let form = sign(ctx, &self.signer, &batch, ctx.chain.fees().await?)?;
+        let form = sign(ctx, &self.signer, &batch, fees)?;
         let raw = form.raw.clone();
         let stored: Result<bool, AppError> = ctx
             .store

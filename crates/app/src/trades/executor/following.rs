@@ -135,7 +135,7 @@ impl Executor {
         let form = if now.since_ms(newest.created_at) < ctx.config.replace_after_ms {
             newest.clone()
         } else {
-            match replacement_fees(newest, ctx.chain.fees().await?) {
+            match replacement_fees(newest, ctx.chain.fees().await?, ctx.max_fee_per_gas()) {
                 Some(fees) => sign(ctx, &self.signer, batch, fees)?,
                 None => newest.clone(),
             }
@@ -184,17 +184,55 @@ impl Executor {
     }
 }
 
-/// The fees of the form that takes the place of `newest`: an eighth more, and what the chain asks now at least. `None` where
-/// that is far above what the chain asks: then it is not the fee that keeps the batch out of the blocks.
-fn replacement_fees(newest: &SignedForm, current: Fees) -> Option<Fees> {
+/// The fees of the form that takes the place of `newest`: an eighth more, and at least what the chain asks now. `None` if that is
+/// far above what the chain asks, because then it is not the fee that keeps the batch out of the blocks; and if an eighth more is
+/// above the ceiling.
+fn replacement_fees(newest: &SignedForm, current: Fees, ceiling: u128) -> Option<Fees> {
     let last = Fees {
         max_fee_per_gas: newest.max_fee_per_gas,
         max_priority_fee_per_gas: newest.max_priority_fee_per_gas,
     };
     let bumped = last.bumped();
+    let current = current.within(ceiling)?;
+    if bumped.max_fee_per_gas > ceiling {
+        return None;
+    }
     let fees = Fees {
         max_fee_per_gas: bumped.max_fee_per_gas.max(current.max_fee_per_gas),
         max_priority_fee_per_gas: bumped.max_priority_fee_per_gas.max(current.max_priority_fee_per_gas),
     };
     (fees.max_fee_per_gas <= current.max_fee_per_gas.saturating_mul(MOST_FEE_RAISE)).then_some(fees)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::Timestamp;
+
+    fn form(fee: u128) -> SignedForm {
+        SignedForm {
+            hash: String::new(),
+            raw: Vec::new(),
+            max_fee_per_gas: fee,
+            max_priority_fee_per_gas: 1,
+            created_at: Timestamp::from_ms(0),
+        }
+    }
+
+    fn fees(base: u128) -> Fees {
+        Fees { max_fee_per_gas: 2 * base + 1, max_priority_fee_per_gas: 1 }
+    }
+
+    #[test]
+    fn a_replacement_offers_an_eighth_more_and_never_more_than_the_ceiling() {
+        let offered = |newest, base, ceiling| {
+            replacement_fees(&form(newest), fees(base), ceiling).map(|fees| fees.max_fee_per_gas)
+        };
+        assert_eq!(offered(80, 10, u128::MAX), Some(90));
+        assert_eq!(offered(80, 100, u128::MAX), Some(201));
+        assert_eq!(offered(80, 100, 150), Some(150));
+        assert_eq!(offered(80, 10, 90), Some(90));
+        assert_eq!(offered(80, 10, 89), None, "an eighth more is above the ceiling");
+        assert_eq!(offered(80, 100, 100), None, "the chain asks for more than the ceiling");
+    }
 }

@@ -6,6 +6,9 @@
 //! `failed`. It does not complete trades: the sync does, from the chain's events, whoever sent them. The same holds for
 //! redemptions, but that one which can pay nothing for good is ended here.
 //!
+//! While the chain's fees are above the operator's ceiling nothing is signed, and trades that do not fit into the hour's volume of
+//! the Gate wait. What was signed goes on.
+//!
 //! What a crash leaves at each step, and what the next tick makes of it:
 //! - trades claimed (`validating`), not signed: judged again;
 //! - batch signed and stored, not sent or sent without an answer: no receipt, so the same bytes are sent again;
@@ -22,6 +25,7 @@
 
 mod delegating;
 mod following;
+mod holding;
 mod redeeming;
 mod renewing;
 mod signing;
@@ -33,15 +37,17 @@ use chain::{ChainError, Signer, execute_calldata};
 use domain::ErrorCode;
 use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
-use domain::trade::{Status, Transition};
+use domain::trade::{Budget, Room, Status, Transition};
+use domain::{Timestamp, Usdc};
 use parking_lot::Mutex;
 use store::StoreError;
 use store::batches::Batch;
 use store::delegations::DelegationChange;
 use store::leases::Lease;
-use store::trades::{Claim, Moved, Trade};
+use store::trades::{Moved, Trade};
 use tokio::sync::Notify;
 
+use self::holding::{admit, sum_in_flight};
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, Verdict};
@@ -68,6 +74,8 @@ pub struct Executor {
     changed_last: AtomicBool,
     /// The lease's epoch in which no data was found to be lost.
     verified_epoch: Mutex<Option<i64>>,
+    /// Until when the chain is not asked for its fees again, because they were above the ceiling.
+    fees_pause: Mutex<Option<Timestamp>>,
 }
 
 impl Worker for Executor {
@@ -105,6 +113,7 @@ impl Executor {
             redeemed_last: AtomicBool::new(false),
             changed_last: AtomicBool::new(false),
             verified_epoch: Mutex::default(),
+            fees_pause: Mutex::default(),
         }
     }
 
@@ -127,7 +136,7 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let Work { change, trades_wait, is_held } = self.find_work(ctx).await?;
+        let Work { change, trades_wait, is_held, signed } = self.find_work(ctx).await?;
         let has_work = change.is_some() || trades_wait;
         if is_held || (has_work && !self.verify(ctx, lease).await?) {
             return Ok(Progress::Idle);
@@ -149,7 +158,7 @@ impl Executor {
                 return Ok(Progress::More);
             }
         }
-        if trades_wait { self.send_next(ctx, lease, &open).await } else { Ok(Progress::Idle) }
+        if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
     }
 
     /// Whether nothing was lost that this lane signed before it was taken over; looked for once in each epoch of the lease.
@@ -165,13 +174,17 @@ impl Executor {
     }
 
     async fn find_work(&self, ctx: &Ctx) -> Result<Work, AppError> {
+        let input = (self.lane, ctx.config.lanes, ctx.now());
         let found: Result<_, StoreError> = ctx
             .store
-            .read((self.lane, ctx.now()), |tx, (lane, now)| {
+            .read(input, |tx, (lane, lanes, now)| {
                 Box::pin(async move {
                     let change = store::delegations::find_next(tx, *lane, *now).await?;
                     let trades_wait = store::trades::has_work(tx, *lane).await?;
-                    Ok(Work { change, trades_wait, is_held: store::recoveries::is_open(tx).await? })
+                    let signed =
+                        if trades_wait { sum_in_flight(tx, *lane, *lanes).await? } else { Usdc::ZERO };
+                    let is_held = store::recoveries::is_open(tx).await?;
+                    Ok(Work { change, trades_wait, is_held, signed })
                 })
             })
             .await;
@@ -186,59 +199,43 @@ impl Executor {
     }
 
     /// Gathers what is to be sent, judges it, stores the signed batch, and sends it.
-    async fn send_next(&self, ctx: &Ctx, lease: &Lease, open: &[Batch]) -> Result<Progress, AppError> {
-        let gathered = self.gather(ctx, lease).await?;
+    async fn send_next(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        open: &[Batch],
+        signed: Usdc,
+    ) -> Result<Progress, AppError> {
+        let conditions = self.conditions(ctx, signed).await;
+        // A chain that does not answer is no reason to hold a trade: it is judged again until it does.
+        let room = conditions.as_ref().map_or(Room::Unlimited, |conditions| conditions.room);
+        let gathered = self.gather(ctx, lease, room).await?;
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
-        let (quarantined, fresh): (Vec<_>, Vec<_>) = gathered
-            .fresh
-            .into_iter()
-            .partition(|(trade, _)| gathered.quarantined.contains(&trade.market_id));
-        let (stopped, fresh): (Vec<_>, Vec<_>) =
-            fresh.into_iter().partition(|(trade, _)| gathered.stopped.contains(&trade.key_id));
-        let verdicts = risk::judge(ctx, &fresh).await?;
-        // A trade must not be refused on the word of another chain.
-        let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
-        let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
-        let mut to_send = Vec::new();
-        let of_stopped_key =
-            || Transition::reject(Status::Validating, RiskRefusal::DelegationInactive, ctx.now());
-        let of_quarantined_market =
-            || Transition::reject(Status::Validating, RiskRefusal::MarketPaused, ctx.now());
-        let mut refused: Vec<_> = stopped.into_iter().map(|(trade, _)| (trade, of_stopped_key())).collect();
-        refused.extend(quarantined.into_iter().map(|(trade, _)| (trade, of_quarantined_market())));
-        let mut later = 0;
-        for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
-            match verdict {
-                Verdict::Send { highest_nonce } => to_send.push(ToSign { candidate, highest_nonce }),
-                Verdict::Reject(_) if !is_right_chain => later += 1,
-                Verdict::Reject(reason) => {
-                    refused.push((candidate.0, Transition::reject(Status::Validating, reason, ctx.now())));
-                }
-                Verdict::Expired => {
-                    refused.push((
-                        candidate.0,
-                        Transition::fail(Status::Validating, risk::expired(), ctx.now()),
-                    ));
-                }
-                Verdict::Later => later += 1,
-            }
-        }
         let waiting = gathered.again.len();
-        let Lost { again, ended } = self.sort_lost(ctx, gathered.again).await?;
+        let Lost { mut again, ended } = self.sort_lost(ctx, gathered.again).await?;
+        // What was signed before comes first.
+        let mut budget = Budget::new(room);
+        again.retain(|one| {
+            let (trade, _) = one.candidate();
+            budget.admit(&trade.account, trade.volume)
+        });
+        let (to_send, mut ends, later) =
+            self.judge(ctx, lease, gathered.fresh, gathered.ending, budget).await?;
         if !ended.is_empty() {
             ctx.chain.confirm().await?;
         }
-        refused.extend(ended);
-        self.refuse(ctx, lease, refused).await?;
+        ends.extend(ended);
+        self.refuse(ctx, lease, ends).await?;
         if to_send.is_empty() && again.is_empty() {
             return Ok(if later > 0 || waiting > 0 { Progress::Idle } else { Progress::More });
         }
+        let Some(fees) = conditions?.fees else { return Ok(Progress::Idle) };
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
-        match self.sign_and_store(ctx, lease, open, to_send, again).await {
+        match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
             Ok(Some((batch, raw))) => self.send_stored(ctx, lease, &batch, &raw).await?,
             Ok(None) => {}
             Err(error) => match LostData::of(&error) {
@@ -247,6 +244,49 @@ impl Executor {
             },
         }
         Ok(Progress::More)
+    }
+
+    /// Judges fresh trades: those to be signed, those that end here, and how many are to be judged again.
+    async fn judge(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        fresh: Vec<Candidate>,
+        ending: Ending,
+        mut budget: Budget,
+    ) -> Result<(Vec<ToSign>, Vec<Ended>, usize), AppError> {
+        let now = ctx.now();
+        let reject = |reason| Transition::reject(Status::Validating, reason, now);
+        let (ends, fresh): (Vec<_>, Vec<_>) =
+            fresh.into_iter().partition(|(trade, _)| ending.reason_of(trade).is_some());
+        let mut ends: Vec<Ended> = ends
+            .into_iter()
+            .filter_map(|(trade, _)| ending.reason_of(&trade).map(|reason| (trade, reject(reason))))
+            .collect();
+        let verdicts = risk::judge(ctx, &fresh).await?;
+        // A trade must not be refused on the word of another chain.
+        let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+        let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
+        let (mut to_send, mut misfits, mut later) = (Vec::new(), Vec::new(), 0);
+        for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
+            let trade = &candidate.0;
+            match verdict {
+                Verdict::Send { highest_nonce, usdc } if budget.admit(&trade.account, usdc) => {
+                    to_send.push(ToSign { candidate, highest_nonce });
+                }
+                Verdict::Send { usdc, .. } => misfits.push((trade.id, usdc)),
+                Verdict::Reject(_) if !is_right_chain => later += 1,
+                Verdict::Reject(reason) => ends.push((candidate.0, reject(reason))),
+                Verdict::Expired => {
+                    let failed = Transition::fail(Status::Validating, risk::expired(trade), now);
+                    ends.push((candidate.0, failed));
+                }
+                Verdict::Later => later += 1,
+            }
+        }
+        later += misfits.len();
+        self.hold_misfits(ctx, lease, misfits).await?;
+        Ok((to_send, ends, later))
     }
 
     /// Sends a batch for the first time.
@@ -275,30 +315,29 @@ impl Executor {
         Ok(Seen { final_block, final_nonce })
     }
 
-    /// The lane's next trades: first those that a batch lost, then those that were being judged, then pending ones. While
-    /// trading is halted only the first: what was signed goes on, and the others wait.
-    async fn gather(&self, ctx: &Ctx, lease: &Lease) -> Result<Gathered, AppError> {
+    /// The lane's next trades that fit into the room: first those that a batch lost, then those that were being judged, then
+    /// pending ones. Trades that do not fit are marked as waiting. While trading is halted only the first: what was signed goes
+    /// on, and the others wait.
+    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room) -> Result<Gathered, AppError> {
         let validate = Transition::validate(Status::Pending, ctx.now()).map_err(internal)?;
         let halted = ctx.switches.is_trading_halted();
-        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted);
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room);
         ctx.store
-            .write(input, |tx, (lease, lane, validate, chain_id, halted)| {
+            .write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
+                    let mut budget = Budget::new(*room);
                     let again = store::trades::list_unbatched(tx, *lane, MAX_BATCH).await?;
-                    let room = if *halted { 0 } else { MAX_BATCH.saturating_sub(again.len() as u32) };
-                    let mut fresh = store::trades::list_validating(tx, *lane, room).await?;
-                    let room = room.saturating_sub(fresh.len() as u32);
-                    if room > 0 {
-                        let claim = Claim { lane: *lane, limit: room, at_most: None };
-                        fresh.extend(store::trades::claim_pending(tx, claim, validate).await?);
-                    }
+                    let signed =
+                        again.iter().filter(|trade| budget.admit(&trade.account, trade.volume)).count();
+                    let limit = if *halted { 0 } else { MAX_BATCH.saturating_sub(signed as u32) };
+                    let fresh = take_fresh(tx, *lane, limit, &mut budget, validate).await?;
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
                     let now = validate.trace.at;
                     let stopped = store::keys::list_stopped_validating(tx, *lane, now).await?;
                     let quarantined = store::quarantine::list_validating(tx, *lane).await?;
-                    Ok(Gathered { fresh, again, stopped, quarantined })
+                    Ok(Gathered { fresh, again, ending: Ending { stopped, quarantined } })
                 })
             })
             .await
@@ -318,12 +357,7 @@ impl Executor {
         }
     }
 
-    async fn refuse(
-        &self,
-        ctx: &Ctx,
-        lease: &Lease,
-        refused: Vec<(Trade, Result<Transition, domain::trade::IllegalMove>)>,
-    ) -> Result<(), AppError> {
+    async fn refuse(&self, ctx: &Ctx, lease: &Lease, refused: Vec<Ended>) -> Result<(), AppError> {
         if refused.is_empty() {
             return Ok(());
         }
@@ -353,6 +387,8 @@ struct Work {
     trades_wait: bool,
     /// Whether a recovery is open: nothing is signed.
     is_held: bool,
+    /// What trades may move that are signed and may not be part of the Gate's count yet.
+    signed: Usdc,
 }
 
 /// A trade that gets a nonce when it is signed.
@@ -374,11 +410,55 @@ struct Seen {
 struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
+    /// Why some of the fresh trades end here.
+    ending: Ending,
+}
+
+/// What ends trades before they are judged.
+struct Ending {
     /// Keys of fresh trades that make no trade any more.
     stopped: Vec<KeyId>,
     /// Markets of fresh trades that are in quarantine.
     quarantined: Vec<MarketId>,
 }
+
+impl Ending {
+    fn reason_of(&self, trade: &Trade) -> Option<RiskRefusal> {
+        if self.quarantined.contains(&trade.market_id) {
+            return Some(RiskRefusal::MarketPaused);
+        }
+        self.stopped.contains(&trade.key_id).then_some(RiskRefusal::DelegationInactive)
+    }
+}
+
+/// Takes the fresh trades that fit, at most `limit`, and marks the others as waiting.
+async fn take_fresh(
+    tx: &mut store::Tx,
+    lane: u16,
+    limit: u32,
+    budget: &mut Budget,
+    validate: &Transition,
+) -> Result<Vec<Trade>, StoreError> {
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let now = validate.trace.at;
+    // Those that wait must not keep out the ones behind them.
+    let look_ahead = if budget.room() == Room::Unlimited { limit } else { store::trades::LOOK_AHEAD };
+    let validating = store::trades::list_validating(tx, lane, look_ahead).await?;
+    let (mut fresh, mut held) = admit(validating, limit as usize, budget, now);
+    let limit = limit.saturating_sub(fresh.len() as u32);
+    if limit > 0 {
+        let claimed = store::trades::claim_pending(tx, lane, limit, budget, validate).await?;
+        fresh.extend(claimed.trades);
+        held.extend(claimed.held);
+    }
+    store::trades::hold(tx, &held, budget.reason(), now).await?;
+    Ok(fresh)
+}
+
+/// A trade and the move that ends it.
+type Ended = (Trade, Result<Transition, domain::trade::IllegalMove>);
 
 async fn with_markets(
     tx: &mut store::Tx,

@@ -1,7 +1,7 @@
 //! The redemptions that travel beside the trades: one lane carries them all, in batches of their own that are stored, sent
 //! and followed exactly like those of trades.
 
-use chain::calls;
+use chain::{Fees, calls};
 use domain::ids::{BatchId, RedemptionId};
 use store::StoreError;
 use store::batches::{Batch, Kind, SignedForm};
@@ -36,6 +36,7 @@ impl Executor {
         if claims.is_empty() {
             return Ok(false);
         }
+        let Some(fees) = self.affordable_fees(ctx).await? else { return Ok(false) };
         let Judged { send, later, spent } = redemptions::judge(ctx, claims).await?;
         if !later.is_empty() || !spent.is_empty() {
             let input = (lease.clone(), later, spent, now);
@@ -54,7 +55,7 @@ impl Executor {
         if send.is_empty() {
             return Ok(false);
         }
-        let (batch, form) = self.signed_redemptions(ctx, open, &send).await?;
+        let (batch, form) = self.signed_redemptions(ctx, open, fees, &send).await?;
         let raw = form.raw.clone();
         let ids: Vec<RedemptionId> = send.into_iter().map(|(id, _)| id).collect();
         let stored: Result<(), AppError> = ctx
@@ -78,6 +79,7 @@ impl Executor {
         &self,
         ctx: &Ctx,
         open: &[Batch],
+        fees: Fees,
         send: &[Sendable],
     ) -> Result<(Batch, SignedForm), AppError> {
         let positions: Vec<_> = send.iter().map(|(_, position)| *position).collect();
@@ -93,7 +95,7 @@ impl Executor {
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
-        let form = sign(ctx, &self.signer, &batch, ctx.chain.fees().await?)?;
+        let form = sign(ctx, &self.signer, &batch, fees)?;
         Ok((batch, form))
     }
 }

@@ -109,7 +109,7 @@ impl Executor {
             }
             match stop {
                 Some(_) if trade.deadline <= now => {
-                    let failed = Transition::fail(Status::Executing, risk::expired(), now);
+                    let failed = Transition::fail(Status::Executing, risk::expired(trade), now);
                     lost.ended.push((candidate.0, failed));
                 }
                 Some(TradingStop::Paused) => {}

@@ -31,11 +31,11 @@ impl Executor {
         ctx: &Ctx,
         lease: &Lease,
         open: &[Batch],
+        fees: Fees,
         fresh: Vec<ToSign>,
         again: Vec<Again>,
     ) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
         let chain_nonce = self.next_nonce(ctx, open).await?;
-        let fees = ctx.chain.fees().await?;
         let now = ctx.now();
         let signing = Signing {
             lease: lease.clone(),

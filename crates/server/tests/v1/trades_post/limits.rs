@@ -38,7 +38,7 @@ async fn the_daily_cap_counts_the_buys_of_the_last_24_hours() {
     let Scene { app, client, market, .. } = &scene;
     scene.settled(client.buy(*market, 0, "500")).await;
     scene.settled(client.buy(*market, 0, "500")).await;
-    let more = || client.buy(*market, 0, "0.000001");
+    let more = || client.buy(*market, 0, "0.000002");
     let extensions = assert_refused(app, more(), ErrorCode::SpendingLimitExceeded).await;
     assert_eq!(extensions["cap"], "daily_volume");
     // Sales do not draw on it and give nothing back.

@@ -10,7 +10,9 @@ mod refusals;
 use serde_json::json;
 
 use crate::scene::{Scene, assert_refused};
-use domain::ErrorCode;
+use domain::key::Tier;
+use domain::{ErrorCode, Usdc};
+use testkit::TestApp;
 
 #[tokio::test]
 async fn a_new_trade_is_answered_while_it_is_pending() {
@@ -60,6 +62,38 @@ async fn a_dry_run_makes_every_check_and_creates_nothing() {
     let dear = client.buy(market, 0, "9975").with("dryRun", true);
     assert_refused(&app, dear, ErrorCode::InsufficientBalance).await;
     client.buy(market, 0, "9974").with("dryRun", true).await.ok();
+}
+
+#[tokio::test]
+async fn a_trade_shows_the_slippage_that_it_may_have() {
+    let app = TestApp::with().default_slippage_bps(150).start().await;
+    let ada = app.user("ada").funded("1000").await;
+    let client = app.http().with(&app.key(&ada, Tier::Mm).await);
+    let market = app.market(&["Yes", "No"]).await;
+    let created = client.buy(market, 0, "10").await.created();
+    assert_eq!(created["maxSlippageBps"], 150);
+    let own = client.buy(market, 0, "10").with("maxSlippageBps", 70).await.created();
+    assert_eq!(own["maxSlippageBps"], 70);
+    let by_amount = client.buy(market, 0, "10").with("minTokensOut", "1").await.created();
+    assert_eq!(by_amount["maxSlippageBps"], json!(null));
+    let dry = client.buy(market, 0, "10").with("dryRun", true).await.ok();
+    assert_eq!(dry["dryRun"]["maxSlippageBps"], 150);
+    app.run_workers().await;
+    let path = format!("/v1/trades/{}", created["id"].as_str().unwrap());
+    assert_eq!(client.get(&path).await.ok()["trade"]["maxSlippageBps"], 150);
+}
+
+#[tokio::test]
+async fn a_trade_and_a_quote_below_the_minimum_are_told_the_minimum() {
+    let app = TestApp::with().minimum(Usdc::from_atomic(10_000)).start().await;
+    let ada = app.user("ada").funded("1000").await;
+    let client = app.http().with(&app.key(&ada, Tier::Mm).await);
+    let market = app.market(&["Yes", "No"]).await;
+    let trade = client.buy(market, 0, "0.009999");
+    assert_eq!(assert_refused(&app, trade, ErrorCode::AmountTooSmall).await["minimum"], "10000");
+    let quote = client.quote(market, 0, "buy", "9999").await.refused(ErrorCode::AmountTooSmall);
+    assert_eq!(quote["extensions"]["minimum"], "10000");
+    client.buy(market, 0, "0.01").await.created();
 }
 
 #[tokio::test]

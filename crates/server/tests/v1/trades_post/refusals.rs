@@ -80,7 +80,7 @@ async fn an_amount_is_a_decimal_above_zero_of_at_most_six_decimals() {
     ] {
         assert_invalid(&app, client.buy(market, 0, amount), &["/amount"]).await;
     }
-    client.buy(market, 0, "0.000001").await.created();
+    client.buy(market, 0, "0.000002").await.created();
 }
 
 #[tokio::test]

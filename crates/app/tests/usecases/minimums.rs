@@ -1,0 +1,134 @@
+//! The smallest trade and the smallest claim.
+
+use alloy_primitives::U256;
+use app::AppError;
+use app::markets::{Action, quote, quote_usdc};
+use app::redemptions::Claimed;
+use domain::trade::{Side, Status};
+use domain::{ErrorCode, Usdc};
+use store::Store;
+use testkit::{TestApp, TestMarket};
+
+use crate::scene::{Scene, assert_refused};
+
+const CENT: Usdc = Usdc::from_atomic(10_000);
+
+async fn scene(store: Store) -> Scene {
+    Scene::of(TestApp::with().on(store).minimum(CENT).start().await).await
+}
+
+fn assert_names_the_minimum(refusal: &AppError) {
+    assert_eq!(refusal.code, ErrorCode::AmountTooSmall, "{refusal}");
+    assert_eq!(refusal.extensions["minimum"], "10000");
+    assert_eq!(refusal.detail, "The amount must be at least 0.01 USDC.");
+}
+
+/// Resolves the market so that a token of outcome 0 pays this many hundredths of a USDC.
+async fn resolve_in_parts(app: &TestApp, market: TestMarket, percents: &[u64]) {
+    app.resolve_in_parts(market, percents).await;
+    app.run_workers().await;
+}
+
+store::on_each_engine! {
+    async fn a_trade_below_the_minimum_is_refused_and_one_at_the_minimum_is_made(store: Store) {
+        let Scene { app, key, market, .. } = scene(store).await;
+        let small = assert_refused(&app, key.buy(&market, 0, "0.009999"), ErrorCode::AmountTooSmall).await;
+        assert_names_the_minimum(&small);
+        let made = key.buy(&market, 0, "0.01").await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        assert_eq!(app.status(made.id).await, Status::Completed);
+
+        assert_refused(&app, key.sell(&market, 0, "0.009999"), ErrorCode::AmountTooSmall).await;
+        let sold = key.sell(&market, 0, "0.01").await;
+        app.run_workers().await;
+        assert_eq!(app.status(sold.id).await, Status::Completed);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn an_amount_in_tokens_counts_at_its_quoted_value(store: Store) {
+        let Scene { app, key, market, .. } = scene(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        // A token is worth about half a USDC.
+        for tokens in ["0.000001", "0.019"] {
+            let buy = key.buy(&market, 0, tokens).in_tokens();
+            assert_names_the_minimum(&assert_refused(&app, buy, ErrorCode::AmountTooSmall).await);
+            let sell = key.sell(&market, 0, tokens).in_tokens();
+            assert_names_the_minimum(&assert_refused(&app, sell, ErrorCode::AmountTooSmall).await);
+        }
+        key.buy(&market, 0, "0.03").in_tokens().await;
+        key.sell(&market, 0, "0.03").in_tokens().await;
+    }
+
+    async fn a_position_that_is_worth_less_than_the_minimum_is_not_sold_as_a_whole(store: Store) {
+        let Scene { app, key, market, .. } = scene(store).await;
+        key.buy(&market, 0, "0.01").await;
+        app.run_workers().await;
+        // The fee of a buy and of a sale make it less.
+        assert_refused(&app, key.sell_all(&market, 0), ErrorCode::AmountTooSmall).await;
+    }
+
+    async fn a_quote_refuses_what_a_trade_would(store: Store) {
+        let Scene { app, key, market, .. } = scene(store).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        let id = market.id.to_string();
+        let ask = async |side, amount: u128| {
+            let action = Action { side, amount: U256::from(amount) };
+            quote(&app.ctx, &id, 0, action, None).await.map(|quote| quote.fill.usdc_atomic)
+        };
+        assert_names_the_minimum(&ask(Side::Buy, 9_999).await.unwrap_err());
+        assert_names_the_minimum(&ask(Side::Buy, 1).await.unwrap_err());
+        assert_eq!(ask(Side::Buy, 10_000).await.unwrap(), 10_000);
+        assert_names_the_minimum(&ask(Side::Sell, 1).await.unwrap_err());
+        let usdc = |atomic| quote_usdc(&app.ctx, &id, 0, Side::Buy, Usdc::from_atomic(atomic));
+        assert_names_the_minimum(&usdc(9_999).await.unwrap_err());
+        assert!(usdc(10_000).await.is_ok());
+    }
+
+    async fn a_claim_below_the_minimum_is_refused_and_its_holder_redeems_on_chain(store: Store) {
+        let Scene { app, ada, key, market } = scene(store).await;
+        key.buy(&market, 0, "0.01").await;
+        key.buy(&market, 1, "0.02").await;
+        app.run_workers().await;
+        resolve_in_parts(&app, market, &[10, 90]).await;
+        assert_names_the_minimum(&key.redeem(&market, 0).await.unwrap_err());
+        assert!(matches!(key.redeem(&market, 1).await.unwrap(), Claimed::Created(_)));
+        let positions = app::portfolio::positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
+        let claimable: Vec<_> = positions.iter().map(|position| position.is_claimable).collect();
+        assert_eq!(claimable, [false, true]);
+        app.run_workers().await;
+        let before = app.balance(&ada).await;
+        app.stranger_redeems(&ada, market, 0).await;
+        assert!(app.balance(&ada).await > before);
+        app.run_workers().await;
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn winnings_below_the_minimum_are_not_paid_automatically_and_the_payer_comes_to_rest(store: Store) {
+        let app = TestApp::with().on(store).minimum(CENT).automatic_redemptions().start().await;
+        let Scene { app, ada, key, market } = Scene::of(app).await;
+        key.buy(&market, 0, "0.01").await;
+        key.buy(&market, 1, "5").await;
+        app.run_workers().await;
+        resolve_in_parts(&app, market, &[10, 90]).await;
+        app.run_workers().await;
+        let claims = app.claims(&ada).await;
+        let paid: Vec<_> = claims.iter().map(|claim| claim.outcome_index).collect();
+        assert_eq!(paid, [1]);
+        assert_eq!(app.rows().await.redemptions, 1);
+        app.assert_ledger_equals_chain().await;
+    }
+}
+
+#[tokio::test]
+async fn an_amount_that_moves_nothing_is_too_small_even_without_a_minimum() {
+    let Scene { app, key, market, .. } = Scene::new().await;
+    key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    for request in [key.buy(&market, 0, "0.000001"), key.sell(&market, 0, "0.000001").in_tokens()] {
+        let refusal = assert_refused(&app, request, ErrorCode::AmountTooSmall).await;
+        assert_eq!(refusal.detail, "The amount is too small: nothing would move.");
+    }
+}
