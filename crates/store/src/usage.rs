@@ -3,10 +3,10 @@
 //! Requests are counted in memory and added here every few seconds. Trades are counted where they happen, in the same
 //! transaction, so that their numbers are those of the trades themselves; deliveries to webhooks likewise.
 
-use domain::ids::KeyId;
+use domain::ids::{BatchId, KeyId};
 use domain::trade::{State, Status};
 use domain::usage::{
-    OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts,
+    GasCounts, OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts,
 };
 use domain::{ErrorCode, Timestamp, Usdc};
 
@@ -33,6 +33,8 @@ pub struct Used {
     pub requests: Windows<RequestCounts>,
     /// Its trades.
     pub trades: Windows<TradeCounts>,
+    /// What the transactions cost that carried its trades.
+    pub gas: Windows<GasCounts>,
     /// The deliveries to its webhook.
     pub webhooks: Windows<WebhookCounts>,
     /// When its last request was answered.
@@ -108,24 +110,6 @@ pub(crate) async fn add_ended(
     }
 }
 
-/// Counts a trade that had ended at `at` in `state` no longer, because the chain has decided otherwise.
-pub(crate) async fn take_back_ended(
-    tx: &mut Tx,
-    key_id: KeyId,
-    at: Timestamp,
-    state: &State,
-) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE usage_trades SET trades = trades - 1
-        WHERE key_id = $1 AND hour_ms = $2 AND event = $3 AND trades > 1";
-    const LAST: &str =
-        "DELETE FROM usage_trades WHERE key_id = $1 AND hour_ms = $2 AND event = $3 AND trades <= 1";
-    let bound = params![key_id, hour_of(at), state.status().as_str()];
-    if tx.exec(SQL, &bound).await? == 0 {
-        tx.exec(LAST, &bound).await?;
-    }
-    Ok(())
-}
-
 async fn add_trade(
     tx: &mut Tx,
     key_id: KeyId,
@@ -137,6 +121,43 @@ async fn add_trade(
         VALUES ($1, $2, $3, 1, $4) ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET trades = usage_trades.trades + 1,
         volume_usdc_atomic = usage_trades.volume_usdc_atomic + excluded.volume_usdc_atomic";
     tx.exec(SQL, &params![key_id, hour_of(at), event, volume]).await.map(drop)
+}
+
+const WEI_PER_GWEI: u128 = 1_000_000_000;
+
+/// Counts what the transaction cost that carried a batch and that is final at `at`, divided over the keys of its trades. Once for
+/// each batch: nothing takes back what is final.
+pub async fn add_batch_gas(
+    tx: &mut Tx,
+    batch_id: BatchId,
+    gas_used: u64,
+    wei_per_gas: u128,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    const TRADES: &str =
+        "SELECT key_id, COUNT(*) FROM trades WHERE batch_id = $1 GROUP BY key_id ORDER BY key_id";
+    const SQL: &str =
+        "INSERT INTO usage_gas (key_id, hour_ms, gas, fee_gwei, fee_wei) VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (key_id, hour_ms) DO UPDATE SET gas = usage_gas.gas + excluded.gas,
+        fee_gwei = usage_gas.fee_gwei + excluded.fee_gwei, fee_wei = usage_gas.fee_wei + excluded.fee_wei";
+    let keys: Vec<(KeyId, u64)> =
+        tx.list(TRADES, &params![batch_id], |row| Ok((row.parse(0)?, row.number(1)?))).await?;
+    let part = GasCounts::part_of(gas_used, wei_per_gas, keys.iter().map(|(_, trades)| trades).sum());
+    let mut rows = Vec::with_capacity(keys.len());
+    for (key_id, trades) in keys {
+        let GasCounts { gas_used, fee_wei } = part.times(trades);
+        let gwei = u64::try_from(fee_wei / WEI_PER_GWEI).unwrap_or(u64::MAX);
+        let wei = (fee_wei % WEI_PER_GWEI) as u64;
+        let row = params![
+            key_id,
+            hour_of(at),
+            Value::try_from(gas_used)?,
+            Value::try_from(gwei)?,
+            Value::try_from(wei)?
+        ];
+        rows.push(row.to_vec());
+    }
+    tx.exec_each(SQL, &rows).await.map(drop)
 }
 
 /// Counts an attempt to deliver that ended at `at`: what it delivered, or that it failed, and where it was the last that too.
@@ -173,6 +194,8 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
         FROM usage_trades WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
     const WEBHOOKS: &str = "SELECT MAX(hour_ms), event, CAST(SUM(counted) AS BIGINT) FROM usage_webhooks
         WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
+    const GAS: &str = "SELECT MAX(hour_ms), CAST(SUM(gas) AS BIGINT), CAST(SUM(fee_gwei) AS BIGINT),
+        CAST(SUM(fee_wei) AS BIGINT) FROM usage_gas WHERE key_id = $1 AND hour_ms > $2 GROUP BY hour_ms > $3, hour_ms > $4";
     // What waits is not counted as it happens: it is looked for where it waits.
     const WAITING: &str = "SELECT MAX(began_at_ms), COUNT(*) FROM webhook_queue
         WHERE key_id = $1 AND began_at_ms > $2 GROUP BY began_at_ms > $3, began_at_ms > $4";
@@ -188,6 +211,9 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
     }
     for (hour, counts) in tx.list(TRADES, &bound, trades_of).await? {
         used.trades.holding(hour, now).for_each(|window| window.merge(&counts));
+    }
+    for (hour, counts) in tx.list(GAS, &bound, gas_of).await? {
+        used.gas.holding(hour, now).for_each(|window| window.merge(&counts));
     }
     for (hour, counts) in tx.list(WEBHOOKS, &bound, webhooks_of).await? {
         used.webhooks.holding(hour, now).for_each(|window| window.merge(&counts));
@@ -232,6 +258,12 @@ fn trades_of(row: &Row<'_>) -> Result<(Timestamp, TradeCounts), StoreError> {
     Ok((row.timestamp(0)?, counts))
 }
 
+fn gas_of(row: &Row<'_>) -> Result<(Timestamp, GasCounts), StoreError> {
+    let (gwei, wei): (u64, u64) = (row.number(2)?, row.number(3)?);
+    let fee_wei = u128::from(gwei) * WEI_PER_GWEI + u128::from(wei);
+    Ok((row.timestamp(0)?, GasCounts { gas_used: row.number(1)?, fee_wei }))
+}
+
 fn webhooks_of(row: &Row<'_>) -> Result<(Timestamp, WebhookCounts), StoreError> {
     let counted = row.number(2)?;
     let mut counts = WebhookCounts::default();
@@ -246,7 +278,9 @@ fn webhooks_of(row: &Row<'_>) -> Result<(Timestamp, WebhookCounts), StoreError> 
 
 /// Forgets the hours that began before `before`, at most `limit` rows of each kind; how many of the kind that had most.
 pub async fn delete_before(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
-    const SQL: [&str; 4] = [
+    const SQL: [&str; 5] = [
+        "DELETE FROM usage_gas WHERE (key_id, hour_ms) IN (
+            SELECT key_id, hour_ms FROM usage_gas WHERE hour_ms < $1 LIMIT $2)",
         "DELETE FROM usage_refusals WHERE (key_id, hour_ms, code) IN (
             SELECT key_id, hour_ms, code FROM usage_refusals WHERE hour_ms < $1 LIMIT $2)",
         "DELETE FROM usage_latency WHERE (key_id, hour_ms, octave) IN (

@@ -4,7 +4,7 @@
 mod flush;
 mod record;
 
-use domain::usage::{RequestCounts, TradeCounts, WebhookCounts, Windows};
+use domain::usage::{GasCounts, RequestCounts, TradeCounts, WebhookCounts, Windows};
 use domain::{Timestamp, Usdc};
 
 pub use flush::{Flusher, flush};
@@ -31,6 +31,8 @@ pub struct Usage {
     pub requests: Windows<RequestCounts>,
     /// What became of its trades.
     pub trades: Windows<TradeCounts>,
+    /// What the transactions cost that carried its trades.
+    pub gas: Windows<GasCounts>,
     /// What became of the deliveries to its webhook.
     pub webhooks: Windows<WebhookCounts>,
     /// When its last request was answered.
@@ -57,6 +59,7 @@ pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Usage, AppError> {
         spend: spend(ctx, caller).await?,
         requests: used.requests,
         trades: used.trades,
+        gas: used.gas,
         webhooks: used.webhooks,
         last_used_at: used.last_used_at,
     })

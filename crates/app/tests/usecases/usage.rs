@@ -11,7 +11,8 @@ use domain::Usdc;
 use domain::ids::KeyId;
 use domain::key::Tier;
 use domain::time::DAY_MS;
-use domain::usage::{HOUR_MS, KEEP_MS, TradeCounts};
+use domain::trade::State;
+use domain::usage::{GasCounts, HOUR_MS, KEEP_MS, TradeCounts};
 use store::Store;
 use testkit::{START, TestApp, TestKey};
 
@@ -146,6 +147,38 @@ store::on_each_engine! {
         assert_eq!(trades.week, trades.month);
         assert_eq!(told(&app.ctx, &other).await.trades.month, TradeCounts::default());
         app.assert_ledger_equals_chain().await;
+    }
+
+    async fn the_gas_of_a_batch_is_divided_over_the_keys_of_its_trades(store: Store) {
+        let Scene { app, key, market, .. } = Scene::on(store).await;
+        let bob = app.user("bob").funded("100").await;
+        let bob = app.key(&bob, Tier::Mm).await;
+        let first = key.buy(&market, 0, "10").await;
+        key.buy(&market, 1, "10").await;
+        bob.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        let State::Completed(settlement) = app.trade(first.id).await.state else { panic!("not completed") };
+        let receipt = app.ctx.chain.receipt(settlement.tx_hash).await.unwrap().unwrap();
+        let part = GasCounts::part_of(receipt.gas_used, receipt.effective_gas_price, 3);
+        assert!(part.gas_used > 0 && part.fee_wei > 0);
+        let (of_key, of_bob) = (told(&app.ctx, &key).await.gas, told(&app.ctx, &bob).await.gas);
+        assert_eq!((of_key.day, of_bob.day), (part.times(2), part));
+        assert_eq!((of_key.month, of_bob.week), (part.times(2), part));
+        // A batch is counted once, however often the workers look.
+        app.advance_ms(HOUR_MS).await;
+        app.run_workers().await;
+        assert_eq!(told(&app.ctx, &bob).await.gas.month, part);
+    }
+
+    async fn the_gas_of_a_batch_is_counted_once_its_block_is_final(store: Store) {
+        let app = TestApp::with().on(store).confirmations(3).start().await;
+        let Scene { app, key, market, .. } = Scene::of(app).await;
+        key.buy(&market, 0, "10").await;
+        app.run_workers().await;
+        assert_eq!(told(&app.ctx, &key).await.gas.day, GasCounts::default(), "not before it is final");
+        app.mine(3).await;
+        app.run_workers().await;
+        assert!(told(&app.ctx, &key).await.gas.day.gas_used > 0);
     }
 
     async fn what_is_spent_is_told_as_the_cap_counts_it(store: Store) {

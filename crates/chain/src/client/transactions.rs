@@ -126,6 +126,8 @@ pub struct Receipt {
     pub success: bool,
     /// What it used.
     pub gas_used: u64,
+    /// What a unit of it cost, wei.
+    pub effective_gas_price: u128,
     /// The contract it created.
     pub contract_address: Option<Address>,
     /// What hub and Gate logged in it, in order.
@@ -247,6 +249,7 @@ impl Chain {
             block_hash,
             success: receipt.status(),
             gas_used: receipt.gas_used,
+            effective_gas_price: receipt.effective_gas_price,
             contract_address: receipt.contract_address,
             events: self.decode_logs(receipt.logs())?,
         }))

@@ -155,6 +155,44 @@ impl TradeCounts {
     }
 }
 
+/// What the transactions cost that carried a key's trades: its part of each, once their blocks are final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GasCounts {
+    /// Gas units.
+    pub gas_used: u64,
+    /// What they cost in the chain's native currency: a decimal string of wei.
+    #[serde(serialize_with = "as_text")]
+    #[schema(value_type = String, pattern = "^[0-9]+$")]
+    pub fee_wei: u128,
+}
+
+fn as_text<S: serde::Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
+}
+
+impl GasCounts {
+    /// The part of one of `trades` that a transaction carried, rounded up: the parts cover what was paid.
+    pub fn part_of(gas_used: u64, wei_per_gas: u128, trades: u64) -> Self {
+        let trades = trades.max(1);
+        let fee_wei = u128::from(gas_used).saturating_mul(wei_per_gas).div_ceil(u128::from(trades));
+        Self { gas_used: gas_used.div_ceil(trades), fee_wei }
+    }
+
+    /// The same for several trades.
+    #[must_use]
+    pub fn times(self, trades: u64) -> Self {
+        let fee_wei = self.fee_wei.saturating_mul(u128::from(trades));
+        Self { gas_used: self.gas_used.saturating_mul(trades), fee_wei }
+    }
+
+    /// Adds what `other` has counted.
+    pub const fn merge(&mut self, other: &Self) {
+        self.gas_used = self.gas_used.saturating_add(other.gas_used);
+        self.fee_wei = self.fee_wei.saturating_add(other.fee_wei);
+    }
+}
+
 /// What became of the deliveries to a key's webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -226,6 +264,15 @@ mod tests {
         counts.record(Some(ErrorCode::MarketNotFound), 9);
         counts.record(None, 9);
         assert_eq!((counts.latency.count(), counts.auth_failures()), (2, 5));
+    }
+
+    #[test]
+    fn the_parts_of_a_transaction_are_rounded_up_and_cover_it() {
+        let part = GasCounts::part_of(100, 7, 3);
+        assert_eq!(part, GasCounts { gas_used: 34, fee_wei: 234 });
+        assert_eq!(part.times(3), GasCounts { gas_used: 102, fee_wei: 702 });
+        assert_eq!(GasCounts::part_of(100, 7, 1), GasCounts { gas_used: 100, fee_wei: 700 });
+        assert_eq!(serde_json::to_string(&part).unwrap(), r#"{"gasUsed":34,"feeWei":"234"}"#);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use domain::Timestamp;
 use domain::ids::KeyId;
 use domain::key::{Scopes, Tier};
-use domain::usage::{Histogram, RequestCounts, TradeCounts, WebhookCounts, Windows};
+use domain::usage::{GasCounts, Histogram, RequestCounts, TradeCounts, WebhookCounts, Windows};
 use serde::Serialize;
 use store::keys::Key;
 use utoipa::ToSchema;
@@ -34,6 +34,8 @@ pub struct UsageRecord {
     limits: LimitsRecord,
     spend: SpendRecord,
     trades: Windows<TradeCounts>,
+    /// What the transactions cost that carried the key's trades, each divided over its trades.
+    gas: Windows<GasCounts>,
     webhooks: Windows<WebhookCounts>,
     auth: Windows<AuthRecord>,
     latency: Windows<LatencyRecord>,
@@ -68,7 +70,7 @@ struct LatencyRecord {
 /// `GET /v1/account/usage`: the calling key's own numbers.
 #[utoipa::path(
     get, path = "/v1/account/usage", operation_id = "getUsage", tag = "Account", summary = "Read the calling key's use",
-    description = "The calling key's own numbers over the last 24 hours, 7 days and 30 days: trades, webhook deliveries, \
+    description = "The calling key's own numbers over the last 24 hours, 7 days and 30 days: trades, their gas, webhook deliveries, \
         refusals at the door and latency. Each window is a sum of whole hours, the present one as far as it has come. \
         Reading it is not counted as use of the key.",
     responses((status = 200, description = "The key's use.", body = UsageAnswer)),
@@ -92,6 +94,7 @@ impl UsageRecord {
             limits: key.limits().into(),
             spend: usage.spend.into(),
             trades: usage.trades,
+            gas: usage.gas,
             webhooks: usage.webhooks,
             auth: usage.requests.map(AuthRecord::new),
             latency: usage.requests.map(|requests| LatencyRecord::new(&requests.latency)),

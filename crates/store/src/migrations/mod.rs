@@ -24,6 +24,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0030_audit_log", include_str!("0030_audit_log.sql")),
     ("0044_trade_slippage", include_str!("0044_trade_slippage.sql")),
     ("0045_held_trades", include_str!("0045_held_trades.sql")),
+    ("0046_usage_gas", include_str!("0046_usage_gas.sql")),
     ("0049_feed_generation", include_str!("0049_feed_generation.sql")),
     ("0050_recoveries", include_str!("0050_recoveries.sql")),
 ];

@@ -26,6 +26,8 @@ enum Standing {
 struct Final {
     ending: Ending,
     tx_hash: Option<String>,
+    /// The gas that it used, and what a unit of it cost in wei.
+    gas: Option<(u64, u128)>,
 }
 
 impl Executor {
@@ -75,12 +77,13 @@ impl Executor {
             if let Some(receipt) = ctx.chain.receipt(hash).await? {
                 let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
                 let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
-                let end = || Final { ending, tx_hash: Some(form.hash.clone()) };
+                let gas = Some((receipt.gas_used, receipt.effective_gas_price));
+                let end = || Final { ending, tx_hash: Some(form.hash.clone()), gas };
                 return Ok(if is_final { Standing::Final(end()) } else { Standing::Mined });
             }
         }
         Ok(if final_nonce > batch.chain_nonce {
-            Standing::Final(Final { ending: Ending::Displaced, tx_hash: None })
+            Standing::Final(Final { ending: Ending::Displaced, tx_hash: None, gas: None })
         } else {
             Standing::Unseen
         })
@@ -96,7 +99,10 @@ impl Executor {
             .write(input, |tx, (lease, id, kind, end, now)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
-                    store::batches::mark_ended(tx, *id, end.ending, *now).await?;
+                    let is_new = store::batches::mark_ended(tx, *id, end.ending, *now).await?;
+                    if let (Kind::Trades, true, Some((gas_used, wei_per_gas))) = (kind, is_new, end.gas) {
+                        store::usage::add_batch_gas(tx, *id, gas_used, wei_per_gas, *now).await?;
+                    }
                     match kind {
                         Kind::Trades if end.ending != Ending::Mined => {
                             let lost = TraceEvent::batch_lost(*id, end.ending.as_str(), *now);
