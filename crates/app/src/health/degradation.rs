@@ -27,6 +27,10 @@ pub enum Reason {
     Drift,
     /// Lost data is being recovered.
     Recovering,
+    /// Trades wait, because the chain's fees are above the operator's ceiling.
+    FeesAboveCeiling,
+    /// Trades wait, because the contracts' hourly volume is used up.
+    HourlyVolumeUsed,
 }
 
 impl Reason {
@@ -43,6 +47,8 @@ impl Reason {
             Self::TradeStuck => "trade_stuck",
             Self::Drift => "drift",
             Self::Recovering => "recovering",
+            Self::FeesAboveCeiling => "fees_above_ceiling",
+            Self::HourlyVolumeUsed => "hourly_volume_used",
         }
     }
 }

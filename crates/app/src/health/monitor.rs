@@ -5,6 +5,7 @@ use alloy_primitives::{Address, U256};
 use chain::Block;
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
+use domain::trade::HoldReason;
 use parking_lot::Mutex;
 use store::sync::SyncBlock;
 use store::{StoreError, Tx};
@@ -63,6 +64,8 @@ impl Worker for HealthMonitor {
         let put = |reason, degradation| ctx.degradations.put(reason, degradation);
         put(Reason::MarketQuarantined, found.quarantined());
         put(Reason::TradeStuck, found.stuck(ctx.config.finality, now));
+        put(Reason::FeesAboveCeiling, found.held(HoldReason::FeeCeiling));
+        put(Reason::HourlyVolumeUsed, found.held(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
         let head = ctx.chain.head().await?;
         put(Reason::SyncBehind, behind(found.last.as_ref(), &head));
@@ -171,6 +174,7 @@ struct Found {
     quarantined: u64,
     drifted_markets: u64,
     oldest_executing: Option<Timestamp>,
+    held: Vec<(HoldReason, u64)>,
 }
 
 impl Found {
@@ -182,12 +186,27 @@ impl Found {
             quarantined: store::quarantine::count(tx).await?,
             drifted_markets: drifted.map_or(0, |(_, markets)| markets),
             oldest_executing: store::trades::find_oldest_executing(tx).await?,
+            held: store::trades::count_held(tx).await?,
         })
     }
 
     fn quarantined(&self) -> Option<Degradation> {
         let detail = format!("{} markets are in quarantine and cannot be traded.", self.quarantined);
         (self.quarantined > 0).then(|| Degradation::new(Reason::MarketQuarantined, detail))
+    }
+
+    fn held(&self, reason: HoldReason) -> Option<Degradation> {
+        let (_, trades) = self.held.iter().find(|(held_for, _)| *held_for == reason)?;
+        Some(match reason {
+            HoldReason::FeeCeiling => {
+                let detail = format!("{trades} trades wait: the chain's fees are above the ceiling.");
+                Degradation::new(Reason::FeesAboveCeiling, detail)
+            }
+            HoldReason::HourlyVolume => {
+                let detail = format!("{trades} trades wait: they do not fit into the volume of this hour.");
+                Degradation::new(Reason::HourlyVolumeUsed, detail)
+            }
+        })
     }
 
     fn stuck(&self, finality: Finality, now: Timestamp) -> Option<Degradation> {

@@ -62,7 +62,8 @@ struct CheckRecord {
 #[serde(rename_all = "camelCase")]
 struct DegradationRecord {
     /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
-    /// `market_quarantined`, `trade_stuck`, `drift` or `recovering`. More may be added.
+    /// `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling` or `hourly_volume_used`. More may be
+    /// added.
     reason: &'static str,
     /// What is wrong, for operators.
     detail: String,

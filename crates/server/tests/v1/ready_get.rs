@@ -103,6 +103,21 @@ async fn a_sync_that_reads_nothing_for_a_minute_stops_the_service_until_it_reads
 }
 
 #[tokio::test]
+async fn trades_that_wait_for_volume_degrade_the_service() {
+    let app = TestApp::with().hourly_volume(domain::Usdc::from_whole(5)).start().await;
+    let ada = app.user("ada").funded("100").await;
+    let key = app.key(&ada, Tier::Mm).await;
+    let market = app.market(&["Yes", "No"]).await;
+    key.buy(&market, 0, "10").await;
+    app.run_workers().await;
+    let held = json!({
+        "reason": "hourly_volume_used", "detail": "1 trades wait: they do not fit into the volume of this hour.",
+        "stopsTrading": false,
+    });
+    assert_eq!(degraded(&app, 200).await, [held]);
+}
+
+#[tokio::test]
 async fn a_quarantined_market_and_drift_degrade_the_service() {
     let app = TestApp::new().await;
     let market = app.market(&["Yes", "No"]).await;
