@@ -20,6 +20,7 @@ pub mod page;
 pub mod position;
 pub mod rate;
 pub mod redemption;
+pub mod request_head;
 pub mod risk;
 mod schema;
 pub mod search;
