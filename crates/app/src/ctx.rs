@@ -15,8 +15,8 @@ use crate::feed::Hub;
 use crate::finality::{Finality, default_confirmations};
 use crate::fresh::{AsOf, Fresh};
 use crate::health::Degradations;
-use crate::keys::KeyCache;
 use crate::keys::audit::AuditBuffer;
+use crate::keys::{Allowlists, KeyCache};
 use crate::kill_switches::Switches;
 use crate::leaderboard::Leaderboards;
 use crate::limits::Limits;
@@ -64,6 +64,8 @@ pub struct Ctx {
     pub switches: Arc<Switches>,
     /// Key rows that were read a moment ago.
     pub key_cache: Arc<KeyCache>,
+    /// The allowlists of keys, read while addresses are locked out.
+    pub allowlists: Arc<Allowlists>,
     /// Failed authentications that are not written yet.
     pub key_audit: Arc<AuditBuffer>,
     /// Who listens to what happens.
@@ -196,6 +198,7 @@ impl Ctx {
             user_units: Arc::default(),
             switches: Arc::default(),
             key_cache: Arc::default(),
+            allowlists: Arc::default(),
             key_audit: Arc::default(),
             feed: Arc::default(),
             leaderboards: Arc::default(),

@@ -163,6 +163,17 @@ pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
     tx.find(SQL, &params![id], from_row).await
 }
 
+/// The digests (hex) and allowlists of the keys that have one and are not revoked.
+pub async fn list_allowlists(tx: &mut Tx) -> Result<Vec<(String, IpAllowlist)>, StoreError> {
+    const SQL: &str =
+        "SELECT digest, ip_allowlist FROM keys WHERE ip_allowlist <> '' AND revoked_at_ms IS NULL";
+    tx.list(SQL, &params![], |row| {
+        let list = IpAllowlist::from_stored(&row.text(1)?);
+        Ok((row.text(0)?, list.map_err(|_| row.corrupt(1, "a list of networks"))?))
+    })
+    .await
+}
+
 /// All keys of a user, oldest first, revoked ones too.
 pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
     const SQL: &str = const_format::concatcp!(

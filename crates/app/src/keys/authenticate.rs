@@ -9,7 +9,8 @@ use domain::{ErrorCode, Timestamp};
 use store::StoreError;
 use store::keys::Key;
 
-use super::cache;
+use super::{allowlists, cache};
+use crate::limits::KeyMark;
 use crate::{AppError, Ctx, limits};
 
 /// An authenticated caller.
@@ -58,24 +59,42 @@ pub const fn is_failed_authentication(code: ErrorCode) -> bool {
 /// Judges the `X-API-Key` header of a request from `ip`: syntax, the address's lockout, look-up, revocation, expiry,
 /// allowlist, in this order.
 ///
-/// An address that is shut out is told so whatever its key, so that it learns nothing of it; but a good key whose allowlist
-/// names the address passes, since its owner vouches for the address. Failures are counted where the refusal is answered:
-/// [`is_failed_authentication`].
+/// From a locked-out address a key passes if it was used successfully from there in the last 24 hours, or if its allowlist
+/// names the address. Every other request gets the lockout's refusal without a look-up, so it learns nothing of its key.
+/// Failures are counted where the refusal is answered: [`is_failed_authentication`].
 pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result<Caller, AppError> {
     let text = header.ok_or_else(|| AppError::new(ErrorCode::ApiKeyMissing))?;
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
     let now = ctx.now();
-    // At once, since both are wanted whatever either says.
-    let (shut_out, judged) = tokio::join!(ctx.limits.shut_out(ip, now), judge(ctx, &plaintext, ip, now));
-    match (shut_out, judged) {
-        (Ok(None), judged) => judged,
-        (Ok(Some(_)), Ok(caller)) if !caller.key.ip_allowlist.is_empty() => Ok(caller),
-        (Ok(Some(until)), _) => Err(limits::shut_out(until, now)),
-        // Its user's limiter is asked next and stands in the same place: a good key passes only once that answers.
-        (Err(_), Ok(caller)) => Ok(caller),
-        // A failure that cannot be counted is not told.
-        (Err(unavailable), Err(_)) => Err(unavailable.into()),
+    let digest = plaintext.digest(&ctx.config.key_pepper);
+    let judged = judge(ctx, &plaintext, &digest, ip, now);
+    match ctx.limits.shut_out(ip, now).await {
+        Ok(None) => judged.await,
+        Ok(Some(until)) => {
+            let refusal = || limits::shut_out(until, now);
+            if !passes_lockout(ctx, KeyMark::of(&digest), ip, now).await {
+                return Err(refusal());
+            }
+            judged.await.map_err(|error| if is_failed_authentication(error.code) { refusal() } else { error })
+        }
+        // Its user's limiter is asked next and is kept in the same place: a good key passes only once that answers. A failure
+        // that cannot be counted is not reported.
+        Err(unavailable) => judged.await.map_err(|_| unavailable.into()),
     }
+}
+
+/// Notes that a request from `ip` was authenticated, its signature included.
+pub async fn note_success(ctx: &Ctx, plaintext: &str, ip: IpAddr) {
+    if let Ok(key) = plaintext.parse::<PlaintextKey>() {
+        let mark = KeyMark::of(&key.digest(&ctx.config.key_pepper));
+        ctx.limits.note_success(ip, mark, ctx.now()).await;
+    }
+}
+
+/// Whether the key may be looked up although the address is locked out.
+async fn passes_lockout(ctx: &Ctx, key: KeyMark, ip: IpAddr, now: Timestamp) -> bool {
+    let familiar = ctx.limits.is_familiar(ip, key, now).await;
+    familiar.unwrap_or(false) || allowlists::name(ctx, key, ip, now).await
 }
 
 /// The caller as it is now, where its request is answered over a long time: revocation, expiry, allowlist.
@@ -88,9 +107,14 @@ pub async fn judge_again(ctx: &Ctx, caller: &Caller, ip: IpAddr) -> Result<Calle
 }
 
 /// Look-up, revocation, expiry, allowlist. A refusal of a key that was found says which it is.
-async fn judge(ctx: &Ctx, plaintext: &PlaintextKey, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
-    let digest = alloy_primitives::hex::encode(plaintext.digest(&ctx.config.key_pepper));
-    let key = match cache::find(ctx, digest, now).await? {
+async fn judge(
+    ctx: &Ctx,
+    plaintext: &PlaintextKey,
+    digest: &[u8; 32],
+    ip: IpAddr,
+    now: Timestamp,
+) -> Result<Caller, AppError> {
+    let key = match cache::find(ctx, alloy_primitives::hex::encode(digest), now).await? {
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };

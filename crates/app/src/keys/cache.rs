@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::Timestamp;
 use domain::ids::KeyId;
@@ -23,7 +24,7 @@ const UNKNOWN: usize = 1_024;
 
 /// Rows by the digest of their key.
 #[derive(Debug, Default)]
-pub struct KeyCache(Mutex<Rows>);
+pub struct KeyCache(Mutex<Rows>, AtomicU64);
 
 #[derive(Debug, Default)]
 struct Rows {
@@ -80,6 +81,11 @@ impl KeyCache {
         }
     }
 
+    /// How many rows were asked of the database.
+    pub fn look_ups(&self) -> u64 {
+        self.1.load(Ordering::Relaxed)
+    }
+
     fn forgotten(&self) -> u64 {
         self.0.lock().forgotten
     }
@@ -105,6 +111,7 @@ pub(super) async fn find(
         return Ok(row);
     }
     let forgotten = ctx.key_cache.forgotten();
+    ctx.key_cache.1.fetch_add(1, Ordering::Relaxed);
     let read =
         ctx.store.read(digest.clone(), |tx, digest| Box::pin(store::keys::find_by_digest(tx, digest))).await;
     let read: Result<Option<Key>, StoreError> = read;

@@ -1,6 +1,7 @@
 //! API keys: issued once in plaintext, found again by their digest.
 
 mod act;
+mod allowlists;
 pub mod audit;
 mod authenticate;
 mod cache;
@@ -11,7 +12,8 @@ pub mod rewrap;
 pub mod webhook_secret;
 mod webhook_url;
 
-pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again};
+pub use allowlists::Allowlists;
+pub use authenticate::{Caller, authenticate, is_failed_authentication, judge_again, note_success};
 pub use cache::KeyCache;
 pub use issue::{IssueKey, IssuedKey, issue};
 pub use pause::{pause, resume, stopped};

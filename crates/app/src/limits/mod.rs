@@ -7,6 +7,7 @@
 //!
 //! The address limiter is always this process's own: it stands before routes that must answer without any dependency.
 
+mod familiar;
 mod memory;
 mod redis;
 mod table;
@@ -19,9 +20,12 @@ use domain::rate::{SlidingWindow, Verdict, network_of};
 use domain::{ErrorCode, Timestamp};
 
 use crate::AppError;
+use familiar::LastUse;
 use memory::Memory;
 use redis::Redis;
 use table::Table;
+
+pub use familiar::KeyMark;
 
 /// Requests a minute from one address that come without a key or with one that is refused.
 pub const ADDRESS_LIMIT: u32 = 300;
@@ -84,6 +88,8 @@ pub struct BadRedisUrl(String);
 pub struct Limits {
     shared: Shared,
     addresses: Table<IpAddr, SlidingWindow>,
+    /// What this process has seen of keys' uses.
+    familiar: Table<(IpAddr, KeyMark), LastUse>,
 }
 
 /// Where the limits stand that all processes of a service share.
@@ -114,7 +120,7 @@ impl Limits {
     }
 
     fn over(shared: Shared) -> Self {
-        Self { shared, addresses: Table::bounded(MAX_ADDRESSES) }
+        Self { shared, addresses: Table::bounded(MAX_ADDRESSES), familiar: Table::bounded(MAX_ADDRESSES) }
     }
 
     /// Where the limits stand, for people.
@@ -169,6 +175,30 @@ impl Limits {
         match &self.shared {
             Shared::Memory(memory) => Ok(memory.fail(network, now)),
             Shared::Redis(redis) => redis.fail(network, now).await,
+        }
+    }
+
+    /// Notes that a key was used successfully from the address. Other processes hear of it at most every ten minutes.
+    pub async fn note_success(&self, ip: IpAddr, key: KeyMark, now: Timestamp) {
+        let network = network_of(ip);
+        let share = self.familiar.with((network, key), now, |last| last.note(now));
+        if share && let Shared::Redis(redis) = &self.shared {
+            // Only a lockout would ever ask for it.
+            if let Err(error) = redis.note_success(network, key, now).await {
+                tracing::debug!(%error, "a key's use is not known to the other processes");
+            }
+        }
+    }
+
+    /// Whether a key was used successfully from the address in the last 24 hours.
+    pub async fn is_familiar(&self, ip: IpAddr, key: KeyMark, now: Timestamp) -> Result<bool, Unavailable> {
+        let network = network_of(ip);
+        if self.familiar.find(&(network, key), |last| last.is_recent(now)) == Some(true) {
+            return Ok(true);
+        }
+        match &self.shared {
+            Shared::Memory(_) => Ok(false),
+            Shared::Redis(redis) => redis.is_familiar(network, key, now).await,
         }
     }
 

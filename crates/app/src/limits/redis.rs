@@ -10,11 +10,13 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::ids::UserId;
 use domain::rate::Verdict;
+use domain::time::DAY_MS;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, Script};
 
-use super::{BadRedisUrl, Kind, REDIS_TIMEOUT, Unavailable};
+use super::familiar::{SHARE_EVERY_MS, is_recent};
+use super::{BadRedisUrl, KeyMark, Kind, REDIS_TIMEOUT, Unavailable};
 
 /// After how long without an acknowledgement a connection counts as lost: a peer that vanished must not be waited for.
 const LOST_AFTER: Duration = Duration::from_secs(2);
@@ -99,6 +101,38 @@ impl Redis {
     pub async fn fail(&self, network: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
         let until_ms: i64 = self.run(&self.lockout, &self.lockout_key(network), &[now.ms()]).await?;
         Ok((until_ms > 0).then_some(Timestamp::from_ms(until_ms)))
+    }
+
+    /// Notes when a key was last used successfully from the network.
+    pub async fn note_success(
+        &self,
+        network: IpAddr,
+        key: KeyMark,
+        now: Timestamp,
+    ) -> Result<(), Unavailable> {
+        let mut command = redis::cmd("SET");
+        command.arg(self.familiar_key(network, key)).arg(now.ms());
+        // A later use may be shared this much later.
+        command.arg("PX").arg(DAY_MS + SHARE_EVERY_MS);
+        let mut connection = self.connection().await?;
+        in_time(command.query_async(&mut connection)).await
+    }
+
+    pub async fn is_familiar(
+        &self,
+        network: IpAddr,
+        key: KeyMark,
+        now: Timestamp,
+    ) -> Result<bool, Unavailable> {
+        let mut command = redis::cmd("GET");
+        command.arg(self.familiar_key(network, key));
+        let mut connection = self.connection().await?;
+        let used_at_ms: Option<i64> = in_time(command.query_async(&mut connection)).await?;
+        Ok(used_at_ms.is_some_and(|used_at_ms| is_recent(used_at_ms, now)))
+    }
+
+    fn familiar_key(&self, network: IpAddr, key: KeyMark) -> String {
+        format!("{}:familiar:{network}:{:032x}", self.prefix, key.0)
     }
 
     pub async fn ping(&self) -> Result<(), Unavailable> {

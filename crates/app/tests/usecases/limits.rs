@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use app::AppError;
-use app::limits::{ADDRESS_LIMIT, Kind, Limits};
+use app::limits::{ADDRESS_LIMIT, KeyMark, Kind, Limits};
 use domain::ids::UserId;
 use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
 use domain::{ErrorCode, Timestamp};
@@ -14,6 +14,8 @@ use testkit::{START, TestRedis};
 use uuid::Uuid;
 
 const ADA: UserId = UserId(Uuid::from_u128(1));
+const KEY: KeyMark = KeyMark(1);
+const DAY_MS: i64 = 86_400_000;
 const BOB: UserId = UserId(Uuid::from_u128(2));
 
 /// Runs the test on each place that limits can stand in; `$limits` are those of one process.
@@ -40,6 +42,7 @@ on_both! {
     failed_authentications_follow_the_lockout_step_by_step;
     users_and_kinds_have_limiters_of_their_own;
     an_address_is_shut_out_with_its_whole_network;
+    a_key_is_familiar_for_a_day_after_its_last_use_from_a_network;
 }
 
 /// Repeatable numbers.
@@ -128,6 +131,23 @@ mod steps {
         }
     }
 
+    pub async fn a_key_is_familiar_for_a_day_after_its_last_use_from_a_network(limits: &Limits) {
+        let (here, there) = ("2001:db8:1:2::1".parse().unwrap(), "2001:db8:1:3::1".parse().unwrap());
+        limits.note_success(here, KEY, START).await;
+        limits.note_success(here, KEY, START.plus_ms(1_000)).await;
+        let neighbour = "2001:db8:1:2::2".parse().unwrap();
+        for (ip, key, ms, familiar) in [
+            (here, KEY, 0, true),
+            (neighbour, KEY, DAY_MS + 999, true),
+            (here, KEY, DAY_MS + 1_000, false),
+            (here, KeyMark(2), 0, false),
+            (there, KEY, 0, false),
+        ] {
+            let found = limits.is_familiar(ip, key, START.plus_ms(ms)).await.unwrap();
+            assert_eq!(found, familiar, "{ip} {key:?} {ms}");
+        }
+    }
+
     pub async fn an_address_is_shut_out_with_its_whole_network(limits: &Limits) {
         for host in 0..20 {
             limits.fail(format!("2001:db8:1:2::{host}").parse().unwrap(), START).await.unwrap();
@@ -182,6 +202,16 @@ async fn an_address_that_fails_at_one_process_is_shut_out_of_the_other() {
         one.fail(ip, START).await.unwrap();
     }
     assert_eq!(other.shut_out(ip, START).await.unwrap(), Some(START.plus_ms(900_000)));
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_at_one_process_is_familiar_to_the_other() {
+    let Some(redis) = TestRedis::start().await else { return };
+    let (one, other) = (redis.limits(), redis.limits());
+    let ip = "192.0.2.1".parse().unwrap();
+    one.note_success(ip, KEY, START).await;
+    assert!(other.is_familiar(ip, KEY, START.plus_ms(DAY_MS - 1)).await.unwrap());
+    assert!(!other.is_familiar(ip, KEY, START.plus_ms(DAY_MS)).await.unwrap());
 }
 
 #[tokio::test]

@@ -103,7 +103,9 @@ async fn admit(
         found.version = version::pinned_by(&app.versions, &caller.key)?.unwrap_or(found.version);
     }
     // 5. The body's signature.
-    signature::check(request, &secret.unwrap_or_default(), &caller.key, &app.ctx).await?;
+    let secret = secret.unwrap_or_default();
+    signature::check(request, &secret, &caller.key, &app.ctx).await?;
+    app::keys::note_success(&app.ctx, &secret, ip).await;
     // 6. The user's limiter: before the scope, and whatever the answer will be, a 304 included.
     rate::by_user(app, route, &caller, &mut found.standing).await?;
     // 7. Scope.

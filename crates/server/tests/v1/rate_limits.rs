@@ -9,6 +9,7 @@ use testkit::http::{Answer, Call, Client, Http, Keyed};
 use testkit::{TestApp, TestKey, TestRedis, TestUser, key_of};
 
 const MINUTE_MS: i64 = 60_000;
+const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 const UNKNOWN: &str = "service_test_00000000000000000000000000000000";
 
 fn with_limit(requests_per_minute: u32) -> LimitOverrides {
@@ -212,12 +213,14 @@ async fn fail(http: &Http, times: usize) {
 async fn the_twentieth_failure_within_five_minutes_shuts_an_address_out_for_a_quarter_of_an_hour() {
     let app = TestApp::new().await;
     let http = app.http();
-    let client = http.with(&limited(&app, &app.user("ada").await, 1_000).await);
+    let ada = app.user("ada").await;
+    let client = http.with(&limited(&app, &ada, 1_000).await);
     fail(&http, 19).await;
     // A good key does not make the failures undone.
-    client.get("/v1/markets").await.ok();
+    http.with(&limited(&app, &ada, 1_000).await).get("/v1/markets").await.ok();
     fail(&http, 1).await;
 
+    // A key that was never used from here is locked out, too.
     app.clock.advance(1);
     for call in [client.get("/v1/markets"), http.with_text(UNKNOWN).get("/v1/markets"), post(&client)] {
         let answer = call.await;
@@ -238,7 +241,60 @@ async fn the_twentieth_failure_within_five_minutes_shuts_an_address_out_for_a_qu
 
     // The next time is twice as long.
     fail(&http, 20).await;
-    assert_eq!(retry_after(&client.get("/v1/markets").await), "1800");
+    assert_eq!(retry_after(&http.with_text(UNKNOWN).get("/v1/markets").await), "1800");
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_from_a_locked_out_address_within_a_day_passes() {
+    let app = TestApp::new().await;
+    let http = app.http();
+    let key = limited(&app, &app.user("ada").await, 1_000).await;
+    let client = http.with(&key);
+    client.get("/v1/markets").await.ok();
+    app.clock.advance(DAY_MS - 1);
+    fail(&http, 20).await;
+    client.get("/v1/markets").await.ok();
+    assert_eq!(limiter(&http.with_text(UNKNOWN).get("/v1/markets").await), "lockout");
+
+    // From another address it is as unknown as any other key.
+    let there = "198.51.100.9";
+    for _ in 0..20 {
+        http.with_text(UNKNOWN).get("/v1/markets").from_peer(there).await;
+    }
+    assert_eq!(limiter(&client.get("/v1/markets").from_peer(there).await), "lockout");
+
+    // A key that no longer works learns nothing from a locked-out address.
+    revoke(&app.ctx, key.caller.key.id).await.unwrap();
+    assert_eq!(limiter(&client.get("/v1/markets").await), "lockout");
+}
+
+#[tokio::test]
+async fn a_use_that_is_a_day_old_or_was_not_signed_correctly_opens_no_lockout() {
+    let app = TestApp::new().await;
+    let http = app.http();
+    let ada = app.user("ada").await;
+    let (old, forged) = (limited(&app, &ada, 1_000).await, limited(&app, &ada, 1_000).await);
+    http.with(&old).get("/v1/markets").await.ok();
+    app.clock.advance(DAY_MS);
+    fail(&http, 19).await;
+    let call = http.with(&forged).get("/v1/markets").header("x-service-signature", "x");
+    call.await.refused(ErrorCode::RequestSignatureInvalid);
+    for key in [&old, &forged] {
+        assert_eq!(limiter(&http.with(key).get("/v1/markets").await), "lockout");
+    }
+}
+
+#[tokio::test]
+async fn guesses_from_a_locked_out_address_cause_no_look_up() {
+    let app = TestApp::new().await;
+    let http = app.http();
+    fail(&http, 20).await;
+    let before = app.ctx.key_cache.look_ups();
+    for number in 0..100 {
+        let guess = http.with_text(&format!("service_test_{number:032}"));
+        assert_eq!(limiter(&guess.get("/v1/markets").await), "lockout");
+    }
+    assert_eq!(app.ctx.key_cache.look_ups(), before);
 }
 
 #[tokio::test]
