@@ -33,6 +33,12 @@ enum Form {
 }
 
 /// `GET /docs/api-errors`: every code.
+#[utoipa::path(
+    get, path = "/docs/api-errors", operation_id = "listErrorPages", tag = "Service", summary = "List the error codes",
+    description = "A page that lists every error code, as HTML, or as Markdown if `Accept` names it first.",
+    responses((status = 200, description = "The page.",
+        content((String = "text/html"), (String = "text/markdown")))),
+)]
 pub async fn index(headers: HeaderMap) -> Response {
     match form(&headers) {
         Form::Html => answer(Form::Html, html::index()),
@@ -41,6 +47,15 @@ pub async fn index(headers: HeaderMap) -> Response {
 }
 
 /// `GET /docs/api-errors/{code}`: one code; with `.md` behind it, or where the client asks for Markdown, as Markdown.
+#[utoipa::path(
+    get, path = "/docs/api-errors/{code}", operation_id = "getErrorPage", tag = "Service", summary = "Explain an error code",
+    description = "The page that a problem's `type` leads to. As HTML, or as Markdown if `Accept` names it first or the path ends \
+        with `.md`.",
+    params(("code" = String, Path, description = "The error code.", example = "API_KEY_MISSING")),
+    responses((status = 200, description = "The page.",
+        content((String = "text/html"), (String = "text/markdown")))),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND"]))),
+)]
 pub async fn code(
     State(app): State<Shared>,
     PathId(name): PathId,

@@ -27,13 +27,18 @@ const EVERY_ANSWER: &[&str] = &[
     "Cache-Control",
 ];
 
+/// The route's path as the document writes it, which knows no wildcard over several segments.
+pub fn template(route: &RouteInfo) -> String {
+    route.path.replace("{*", "{")
+}
+
 /// Completes `document`.
 pub fn complete(document: &mut Value) {
     let mut sent: BTreeMap<&str, ErrorCode> = BTreeMap::new();
     for route in routes() {
         let method = route.method.as_str().to_ascii_lowercase();
-        if let Some(operation) = document["paths"].get_mut(route.path).and_then(|path| path.get_mut(&method))
-        {
+        let path = template(route);
+        if let Some(operation) = document["paths"].get_mut(&path).and_then(|path| path.get_mut(&method)) {
             sent.extend(complete_operation(operation, route));
         }
     }

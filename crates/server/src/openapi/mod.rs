@@ -23,7 +23,7 @@ use serde_json::Value;
 use utoipa::OpenApi;
 
 use crate::http::{API_VERSION, Meta, Pagination};
-use crate::v1;
+use crate::{docs_pages, v1};
 
 /// Every handler of a described route, and the schemas that no body names.
 #[derive(OpenApi)]
@@ -33,6 +33,9 @@ use crate::v1;
         v1::health::ready,
         v1::docs::openapi,
         v1::docs::page,
+        v1::docs::file,
+        docs_pages::index,
+        docs_pages::code,
         v1::markets::list,
         v1::markets::find,
         v1::quote::quote,

@@ -38,6 +38,14 @@ pub async fn page() -> Response {
 }
 
 /// `GET /v1/docs/{*asset}`: the files of the page.
+#[utoipa::path(
+    get, path = "/v1/docs/{asset}", operation_id = "getDocsAsset", tag = "Service", summary = "Read a file of the reference",
+    description = "A script, style sheet or image that the page of this contract loads.",
+    params(("asset" = String, Path, description = "The file's name.", example = "swagger-ui.css")),
+    responses((status = 200, description = "The file.",
+        content((String = "text/javascript"), (String = "text/css"), (String = "image/png")))),
+    extensions(("x-error-codes" = json!(["RESOURCE_NOT_FOUND"]))),
+)]
 pub async fn file(PathId(name): PathId) -> Result<Response, Problem> {
     let not_found = || Problem::new(ErrorCode::ResourceNotFound);
     let kind = match name.as_str() {
