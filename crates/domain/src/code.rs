@@ -58,6 +58,7 @@ catalogue! {
     CursorExpired = "CURSOR_EXPIRED", 410, "Cursor expired", "The feed no longer holds what follows this position. Begin again from what it holds.";
     DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", 503, "Dependency unavailable", "The database or the chain does not answer at the moment. Back off and try again.";
     FeedRestarted = "FEED_RESTARTED", 410, "Feed restarted", "The position belongs to an earlier generation of the feed, because data was restored. Read the feed again from its start.";
+    HeadersTooLarge = "HEADERS_TOO_LARGE", 431, "Headers too large", "The request's line and headers together are larger than 32 KiB.";
     IdempotencyKeyConflict = "IDEMPOTENCY_KEY_CONFLICT", 409, "Idempotency key conflict", "This key was used before with a different request.";
     IdempotencyKeyExpired = "IDEMPOTENCY_KEY_EXPIRED", 410, "Idempotency key expired", "This key is past its 24 hours.";
     IdempotencyKeyFormatInvalid = "IDEMPOTENCY_KEY_FORMAT_INVALID", 400, "Idempotency key format invalid", "Send one Idempotency-Key of 1 to 255 characters from A-Z a-z 0-9 _ - : and the full stop.";

@@ -183,6 +183,12 @@ impl ErrorCode {
                 "Read the feed again from its start: send neither cursor nor Last-Event-ID. Recognize events that you have processed by their id, and bring your own records up to date from GET /v1/trades.",
                 r#"{"generation": 1790000000, "oldestSequence": 1}"#,
             ),
+            Self::HeadersTooLarge => (
+                "The request's line and headers together are larger than 32 KiB, or there are more than 100 headers. The connection is closed.",
+                AfterChange,
+                "Send fewer or shorter headers, or a shorter query. Cookies of a shared domain are a common cause; this API reads none.",
+                "",
+            ),
             Self::IdempotencyKeyConflict => (
                 "The Idempotency-Key, or the clientRequestId, was used for a trade with other content; or, where extensions.reason is \"in_progress\", the first request with this key is still running after two seconds.",
                 AfterChange,

@@ -9,6 +9,9 @@ use domain::webhook::target::TargetPolicy;
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::http::ServeLimits;
+use crate::rpc::RpcListen;
+
 /// The environment that a service runs in; governs which keys belong to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -162,6 +165,15 @@ pub struct Options {
     /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, env = "FORETELL_LISTEN", global = true)]
     pub listen: Option<SocketAddr>,
+    /// Address of the embedded chain's JSON-RPC, or off [default: off; 127.0.0.1:8545 for `foretell dev`]
+    #[arg(long, env = "FORETELL_RPC_LISTEN", value_name = "ADDRESS|off", global = true)]
+    pub rpc_listen: Option<RpcListen>,
+    /// HTTP connections that are open at once; further ones wait [default: 4096]
+    #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
+    pub max_connections: Option<usize>,
+    /// HTTP connections of one address (IPv6: one /64) that are open at once; further ones are closed. Does not apply to trusted proxies [default: 512]
+    #[arg(long, env = "FORETELL_MAX_CONNECTIONS_PER_ADDRESS", global = true)]
+    pub max_connections_per_address: Option<usize>,
     /// Which keys belong here [default: test]
     #[arg(long, env = "FORETELL_ENVIRONMENT", global = true)]
     pub environment: Option<Environment>,
@@ -249,6 +261,10 @@ pub struct Config {
     pub secrets_file: PathBuf,
     /// Address to listen on.
     pub listen: SocketAddr,
+    /// Where the embedded chain's JSON-RPC is served; by command if absent.
+    pub rpc_listen: Option<RpcListen>,
+    /// Bounds of the HTTP connections.
+    pub connections: ServeLimits,
     /// Which keys belong here.
     pub environment: Environment,
     /// Address of the published error pages; the service's own where absent.
@@ -312,6 +328,11 @@ impl Options {
             contracts: self.contracts.or(of_file.contracts),
             secrets_file: self.secrets_file.or(of_file.secrets_file),
             listen: self.listen.or(of_file.listen),
+            rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
+            max_connections: self.max_connections.or(of_file.max_connections),
+            max_connections_per_address: self
+                .max_connections_per_address
+                .or(of_file.max_connections_per_address),
             environment: self.environment.or(of_file.environment),
             docs_url: self.docs_url.or(of_file.docs_url),
             app_url: self.app_url.or(of_file.app_url),
@@ -354,7 +375,14 @@ impl Options {
                 "webhook-targets local is for the environment test alone".to_owned(),
             ));
         }
+        if !rpc_urls.is_empty() && matches!(self.rpc_listen, Some(RpcListen::At(_))) {
+            return Err(ConfigError::Value(
+                "rpc-listen is for the embedded chain: it cannot be set together with rpc-url".to_owned(),
+            ));
+        }
         Ok(Config {
+            connections: connections(self.max_connections, self.max_connections_per_address)?,
+            rpc_listen: self.rpc_listen,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
             data_dir,
@@ -460,8 +488,26 @@ fn max_fee_per_gas(gwei: Option<String>) -> Result<Option<u128>, ConfigError> {
     Ok(Some(if wei == 0 { u128::MAX } else { wei }))
 }
 
-/// The URL that stands in a setting or in the file that another names.
-fn one_url(name: &str, url: Option<String>, file: Option<PathBuf>) -> Result<Option<String>, ConfigError> {
+fn connections(total: Option<usize>, per_address: Option<usize>) -> Result<ServeLimits, ConfigError> {
+    if total == Some(0) || per_address == Some(0) {
+        return Err(ConfigError::Value(
+            "max-connections and max-connections-per-address must be at least 1".to_owned(),
+        ));
+    }
+    let default = ServeLimits::default();
+    Ok(ServeLimits {
+        connections: total.unwrap_or(default.connections),
+        connections_per_address: per_address.unwrap_or(default.connections_per_address),
+        ..default
+    })
+}
+
+/// The secret that stands in a setting or in the file that another names.
+pub(crate) fn one_url(
+    name: &str,
+    url: Option<String>,
+    file: Option<PathBuf>,
+) -> Result<Option<String>, ConfigError> {
     match (url, file) {
         (Some(_), Some(_)) => Err(ConfigError::Value(format!("set {name} or {name}-file, not both"))),
         (url, None) => Ok(url),
@@ -589,6 +635,25 @@ mod tests {
         for wrong in ["", "-1", "1.", ".5", "1e3", "0.0000000001", "1 gwei"] {
             assert_eq!(ceiling(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_embedded_chains_json_rpc_is_off_unless_an_address_is_set() {
+        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide();
+        assert_eq!(decide("").unwrap().rpc_listen, None);
+        assert_eq!(decide("rpc-listen = \"off\"").unwrap().rpc_listen, Some(RpcListen::Off));
+        let address = RpcListen::At("127.0.0.1:8545".parse().unwrap());
+        assert_eq!(decide("rpc-listen = \"127.0.0.1:8545\"").unwrap().rpc_listen, Some(address));
+        assert!(decide("rpc-listen = \"127.0.0.1:8545\"\nrpc-url = \"http://node\"").is_err());
+        assert!(toml::from_str::<Options>("rpc-listen = \"on\"").is_err());
+    }
+
+    #[test]
+    fn the_limits_of_connections_are_at_least_one() {
+        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide().map(|it| it.connections);
+        let limits = decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
+        assert_eq!((limits.connections, limits.connections_per_address), (9, 3));
+        assert!(decide("max-connections = 0").is_err() && decide("max-connections-per-address = 0").is_err());
     }
 
     #[test]

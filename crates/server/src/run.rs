@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{Config, Environment};
-use crate::http::{AppState, KeptBodies, Shared};
+use crate::http::{AppState, KeptBodies, ServeLimits, Server, Shared};
 use crate::secrets::Secrets;
 
 /// The embedded chain's id: the one that developers' tools know as a local chain.
@@ -133,6 +133,8 @@ pub struct Parts {
     pub node: Option<Arc<EmbeddedNode>>,
     /// The service's secrets.
     pub secrets: Secrets,
+    /// Bounds of the HTTP connections.
+    connections: ServeLimits,
     /// Held for as long as the embedded chain is open.
     _lock: Option<File>,
 }
@@ -204,7 +206,7 @@ impl Parts {
         look_for_nodes(&ctx).await?;
         // What is off stays off through a restart, from the first request on.
         kill_switches::refresh(&ctx).await?;
-        Ok(Self { ctx, node, secrets, _lock: lock })
+        Ok(Self { ctx, node, secrets, connections: config.connections, _lock: lock })
     }
 
     /// The HTTP surface's state.
@@ -335,8 +337,10 @@ impl Running {
         let mutations = state.mutations.clone();
         let of_refusals = Shared::clone(&state);
         let refuse = Arc::new(move |ip, unread| crate::http::refuse(&of_refusals, ip, unread));
-        let routes = crate::router::router_with(state, beside);
-        let http = tokio::spawn(crate::http::serve(listener, routes, refuse, async move {
+        let trusted_proxies = state.trusted_proxies.clone();
+        let router = crate::router::router_with(state, beside);
+        let server = Server { listener, router, refuse, limits: parts.connections, trusted_proxies };
+        let http = tokio::spawn(server.run(async move {
             // An error means that the sender is gone: the service is being dropped.
             drop(stop_http.wait_for(|stop| *stop).await);
         }));

@@ -16,7 +16,7 @@ pub struct ServiceFile {
     pub environment: Environment,
     /// The address of its HTTP surface.
     pub base_url: String,
-    /// The address of the JSON-RPC endpoint of its chain.
+    /// The URL of its chain's JSON-RPC: the node's, or that of the socket in the data folder.
     pub rpc_url: String,
     /// Those of its other nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,12 +31,13 @@ pub struct ServiceFile {
 }
 
 impl ServiceFile {
-    /// What is to be known of a service that serves at `base_url`.
-    pub fn new(parts: &Parts, config: &Config, base_url: &str) -> Self {
+    /// What is to be known of a service that serves at `base_url` and whose embedded chain, if it has one, is at
+    /// `embedded_rpc_url`.
+    pub fn new(parts: &Parts, config: &Config, base_url: &str, embedded_rpc_url: &str) -> Self {
         Self {
             environment: config.environment,
             base_url: base_url.to_owned(),
-            rpc_url: config.rpc_urls.first().cloned().unwrap_or_else(|| format!("{base_url}/rpc")),
+            rpc_url: config.rpc_urls.first().map_or(embedded_rpc_url, String::as_str).to_owned(),
             other_rpc_urls: config.rpc_urls.iter().skip(1).cloned().collect(),
             chain_id: parts.ctx.chain.chain_id(),
             contracts: parts.ctx.chain.contracts().clone(),

@@ -25,6 +25,7 @@ pub mod provision;
 mod reads;
 mod revert;
 mod signer;
+mod socket;
 mod state;
 mod transactions;
 
@@ -41,6 +42,7 @@ pub use owner::{Owner, ParseOwnerError};
 pub use provision::{Batch, KeyPolicy};
 pub use revert::{ParseRevertError, Revert};
 pub use signer::Signer;
+pub use socket::{is_socket_url, provider, socket_url};
 pub use state::{
     AccountState, Fill, HourlyVolume, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position,
     Resolution, token_id,

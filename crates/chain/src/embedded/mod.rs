@@ -45,6 +45,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use error::{EmbeddedError, RpcError};
 pub use genesis::{CREATE2_DEPLOYER, Genesis};
+pub use rpc::Access;
 pub use transport::InProcess;
 
 use miner::{Job, Mine, Miner, Outcome};

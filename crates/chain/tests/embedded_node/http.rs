@@ -1,10 +1,19 @@
+use std::time::Duration;
+
+use chain::embedded::Access;
 use serde_json::{Value, json};
 
 use crate::support::World;
 
 fn post(world: &World, body: &str) -> Value {
-    serde_json::from_slice(&world.node.handle_http(body.as_bytes())).unwrap()
+    post_as(world, body, &TEST_ACCESS)
 }
+
+fn post_as(world: &World, body: &str, access: &Access) -> Value {
+    serde_json::from_slice(&world.node.handle_http(body.as_bytes(), access)).unwrap()
+}
+
+const TEST_ACCESS: Access = Access { test_methods: true, ..Access::OPERATOR };
 
 #[test]
 fn a_request_is_answered_with_its_id() {
@@ -35,8 +44,8 @@ fn a_batch_is_answered_in_its_order_without_its_notifications() {
 fn notifications_alone_are_answered_with_nothing() {
     let world = World::in_memory();
     let notification = r#"{"jsonrpc":"2.0","method":"foretell_mine"}"#;
-    assert!(world.node.handle_http(notification.as_bytes()).is_empty());
-    assert!(world.node.handle_http(format!("[{notification}]").as_bytes()).is_empty());
+    assert!(world.node.handle_http(notification.as_bytes(), &TEST_ACCESS).is_empty());
+    assert!(world.node.handle_http(format!("[{notification}]").as_bytes(), &TEST_ACCESS).is_empty());
     assert_eq!(world.head(), 2);
 }
 
@@ -80,14 +89,52 @@ fn an_error_carries_the_revert_data() {
     assert!(answer["error"]["data"].as_str().unwrap().starts_with("0x08c379a0"));
 }
 
-#[tokio::test]
-async fn the_asynchronous_form_answers_the_same() {
+/// A call to code that runs until its gas is used up.
+fn endless_call(id: u32) -> Value {
+    let at = "0x00000000000000000000000000000000000000e0";
+    json!({
+        "jsonrpc": "2.0", "id": id, "method": "eth_call",
+        "params": [{ "to": at }, "latest", { at: { "code": "0x5b5f56" } }]
+    })
+}
+
+#[test]
+fn methods_for_tests_exist_only_for_callers_that_may_use_them() {
     let world = World::in_memory();
-    for body in [
-        r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#,
-        "[]",
-        r#"[{"jsonrpc":"2.0","id":1,"method":"x"}]"#,
-    ] {
-        assert_eq!(world.node.call_http(body.as_bytes()).await, world.node.handle_http(body.as_bytes()));
+    for method in ["evm_mine", "foretell_mine", "anvil_mine", "hardhat_mine"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method }).to_string();
+        for access in [Access::PUBLIC, Access::OPERATOR] {
+            assert_eq!(post_as(&world, &body, &access)["error"]["code"], json!(-32601), "{method}");
+        }
     }
+    assert_eq!(world.head(), 0);
+}
+
+#[test]
+fn a_call_stops_at_the_callers_gas_limit() {
+    let world = World::in_memory();
+    // GAS PUSH0 MSTORE PUSH1 32 PUSH0 RETURN: the gas that the call was given.
+    let mut call = endless_call(1);
+    call["params"][2]["0x00000000000000000000000000000000000000e0"]["code"] = json!("0x5a5f5260205ff3");
+    let gas = |access| {
+        let answer = post_as(&world, &call.to_string(), &access);
+        u64::from_str_radix(answer["result"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    };
+    assert!(gas(Access::PUBLIC) < Access::PUBLIC.call_gas);
+    assert!(gas(Access::OPERATOR) > Access::PUBLIC.call_gas);
+}
+
+#[test]
+fn the_rest_of_a_batch_is_refused_once_its_time_or_length_is_used_up() {
+    let world = World::in_memory();
+    let batch = json!([endless_call(1), endless_call(2)]).to_string();
+    let in_time = Access { batch_time: Duration::ZERO, ..Access::PUBLIC };
+    let short = Access { batch_bytes: 1, ..Access::PUBLIC };
+    let codes = |access| {
+        let answers = post_as(&world, &batch, &access);
+        [0, 1].map(|n| answers[n]["error"]["code"].as_i64().unwrap())
+    };
+    assert_eq!(codes(Access::OPERATOR), [-32000, -32000], "out of gas");
+    assert_eq!(codes(in_time), [-32005, -32005]);
+    assert_eq!(codes(short), [-32000, -32005]);
 }

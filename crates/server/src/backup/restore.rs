@@ -52,7 +52,7 @@ pub async fn restore(
     }
     let chain = if replace.database_only { config.data_dir.join(CHAIN) } else { from.join(CHAIN) };
     check_contents(&manifest, from, &chain)?;
-    crate::cli::make_data_dir(config)?;
+    crate::data_folder::prepare(config)?;
     let _lock = lock_folder(&config.data_dir)?;
     let (written, moved) = put(from, &files, replace, clock.now())?;
     if wanted(DATABASE) {

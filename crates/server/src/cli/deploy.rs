@@ -1,6 +1,6 @@
 //! `foretell deploy`: the contracts, onto a chain that has none of them yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alloy_primitives::{Address, U256};
@@ -11,8 +11,9 @@ use domain::{Clock, Usdc};
 use store::audit_log::Actor;
 use store::{Schema, Store};
 
-use super::{make_data_dir, start_logging};
-use crate::config::Config;
+use super::start_logging;
+use crate::config::{Config, one_url};
+use crate::data_folder;
 use crate::deployment::{self, Deployment};
 use crate::entropy::SystemEntropy;
 use crate::run::{StartError, read_contracts, write_contracts};
@@ -39,8 +40,11 @@ pub struct DeployArgs {
     /// Private key that pays for the deployment and for the roles' first gas; the secrets' deployer where absent
     #[arg(long, env = "FORETELL_FUNDER_KEY", hide_env_values = true)]
     funder_key: Option<String>,
+    /// A file that holds the funder's private key
+    #[arg(long, env = "FORETELL_FUNDER_KEY_FILE")]
+    funder_key_file: Option<PathBuf>,
     /// Native currency, in wei, that the funder sends to each role and executor
-    #[arg(long, requires = "funder_key")]
+    #[arg(long)]
     fund_wei: Option<u128>,
     /// Deploy nothing: compare the contracts on the chain with this program and with deployment.json
     #[arg(long)]
@@ -55,7 +59,7 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     if args.verify {
         return verify(config, url).await;
     }
-    make_data_dir(config)?;
+    data_folder::prepare(config)?;
     let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), args.executors)?;
     let roles = &secrets.roles;
     let (deployer, executors) = (roles.deployer()?, secrets.executors()?);
@@ -66,7 +70,8 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     let nowhere = Address::ZERO;
     let none = Contracts { usdc: nowhere, hub: nowhere, gate: nowhere, account_factory: nowhere };
     let chain = Chain::connect(provider.clone(), none).await?;
-    match (&args.funder_key, args.fund_wei) {
+    let funder_key = one_url("funder-key", args.funder_key, args.funder_key_file)?;
+    match (&funder_key, args.fund_wei) {
         (Some(key), Some(wei)) => {
             let funder = Signer::from_hex(key)?;
             for signer in [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors)
@@ -80,13 +85,16 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
                     .to_owned(),
             ));
         }
-        (None, _) if chain.native_balance(deployer.address()).await?.is_zero() => {
+        (None, Some(_)) => {
+            return Err(StartError::Other("give --funder-key-file: who sends --fund-wei".to_owned()));
+        }
+        (None, None) if chain.native_balance(deployer.address()).await?.is_zero() => {
             return Err(StartError::Other(format!(
                 "the deployer {} cannot pay for gas: send it native currency, or give --funder-key and --fund-wei",
                 deployer.address()
             )));
         }
-        (None, _) => {}
+        (None, None) => {}
     }
     let settings = DeploySettings {
         usdc: args.usdc,

@@ -1,5 +1,6 @@
 //! `foretell dev`: everything embedded, with a demonstration.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +12,12 @@ use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 
-use super::{make_data_dir, start_logging};
+use super::start_logging;
 use crate::config::{Config, WebhookTargets};
-use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, rpc_route, seed};
+use crate::data_folder;
+use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
 use crate::entropy::SystemEntropy;
+use crate::rpc::{RpcEndpoints, RpcListen};
 use crate::run::{Parts, Running, StartError, listen, lock_folder, signalled};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
@@ -28,7 +31,13 @@ pub struct DevArgs {
     /// Let POST /dev/clock/advance {"ms": n} move the service's and the chain's time
     #[arg(long)]
     test_clock: bool,
+    /// Let callers of the chain's JSON-RPC mine blocks (evm_mine, foretell_mine)
+    #[arg(long)]
+    rpc_test_methods: bool,
 }
+
+/// Where the chain's JSON-RPC is served unless a setting says otherwise: the port that tools expect a local chain at.
+const RPC_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8545);
 
 /// The files of the data folder that a demonstration consists of.
 const FILES: [&str; 11] = [
@@ -53,7 +62,7 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
             "`foretell dev` has its chain embedded; use `foretell serve` with --rpc-url".into(),
         ));
     }
-    make_data_dir(&config)?;
+    data_folder::prepare(&config)?;
     let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
     let known = if args.reset { None } else { DevFile::read(&config.data_dir)? };
     // The address first: a port that is taken is found before anything is made.
@@ -77,21 +86,24 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
     let head = Timestamp::from_s(parts.ctx.chain.head().await?.timestamp_s);
     clock.advance(head.since_ms(parts.ctx.now()).max(0));
 
-    let mut beside = rpc_route(Arc::clone(&node));
-    if args.test_clock {
-        beside = beside.merge(clock_route(clock, node, parts.ctx.clone()));
-    }
-    let service = ServiceFile::new(&parts, &config, &base_url);
+    let beside = match args.test_clock {
+        true => clock_route(clock, Arc::clone(&node), parts.ctx.clone()),
+        false => axum::Router::new(),
+    };
+    let endpoints = bind_rpc(&config)?;
+    let rpc_url = endpoints.http_url().unwrap_or_else(|| endpoints.socket_url().to_owned());
+    let service = ServiceFile::new(&parts, &config, &base_url, endpoints.socket_url());
     service.write(&config.data_dir)?;
     let file = DevFile {
         base_url: service.base_url.clone(),
-        rpc_url: service.rpc_url.clone(),
+        rpc_url,
         chain_id: service.chain_id,
         contracts: service.contracts.clone(),
         users,
         markets: list_markets(&parts.ctx.store).await?,
     };
     file.write(&config.data_dir)?;
+    let rpc = endpoints.serve(node, args.rpc_test_methods);
     let running = Running::start(
         &parts,
         parts.state(&config, &service.base_url)?,
@@ -99,10 +111,23 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
         beside,
         config.first_block,
     )?;
-    print_welcome(&file, &config.data_dir, parts.ctx.uuid());
+    print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
     signalled().await;
     running.stop().await;
+    rpc.stop().await;
     Ok(())
+}
+
+/// Binds the chain's JSON-RPC. Without the setting another port is taken if the usual one is not free.
+fn bind_rpc(config: &Config) -> Result<RpcEndpoints, StartError> {
+    let bind = |listen| RpcEndpoints::bind(&config.data_dir, listen);
+    let any_port = || bind(RpcListen::At(SocketAddr::new(RPC_ADDRESS.ip(), 0)));
+    match config.rpc_listen {
+        Some(listen) => bind(listen),
+        // Services that ask for any port run side by side, in tests for example.
+        None if config.listen.port() == 0 => any_port(),
+        None => bind(RpcListen::At(RPC_ADDRESS)).or_else(|_| any_port()),
+    }
 }
 
 fn forget(data_dir: &Path) -> Result<(), StartError> {
@@ -152,19 +177,20 @@ async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
     Ok(markets.collect())
 }
 
-fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid) {
+fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid, test_methods: bool) {
     let DevFile { base_url, rpc_url, chain_id, .. } = file;
     let keys = file.users.first().map(|user| user.keys.as_slice()).unwrap_or_default();
     let key =
         keys.iter().find(|key| key.tier == "developer").or(keys.first()).map_or("", |key| key.key.as_str());
     let open = file.markets.iter().find(|market| market.status == MarketStatus::Open.as_str());
     let market = open.map_or("", |market| market.id.as_str());
+    let mining = if test_methods { "; callers can mine blocks: evm_mine, foretell_mine" } else { "" };
     println!(
         r#"
 Foretell is ready.
 
   API        {base_url}
-  JSON-RPC   {rpc_url}  (chain {chain_id})
+  JSON-RPC   {rpc_url}  (chain {chain_id}{mining})
   API key    {key}
   More       {}
 

@@ -7,13 +7,13 @@ use domain::time::SystemClock;
 use store::Store;
 use store::audit_log::Actor;
 
-use super::make_data_dir;
 use crate::config::Config;
+use crate::data_folder;
 use crate::migrate;
 use crate::run::StartError;
 
 pub async fn run(config: &Config, actor: Actor) -> Result<(), StartError> {
-    make_data_dir(config)?;
+    data_folder::prepare(config)?;
     let store = Store::open(&config.database_url).await?;
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
     let applied = migrate::apply(&store, &clock, actor, &config.data_dir).await?;

@@ -130,14 +130,3 @@ fn start_logging(default: &str) {
     drop(if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().try_init() });
     crate::panics::log();
 }
-
-/// Makes the data folder, readable by its owner alone.
-pub(crate) fn make_data_dir(config: &Config) -> Result<(), StartError> {
-    use std::os::unix::fs::DirBuilderExt;
-    let path = &config.data_dir;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| StartError::File { path: path.display().to_string(), source })
-}

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use domain::time::SystemClock;
 
-use super::{make_data_dir, start_logging};
+use super::start_logging;
 use crate::config::Config;
+use crate::data_folder;
 use crate::entropy::SystemEntropy;
+use crate::rpc::{RpcEndpoints, RpcListen};
 use crate::run::{Parts, Running, StartError, listen, signalled};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 
 pub async fn run(config: Config) -> Result<(), StartError> {
     start_logging("info");
-    make_data_dir(&config)?;
+    data_folder::prepare(&config)?;
     let entropy = Arc::new(SystemEntropy::default());
     // Beside a node of one's own the secrets are part of the deployment and are never made up.
     let secrets = match config.rpc_urls.is_empty() {
@@ -23,14 +25,24 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
     let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
-    let beside =
-        parts.node.as_ref().map_or_else(axum::Router::new, |node| crate::dev::rpc_route(Arc::clone(node)));
-    ServiceFile::new(&parts, &config, &base_url).write(&config.data_dir)?;
-    let running =
-        Running::start(&parts, parts.state(&config, &base_url)?, listener, beside, config.first_block)?;
+    let state = parts.state(&config, &base_url)?;
+    let endpoints = match parts.node {
+        Some(_) => Some(RpcEndpoints::bind(&config.data_dir, config.rpc_listen.unwrap_or(RpcListen::Off))?),
+        None => None,
+    };
+    let socket_url = endpoints.as_ref().map_or("", RpcEndpoints::socket_url);
+    ServiceFile::new(&parts, &config, &base_url, socket_url).write(&config.data_dir)?;
+    if let Some(url) = endpoints.as_ref().and_then(RpcEndpoints::http_url) {
+        tracing::info!(%url, "the chain's JSON-RPC is served");
+    }
+    let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
+    let running = Running::start(&parts, state, listener, axum::Router::new(), config.first_block)?;
     tracing::info!(address = %address, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
     signalled().await;
     tracing::info!("stopping");
     running.stop().await;
+    if let Some(rpc) = rpc {
+        rpc.stop().await;
+    }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What only a service for development has: the embedded chain's JSON-RPC, a clock that can be moved, the demonstration.
+//! What only a service for development has: a clock that can be moved, the demonstration.
 
 mod content;
 mod file;
@@ -10,7 +10,7 @@ use app::Ctx;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use chain::embedded::EmbeddedNode;
@@ -21,25 +21,6 @@ use crate::http::Shared;
 
 pub use file::{DevFile, DevKey, DevMarket, DevUser, OWNERS_FILE};
 pub use seed::seed;
-
-/// The largest JSON-RPC request: a batch of signed transactions fits.
-const MAX_RPC_BODY: usize = 4 << 20;
-
-/// `POST /rpc`: the embedded chain, as `cast`, wallets and libraries speak to a node.
-pub fn rpc_route(node: Arc<EmbeddedNode>) -> Router<Shared> {
-    Router::new().route("/rpc", post(rpc)).with_state(node)
-}
-
-async fn rpc(State(node): State<Arc<EmbeddedNode>>, body: Body) -> Response {
-    let Ok(body) = to_bytes(body, MAX_RPC_BODY).await else {
-        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
-    };
-    // A transaction waits for its durable block: not on a thread that serves others.
-    match tokio::task::spawn_blocking(move || node.handle_http(&body)).await {
-        Ok(answer) => ([(header::CONTENT_TYPE, "application/json")], answer).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
-}
 
 #[derive(Clone)]
 struct TestClock {

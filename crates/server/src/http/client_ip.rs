@@ -1,11 +1,17 @@
 //! The client's address, from the socket and the headers of trusted proxies.
 
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use axum::http::header::FORWARDED;
 use axum::http::{HeaderMap, HeaderName};
 use domain::forwarded::{self, Hops};
 use ipnet::IpNet;
+
+use super::throttle::Throttle;
+
+/// How often a log line about ignored headers is written.
+static WARNINGS: Throttle = Throttle::every(Duration::from_secs(60));
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -17,6 +23,25 @@ pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> IpAddr
     let (forwarded, x_forwarded_for) = (lines(headers, FORWARDED), lines(headers, X_FORWARDED_FOR));
     let hops = Hops { forwarded: &forwarded, x_forwarded_for: &x_forwarded_for };
     forwarded::client_ip(peer, hops, trusted)
+}
+
+/// Warns of forwarding headers from a peer that is not trusted: a proxy that the configuration does not name, whose clients then
+/// share its limits, or a client that tries to choose its address.
+pub fn warn_of_untrusted(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) {
+    if has_untrusted(peer, headers, trusted)
+        && let Some(requests) = WARNINGS.pass(Instant::now())
+    {
+        tracing::warn!(
+            %peer, requests,
+            "Forwarded or X-Forwarded-For is ignored: the peer is not in trusted-proxies. If it is your proxy, add it"
+        );
+    }
+}
+
+fn has_untrusted(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> bool {
+    let peer = peer.to_canonical();
+    (headers.contains_key(FORWARDED) || headers.contains_key(X_FORWARDED_FOR))
+        && !trusted.iter().any(|range| range.contains(&peer))
 }
 
 /// The header's lines; an unreadable one stands as a hop that cannot be read.
@@ -31,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_line_of_a_trusted_proxys_headers_is_read_and_an_unreadable_one_hides_its_hop() {
-        let name = HeaderName::from_static("x-forwarded-for");
+        let name = X_FORWARDED_FOR;
         let trusted = ["10.0.0.0/8".parse().unwrap()];
         let mut headers = HeaderMap::new();
         headers.append(name.clone(), HeaderValue::from_static("203.0.113.9"));
@@ -40,5 +65,17 @@ mod tests {
         assert_eq!(client_ip(peer, &headers, &trusted).to_string(), "198.51.100.7");
         headers.append(name, HeaderValue::from_bytes(b"\xff").unwrap());
         assert_eq!(client_ip(peer, &headers, &trusted), peer);
+    }
+
+    #[test]
+    fn forwarding_headers_are_untrusted_unless_a_trusted_proxy_sends_them() {
+        let trusted = ["10.0.0.0/8".parse().unwrap()];
+        let header = |name| HeaderMap::from_iter([(name, HeaderValue::from_static("203.0.113.9"))]);
+        for name in [X_FORWARDED_FOR, FORWARDED] {
+            for (peer, untrusted) in [("192.0.2.1", true), ("10.0.0.1", false), ("::ffff:10.0.0.1", false)] {
+                assert_eq!(has_untrusted(peer.parse().unwrap(), &header(name.clone()), &trusted), untrusted);
+            }
+        }
+        assert!(!has_untrusted("192.0.2.1".parse().unwrap(), &HeaderMap::new(), &trusted));
     }
 }

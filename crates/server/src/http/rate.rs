@@ -16,6 +16,7 @@ use axum::response::Response;
 use domain::rate::{Verdict, WINDOW_MS};
 use domain::{ErrorCode, Timestamp};
 
+use super::client_ip::warn_of_untrusted;
 use super::problem::Problem;
 use super::{RouteInfo, Shared, client_ip};
 
@@ -55,6 +56,7 @@ pub fn mark_address(app: &Shared, request: &mut Request) -> IpAddr {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     // Without a socket the address is none that an allowlist names.
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    warn_of_untrusted(peer, request.headers(), &app.trusted_proxies);
     let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
     request.extensions_mut().insert(ClientAddress(ip));
     ip

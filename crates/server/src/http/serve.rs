@@ -1,5 +1,5 @@
-//! Serving connections: bounded in number, in the time that headers take and that answers are not taken, and in the time that a
-//! shutdown waits.
+//! Serving connections: bounded in number (in total and of each network), in the time that a first byte, headers and reading an
+//! answer may take, and in the time that a shutdown waits.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,24 +11,30 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::connections::Connections;
 use super::unread::{Refuse, Told};
 
-/// Bounds of [`serve_with`].
+/// Bounds of a [`Server`].
 #[derive(Debug, Clone, Copy)]
 pub struct ServeLimits {
     /// Connections that are open at once; further ones wait in the listener's queue.
     pub connections: usize,
-    /// How long a request's headers may take to arrive, and a connection to stay idle.
+    /// Connections of one address (IPv6: of one /64) that are open at once; further ones are closed.
+    pub connections_per_address: usize,
+    /// How long the first byte of a new connection may take to arrive.
+    pub first_byte_timeout: Duration,
+    /// How long a request's headers may take to arrive, and a connection may stay idle between requests.
     pub header_timeout: Duration,
-    /// How long a client may take nothing of what is written to it.
+    /// How long a client may read nothing of what is written to it.
     pub write_timeout: Duration,
-    /// How long a shutdown waits for requests that are on their way.
+    /// How long a shutdown waits for running requests.
     pub drain: Duration,
 }
 
@@ -36,65 +42,87 @@ impl Default for ServeLimits {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            connections_per_address: 512,
+            first_byte_timeout: Duration::from_secs(5),
             header_timeout: Duration::from_secs(10),
-            write_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(15),
             drain: Duration::from_secs(10),
         }
     }
 }
 
-/// The most bytes of a request's line and headers.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
-/// How long to wait after the listener failed for want of descriptors, which only closing connections can cure.
+/// The size of hyper's buffer: a head, which is shorter, and the first bytes of its body.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// How long to wait after the listener ran out of descriptors, which only closing connections can free.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `router` with the usual bounds until `shutdown` is ready, then drains.
-pub async fn serve(
-    listener: TcpListener,
-    router: Router,
-    refuse: Refuse,
-    shutdown: impl Future<Output = ()>,
-) {
-    serve_with(listener, router, refuse, shutdown, ServeLimits::default()).await;
+/// An HTTP server on one listener.
+pub struct Server {
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// What it serves.
+    pub router: Router,
+    /// Answers requests that cannot be read.
+    pub refuse: Refuse,
+    /// Its bounds.
+    pub limits: ServeLimits,
+    /// Proxies, whose connections carry many clients: `connections_per_address` does not apply to them.
+    pub trusted_proxies: Vec<IpNet>,
 }
 
-/// Serves `router` until `shutdown` is ready, and returns once the connections are closed or the drain is over.
-pub async fn serve_with(
-    listener: TcpListener,
+/// What every connection of a server needs.
+#[derive(Clone)]
+struct Shared {
     router: Router,
     refuse: Refuse,
-    shutdown: impl Future<Output = ()>,
     limits: ServeLimits,
-) {
-    let open = Arc::new(Semaphore::new(limits.connections));
-    let graceful = GracefulShutdown::new();
-    let cut = CancellationToken::new();
-    let accepting = async {
-        while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
-            let Some((stream, peer)) = accept(&listener).await else { continue };
-            // Answers are written whole; waiting to fill a packet would only delay them.
-            let _ = stream.set_nodelay(true);
-            let stream = Told::new(stream, peer.ip().to_canonical(), Arc::clone(&refuse));
-            let connection = connection(stream, peer, router.clone(), graceful.watcher(), limits);
-            let cut = cut.clone();
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = connection => {}
-                    () = cut.cancelled() => {}
-                }
-                drop(permit);
-            });
+    /// Cancelled when the shutdown begins.
+    stopping: CancellationToken,
+    /// Cancelled when the drain is over.
+    cut: CancellationToken,
+}
+
+impl Server {
+    /// Serves until `shutdown` is ready, and returns once the connections are closed or the drain is over.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, router, refuse, limits, trusted_proxies } = self;
+        let connections = Connections::new(limits.connections_per_address, trusted_proxies);
+        let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
+        let shared = Shared { router, refuse, limits, stopping, cut };
+        let graceful = GracefulShutdown::new();
+        tokio::select! {
+            () = accept_all(&listener, &connections, &shared, &graceful) => {}
+            () = shutdown => {}
         }
-    };
-    tokio::select! {
-        () = accepting => {}
-        () = shutdown => {}
+        drop(listener);
+        shared.stopping.cancel();
+        if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
+            tracing::warn!("the drain is over; connections that are still open are cut");
+        }
+        shared.cut.cancel();
     }
-    drop(listener);
-    if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("the drain is over; connections that are still open are cut");
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    connections: &Connections,
+    shared: &Shared,
+    graceful: &GracefulShutdown,
+) {
+    let open = Arc::new(Semaphore::new(shared.limits.connections));
+    while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
+        let Some((stream, peer)) = accept(listener).await else { continue };
+        let Some(place) = connections.admit(peer.ip()) else { continue };
+        let (shared, watcher) = (shared.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            let cut = shared.cut.clone();
+            tokio::select! {
+                () = shared.serve(stream, peer, watcher) => {}
+                () = cut.cancelled() => {}
+            }
+            drop((permit, place));
+        });
     }
-    cut.cancel();
 }
 
 async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
@@ -113,25 +141,31 @@ async fn pause() {
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 
-async fn connection(
-    stream: Told<TcpStream>,
-    peer: SocketAddr,
-    router: Router,
-    watcher: Watcher,
-    limits: ServeLimits,
-) {
-    let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(limits.write_timeout));
-    let stream = TokioIo::new(Box::pin(stream));
-    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
-    });
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(MAX_HEAD_BYTES);
-    let served = watcher.watch(builder.serve_connection(stream, service)).await;
-    if let Err(error) = served {
-        tracing::debug!(peer = %peer, error = %error, "a connection ended with an error");
+impl Shared {
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        // Nothing is allocated for a connection that never sends anything.
+        let first_byte = tokio::time::timeout(self.limits.first_byte_timeout, stream.readable());
+        tokio::select! {
+            readable = first_byte => if !matches!(readable, Ok(Ok(()))) { return },
+            () = self.stopping.cancelled() => return,
+        }
+        // Answers are written whole; waiting to fill a packet would only delay them.
+        let _ = stream.set_nodelay(true);
+        let stream = Told::new(stream, peer.ip().to_canonical(), self.refuse);
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(self.limits.write_timeout));
+        let stream = TokioIo::new(Box::pin(stream));
+        let router = self.router;
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.clone().oneshot(request)
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new());
+        builder.header_read_timeout(self.limits.header_timeout).max_buf_size(BUFFER_BYTES);
+        if let Err(error) = watcher.watch(builder.serve_connection(stream, service)).await {
+            tracing::debug!(peer = %peer, error = %error, "a connection ended with an error");
+        }
     }
 }
 
@@ -154,7 +188,8 @@ mod tests {
         let router = Router::new().route("/peer", get(peer)).route("/hang", hang);
         let refuse: Refuse = Arc::new(|ip, unread| format!("{ip} {unread:?}").into_bytes());
         let shutdown = async { stopped.await.unwrap_or_default() };
-        (address, stop, tokio::spawn(serve_with(listener, router, refuse, shutdown, limits)))
+        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        (address, stop, tokio::spawn(server.run(shutdown)))
     }
 
     async fn answer(address: SocketAddr, request: &str) -> String {
@@ -177,9 +212,12 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_cannot_be_read_is_answered_by_the_service_and_not_by_the_library() {
         let (address, _stop, _server) = started(ServeLimits::default()).await;
-        assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Malformed");
-        let long = format!("GET /peer HTTP/1.1\r\nx: {}\r\n\r\n", "x".repeat(4 * MAX_HEAD_BYTES));
-        assert_eq!(answer(address, &long).await, "127.0.0.1 TooLong");
+        assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Head(NotHttp1)");
+        assert_eq!(answer(address, "GET\t/ HTTP/1.1\r\nhost: x\r\n\r\n").await, "127.0.0.1 Malformed");
+        let long = format!("GET /peer HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(32 * 1_024));
+        assert_eq!(answer(address, &long).await, "127.0.0.1 Head(TooLong)");
+        let many = format!("GET /peer HTTP/1.1\r\nhost: x\r\n{}\r\n", "x: x\r\n".repeat(1_000));
+        assert_eq!(answer(address, &many).await, "127.0.0.1 TooLong");
     }
 
     #[tokio::test]
@@ -187,6 +225,57 @@ mod tests {
         let limits = ServeLimits { header_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let (address, _stop, _server) = started(limits).await;
         assert!(!answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\n").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_request_with_two_readings_gets_400_and_the_requests_before_it_their_answers() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        for (bad, fault) in [
+            ("content-length: 0\r\ntransfer-encoding: chunked\r\nhost: x\r\n", "TwoLengths"),
+            ("host: x\r\nhost: x\r\n", "Host"),
+            ("accept: x\r\n", "Host"),
+            ("host: x\nx: x\r\n", "BareLineFeed"),
+        ] {
+            let good = "GET /peer HTTP/1.1\r\nhost: x\r\n\r\n";
+            let text = answer(address, &format!("{good}GET /peer HTTP/1.1\r\n{bad}\r\n{good}")).await;
+            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+            assert!(text.ends_with(&format!("127.0.0.1127.0.0.1 Head({fault})")), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_first_byte_is_closed() {
+        let limits = ServeLimits { first_byte_timeout: Duration::from_millis(100), ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        assert_eq!(answer(address, "").await, "");
+    }
+
+    async fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        socket.connect(to).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn half_open_connections_of_one_address_do_not_delay_another() {
+        let limits = ServeLimits { connections: 60, connections_per_address: 50, ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        let mut flood = Vec::new();
+        for _ in 0..400 {
+            flood.push(connect_from([127, 0, 0, 2], address).await);
+        }
+        let probe = async {
+            let mut stream = connect_from([127, 0, 0, 3], address).await;
+            stream.write_all(b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            text
+        };
+        // Less than the time after which the half-open connections are closed by themselves.
+        let text = tokio::time::timeout(Duration::from_secs(4), probe).await.unwrap();
+        assert!(text.ends_with("127.0.0.3"), "{text}");
+        let mut last = flood.pop().unwrap();
+        assert_eq!(last.read(&mut [0]).await.unwrap_or_default(), 0, "over the limit of its address");
     }
 
     #[tokio::test]
@@ -207,7 +296,8 @@ mod tests {
         let limits = ServeLimits { write_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let refuse: Refuse = Arc::new(|_, _| Vec::new());
         let router = Router::new().route("/", endless);
-        tokio::spawn(serve_with(listener, router, refuse, std::future::pending(), limits));
+        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        tokio::spawn(server.run(std::future::pending()));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let gone = tokio::time::timeout(Duration::from_secs(10), gone).await;

@@ -12,8 +12,10 @@ use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
+use domain::request_head::HeadFault;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::head_reader::HeadReader;
 use super::problem::{self, Problem};
 use super::{RequestId, Shared, rate, version};
 
@@ -23,17 +25,41 @@ pub type Refuse = Arc<dyn Fn(IpAddr, Unread) -> Vec<u8> + Send + Sync>;
 /// Why a request could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unread {
-    /// Not HTTP/1.1.
+    /// Its head breaks a rule that is checked before it is parsed.
+    Head(HeadFault),
+    /// The parser rejects it.
     Malformed,
-    /// A path, or a line and headers together, that are too long.
+    /// It has more headers than the parser takes.
     TooLong,
 }
 
 impl Unread {
+    const fn code(self) -> ErrorCode {
+        match self {
+            Self::Head(HeadFault::TooLong) | Self::TooLong => ErrorCode::HeadersTooLarge,
+            Self::Head(_) | Self::Malformed => ErrorCode::ValidationFailed,
+        }
+    }
+
     const fn detail(self) -> &'static str {
         match self {
-            Self::Malformed => "The request is not readable as HTTP/1.1.",
-            Self::TooLong => "The path, or the request's line and headers together, are too long.",
+            Self::Head(HeadFault::TooLong) | Self::TooLong => ErrorCode::HeadersTooLarge.default_detail(),
+            Self::Head(HeadFault::TwoLengths) => {
+                "A request must not have both Content-Length and Transfer-Encoding."
+            }
+            Self::Head(HeadFault::Host) => "An HTTP/1.1 request must have exactly one Host header.",
+            Self::Head(HeadFault::BareLineFeed) => {
+                "Each line of the request's head must end with a carriage return and a line feed."
+            }
+            Self::Head(HeadFault::Length) => {
+                "The body's length must be one Content-Length in decimal digits, or one Transfer-Encoding: chunked."
+            }
+            Self::Head(HeadFault::Line) => {
+                "A header line must be a name without whitespace, a colon and a value."
+            }
+            Self::Head(HeadFault::NotHttp1 | HeadFault::Chunk) | Self::Malformed => {
+                "The request is not readable as HTTP/1.1."
+            }
         }
     }
 }
@@ -42,7 +68,7 @@ impl Unread {
 pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
     let now = app.ctx.now();
     let id = RequestId::new(&app.ctx);
-    let problem = Problem::from(AppError::new(ErrorCode::ValidationFailed).detail(unread.detail()));
+    let problem = Problem::from(AppError::new(unread.code()).detail(unread.detail()));
     let mut response = problem.clone().into_response();
     let body = problem::render(&mut response, &problem, &app.docs_url, "/", id);
     version::tell(&mut response, app.versions.current);
@@ -94,6 +120,9 @@ pub struct Told<S> {
     stream: S,
     ip: IpAddr,
     refuse: Refuse,
+    reader: HeadReader,
+    /// Whether the end of the answers was sent.
+    shut: bool,
     /// What stands in the place of the refusal, and how much of it is written.
     instead: Option<(Vec<u8>, usize)>,
 }
@@ -101,13 +130,14 @@ pub struct Told<S> {
 impl<S: AsyncWrite + Unpin> Told<S> {
     /// The stream of a connection from `ip`.
     pub fn new(stream: S, ip: IpAddr, refuse: Refuse) -> Self {
-        Self { stream, ip, refuse, instead: None }
+        Self { stream, ip, refuse, reader: HeadReader::default(), shut: false, instead: None }
     }
 
     /// Writes what stands in the place of `head`, where that is a refusal; `None` where it is to be written itself.
     fn poll_instead(&mut self, context: &mut Context<'_>, head: &[u8]) -> Poll<Option<io::Result<()>>> {
         if self.instead.is_none() {
             let Some(unread) = unread(head) else { return Poll::Ready(None) };
+            let unread = self.reader.fault().map_or(unread, Unread::Head);
             self.instead = Some(((self.refuse)(self.ip, unread), 0));
         }
         while let Some((bytes, done)) = &mut self.instead {
@@ -125,7 +155,7 @@ impl<S: AsyncWrite + Unpin> Told<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Told<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Told<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -161,18 +191,24 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Told<S> {
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { stream, reader, shut, .. } = self.get_mut();
+        if !*shut {
+            ready!(Pin::new(&mut *stream).poll_shutdown(context))?;
+            *shut = true;
+        }
+        reader.poll_discard(Pin::new(stream), context).map(Ok)
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Told<S> {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let Self { stream, reader, .. } = self.get_mut();
+        reader.poll_read(Pin::new(stream), context, into)
     }
 }
 

@@ -9,6 +9,7 @@ const EVERY: &[ErrorCode] = &[
     ErrorCode::ValidationFailed,
     ErrorCode::ApiVersionUnsupported,
     ErrorCode::RateLimitExceeded,
+    ErrorCode::HeadersTooLarge,
     ErrorCode::InternalError,
     ErrorCode::RequestTimeout,
 ];

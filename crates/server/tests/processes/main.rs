@@ -11,6 +11,7 @@ mod clients;
 mod cluster;
 mod crash;
 mod dice;
+mod door;
 mod feed;
 mod frozen;
 mod hangup;

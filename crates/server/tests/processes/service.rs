@@ -137,8 +137,16 @@ impl Service {
 
     /// Starts the process and waits until it is ready.
     pub async fn start(&mut self) {
+        self.start_with(&[]).await;
+    }
+
+    /// The same with more arguments. What it logs goes to the file `log`.
+    pub async fn start_with(&mut self, arguments: &[&str]) {
         let mut command = foretell(self.folder.path());
-        command.args(["dev", "--listen", "127.0.0.1:0"]);
+        command.args(["dev", "--listen", "127.0.0.1:0"]).args(arguments);
+        if !arguments.is_empty() {
+            command.stderr(std::fs::File::create(self.file("log")).unwrap());
+        }
         if let Some(database) = &self.database {
             command.env("FORETELL_DATABASE_URL", &database.url);
         }
@@ -212,7 +220,7 @@ impl Service {
     pub async fn chain(&self) -> chain::Chain {
         let service = read_json(&self.folder.path().join("service.json")).unwrap();
         let contracts = serde_json::from_value(service["contracts"].clone()).unwrap();
-        let provider = chain::http_provider(service["rpcUrl"].as_str().unwrap()).unwrap();
+        let provider = chain::provider(service["rpcUrl"].as_str().unwrap()).unwrap();
         chain::Chain::connect(provider, contracts).await.unwrap()
     }
 }

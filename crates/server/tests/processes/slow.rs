@@ -54,7 +54,7 @@ async fn probe(base_url: &str, key: &str, done: &tokio::sync::Notify) -> (usize,
 async fn slow_and_idle_clients_are_closed_in_time_and_hold_nobody_up() {
     let mut service = Service::on_sqlite();
     let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
-    service.start().await;
+    service.start_with(&["--max-connections-per-address", "4096"]).await;
     let base_url = service.base_url().to_owned();
     let address = base_url.trim_start_matches("http://").to_owned();
 

@@ -20,6 +20,10 @@ use crate::scene::{Scene, confirm, text};
 /// Codes that this API does not send, and why.
 const NEVER_SENT: &[(ErrorCode, &str)] = &[
     (ErrorCode::ActiveKeyLimitReached, "keys are issued in the web application and by the operator"),
+    (
+        ErrorCode::HeadersTooLarge,
+        "the connection sends it before a route is found: see the process test `door`",
+    ),
     (ErrorCode::IdempotencyKeyExpired, "a key that is past its 24 hours can be used again"),
 ];
 

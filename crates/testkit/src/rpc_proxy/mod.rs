@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use alloy::transports::http::reqwest;
 use chain::EmbeddedNode;
+use chain::embedded::Access;
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -202,7 +203,11 @@ impl Shared {
     async fn forward(&self, body: Bytes) -> Option<Bytes> {
         let upstream = self.upstream.lock().clone();
         match upstream {
-            Upstream::Embedded(node) => Some(node.call_http(&body).await.into()),
+            Upstream::Embedded(node) => {
+                let access = Access { test_methods: true, ..Access::OPERATOR };
+                let answer = tokio::task::spawn_blocking(move || node.handle_http(&body, &access));
+                answer.await.ok().map(Into::into)
+            }
             Upstream::Url(url) => {
                 let request = self.http.post(url).header("content-type", "application/json").body(body);
                 request.send().await.ok()?.bytes().await.ok()

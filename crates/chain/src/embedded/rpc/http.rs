@@ -1,11 +1,13 @@
 //! JSON-RPC 2.0 over bytes: one request or a batch, as a route hands them in.
 
+use std::time::Instant;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::super::EmbeddedNode;
 use super::super::error::RpcError;
-use super::Answer;
+use super::{Access, Answer};
 
 /// Requests of one batch at most.
 const BATCH: usize = 100;
@@ -97,42 +99,39 @@ fn join(answers: Vec<Vec<u8>>) -> Vec<u8> {
 }
 
 impl EmbeddedNode {
-    /// Answers the body of one JSON-RPC request or batch (at most 100); a send blocks this thread until it is durable.
-    /// An empty answer means that nothing was asked but notifications.
-    pub fn handle_http(&self, body: &[u8]) -> Vec<u8> {
-        let one = |value| match parse(value) {
-            Ok(request) => {
-                let answer = self.handle(&request.method, request.params);
-                request.id.map(|id| write(Some(id), &answer))
-            }
-            Err(refusal) => Some(refusal),
-        };
+    /// Answers the body of one JSON-RPC request or batch (at most 100) within the bounds of `access`; a send blocks this
+    /// thread until it is durable. An empty answer means that nothing was asked but notifications.
+    pub fn handle_http(&self, body: &[u8], access: &Access) -> Vec<u8> {
         match Body::parse(body) {
             Body::Refused(error) => write(None, &Err(error)),
-            Body::Single(value) => one(value).unwrap_or_default(),
-            Body::Batch(values) => join(values.into_iter().filter_map(one).collect()),
+            Body::Single(value) => self.answer_one(value, access, true).unwrap_or_default(),
+            Body::Batch(values) => self.answer_batch(&values, access),
         }
     }
 
-    /// As [`Self::handle_http`], for asynchronous callers: a send awaits its commit instead of blocking.
-    pub async fn call_http(&self, body: &[u8]) -> Vec<u8> {
-        let one = async |value| match parse(value) {
-            Ok(request) => {
-                let answer = self.call(&request.method, request.params).await;
-                request.id.map(|id| write(Some(id), &answer))
-            }
-            Err(refusal) => Some(refusal),
-        };
-        match Body::parse(body) {
-            Body::Refused(error) => write(None, &Err(error)),
-            Body::Single(value) => one(value).await.unwrap_or_default(),
-            Body::Batch(values) => {
-                let mut answers = Vec::with_capacity(values.len());
-                for value in values {
-                    answers.extend(one(value).await);
-                }
-                join(answers)
+    fn answer_batch(&self, values: &[&RawValue], access: &Access) -> Vec<u8> {
+        let began = Instant::now();
+        let mut answers = Vec::with_capacity(values.len());
+        let mut bytes = 0;
+        for value in values {
+            let in_bounds = bytes < access.batch_bytes && began.elapsed() < access.batch_time;
+            if let Some(answer) = self.answer_one(value, access, in_bounds) {
+                bytes += answer.len();
+                answers.push(answer);
             }
         }
+        join(answers)
+    }
+
+    fn answer_one(&self, value: &RawValue, access: &Access, in_bounds: bool) -> Option<Vec<u8>> {
+        let request = match parse(value) {
+            Ok(request) => request,
+            Err(refusal) => return Some(refusal),
+        };
+        let answer = match in_bounds {
+            true => self.handle_as(&request.method, request.params, access),
+            false => Err(RpcError::limit("the batch is too expensive: send fewer requests at once")),
+        };
+        request.id.map(|id| write(Some(id), &answer))
     }
 }

@@ -12,11 +12,9 @@ use super::{Answer, json};
 
 /// Logs of one answer at most.
 const MAX_LOGS: usize = 10_000;
-/// Blocks of one query at most.
-const MAX_BLOCKS: u64 = 100_000;
 
 impl EmbeddedNode {
-    pub(super) fn logs(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn logs(&self, params: &Params<'_>, max_blocks: u64) -> Answer {
         let filter: Filter = params.get(0)?;
         let mut found = Found { filter, logs: Vec::new(), full: false };
         match found.filter.block_option {
@@ -34,8 +32,8 @@ impl EmbeddedNode {
                     return Err(RpcError::params("invalid block range params"));
                 }
                 let to = to.min(head);
-                if to.saturating_sub(from) >= MAX_BLOCKS {
-                    return Err(RpcError::limit(format!("query exceeds {MAX_BLOCKS} blocks")));
+                if to.saturating_sub(from) >= max_blocks {
+                    return Err(RpcError::limit(format!("query exceeds {max_blocks} blocks")));
                 }
                 // The recent blocks are taken out first: what leaves the memory meanwhile is in the database already.
                 let recent: Vec<_> =

@@ -1,5 +1,6 @@
 //! The JSON-RPC methods. `call` and `handle` give the same answers; they differ only in how they wait for a send.
 
+mod access;
 mod blocks;
 mod fees;
 mod http;
@@ -17,6 +18,8 @@ use super::error::RpcError;
 use super::miner::{Job, Outcome};
 use params::Params;
 
+pub use access::Access;
+
 /// What a method answers: JSON, or why not.
 pub type Answer = Result<Box<RawValue>, RpcError>;
 
@@ -33,6 +36,11 @@ enum Mining {
 }
 
 impl Mining {
+    /// Whether the method serves only tests: it mines a block that no transaction asked for.
+    const fn is_for_tests(&self) -> bool {
+        matches!(self, Self::EvmMine | Self::Mine)
+    }
+
     fn of(method: &str) -> Option<Self> {
         Some(match method {
             "eth_sendRawTransaction" => Self::Send,
@@ -51,13 +59,19 @@ impl EmbeddedNode {
     ///
     /// The error object of the JSON-RPC answer.
     pub fn handle(&self, method: &str, params: Option<&RawValue>) -> Answer {
+        self.handle_as(method, params, &Access::UNLIMITED)
+    }
+
+    /// The same within the bounds of `access`.
+    fn handle_as(&self, method: &str, params: Option<&RawValue>, access: &Access) -> Answer {
         let params = Params::parse(params)?;
         match Mining::of(method) {
+            Some(mining) if mining.is_for_tests() && !access.test_methods => Err(RpcError::method(method)),
             Some(mining) => match self.job(&mining, &params)? {
                 Some(signed) => answer_mined(&mining, self.wait(|reply| Job::Transaction(signed, reply))),
                 None => answer_mined(&mining, self.wait(Job::Empty)),
             },
-            None => self.read(method, &params),
+            None => self.read(method, &params, access),
         }
     }
 
@@ -75,12 +89,12 @@ impl EmbeddedNode {
                 }
                 None => answer_mined(&mining, self.submit(Job::Empty).await),
             },
-            None => self.read(method, &params),
+            None => self.read(method, &params, &Access::UNLIMITED),
         }
     }
 
-    /// The methods that change nothing.
-    fn read(&self, method: &str, params: &Params<'_>) -> Answer {
+    /// The methods that change nothing. A method that is not listed here does not exist.
+    fn read(&self, method: &str, params: &Params<'_>, access: &Access) -> Answer {
         match method {
             "eth_chainId" => json(&U64::from(self.chain_id())),
             "net_version" => json(&self.chain_id().to_string()),
@@ -97,8 +111,8 @@ impl EmbeddedNode {
             "eth_getCode" => self.code(params),
             "eth_getTransactionCount" => self.transaction_count(params),
             "eth_getStorageAt" => self.storage_at(params),
-            "eth_call" => self.message_call(params),
-            "eth_estimateGas" => self.estimate_gas(params),
+            "eth_call" => self.message_call(params, access.call_gas),
+            "eth_estimateGas" => self.estimate_gas(params, access.estimate_gas),
             "eth_getTransactionByHash" => self.transaction_by_hash(params),
             "eth_getRawTransactionByHash" => self.raw_transaction(params),
             "eth_getTransactionReceipt" => self.transaction_receipt(params),
@@ -111,7 +125,7 @@ impl EmbeddedNode {
                 self.block_transaction_count(params)
             }
             "eth_getUncleCountByBlockNumber" | "eth_getUncleCountByBlockHash" => json(&U64::ZERO),
-            "eth_getLogs" => self.logs(params),
+            "eth_getLogs" => self.logs(params, access.log_blocks),
             other => Err(RpcError::method(other)),
         }
     }

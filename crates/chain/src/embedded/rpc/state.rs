@@ -85,10 +85,10 @@ impl EmbeddedNode {
         json(&B256::from(value))
     }
 
-    pub(super) fn message_call(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn message_call(&self, params: &Params<'_>, max_gas: u64) -> Answer {
         let mut message = Message::parse(params)?;
         message.block_overrides = params.find(3)?;
-        json(&self.called(&message)?)
+        json(&self.called(&message, max_gas)?)
     }
 
     /// What `eth_call` of `request` at the newest block says, without the JSON around it.
@@ -98,23 +98,23 @@ impl EmbeddedNode {
     /// The error object of the JSON-RPC answer.
     pub fn call_newest(&self, request: TransactionRequest) -> Result<Bytes, RpcError> {
         let overrides = StateOverride::default();
-        self.called(&Message { request, block: None, overrides, block_overrides: None })
+        self.called(&Message { request, block: None, overrides, block_overrides: None }, u64::MAX)
     }
 
-    fn called(&self, message: &Message) -> Result<Bytes, RpcError> {
+    fn called(&self, message: &Message, max_gas: u64) -> Result<Bytes, RpcError> {
         let execution = self.at(message.block, |context, state| {
             let context = message.context(context)?;
-            let gas = message.request.gas.unwrap_or(context.gas_limit).min(context.gas_limit);
+            let gas = message.request.gas.unwrap_or(context.gas_limit).min(context.gas_limit).min(max_gas);
             message.run(&context, state, gas)
         })?;
         returned(execution)
     }
 
     /// The least gas with which the message succeeds, within geth's tolerance: found by halving, since less gas may make
-    /// a contract act otherwise, not only fail.
-    pub(super) fn estimate_gas(&self, params: &Params<'_>) -> Answer {
+    /// a contract act otherwise, not only fail. Once the runs have used `max_gas`, the best estimate so far is returned.
+    pub(super) fn estimate_gas(&self, params: &Params<'_>, max_gas: u64) -> Answer {
         let message = Message::parse(params)?;
-        let gas = self.at(message.block, |context, state| message.estimate(context, state))?;
+        let gas = self.at(message.block, |context, state| message.estimate(context, state, max_gas))?;
         json(&U64::from(gas))
     }
 }
@@ -179,7 +179,7 @@ impl Message {
         })
     }
 
-    fn estimate(&self, context: &BlockContext, state: &dyn ReadState) -> Result<u64, RpcError> {
+    fn estimate(&self, context: &BlockContext, state: &dyn ReadState, max_gas: u64) -> Result<u64, RpcError> {
         let asked = self.request.gas.filter(|gas| *gas >= TRANSFER_GAS);
         let cap = asked.unwrap_or(u64::MAX).min(context.gas_limit).min(TRANSACTION_GAS_CAP);
         let mut enough = cap.min(self.affordable(context, state)?);
@@ -195,18 +195,24 @@ impl Message {
             return Ok(TRANSFER_GAS);
         }
         let mut short = used.saturating_sub(1);
+        let mut spent = used;
 
         // Nearly always the gas it needed, plus what the rule of the 63 of 64 parts holds back, is enough at once.
         let guess = (needed + CALL_STIPEND) / 63 * 64 + 64;
         if guess < enough {
+            spent = spent.saturating_add(guess);
             match self.suffices(context, state, guess)? {
                 true => enough = guess,
                 false => short = short.max(guess),
             }
         }
-        while short + 1 < enough && (enough - short) * 1_000 > enough * ESTIMATE_TOLERANCE_PER_MILLE {
+        while spent < max_gas
+            && short + 1 < enough
+            && (enough - short) * 1_000 > enough * ESTIMATE_TOLERANCE_PER_MILLE
+        {
             // Most need little more than they use, so the halves are not even.
             let middle = (short + (enough - short) / 2).min(short.saturating_mul(2)).max(short + 1);
+            spent = spent.saturating_add(middle);
             match self.suffices(context, state, middle)? {
                 true => enough = middle,
                 false => short = middle,

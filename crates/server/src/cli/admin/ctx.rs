@@ -113,9 +113,9 @@ impl AdminCtx {
         let chain = match self.location() {
             Ok(Location { rpc_urls, contracts, chain_id }) => {
                 let url = rpc_urls.first().map_or(NOWHERE, String::as_str);
-                Chain::of(chain::http_provider(url)?, contracts, chain_id.unwrap_or_default())
+                Chain::of(chain::provider(url)?, contracts, chain_id.unwrap_or_default())
             }
-            Err(_) => Chain::of(chain::http_provider(NOWHERE)?, NO_CONTRACTS, 0),
+            Err(_) => Chain::of(chain::provider(NOWHERE)?, NO_CONTRACTS, 0),
         };
         self.with_chain(chain)
     }
@@ -123,6 +123,11 @@ impl AdminCtx {
     /// The same over a chain that answers and holds the contracts.
     pub async fn online(&self) -> Result<Ctx, StartError> {
         let Location { rpc_urls, contracts, chain_id } = self.location()?;
+        if let [url, ..] = &rpc_urls[..]
+            && chain::is_socket_url(url)
+        {
+            return self.beside(url, contracts, chain_id).await;
+        }
         let nodes = Nodes::new(&rpc_urls, 1, &contracts)?;
         let of_service = chain_id.map(|chain_id| ChainIdentity { chain_id, genesis_hash: None });
         // An address that another program has taken meanwhile can be a chain too, but not this one.
@@ -130,6 +135,22 @@ impl AdminCtx {
             nodes.expect(identity);
         }
         let chain = Chain::over(&nodes, contracts);
+        self.not_before(Timestamp::from_s(chain.head().await.map_err(unanswered)?.timestamp_s));
+        self.with_chain(chain.with_poll_interval(RECEIPT_INTERVAL))
+    }
+
+    /// The same over the embedded chain of the running service.
+    async fn beside(
+        &self,
+        url: &str,
+        contracts: Contracts,
+        chain_id: Option<u64>,
+    ) -> Result<Ctx, StartError> {
+        let chain = Chain::connect(chain::provider(url)?, contracts).await.map_err(unanswered)?;
+        if chain_id.is_some_and(|chain_id| chain_id != chain.chain_id()) {
+            return Err(unanswered(ChainError::Rejected("another chain answers".to_owned())));
+        }
+        chain::deploy::verify(&chain).await.map_err(unanswered)?;
         self.not_before(Timestamp::from_s(chain.head().await.map_err(unanswered)?.timestamp_s));
         self.with_chain(chain.with_poll_interval(RECEIPT_INTERVAL))
     }

@@ -4,6 +4,7 @@ mod follow;
 mod forward;
 mod lines;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use app::entropy::Entropy;
@@ -12,6 +13,7 @@ use domain::event::{EventKind, FeedPosition};
 use domain::time::SystemClock;
 use domain::webhook::WebhookSecret;
 
+use crate::config::one_url;
 use crate::entropy::SystemEntropy;
 use crate::run::StartError;
 use follow::Feed;
@@ -25,13 +27,19 @@ pub struct ListenArgs {
     forward_to: String,
     /// A key of the user whose events are wanted; it needs the scope trades:read
     #[arg(long, env = "FORETELL_API_KEY", hide_env_values = true)]
-    api_key: String,
+    api_key: Option<String>,
+    /// A file that holds the key
+    #[arg(long, env = "FORETELL_API_KEY_FILE", value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
     /// The service
     #[arg(long, env = "FORETELL_BASE_URL", default_value = "http://127.0.0.1:8080")]
     base_url: String,
     /// What signs the posts; made up at each start where it is left out
     #[arg(long, env = "FORETELL_WEBHOOK_SECRET", hide_env_values = true)]
     secret: Option<String>,
+    /// A file that holds what signs the posts
+    #[arg(long, env = "FORETELL_WEBHOOK_SECRET_FILE", value_name = "FILE")]
+    secret_file: Option<PathBuf>,
     /// A comma-separated list of event types, or * [default: those that are posted to webhooks]
     #[arg(long)]
     types: Option<String>,
@@ -41,7 +49,9 @@ pub struct ListenArgs {
 }
 
 pub async fn run(args: ListenArgs) -> Result<(), StartError> {
-    let secret = match &args.secret {
+    let api_key = one_url("api-key", args.api_key, args.api_key_file)?
+        .ok_or_else(|| StartError::Other("set --api-key-file, --api-key or FORETELL_API_KEY".to_owned()))?;
+    let secret = match one_url("secret", args.secret, args.secret_file)? {
         Some(text) => text.parse().map_err(|error| StartError::Other(format!("--secret: {error}")))?,
         None => {
             let mut bytes = [0; 32];
@@ -58,7 +68,7 @@ pub async fn run(args: ListenArgs) -> Result<(), StartError> {
     println!("posting to {}", args.forward_to);
     let types = args.types.unwrap_or_else(delivered);
     let receiver = Receiver::new(of_receiver, args.forward_to, secret, Arc::new(SystemClock::default()));
-    let mut feed = Feed::new(of_feed, &args.base_url, args.api_key, &types, args.since);
+    let mut feed = Feed::new(of_feed, &args.base_url, api_key, &types, args.since);
     tokio::select! {
         ended = feed.follow(&receiver) => ended.map_err(StartError::Other),
         () = crate::run::signalled() => Ok(()),
