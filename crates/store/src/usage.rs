@@ -110,6 +110,24 @@ pub(crate) async fn add_ended(
     }
 }
 
+/// Counts a trade that had ended at `at` in `state` no longer, because the chain has decided otherwise.
+pub(crate) async fn take_back_ended(
+    tx: &mut Tx,
+    key_id: KeyId,
+    at: Timestamp,
+    state: &State,
+) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE usage_trades SET trades = trades - 1
+        WHERE key_id = $1 AND hour_ms = $2 AND event = $3 AND trades > 1";
+    const LAST: &str =
+        "DELETE FROM usage_trades WHERE key_id = $1 AND hour_ms = $2 AND event = $3 AND trades <= 1";
+    let bound = params![key_id, hour_of(at), state.status().as_str()];
+    if tx.exec(SQL, &bound).await? == 0 {
+        tx.exec(LAST, &bound).await?;
+    }
+    Ok(())
+}
+
 async fn add_trade(
     tx: &mut Tx,
     key_id: KeyId,
