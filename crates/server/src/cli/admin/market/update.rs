@@ -1,6 +1,6 @@
 //! `foretell admin market update`: how a market is listed. Its terms are the chain's and do not change.
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use domain::ids::ThreadId;
 use store::catalog::Listing;
 use uuid::Uuid;
@@ -14,6 +14,8 @@ use crate::run::StartError;
 
 /// What can be changed of a market.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true)
+    .args(["description", "category", "tags", "thread", "chapter", "source_url", "featured"]))]
 pub struct UpdateArgs {
     #[command(flatten)]
     market: Subject<subject::Market>,
@@ -65,4 +67,25 @@ pub async fn update(args: UpdateArgs, admin: &AdminCtx) -> Result<Record, StartE
     app::catalog::change_market(&admin.ctx()?, id, move |listing| args.apply(listing)).await?;
     let (market, outcomes) = find(admin, id).await?;
     Ok(record(&market, &outcomes))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Update {
+        #[command(flatten)]
+        args: UpdateArgs,
+    }
+
+    #[test]
+    fn an_update_without_a_change_is_an_error() {
+        let id = "0198f3a0-0000-7000-8000-000000000001";
+        assert!(Update::try_parse_from(["update", id]).is_err());
+        let changed = Update::try_parse_from(["update", id, "--category", "sports", "--featured", "1"]);
+        assert_eq!(changed.unwrap().args.category.as_deref(), Some("sports"));
+    }
 }
