@@ -28,8 +28,12 @@ pub fn read(text: &str, format: Format) -> Result<Catalogue, Vec<Problem>> {
             .map_err(|FieldError { pointer, detail }| vec![Problem::new(pointer, detail)])?,
         Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
     };
-    let is_empty =
-        matches!(&node.value, Value::Null) || matches!(&node.value, Value::Plain(text) if text.is_empty());
+    // An empty document of YAML is a null, which the parser writes as `~`.
+    let is_empty = match &node.value {
+        Value::Null => true,
+        Value::Plain(text) => text.is_empty() || text == "~",
+        _ => false,
+    };
     let mut faults = Faults::default();
     let catalogue = match is_empty {
         true => Catalogue::default(),

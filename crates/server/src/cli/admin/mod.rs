@@ -176,8 +176,11 @@ fn explain(error: StartError) -> StartError {
     if let Some(state) = source.downcast_ref::<InvalidState>() {
         return StartError::InvalidState(state.to_string());
     }
-    if let (ErrorCode::InternalError, Some(chain)) = (error.code, source.downcast_ref::<ChainError>()) {
-        return chain.clone().into();
+    if let Some(chain) = source.downcast_ref::<ChainError>() {
+        let says_more = matches!(chain, ChainError::Rejected(_) | ChainError::Decode(_));
+        if says_more || error.code == ErrorCode::InternalError {
+            return chain.clone().into();
+        }
     }
     error.detail = format!("{} ({source})", error.detail);
     error.into()
