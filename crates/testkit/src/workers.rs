@@ -100,12 +100,19 @@ impl Workers {
         until_idle(&self.sync, ctx).await?;
         if self.recoverer.tick(ctx).await? == Progress::More {
             until_idle(&self.switches, ctx).await?;
-            for executor in &self.executors {
-                until_idle(executor, ctx).await?;
-            }
-            until_idle(&self.sync, ctx).await?;
+            self.execute_and_read(ctx).await?;
+        } else if trades_wait(ctx).await? {
+            // A trade is refused only by a block that was read.
+            self.execute_and_read(ctx).await?;
         }
         dispatch_due(ctx, &self.sender).await.map(drop)
+    }
+
+    async fn execute_and_read(&self, ctx: &Ctx) -> Result<(), AppError> {
+        for executor in &self.executors {
+            until_idle(executor, ctx).await?;
+        }
+        until_idle(&self.sync, ctx).await
     }
 
     /// Steps the sync once.
@@ -231,4 +238,12 @@ async fn until_idle<W: Worker>(worker: &W, ctx: &Ctx) -> Result<(), AppError> {
         }
     }
     panic!("{} never comes to rest", worker.name());
+}
+
+/// Whether trades were claimed and neither signed nor refused.
+async fn trades_wait(ctx: &Ctx) -> Result<bool, AppError> {
+    const SQL: &str = "SELECT 1 FROM trades WHERE status = 'validating' LIMIT 1";
+    let waits: Result<Option<i64>, store::StoreError> =
+        ctx.store.read((), |tx, ()| Box::pin(async move { tx.find(SQL, &[], |row| row.int(0)).await })).await;
+    Ok(waits?.is_some())
 }
