@@ -171,13 +171,13 @@ async fn everything_that_is_wrong_is_told_at_once() {
     ];
     let text = edits.iter().fold(EXAMPLE.to_owned(), |text, (from, to)| text.replacen(from, to, 1));
     insta::assert_snapshot!(told(&app, &text).await, @r#"
-    organizations[0].slug: is lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters
-        organizations[0].logo: is an http or https address
-        threads[0].partner: "nobody" is the key of no partner in this file or in one imported before
-        markets[0].openingOdds: odds sum to exactly 1
-        markets[0].liquidity: is at least 1 USDC
-        markets[2].featured: is a place from 1 to 1000000
-        markets[2].endTime: is in the future
+    /organizations/0/slug: must be lower-case words of a-z and 0-9 joined by hyphens, at most 100 characters, got "Harbour"
+        /organizations/0/logo: must be an http or https address of at most 2000 characters, got "logo.png"
+        /threads/0/partner: must be the key of a partner in this file or in one imported before, got "nobody"
+        /markets/0/openingOdds: must sum to exactly 1
+        /markets/0/liquidity: must be at least 1 USDC, got "0.5"
+        /markets/2/featured: must be a place from 1 to 1000000, got "0"
+        /markets/2/endTime: must be in the future, got "2020-12-01T00:00:00.000Z"
     "#);
 }
 

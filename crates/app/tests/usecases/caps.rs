@@ -85,6 +85,7 @@ async fn a_trade_that_was_rejected_gives_back_what_it_had_set_aside() {
         (Usdc::from_whole(500), Usdc::from_whole(500))
     );
     app.freeze(market).await;
+    app.workers.synchronise(&app.ctx).await;
     app.workers.execute(&app.ctx).await;
     assert_eq!(app.status(trade.id).await, Status::Rejected);
     assert_eq!((app.spent(&key).await, app.reserved(&ada).await), (Usdc::ZERO, Usdc::ZERO));

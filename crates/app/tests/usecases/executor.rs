@@ -20,6 +20,8 @@ fn failure(trade: &Trade) -> &Failure {
 
 async fn assert_rejected(app: &TestApp, trade: Trade, reason: RiskRefusal) {
     let sent = app.faults.sent().len();
+    // Only what a block says that was read can refuse a trade.
+    app.workers.synchronise(&app.ctx).await;
     app.workers.execute(&app.ctx).await;
     match app.trade(trade.id).await.state {
         State::Rejected(refusal) => assert_eq!(refusal.reason, reason),
@@ -163,6 +165,7 @@ async fn trades_of_one_batch_share_the_balance_and_the_last_one_is_rejected() {
     }
     let most = calls::transfer(Address::repeat_byte(9), U256::from(9_750_000_000u64));
     app.as_owner(&ada, app.ctx.chain.contracts().usdc, most).await;
+    app.workers.synchronise(&app.ctx).await;
     app.run_workers().await;
     let mut statuses = Vec::new();
     for id in trades {

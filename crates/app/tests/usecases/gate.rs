@@ -27,7 +27,8 @@ async fn with_the_tiers_defaults_exactly_the_cap_is_held_and_a_micro_usdc_more_i
         (Tier::Enterprise, "25000", "25000.000001", "24999.999999"),
         (Tier::Mm, "50000", "50000.000001", "49999.999999"),
     ] {
-        let Scene { app, key, market, .. } = Scene::with(TestApp::new().await, "200000", tier).await;
+        let Scene { app, key, .. } = Scene::with(TestApp::new().await, "200000", tier).await;
+        let market = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
         assert_refused(&app, key.buy(&market, 0, above), ErrorCode::SpendingLimitExceeded).await;
         assert_eq!(key.buy(&market, 0, held).await.state.status(), Status::PendingConfirmation);
         assert_eq!(key.buy(&market, 0, below).await.state, State::Pending);
@@ -154,6 +155,7 @@ async fn a_used_token_says_whether_the_trade_reached_the_chain() {
     let token = key.token(&trade);
     key.confirm(&trade, &token).await.unwrap();
     app.freeze(market).await;
+    app.workers.synchronise(&app.ctx).await;
     app.run_workers().await;
     assert_eq!(app.status(trade.id).await, Status::Rejected);
     let refusal = key.confirm(&trade, &token).await.unwrap_err();

@@ -81,7 +81,8 @@ store::on_each_engine! {
 async fn a_paused_key_confirms_nothing_and_what_it_made_is_confirmed_by_no_key() {
     let Scene { app, ada, key, market } = Scene::gated(sqlite().await).await;
     let second = app.key(&ada, Tier::Mm).await;
-    let (mine, others) = (key.buy(&market, 0, "100").await, second.buy(&market, 0, "50000").await);
+    let large = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
+    let (mine, others) = (key.buy(&market, 0, "100").await, second.buy(&large, 0, "50000").await);
     let (token, others_token) = (key.token(&mine), second.token(&others));
     key.pause().await;
     let refusal = key.confirm(&others, &others_token).await.unwrap_err();

@@ -173,7 +173,7 @@ async fn a_theme_is_one_of_three() {
         page(&scene.get(&format!("{path}?theme={theme}")).await, 200);
     }
     let wrong = scene.refused(&format!("{path}?theme=red"), 400, "INVALID_REQUEST").await;
-    assert_eq!(wrong["message"], "theme is one of auto, light, dark.");
+    assert_eq!(wrong["message"], "theme must be one of auto, light, dark, got \"red\".");
 }
 
 #[tokio::test]

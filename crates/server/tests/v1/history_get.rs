@@ -244,11 +244,11 @@ async fn more_candles_than_an_answer_holds_are_refused_with_the_interval_that_fi
     let ask = |query: String| scene.client.get(&format!("/v1/markets/{}/history{query}", scene.market.id));
     ask(format!("?interval=1m&from={}&to={}", at(0), at(1_000))).await.ok();
     for (query, pointer, detail) in [
-        (format!("?interval=1m&from={}&to={}", at(0), at(1_001)), "/interval", "5m would fit"),
-        (format!("?interval=4h&from={}&to={}", at(0), at(600 * 1_440)), "/interval", "1d would fit"),
+        (format!("?interval=1m&from={}&to={}", at(0), at(1_001)), "/interval", "must be at least 5m"),
+        (format!("?interval=4h&from={}&to={}", at(0), at(600 * 1_440)), "/interval", "must be at least 1d"),
         (format!("?from={}&to={}", at(0), at(1_001 * 1_440)), "/from", "1002 candles of 1d"),
         (format!("?interval=1d&from={}&to={}", at(0), at(2_000 * 1_440)), "/from", "2001 candles of 1d"),
-        ("?interval=1m&from=0&to=253370764799999".to_owned(), "/from", "shorter"),
+        ("?interval=1m&from=0&to=253370764799999".to_owned(), "/from", "must be later"),
     ] {
         let answer = ask(query.clone()).await;
         assert_eq!(answer.pointers(), [pointer], "{query}");
@@ -271,7 +271,8 @@ async fn a_market_of_many_outcomes_gets_fewer_intervals() {
     let path = format!("/v1/markets/{}/history?interval=5m&from={}", market.id, at(-500));
     let answer = scene.client.get(&path).await;
     assert_eq!(answer.pointers(), ["/interval"]);
-    assert!(answer.text.contains("at most 100 are given; 15m would fit"), "{answer}");
+    assert!(answer.text.contains("must be at least 15m"), "{answer}");
+    assert!(answer.text.contains("at most 100 are returned"), "{answer}");
 }
 
 #[tokio::test]

@@ -55,7 +55,7 @@ async fn a_sale_moves_to_the_wei_what_was_quoted() {
     scene.settled(scene.client.buy(scene.market, 0, "500")).await;
     for (tokens, wad) in [
         ("30", "30000000000000000000"),
-        ("0.000001", "1000000000000"),
+        ("0.000003", "3000000000000"),
         ("777.123456", "777123456000000000000"),
     ] {
         let quote = scene.client.quote(scene.market, 0, "sell", wad).await.ok()["quote"].take();

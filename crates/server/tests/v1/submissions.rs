@@ -2,9 +2,9 @@
 
 use app::keys::{IssueKey, revoke};
 use axum::http::Method;
-use domain::ErrorCode;
 use domain::key::{Scope, Scopes, Tier};
 use domain::time::MINUTE_MS;
+use domain::{ErrorCode, Usdc};
 use serde_json::{Value, json};
 use server::router::routes;
 use testkit::http::Call;
@@ -89,6 +89,7 @@ async fn what_creation_refuses_was_not_submitted() {
     let frozen = app.market(&["Yes", "No"]).await;
     app.freeze(frozen).await;
     app.run_workers().await;
+    let large = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
     let unknown = TestMarket { id: domain::ids::MarketId(app.ctx.uuid()), ..*market };
     let poor = http.with(&app.disabled_key(&app.user("poor").await, Tier::Free).await);
     let disabled = http.with(&app.disabled_key(ada, Tier::Free).await);
@@ -109,7 +110,7 @@ async fn what_creation_refuses_was_not_submitted() {
         (poor.buy(*market, 0, "1"), ErrorCode::SmartAccountNotProvisioned, none),
         (disabled.buy(*market, 0, "1"), ErrorCode::WalletDelegationNotEnabled, none),
         (client.buy(*market, 0, "25000.1"), ErrorCode::SpendingLimitExceeded, none),
-        (client.buy(*market, 0, "20000"), ErrorCode::InsufficientBalance, none),
+        (client.buy(large, 0, "20000"), ErrorCode::InsufficientBalance, none),
         (
             client.buy(*market, 0, "1").with("minTokensOut", "9000000000000000000"),
             ErrorCode::SlippageExceeded,

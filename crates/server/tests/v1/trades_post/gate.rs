@@ -1,7 +1,7 @@
 //! Trades of high value: 202, and what a repetition of the request is answered with.
 
-use domain::ErrorCode;
 use domain::key::Tier;
+use domain::{ErrorCode, Usdc};
 use futures::future::join_all;
 use serde_json::Value;
 use testkit::http::Answer;
@@ -30,7 +30,8 @@ async fn a_trade_of_high_value_is_held_and_told_how_to_confirm_it() {
 
 #[tokio::test]
 async fn the_gate_holds_what_is_equal_to_it_and_the_cap_refuses_what_is_above() {
-    let Scene { app, client, market, .. } = Scene::with("100000", Tier::Enterprise).await;
+    let Scene { app, client, .. } = Scene::with("100000", Tier::Enterprise).await;
+    let market = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
     assert_refused(&app, client.buy(market, 0, "25000.000001"), ErrorCode::SpendingLimitExceeded).await;
     trade(&client.buy(market, 0, "25000").await, 202);
     client.buy(market, 0, "24999.999999").await.created();
