@@ -4,6 +4,7 @@
 //! while a recovery is open, and several of it do no harm. A crash leaves the recovery open.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::Address;
 use store::audit_log::Actor;
@@ -49,6 +50,11 @@ impl Recoverer {
 impl Worker for Recoverer {
     fn name(&self) -> &'static str {
         "recovery"
+    }
+
+    /// One tick does the whole recovery, however many keys and blocks there are.
+    fn longest_tick(&self) -> Duration {
+        Duration::from_secs(6 * 60 * 60)
     }
 
     async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {

@@ -4,6 +4,8 @@
 mod registry;
 mod supervisor;
 
+use std::time::Duration;
+
 use tokio::sync::Notify;
 
 pub use registry::{WorkerRegistry, WorkerStatus};
@@ -28,6 +30,11 @@ pub trait Worker: Send + Sync {
     /// The name that tells it from the others of its kind in this process.
     fn label(&self) -> String {
         self.name().to_owned()
+    }
+
+    /// A tick that takes longer waits for something that never comes, and is cut off.
+    fn longest_tick(&self) -> Duration {
+        Duration::from_secs(120)
     }
 
     /// The signal that there is work; `None` where the timer alone wakes it.

@@ -22,8 +22,6 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// How long after a failed tick the next one follows: at first, and at most. Everything goes on within 5 s after a fault ends.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(4);
-/// A tick that takes longer waits for something that never comes.
-const LONGEST_TICK: Duration = Duration::from_secs(120);
 
 /// Runs the workers that `make` makes, one after the other, until `stop` turns true: the first one, and a new one each time
 /// that one has panicked. A worker ticks at once while there is more, then on its signal or after `pause`.
@@ -95,10 +93,10 @@ async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch:
 /// One tick, and what it says of the worker. A lease that another process has taken is no fault.
 async fn tick<W: Worker>(worker: &W, label: &str, ctx: &Ctx) -> Result<Progress, AppError> {
     ctx.workers.tick_begins(label, ctx.now());
-    let ticked = match timeout(LONGEST_TICK, worker.tick(ctx)).await {
+    let ticked = match timeout(worker.longest_tick(), worker.tick(ctx)).await {
         Ok(ticked) => ticked,
         Err(_) => Err(AppError::new(domain::ErrorCode::DependencyUnavailable)
-            .detail(format!("The tick did not end within {} s.", LONGEST_TICK.as_secs()))),
+            .detail(format!("The tick did not end within {} s.", worker.longest_tick().as_secs()))),
     };
     match ticked {
         Ok(progress) => {
