@@ -126,6 +126,11 @@ impl Nodes {
             let open = self.nodes.iter().filter(|node| node.is_open());
             join_all(open.map(|node| node.check(&expected))).await;
         }
+        // What most nodes had was not final: if none has it any more, it must not shut out all of them.
+        let nobody = expected.agreed.is_some() && !self.nodes.iter().any(|node| node.is_usable());
+        if nobody {
+            self.expected.lock().agreed = None;
+        }
     }
 
     /// Takes what enough nodes say of their chain for the truth, as far as nothing else is known.
