@@ -71,8 +71,7 @@ fn check_contents(manifest: &Manifest, from: &Path, chain: &Path) -> Result<(), 
     check_chain(manifest, chain)
 }
 
-/// Writes all files beside their places before the first one is moved, so that a restore that breaks off leaves the old
-/// files or the new ones.
+/// Writes all files beside their places before the first one is moved, so that a full disk changes nothing.
 fn put(
     from: &Path,
     files: &[(&str, PathBuf)],

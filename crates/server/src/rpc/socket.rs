@@ -22,6 +22,8 @@ const CONNECTIONS: usize = 16;
 const MAX_LINE_BYTES: u64 = 4 << 20;
 /// How long a client may take for a request, and for reading its answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait after the listener failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Binds the socket and returns its URL. A path that the system finds too long only costs the operator's commands.
 pub fn bind(data_dir: &Path) -> Result<(Option<UnixListener>, String), StartError> {
@@ -50,7 +52,11 @@ pub async fn serve(listener: UnixListener, node: Arc<EmbeddedNode>, stop: Cancel
     let open = Arc::new(Semaphore::new(CONNECTIONS));
     let accept = async {
         while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
-            let Ok((stream, _)) = listener.accept().await else { continue };
+            let Ok((stream, _)) = listener.accept().await else {
+                // Out of descriptors, which only closing connections can cure.
+                drop(tokio::time::timeout(ACCEPT_PAUSE, stop.cancelled()).await);
+                continue;
+            };
             let (node, stop) = (Arc::clone(&node), stop.clone());
             tokio::spawn(async move {
                 tokio::select! {
