@@ -50,12 +50,17 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// They wait until they are told where to send to.
+    /// They wait until they are told where to send to, and then trade without pause.
     pub fn start(traders: Vec<Trader>) -> Self {
+        Self::start_paced(traders, Duration::ZERO)
+    }
+
+    /// The same with a pause behind each trade that was acknowledged.
+    pub fn start_paced(traders: Vec<Trader>, pause: Duration) -> Self {
         let (order, orders) = watch::channel(Order::default());
         let mut tasks = JoinSet::new();
         for (index, trader) in traders.into_iter().enumerate() {
-            tasks.spawn(trade(index, trader, orders.clone()));
+            tasks.spawn(trade(index, trader, pause, orders.clone()));
         }
         Self { order, tasks }
     }
@@ -73,7 +78,7 @@ impl Clients {
     }
 }
 
-async fn trade(index: usize, trader: Trader, mut orders: watch::Receiver<Order>) -> Told {
+async fn trade(index: usize, trader: Trader, pause: Duration, mut orders: watch::Receiver<Order>) -> Told {
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
     let mut told = Told::new();
     let mut number = 0usize;
@@ -106,6 +111,9 @@ async fn trade(index: usize, trader: Trader, mut orders: watch::Receiver<Order>)
             }
         }
         number += 1;
+        if !pause.is_zero() {
+            drop(tokio::time::timeout(pause, std::future::pending::<()>()).await);
+        }
         if orders.borrow().finish {
             return told;
         }

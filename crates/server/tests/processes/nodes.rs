@@ -85,8 +85,9 @@ impl Stage {
 
     /// Waits until the service is ready, or is not, for at most ten seconds.
     async fn until_ready_is(&self, service: &Process, status: u16) {
-        let mut looks = tokio::time::interval(Duration::from_millis(50));
-        for _ in 0..200 {
+        // Without a key an address has 300 requests a minute.
+        let mut looks = tokio::time::interval(Duration::from_millis(250));
+        for _ in 0..40 {
             looks.tick().await;
             if self.get(service, "/v1/ready").await == status {
                 return;

@@ -124,7 +124,7 @@ impl Driver<'_> {
             let member = &self.stage.members[number];
             let outage = self.stage.outages.begin(Some(number));
             if self.dice.roll(2) == 0 {
-                member.kill();
+                member.kill().await;
                 Self::count(&self.faults.kills);
                 member.listens(self.end).await;
             } else {

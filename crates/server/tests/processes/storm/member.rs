@@ -34,10 +34,11 @@ impl Member {
     }
 
     /// Ends the process as a power cut would.
-    pub fn kill(&self) {
-        if let Some(child) = self.child.lock().as_mut() {
+    pub async fn kill(&self) {
+        let child = self.child.lock().take();
+        if let Some(mut child) = child {
             // It may have ended by itself.
-            drop(child.start_kill());
+            drop(child.kill().await);
         }
     }
 
@@ -78,7 +79,8 @@ impl Member {
             if answer.is_ok_and(|answer| answer.status() == 200) {
                 return true;
             }
-            pass(Duration::from_millis(100)).await;
+            // Without a key an address has 300 requests a minute.
+            pass(Duration::from_millis(300)).await;
         }
         false
     }

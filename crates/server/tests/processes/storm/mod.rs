@@ -29,6 +29,9 @@ const HEALED_WITHIN: Duration = Duration::from_secs(60);
 /// How much of a storm's length the quiet phase before it lasts.
 const QUIET_SHARE: u32 = 6;
 
+/// The pause of a client behind each trade: what waits after the faults must be what they held up, not what outran the chain.
+const PACE: Duration = Duration::from_millis(150);
+
 /// The length of a storm from which on latencies are compared.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -45,7 +48,7 @@ async fn pass(time: Duration) {
 
 async fn survive(stage: Stage) {
     let length = length();
-    let clients = Clients::start(stage.traders[1..].to_vec());
+    let clients = Clients::start_paced(stage.traders[1..].to_vec(), PACE);
     let targets = stage.targets();
     clients.send_to(&targets.iter().map(String::as_str).collect::<Vec<_>>());
     let neighbor = neighbor::start(&stage);
