@@ -3,6 +3,7 @@
 //! A stream begins with the market as it is, and goes on with its trades and statuses once their blocks are final. Each has
 //! its place on the chain as its id, by which a client that was cut off goes on without a gap.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use app::AppError;
@@ -22,6 +23,8 @@ use store::markets::{Market, Outcome};
 use store::movements::{Kind, Movement};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
 
 use super::query::{NoParameters, Query};
 use super::{Code, Refusal};
@@ -111,8 +114,7 @@ pub struct Closing<'a> {
 }
 
 /// The data of an event, by its name: `market`, `trade`, `status`, `heartbeat`, `closing`.
-#[derive(Serialize, ToSchema)]
-#[schema(as = MarketStreamEvent)]
+#[derive(Serialize)]
 #[serde(untagged)]
 pub enum EventData<'a> {
     /// `market`.
@@ -125,6 +127,37 @@ pub enum EventData<'a> {
     Heartbeat(Heartbeat),
     /// `closing`.
     Closing(Closing<'a>),
+}
+
+/// Any of them, not one of them: only the event's name tells a heartbeat from what has its members, too.
+impl utoipa::PartialSchema for EventData<'_> {
+    fn schema() -> RefOr<Schema> {
+        let names = [Snapshot::name(), Trade::name(), Status::name(), Heartbeat::name(), Closing::name()];
+        let any = names
+            .iter()
+            .fold(AnyOfBuilder::new(), |any, name| any.item(Ref::from_schema_name(name.as_ref())));
+        let names = "The data of an event, by its name: `market`, `trade`, `status`, `heartbeat`, `closing`.";
+        Schema::AnyOf(any.description(Some(names)).build()).into()
+    }
+}
+
+impl ToSchema for EventData<'_> {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("MarketStreamEvent")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add::<Snapshot<'_>>(schemas);
+        add::<Trade<'_>>(schemas);
+        add::<Status<'_>>(schemas);
+        add::<Heartbeat>(schemas);
+        add::<Closing<'_>>(schemas);
+    }
+}
+
+fn add<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
 }
 
 struct MarketStream {
@@ -155,7 +188,7 @@ struct MarketStream {
         ("id" = MarketId, Path, description = "The market's id."),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen."),
     ),
-    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = EventData<'static>)),
+    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = EventData)),
     extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "INVALID_REQUEST"]))),
 )]
 pub async fn stream(
