@@ -2,12 +2,12 @@
 pragma solidity ^0.8.37;
 
 import {Clones} from "@openzeppelin/contracts/proxy/Clones.sol";
-import {P256} from "@openzeppelin/contracts/utils/cryptography/P256.sol";
 import {Account} from "./Account.sol";
 import {Call, IAccount, IAccountFactory} from "./interfaces/IAccount.sol";
+import {Owners} from "./libraries/Owners.sol";
 
-/// @notice Makes accounts at addresses known beforehand: CREATE2 from the owner, which is part of the account's code, and
-/// a salt. Anyone may make anyone's account; it is the same account whoever does.
+/// @notice Makes accounts at addresses known beforehand: CREATE2 from the first owner, which is part of the account's
+/// code, and a salt. Any caller may make any account; the result is the same.
 contract AccountFactory is IAccountFactory {
     address public immutable implementation = address(new Account());
 
@@ -15,12 +15,8 @@ contract AccountFactory is IAccountFactory {
         return Clones.predictDeterministicAddressWithImmutableArgs(implementation, owner, salt);
     }
 
-    function createAccount(bytes calldata owner, bytes32 salt) public returns (address account) {
-        _checkOwner(owner);
-        account = accountAddress(owner, salt);
-        if (account.code.length != 0) return account;
-        Clones.cloneDeterministicWithImmutableArgs(implementation, owner, salt);
-        emit AccountCreated(account, owner, salt);
+    function createAccount(bytes calldata owner, bytes32 salt) external returns (address account) {
+        (account,) = _create(owner, salt);
     }
 
     function createAndExecute(
@@ -30,18 +26,19 @@ contract AccountFactory is IAccountFactory {
         uint256 deadline,
         bytes calldata signature
     ) external returns (address account) {
-        account = createAccount(owner, salt);
+        bool isNew;
+        (account, isNew) = _create(owner, salt);
+        // Another relayer was first with this very batch: its owner has what it signed.
+        if (!isNew && IAccount(account).isLastBatch(calls, deadline)) return account;
         IAccount(account).executeSigned(calls, deadline, signature);
     }
 
-    /// @dev An account whose owner can never sign would swallow what is sent to it.
-    function _checkOwner(bytes calldata owner) private pure {
-        if (owner.length == 20) {
-            if (bytes20(owner) == 0) revert OwnerInvalid();
-        } else if (owner.length == 64) {
-            if (!P256.isValidPublicKey(bytes32(owner), bytes32(owner[32:]))) revert OwnerInvalid();
-        } else {
-            revert OwnerInvalid();
-        }
+    function _create(bytes calldata owner, bytes32 salt) private returns (address account, bool isNew) {
+        Owners.check(owner);
+        account = accountAddress(owner, salt);
+        isNew = account.code.length == 0;
+        if (!isNew) return (account, isNew);
+        Clones.cloneDeterministicWithImmutableArgs(implementation, owner, salt);
+        emit AccountCreated(account, owner, salt);
     }
 }

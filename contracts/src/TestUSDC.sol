@@ -9,6 +9,11 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 contract TestUSDC is IERC20 {
     uint256 private constant BLACKLISTED = 1 << 255;
 
+    bytes32 private constant DOMAIN_TYPE =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    bytes32 private constant PERMIT_TYPE =
+        keccak256("Permit(address owner,address spender,uint256 value,uint256 nonce,uint256 deadline)");
+
     string public constant name = "USD Coin";
     string public constant symbol = "USDC";
     string public constant currency = "USD";
@@ -21,6 +26,7 @@ contract TestUSDC is IERC20 {
     mapping(address account => uint256) private _balancesAndFlags;
     mapping(address holder => mapping(address spender => uint256)) public allowance;
     mapping(address account => bool) public isMinter;
+    mapping(address holder => uint256) public nonces;
 
     event Mint(address indexed minter, address indexed to, uint256 amount);
     event Burn(address indexed burner, uint256 amount);
@@ -69,6 +75,33 @@ contract TestUSDC is IERC20 {
         allowance[msg.sender][spender] = value;
         emit Approval(msg.sender, spender, value);
         return true;
+    }
+
+    /// @notice ERC-2612, for keys: the real token also takes signatures of contracts.
+    function permit(address holder, address spender, uint256 value, uint256 deadline, uint8 v, bytes32 r, bytes32 s)
+        external
+        whenNotPaused
+    {
+        require(deadline >= block.timestamp, "FiatTokenV2: permit is expired");
+        bytes32 digest = keccak256(
+            abi.encodePacked(
+                hex"1901",
+                DOMAIN_SEPARATOR(),
+                keccak256(abi.encode(PERMIT_TYPE, holder, spender, value, nonces[holder]++, deadline))
+            )
+        );
+        address signer = ecrecover(digest, v, r, s);
+        require(signer != address(0) && signer == holder, "EIP2612: invalid signature");
+        allowance[holder][spender] = value;
+        emit Approval(holder, spender, value);
+    }
+
+    /// @notice The EIP-712 domain of permits.
+    function DOMAIN_SEPARATOR() public view returns (bytes32) {
+        return
+            keccak256(
+                abi.encode(DOMAIN_TYPE, keccak256(bytes(name)), keccak256(bytes("2")), block.chainid, address(this))
+            );
     }
 
     function transfer(address to, uint256 value)

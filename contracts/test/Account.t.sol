@@ -5,6 +5,7 @@ import {IAccount as IERC4337Account, PackedUserOperation} from "@openzeppelin/co
 import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 import {Call, IAccount, IAccountFactory} from "../src/interfaces/IAccount.sol";
 import {Side} from "../src/interfaces/IMarketHub.sol";
+import {Owners} from "../src/libraries/Owners.sol";
 import {Fixture} from "./utils/Fixture.sol";
 import {Signers} from "./utils/Signers.sol";
 
@@ -32,7 +33,7 @@ contract AccountTest is Fixture, Signers {
         address known = factory.accountAddress(_eoa(OWNER), bytes32(uint256(5)));
         vm.assertEq(known.code.length, 0);
         vm.assertEq(factory.createAccount(_eoa(OWNER), bytes32(uint256(5))), known);
-        vm.assertEq(IAccount(known).owner(), _eoa(OWNER));
+        vm.assertEq(IAccount(known).firstOwner(), _eoa(OWNER));
     }
 
     function test_creation_is_logged_once_and_idempotent() external {
@@ -45,20 +46,20 @@ contract AccountTest is Fixture, Signers {
         vm.assertEq(factory.createAccount(_eoa(OWNER), salt), known);
     }
 
-    function test_owners_and_salts_have_accounts_of_their_own() external view {
+    function test_each_owner_and_salt_has_its_own_account() external view {
         address known = factory.accountAddress(_eoa(OWNER), 0);
         vm.assertEq(known == factory.accountAddress(_eoa(OWNER + 1), 0), false);
         vm.assertEq(known == factory.accountAddress(_eoa(OWNER), bytes32(uint256(1))), false);
     }
 
-    function test_an_owner_that_can_never_sign_is_refused() external {
-        vm.expectRevert(IAccountFactory.OwnerInvalid.selector);
+    function test_an_owner_that_can_never_sign_is_rejected() external {
+        vm.expectRevert(Owners.OwnerInvalid.selector);
         factory.createAccount("", 0);
-        vm.expectRevert(IAccountFactory.OwnerInvalid.selector);
+        vm.expectRevert(Owners.OwnerInvalid.selector);
         factory.createAccount(new bytes(20), 0);
-        vm.expectRevert(IAccountFactory.OwnerInvalid.selector);
+        vm.expectRevert(Owners.OwnerInvalid.selector);
         factory.createAccount(abi.encodePacked(_eoa(OWNER), hex"00"), 0);
-        vm.expectRevert(IAccountFactory.OwnerInvalid.selector);
+        vm.expectRevert(Owners.OwnerInvalid.selector);
         factory.createAccount(abi.encode(1, 2), 0);
     }
 
@@ -77,13 +78,59 @@ contract AccountTest is Fixture, Signers {
             uint64 id = _market(2, 0, 1000 * USDC);
             _execute(_intent(known, 1, id, 0, Side.BuyForUsdc, 20 * USDC, 0));
             vm.assertEq(usdc.balanceOf(known), 30 * USDC);
-            vm.assertEq(_basis(known, id, 0), 20 * USDC);
+            vm.assertEq(_volume(id, 0), 20 * USDC);
         }
+    }
+
+    // --- a relayer that was overtaken ---
+
+    function test_an_overtaken_relayer_of_the_first_batch_does_not_fail() external {
+        (bytes memory owner, bytes32 salt) = (_eoa(OWNER), bytes32(uint256(9)));
+        address known = factory.accountAddress(owner, salt);
+        usdc.mint(known, 50 * USDC);
+        Call[] memory calls = _payment(bob, USDC);
+        bytes memory signature = _signEoa(OWNER, _digestBeforehand(known, calls));
+        vm.prank(stranger);
+        factory.createAndExecute(owner, salt, calls, block.timestamp, signature);
+        vm.assertEq(factory.createAndExecute(owner, salt, calls, block.timestamp, signature), known);
+        vm.assertEq(usdc.balanceOf(bob), USDC);
+        vm.assertEq(IAccount(known).nonce(), 1);
+    }
+
+    function test_a_relayer_executes_its_batch_on_an_existing_account() external {
+        (bytes memory owner, bytes32 salt) = (_eoa(OWNER), bytes32(uint256(9)));
+        address known = factory.accountAddress(owner, salt);
+        usdc.mint(known, 50 * USDC);
+        Call[] memory calls = _payment(bob, USDC);
+        bytes memory signature = _signEoa(OWNER, _digestBeforehand(known, calls));
+        vm.prank(stranger);
+        factory.createAccount(owner, salt);
+        factory.createAndExecute(owner, salt, calls, block.timestamp, signature);
+        vm.assertEq(usdc.balanceOf(bob), USDC);
+    }
+
+    function test_an_overtaken_batch_is_rejected() external {
+        Call[] memory first = _payment(bob, USDC);
+        account.executeSigned(first, block.timestamp, _signEoa(OWNER, account.digestOf(first, 0, block.timestamp)));
+        vm.assertEq(account.isLastBatch(first, block.timestamp), true);
+        vm.assertEq(account.isLastBatch(first, block.timestamp + 1), false);
+        Call[] memory other = _payment(bob, 2 * USDC);
+        vm.assertEq(account.isLastBatch(other, block.timestamp), false);
+        bytes memory signature = _signEoa(OWNER, account.digestOf(other, 0, block.timestamp));
+        vm.expectRevert(IAccount.SignatureInvalid.selector);
+        factory.createAndExecute(_eoa(OWNER), 0, other, block.timestamp, signature);
+        signature = _signEoa(OWNER, account.digestOf(other, 1, block.timestamp));
+        account.executeSigned(other, block.timestamp, signature);
+        vm.assertEq(account.isLastBatch(first, block.timestamp), false);
+    }
+
+    function test_a_new_account_has_no_last_batch() external view {
+        vm.assertEq(account.isLastBatch(_payment(bob, USDC), block.timestamp), false);
     }
 
     // --- signed batches ---
 
-    function test_a_batch_signed_by_an_eoa_runs_whoever_relays_it() external {
+    function test_anyone_can_relay_a_batch_signed_by_an_eoa() external {
         Call[] memory calls = _payment(bob, 30 * USDC);
         bytes32 digest = account.digestOf(calls, 0, block.timestamp);
         vm.expectEmit(address(account));
@@ -94,14 +141,14 @@ contract AccountTest is Fixture, Signers {
         vm.assertEq(account.nonce(), 1);
     }
 
-    function test_a_batch_signed_by_a_passkey_runs() external {
+    function test_a_batch_signed_by_a_passkey_executes() external {
         Call[] memory calls = _payment(bob, 30 * USDC);
         bytes memory signature = _signPasskey(PASSKEY, keyed.digestOf(calls, 0, block.timestamp));
         keyed.executeSigned(calls, block.timestamp, signature);
         vm.assertEq(usdc.balanceOf(bob), 30 * USDC);
     }
 
-    function test_the_digest_is_the_one_of_the_standard() external view {
+    function test_the_digest_follows_the_standard() external view {
         Call[] memory calls = _enabling();
         vm.assertEq(account.digestOf(calls, 0, block.timestamp), _digestBeforehand(address(account), calls));
     }
@@ -114,7 +161,7 @@ contract AccountTest is Fixture, Signers {
         account.executeSigned(calls, block.timestamp, signature);
     }
 
-    function test_a_signature_is_for_one_account() external {
+    function test_a_signature_is_valid_only_for_one_account() external {
         IAccount other = IAccount(factory.createAccount(_eoa(OWNER), bytes32(uint256(1))));
         Call[] memory calls = _payment(bob, USDC);
         bytes memory signature = _signEoa(OWNER, other.digestOf(calls, 0, block.timestamp));
@@ -122,7 +169,7 @@ contract AccountTest is Fixture, Signers {
         account.executeSigned(calls, block.timestamp, signature);
     }
 
-    function test_a_signature_is_for_these_calls_and_this_deadline() external {
+    function test_a_signature_covers_its_calls_and_deadline() external {
         Call[] memory calls = _payment(bob, USDC);
         bytes memory signature = _signEoa(OWNER, account.digestOf(calls, 0, block.timestamp));
         vm.expectRevert(IAccount.SignatureInvalid.selector);
@@ -131,7 +178,16 @@ contract AccountTest is Fixture, Signers {
         account.executeSigned(_payment(bob, 2 * USDC), block.timestamp, signature);
     }
 
-    function test_after_its_deadline_a_batch_is_refused() external {
+    function test_a_batch_is_valid_through_the_last_second_of_its_deadline() external {
+        Call[] memory calls = _payment(bob, USDC);
+        uint256 deadline = block.timestamp + 60;
+        bytes memory signature = _signEoa(OWNER, account.digestOf(calls, 0, deadline));
+        vm.warp(deadline);
+        account.executeSigned(calls, deadline, signature);
+        vm.assertEq(usdc.balanceOf(bob), USDC);
+    }
+
+    function test_a_batch_is_rejected_after_its_deadline() external {
         Call[] memory calls = _payment(bob, USDC);
         bytes memory signature = _signEoa(OWNER, account.digestOf(calls, 0, block.timestamp));
         uint256 deadline = block.timestamp;
@@ -140,7 +196,7 @@ contract AccountTest is Fixture, Signers {
         account.executeSigned(calls, deadline, signature);
     }
 
-    function test_another_key_signs_nothing() external {
+    function test_the_signature_of_another_key_is_rejected() external {
         Call[] memory calls = _payment(bob, USDC);
         bytes memory signature = _signEoa(OWNER + 1, account.digestOf(calls, 0, block.timestamp));
         vm.expectRevert(IAccount.SignatureInvalid.selector);
@@ -150,7 +206,7 @@ contract AccountTest is Fixture, Signers {
         keyed.executeSigned(calls, block.timestamp, signature);
     }
 
-    function test_a_high_s_is_refused() external {
+    function test_a_high_s_is_rejected() external {
         Call[] memory calls = _payment(bob, USDC);
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(OWNER, account.digestOf(calls, 0, block.timestamp));
         vm.expectRevert(IAccount.SignatureInvalid.selector);
@@ -169,9 +225,9 @@ contract AccountTest is Fixture, Signers {
         keyed.executeSigned(calls, block.timestamp, signature);
     }
 
-    function test_garbage_is_no_signature() external {
+    function test_garbage_is_not_a_signature() external {
         Call[] memory calls = _payment(bob, USDC);
-        bytes[3] memory garbage = [bytes(""), new bytes(65), new bytes(500)];
+        bytes[4] memory garbage = [bytes(""), new bytes(64), new bytes(65), new bytes(500)];
         for (uint256 i; i < garbage.length; ++i) {
             vm.expectRevert(IAccount.SignatureInvalid.selector);
             account.executeSigned(calls, block.timestamp, garbage[i]);
@@ -180,7 +236,7 @@ contract AccountTest is Fixture, Signers {
         }
     }
 
-    function test_a_call_that_fails_undoes_the_batch_and_says_why() external {
+    function test_a_failed_call_reverts_the_batch_with_its_reason() external {
         Call[] memory calls = new Call[](2);
         calls[0] = _payment(bob, USDC)[0];
         calls[1] = _payment(bob, 100 * USDC)[0];
@@ -191,7 +247,7 @@ contract AccountTest is Fixture, Signers {
         vm.assertEq(usdc.balanceOf(bob), 0);
     }
 
-    function test_a_batch_sends_ether() external {
+    function test_a_batch_can_send_ether() external {
         vm.deal(address(account), 2 ether);
         Call[] memory calls = new Call[](1);
         calls[0] = Call(bob, 1 ether, "");
@@ -199,17 +255,20 @@ contract AccountTest is Fixture, Signers {
         vm.assertEq(bob.balance, 1 ether);
     }
 
-    function test_the_implementation_belongs_to_nobody() external {
+    function test_the_implementation_has_no_owner() external {
         IAccount bare = IAccount(factory.implementation());
         Call[] memory calls = _payment(bob, 0);
         bytes memory signature = _signEoa(OWNER, bare.digestOf(calls, 0, block.timestamp));
         vm.expectRevert(IAccount.SignatureInvalid.selector);
         bare.executeSigned(calls, block.timestamp, signature);
+        vm.assertEq(bare.ownerCount(), 0);
+        vm.assertEq(bare.owners().length, 0);
+        vm.assertEq(bare.isOwner(bare.firstOwner()), false);
     }
 
     // --- the way out ---
 
-    function test_only_the_entry_point_and_the_account_itself_execute() external {
+    function test_only_the_entry_point_and_the_account_execute() external {
         Call[] memory calls = _payment(bob, USDC);
         vm.prank(vm.addr(OWNER));
         vm.expectRevert();
@@ -221,7 +280,7 @@ contract AccountTest is Fixture, Signers {
         vm.assertEq(usdc.balanceOf(bob), 2 * USDC);
     }
 
-    function test_a_user_operation_of_the_owner_is_valid_and_pays_its_gas() external {
+    function test_a_user_operation_of_an_owner_is_valid_and_pays_its_gas() external {
         vm.deal(address(account), 1 ether);
         bytes32 hash = keccak256("operation");
         vm.prank(ENTRY_POINT);
@@ -244,7 +303,7 @@ contract AccountTest is Fixture, Signers {
 
     // --- ERC-1271 ---
 
-    function test_a_message_is_signed_for_this_account() external view {
+    function test_a_message_is_valid_only_for_its_account() external view {
         bytes32 hash = keccak256("message");
         bytes memory signature = _signEoa(OWNER, _personal(address(account), hash));
         vm.assertEq(_isValid(address(account), hash, signature), true);
@@ -290,7 +349,7 @@ contract AccountTest is Fixture, Signers {
         uint32 expiry = uint32(block.timestamp + 30 days);
         calls = new Call[](2);
         calls[0] = Call(address(usdc), 0, abi.encodeCall(usdc.approve, (address(gate), type(uint256).max)));
-        calls[1] = Call(address(gate), 0, abi.encodeCall(gate.setPolicy, (KEY, 1e9, 5e9, expiry)));
+        calls[1] = Call(address(gate), 0, abi.encodeCall(gate.setPolicy, (KEY, _limits(1e9, 5e9, expiry))));
     }
 
     function _domain(address verifier) private view returns (bytes32) {
@@ -305,7 +364,7 @@ contract AccountTest is Fixture, Signers {
         );
     }
 
-    /// @dev As a wallet computes it, from the typed data alone.
+    /// @dev Computed like in a wallet, only from the typed data.
     function _digestBeforehand(address verifier, Call[] memory calls) private view returns (bytes32) {
         bytes32[] memory hashes = new bytes32[](calls.length);
         for (uint256 i; i < calls.length; ++i) {

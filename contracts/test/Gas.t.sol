@@ -9,7 +9,7 @@ import {ITestUSDC} from "./utils/ITestUSDC.sol";
 import {Signers} from "./utils/Signers.sol";
 import {UsdcProxy} from "./utils/UsdcProxy.sol";
 
-/// @notice Whole transactions, against a token that costs what USDC behind its proxy costs. Run isolated, by tools/gas.js.
+/// @notice Whole transactions with a token as expensive as USDC behind its proxy. tools/gas.js runs them in isolation.
 contract GasTest is Fixture, Signers {
     uint256 private constant ACCOUNTS = 50;
     uint32 private constant FIRST = 1;
@@ -93,6 +93,48 @@ contract GasTest is Fixture, Signers {
         _record("creation of a market, N=8");
     }
 
+    function test_creation_with_opening_odds() external {
+        MarketTerms memory terms = _terms(250, 100, 1000 * USDC);
+        terms.openingOdds = new uint256[](250);
+        uint256 left = WAD;
+        for (uint256 i = 1; i < 250; ++i) {
+            terms.openingOdds[i] = 3e15 + i * 1e12;
+            left -= terms.openingOdds[i];
+        }
+        terms.openingOdds[0] = left;
+        vm.prank(resolver);
+        hub.createMarket(terms);
+        _record("creation of a market with opening odds, N=250");
+    }
+
+    /// @dev Each outcome writes its history once a reference period; the first time into a zero word.
+    function test_first_trades_of_a_period() external {
+        for (uint256 day; day < 2; ++day) {
+            vm.warp(block.timestamp + 1 days);
+            string memory name = day == 0 ? "direct buy, first history of the outcome" : "direct buy, first of a period";
+            vm.prank(alice);
+            hub.buy(two, 0, 3 * USDC, 0);
+            _record(name);
+        }
+    }
+
+    function test_complete_sets() external {
+        vm.startPrank(alice);
+        hub.split(two, 3 * USDC);
+        _record("split of complete sets, N=2");
+        hub.merge(two, 1 * USDC);
+        _record("merge of complete sets, N=2");
+        hub.split(eight, 3 * USDC);
+        _record("split of complete sets, N=8");
+    }
+
+    function test_cancels() external {
+        vm.startPrank(resolver);
+        hub.freeze(eight);
+        hub.proposeCancel(eight);
+        _record("cancel of a market, N=8");
+    }
+
     function test_first_batch_of_an_account() external {
         IAccountFactory factory = IAccountFactory(_deploy("AccountFactory", ""));
         (uint256 eoa, uint256 passkey) = (0xa11ce, 0xbea7);
@@ -114,7 +156,7 @@ contract GasTest is Fixture, Signers {
             if (side == Side.BuyTokens || side == Side.SellTokens) (amount, tokens) = (0, 1e18);
             if (side == Side.BuyTokens) amount = 3 * USDC;
             if (side == Side.SellForUsdc) (amount, tokens) = (USDC / 2, 1e18);
-            if (side == Side.SellAll) amount = 0;
+            if (side == Side.SellAll) (amount, tokens) = (0, 100e18);
             uint32 nonce = gate.policy(_holder(i), KEY).nonceTop + 1;
             batch[i] = _intent(_holder(i), nonce, market, 0, side, amount, tokens);
         }
@@ -129,7 +171,7 @@ contract GasTest is Fixture, Signers {
         vm.snapshotGasLastCall("gas", name);
     }
 
-    /// @dev The digest is taken from an account that is then undone: this measures the transaction that makes it.
+    /// @dev The digest comes from an account that is then undone, because this measures the transaction that creates it.
     function _firstBatch(IAccountFactory factory, bytes memory owner)
         private
         returns (address account, Call[] memory calls, bytes32 digest)
@@ -139,7 +181,7 @@ contract GasTest is Fixture, Signers {
         calls = new Call[](2);
         calls[0] = Call(address(usdc), 0, abi.encodeCall(usdc.approve, (address(gate), type(uint256).max)));
         calls[1] =
-            Call(address(gate), 0, abi.encodeCall(gate.setPolicy, (KEY, 1e9, 5e9, uint32(block.timestamp + 30 days))));
+            Call(address(gate), 0, abi.encodeCall(gate.setPolicy, (KEY, _limits(1e9, 5e9, block.timestamp + 30 days))));
         uint256 snapshot = vm.snapshotState();
         factory.createAccount(owner, 0);
         digest = IAccount(account).digestOf(calls, 0, block.timestamp);

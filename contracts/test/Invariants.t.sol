@@ -5,7 +5,7 @@ import {MarketState, OutcomeState, Status} from "../src/interfaces/IMarketHub.so
 import {Fixture} from "./utils/Fixture.sol";
 import {Handler} from "./utils/Handler.sol";
 
-/// @notice What holds after any history.
+/// @notice Invariants after any history.
 contract InvariantsTest is Fixture {
     Handler private handler;
     address[] private holders;
@@ -35,13 +35,13 @@ contract InvariantsTest is Fixture {
         selectors[10] = handler.freezeOrUnfreeze.selector;
         selectors[11] = handler.settle.selector;
         selectors[12] = handler.redeem.selector;
-        selectors[13] = handler.topUp.selector;
+        selectors[13] = handler.moveSets.selector;
         selectors[14] = handler.sweepFees.selector;
         selectors[15] = handler.wait.selector;
         _target(address(handler), selectors);
     }
 
-    /// @dev The hub's USDC covers C and the fees of every live market, and what the holders of every settled one can claim.
+    /// @dev The hub's USDC covers C and the fees of every live market, and the claims of the holders of every settled one.
     function invariant_the_hub_is_solvent() external view {
         uint256 owed;
         for (uint64 id = 1; id <= hub.marketCount(); ++id) {
@@ -82,24 +82,38 @@ contract InvariantsTest is Fixture {
         }
     }
 
-    function invariant_positions_and_bases_add_up() external view {
+    function invariant_complete_sets_conserve_value() external view {
+        vm.assertEq(handler.setsNotConserved(), 0, "a split or merge moved value or a price");
+    }
+
+    /// @dev Reference prices sum to exactly one, so they can be paid like any other payouts.
+    function invariant_reference_prices_sum_to_exactly_one() external view {
+        for (uint64 id = 1; id <= hub.marketCount(); ++id) {
+            uint256 sum;
+            uint256[] memory prices = hub.referencePrices(id);
+            for (uint256 i; i < prices.length; ++i) {
+                sum += prices[i];
+            }
+            vm.assertEq(sum, WAD, "reference prices");
+        }
+    }
+
+    function invariant_positions_add_up() external view {
         for (uint64 id = 1; id <= hub.marketCount(); ++id) {
             MarketState memory market = hub.market(id);
             if (market.status >= Status.Resolved) continue;
             for (uint8 i; i < market.outcomes; ++i) {
                 OutcomeState memory outcome = hub.outcome(id, i);
-                (uint256 supply, uint256 basis) = (0, 0);
+                uint256 supply;
                 for (uint256 h; h < holders.length; ++h) {
                     supply += _balance(holders[h], id, i);
-                    basis += _basis(holders[h], id, i);
                 }
                 vm.assertEq(supply, outcome.supply, "supply");
-                vm.assertEq(basis, outcome.basis, "basis");
             }
         }
     }
 
-    function invariant_the_gate_keeps_to_policies_and_keeps_nothing() external view {
+    function invariant_the_gate_follows_policies_and_holds_no_usdc() external view {
         vm.assertEq(handler.capsExceeded(), 0, "a cap or an expiry was exceeded");
         vm.assertEq(handler.executedTwice(), 0, "a nonce was executed twice");
         vm.assertEq(handler.raisedByOthers(), 0, "a policy was raised by another than its account");

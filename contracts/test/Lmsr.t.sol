@@ -9,14 +9,14 @@ import {Test} from "./utils/Test.sol";
 contract LmsrTest is Test {
     uint256 private constant WAD = 1e18;
     uint256 private constant B = 1000e18;
-    /// @dev C - q of a market of two, all equal: v = ln 2.
+    /// @dev C - q of a market with two equal outcomes: v = ln 2.
     uint256 private constant EVEN = 693147180559945309417;
     uint256 private constant TOKENS_FOR_COST = 190902828926381891978;
     uint256 private constant COST_OF_TOKENS = 51249479513625585412;
     uint256 private constant PROCEEDS_OF_TOKENS = 48750520486374414587;
     uint256 private constant TOKENS_FOR_PROCEEDS = 211122548861282845788;
 
-    function test_values_agree_with_high_precision_arithmetic() external pure {
+    function test_values_equal_high_precision_arithmetic() external pure {
         vm.assertApproxEqAbs(Lmsr.tokensForCost(B, EVEN, 100e18), TOKENS_FOR_COST, 1e5);
         vm.assertApproxEqAbs(Lmsr.costOfTokens(B, EVEN, 100e18), COST_OF_TOKENS, 1e5);
         vm.assertApproxEqAbs(Lmsr.proceedsOfTokens(B, EVEN, 100e18), PROCEEDS_OF_TOKENS, 1e5);
@@ -30,25 +30,33 @@ contract LmsrTest is Test {
         vm.assertLe(TOKENS_FOR_PROCEEDS, Lmsr.tokensForProceeds(B, EVEN, 100e18));
     }
 
-    function test_price_of_an_even_market_is_a_half() external pure {
+    function test_every_result_keeps_its_margin() external pure {
+        // ln 2, up to the wei. The margin of the opening cost is 4 wei for b = 1, that of a quantity is 2.
+        uint256 ln2 = 693147180559945310;
+        uint256 cost = Lmsr.openingCost(WAD, 0.5e18);
+        vm.assertEq(cost, ln2 + 4);
+        vm.assertEq(Lmsr.openingQuantity(WAD, cost, 0.5e18), cost - ln2 - 2);
+    }
+
+    function test_price_in_an_even_market_is_one_half() external pure {
         vm.assertApproxEqAbs(Lmsr.price(B, EVEN), 0.5e18, 2);
     }
 
-    function test_selling_where_the_price_vanishes_pays_nothing() external pure {
+    function test_selling_at_a_vanishing_price_pays_nothing() external pure {
         vm.assertEq(Lmsr.proceedsOfTokens(B, 45 * B, 1e18), 0);
     }
 
-    function test_the_curve_cannot_pay_more_than_it_holds() external {
+    function test_the_curve_never_pays_more_than_it_holds() external {
         vm.expectRevert(IMarketHub.LiquidityInsufficient.selector);
         this.tokensForProceeds(B, EVEN, 694e18);
     }
 
-    function test_a_trade_of_more_than_ten_b_is_refused() external {
+    function test_a_trade_of_more_than_ten_b_is_rejected() external {
         vm.expectRevert(IMarketHub.AmountTooLarge.selector);
         this.tokensForCost(B, EVEN, 10 * B + 1e12);
     }
 
-    function test_tokens_worth_more_than_ten_b_are_refused() external {
+    function test_tokens_worth_more_than_ten_b_are_rejected() external {
         vm.expectRevert(IMarketHub.AmountTooLarge.selector);
         this.costOfTokens(B, EVEN, 11 * B);
     }

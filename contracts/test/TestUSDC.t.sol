@@ -13,7 +13,7 @@ contract TestUSDCTest is Fixture {
         vm.assertEq(usdc.decimals(), 6);
     }
 
-    function test_an_infinite_allowance_is_used_up_too() external {
+    function test_an_infinite_allowance_is_reduced_too() external {
         vm.prank(alice);
         usdc.approve(bob, type(uint256).max);
         vm.prank(bob);
@@ -21,19 +21,19 @@ contract TestUSDCTest is Fixture {
         vm.assertEq(usdc.allowance(alice, bob), type(uint256).max - 40);
     }
 
-    function test_more_than_the_balance_is_refused() external {
+    function test_more_than_the_balance_is_rejected() external {
         vm.prank(alice);
         vm.expectRevert(bytes("ERC20: transfer amount exceeds balance"));
         usdc.transfer(bob, 101);
     }
 
-    function test_more_than_the_allowance_is_refused() external {
+    function test_more_than_the_allowance_is_rejected() external {
         vm.prank(bob);
         vm.expectRevert(bytes("ERC20: transfer amount exceeds allowance"));
         usdc.transferFrom(alice, bob, 1);
     }
 
-    function test_the_blacklisted_neither_send_nor_receive_nor_move_for_others() external {
+    function test_a_blacklisted_address_cannot_send_receive_or_spend() external {
         vm.prank(alice);
         usdc.approve(bob, 10);
         usdc.blacklist(bob);
@@ -55,7 +55,7 @@ contract TestUSDCTest is Fixture {
         vm.assertEq(usdc.balanceOf(bob), 100);
     }
 
-    function test_paused_nothing_moves() external {
+    function test_nothing_moves_while_paused() external {
         usdc.pause();
         vm.prank(alice);
         vm.expectRevert(bytes("Pausable: paused"));
@@ -65,7 +65,7 @@ contract TestUSDCTest is Fixture {
         usdc.transfer(bob, 1);
     }
 
-    function test_only_minters_mint_and_only_the_owner_names_them() external {
+    function test_only_minters_mint_and_only_the_owner_appoints_them() external {
         vm.startPrank(alice);
         vm.expectRevert(bytes("FiatToken: caller is not a minter"));
         usdc.mint(alice, 1);
@@ -78,7 +78,7 @@ contract TestUSDCTest is Fixture {
         vm.assertEq(usdc.totalSupply(), 1e9 * USDC + 101);
     }
 
-    function test_only_the_owner_pauses_and_blacklists() external {
+    function test_only_the_owner_can_pause_and_blacklist() external {
         vm.startPrank(alice);
         vm.expectRevert(bytes("Ownable: caller is not the owner"));
         usdc.pause();
@@ -86,7 +86,7 @@ contract TestUSDCTest is Fixture {
         usdc.blacklist(bob);
     }
 
-    function test_a_minter_burns_its_own() external {
+    function test_a_minter_burns_its_own_tokens() external {
         usdc.mint(address(this), 5);
         usdc.burn(5);
         vm.assertEq(usdc.balanceOf(address(this)), 0);

@@ -9,11 +9,12 @@ const path = require("path");
 
 const TOLERANCE = 0.02;
 const LIMITS = {
-  "delegated buy, alone, N=2": 97_000,
-  "delegated buy, alone, N=8": 97_000,
-  "delegated buy, batch of 10, N=2": 46_000 * 10,
-  "delegated buy, batch of 10, N=8": 46_000 * 10,
-  "delegated buy, batch of 50, N=2": 41_000 * 50,
+  "creation of a market with opening odds, N=250": 6_000_000,
+  "delegated buy, alone, N=2": 93_000,
+  "delegated buy, alone, N=8": 93_000,
+  "delegated buy, batch of 10, N=2": 44_200 * 10,
+  "delegated buy, batch of 10, N=8": 44_200 * 10,
+  "delegated buy, batch of 50, N=2": 39_850 * 50,
 };
 
 const root = path.join(__dirname, "..");

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.37;
 
-import {MarketTerms, Role, Status} from "../interfaces/IMarketHub.sol";
+import {MarketTerms, Status} from "../interfaces/IMarketHub.sol";
 import {Lmsr} from "../libraries/Lmsr.sol";
 import {Pricing} from "../libraries/Pricing.sol";
 import {MarketWord, MarketWordLib} from "../types/MarketWord.sol";
-import {OutcomeWordLib} from "../types/OutcomeWord.sol";
 import {TokenId} from "../types/TokenId.sol";
-import {HubStorage, MarketRecord} from "./HubStorage.sol";
+import {Balances} from "./Balances.sol";
+import {MarketRecord} from "./HubStorage.sol";
 
-/// @notice From listing to the final word on a market.
+/// @notice The life of a market, from its listing to its settlement.
 ///
-/// Listed -> Open <-> Frozen -> Resolved or Cancelled. Payouts, of a resolution or of a cancellation, take effect after
-/// the veto window; a plain refund chooses no winner and takes effect at once.
-abstract contract Lifecycle is HubStorage {
+/// Listed -> Open <-> Frozen -> Resolved or Cancelled. Results and cancels take the same path: proposed, vetoed or not,
+/// final after the veto window.
+abstract contract Lifecycle is Balances {
     uint256 private constant MIN_OUTCOMES = 2;
     uint256 private constant MAX_OUTCOMES = 250;
     uint256 private constant MAX_FEE_BPS = 1000;
     uint256 private constant MIN_LIQUIDITY = 1e6;
     uint256 private constant MIN_ODDS = 1e12;
     uint256 private constant WAD = 1e18;
+    /// @dev How many cancels of one market the guardian can veto after the deadline of its result.
+    uint256 private constant MAX_LATE_VETOES = 2;
 
-    function createMarket(MarketTerms calldata terms) external only(Role.Resolver) returns (uint64 marketId) {
+    modifier onlyResolver() {
+        if (!_isResolver()) revert NotAuthorized();
+        _;
+    }
+
+    function createMarket(MarketTerms calldata terms) external onlyResolver returns (uint64 marketId) {
         if (
             terms.outcomes < MIN_OUTCOMES || terms.outcomes > MAX_OUTCOMES || terms.feeBps > MAX_FEE_BPS
                 || terms.closeTime <= block.timestamp + _listingDelay || terms.liquidity < MIN_LIQUIDITY
@@ -34,12 +41,7 @@ abstract contract Lifecycle is HubStorage {
         _records[marketId].openableAt = uint40(block.timestamp + _listingDelay);
 
         (uint256 cost, uint256[] memory quantities) = _openingState(terms);
-        for (uint256 i; i < quantities.length; ++i) {
-            if (quantities[i] == 0) continue;
-            uint256 id = TokenId.make(marketId, i);
-            _openings[id] = quantities[i];
-            _outcomes[id].word = OutcomeWordLib.opening(quantities[i]);
-        }
+        _setOpenings(marketId, quantities);
         bool opensNow = _listingDelay == 0;
         _markets[marketId].word = MarketWordLib.pack(
             cost,
@@ -69,40 +71,89 @@ abstract contract Lifecycle is HubStorage {
         _setStatus(marketId, market_, Status.Open);
     }
 
+    // --- freezing ---
+
     function freeze(uint64 marketId) external {
-        _checkGuardianOrResolver();
+        bool isGuardian = _isGuardian();
+        if (!isGuardian && !_isResolver()) revert NotAuthorized();
         MarketWord market_ = _known(marketId);
+        MarketRecord storage record = _records[marketId];
         Status status = market_.storedStatus();
-        if (status != Status.Listed && status != Status.Open) revert TransitionInvalid(status, Status.Frozen);
-        _setStatus(marketId, market_, Status.Frozen);
+        if (status >= Status.Resolved || (status == Status.Frozen && (!isGuardian || record.held))) {
+            revert TransitionInvalid(status, Status.Frozen);
+        }
+        if (status != Status.Frozen) _freeze(marketId, market_);
+        if (isGuardian) _setHeld(marketId, true);
     }
 
     /// @dev A market frozen while listed goes back to being listed: freezing is no way around the listing delay. One with
-    /// a proposed resolution stays frozen: trading on a known result is for nobody.
+    /// a proposal stays frozen, because its result is already known.
     function unfreeze(uint64 marketId) external {
-        _checkGuardianOrResolver();
+        bool isGuardian = _isGuardian();
+        if (!isGuardian && !_isResolver()) revert NotAuthorized();
         MarketWord market_ = _known(marketId);
         MarketRecord storage record = _records[marketId];
+        if (record.held && !isGuardian) revert NotAuthorized();
         Status status = market_.storedStatus();
         Status next = block.timestamp < record.openableAt ? Status.Listed : Status.Open;
         if (status != Status.Frozen || record.finalizableAt != 0 || block.timestamp >= market_.closeTime()) {
             revert TransitionInvalid(status, next);
         }
         _setStatus(marketId, market_, next);
+        if (record.held) _setHeld(marketId, false);
     }
 
-    function propose(uint64 marketId, uint256[] calldata payouts) external only(Role.Resolver) {
-        _propose(marketId, payouts, false);
-    }
+    // --- settling ---
 
-    function cancelWithPayouts(uint64 marketId, uint256[] calldata payouts) external only(Role.Resolver) {
-        _propose(marketId, payouts, true);
-    }
-
-    function veto(uint64 marketId) external only(Role.Guardian) {
+    function propose(uint64 marketId, uint256[] calldata payouts) external onlyResolver {
         MarketWord market_ = _known(marketId);
-        if (_records[marketId].finalizableAt == 0) revert TransitionInvalid(market_.current(), Status.Frozen);
-        _withdrawProposal(marketId, market_);
+        _checkProposable(marketId, market_, Status.Resolved);
+        if (block.timestamp > _resultDueAt(market_)) revert ResultTooLate(uint64(_resultDueAt(market_)));
+        if (payouts.length != market_.outcomes()) revert PayoutsInvalid();
+        uint256 sum;
+        for (uint256 i; i < payouts.length; ++i) {
+            if (payouts[i] > WAD) revert PayoutsInvalid();
+            sum += payouts[i];
+        }
+        if (sum != WAD) revert PayoutsInvalid();
+
+        if (market_.storedStatus() != Status.Frozen) market_ = _freeze(marketId, market_);
+        uint64 due = _propose(marketId, payouts, false);
+        emit ResolutionProposed(marketId, payouts, due);
+        if (_vetoWindow == 0) _finalize(marketId, market_);
+    }
+
+    function proposeCancel(uint64 marketId) external {
+        MarketWord market_ = _known(marketId);
+        bool isLate = block.timestamp > _resultDueAt(market_);
+        if (!isLate && !_isResolver()) revert NotAuthorized();
+        _checkProposable(marketId, market_, Status.Cancelled);
+
+        uint256 frozenAt = _frozenAt(marketId, market_);
+        if (frozenAt == 0) revert TransitionInvalid(market_.current(), Status.Cancelled);
+        if (block.timestamp < frozenAt + _minFreeze) revert FrozenTooBriefly(uint64(frozenAt + _minFreeze));
+        if (market_.storedStatus() != Status.Frozen) market_ = _freeze(marketId, market_);
+        uint256[] memory payouts = _referencePrices(marketId, market_, frozenAt);
+        uint64 due = _propose(marketId, payouts, true);
+        emit CancelProposed(marketId, payouts, due);
+        if (_vetoWindow == 0) _finalize(marketId, market_);
+    }
+
+    function veto(uint64 marketId) external {
+        if (!_isGuardian()) revert NotAuthorized();
+        MarketWord market_ = _known(marketId);
+        MarketRecord storage record = _records[marketId];
+        if (record.finalizableAt == 0) revert TransitionInvalid(market_.current(), Status.Frozen);
+        if (record.cancelling && block.timestamp > _resultDueAt(market_)) {
+            if (record.lateVetoes >= MAX_LATE_VETOES) revert VetoesUsedUp();
+            ++record.lateVetoes;
+        }
+        record.finalizableAt = 0;
+        record.cancelling = false;
+        for (uint256 i; i < market_.outcomes(); ++i) {
+            uint256 id = TokenId.make(marketId, i);
+            if (_payouts[id] != 0) delete _payouts[id];
+        }
         emit ResolutionVetoed(marketId);
     }
 
@@ -114,88 +165,70 @@ abstract contract Lifecycle is HubStorage {
         _finalize(marketId, market_);
     }
 
-    /// @dev The pool is the market's cash with the fees that are still here; a refund gives those back too.
-    function cancel(uint64 marketId) external only(Role.Resolver) {
-        MarketWord market_ = _known(marketId);
-        _checkUnsettled(market_, Status.Cancelled);
-        MarketRecord storage record = _records[marketId];
-        if (record.finalizableAt != 0) _withdrawProposal(marketId, market_);
-
-        uint256 basis;
-        for (uint256 i; i < market_.outcomes(); ++i) {
-            basis += _outcomes[TokenId.make(marketId, i)].word.basis();
-        }
-        uint256 pool = market_.cost() / Pricing.SCALE + market_.fees();
-        if (pool > basis) {
-            record.surplus = _toUint64(pool - basis);
-            pool = basis;
-        }
-        record.refunding = true;
-        record.refundPool = _toUint64(pool);
-        record.refundBasis = _toUint64(basis);
-
-        _markets[marketId].word = market_.withoutFees().withStatus(Status.Cancelled);
-        emit MarketStatusChanged(marketId, Status.Cancelled);
-        emit MarketCancelled(marketId, new uint256[](0), _refundScale(record));
-        _paySurplus(marketId);
-    }
-
-    /// @notice Takes no more than is missing.
-    function topUp(uint64 marketId, uint64 usdc_) external {
-        MarketWord market_ = _known(marketId);
-        MarketRecord storage record = _records[marketId];
-        if (!record.refunding) revert TransitionInvalid(market_.current(), Status.Cancelled);
-        uint64 missing = record.refundBasis - record.refundPool;
-        if (usdc_ > missing) usdc_ = missing;
-        if (usdc_ == 0) revert AmountZero();
-        record.refundPool += usdc_;
-        emit MarketToppedUp(marketId, usdc_, _refundScale(record));
-        _pull(msg.sender, usdc_);
-    }
-
     function sweepFees(uint64 marketId) external returns (uint64 usdc_) {
         MarketWord market_ = _known(marketId);
         MarketRecord storage record = _records[marketId];
         usdc_ = market_.fees() + record.surplus;
         _markets[marketId].word = market_.withoutFees();
         if (record.surplus != 0) record.surplus = 0;
-        _push(_roles[Role.Treasury], usdc_);
+        _push(_authority.treasury(), usdc_);
     }
 
-    /// @notice The part of its basis that a refund pays, WAD, down.
-    function _refundScale(MarketRecord storage record) internal view returns (uint256) {
-        (uint256 pool, uint256 basis) = (record.refundPool, record.refundBasis);
-        return pool >= basis ? WAD : pool * WAD / basis;
-    }
-
-    function _propose(uint64 marketId, uint256[] calldata payouts, bool cancelling) private {
+    function referencePrices(uint64 marketId) external view returns (uint256[] memory) {
         MarketWord market_ = _known(marketId);
-        Status to = cancelling ? Status.Cancelled : Status.Resolved;
-        _checkUnsettled(market_, to);
+        uint256 frozenAt = _frozenAt(marketId, market_);
+        return _referencePrices(marketId, market_, frozenAt == 0 ? block.timestamp : frozenAt);
+    }
 
-        uint256 outcomes_ = market_.outcomes();
-        if (payouts.length != outcomes_) revert PayoutsInvalid();
-        uint256 sum;
-        for (uint256 i; i < outcomes_; ++i) {
-            if (payouts[i] > WAD) revert PayoutsInvalid();
-            sum += payouts[i];
-            uint256 id = TokenId.make(marketId, i);
-            if (_payouts[id] != payouts[i]) _payouts[id] = payouts[i];
+    function _isResolver() private view returns (bool) {
+        return msg.sender == _authority.resolver();
+    }
+
+    function _isGuardian() private view returns (bool) {
+        return msg.sender == _authority.guardian();
+    }
+
+    function _resultDueAt(MarketWord market_) internal view returns (uint256) {
+        return uint256(market_.closeTime()) + _resultDeadline;
+    }
+
+    /// @dev When trading ended; zero while it goes on. A market past its close time is frozen since then.
+    function _frozenAt(uint64 marketId, MarketWord market_) internal view returns (uint256) {
+        if (market_.storedStatus() >= Status.Frozen) return _records[marketId].frozenAt;
+        return block.timestamp >= market_.closeTime() ? market_.closeTime() : 0;
+    }
+
+    /// @dev Prices at the start of the period before the one in which trading ended.
+    function _referencePrices(uint64 marketId, MarketWord market_, uint256 frozenAt)
+        private
+        view
+        returns (uint256[] memory)
+    {
+        uint256 period_ = frozenAt / _period;
+        // The start of period zero is before any market.
+        if (period_ != 0) --period_;
+        uint256[] memory quantities = new uint256[](market_.outcomes());
+        for (uint256 i; i < quantities.length; ++i) {
+            quantities[i] = _quantityAt(TokenId.make(marketId, i), period_);
         }
-        if (sum == 0 || sum > WAD) revert PayoutsInvalid();
+        return Lmsr.shares(market_.liquidityWad(), quantities);
+    }
 
-        uint256 due = block.timestamp + _vetoWindow;
+    function _checkProposable(uint64 marketId, MarketWord market_, Status to) private view {
+        Status status = market_.current();
+        if (status >= Status.Resolved || _records[marketId].finalizableAt != 0) revert TransitionInvalid(status, to);
+    }
+
+    function _propose(uint64 marketId, uint256[] memory payouts, bool cancelling) private returns (uint64 due) {
+        for (uint256 i; i < payouts.length; ++i) {
+            if (payouts[i] != 0) _payouts[TokenId.make(marketId, i)] = payouts[i];
+        }
+        due = uint64(block.timestamp + _vetoWindow);
         _records[marketId].finalizableAt = uint40(due);
         _records[marketId].cancelling = cancelling;
-        if (market_.storedStatus() != Status.Frozen) {
-            market_ = market_.withStatus(Status.Frozen);
-            _setStatus(marketId, market_, Status.Frozen);
-        }
-        emit ResolutionProposed(marketId, payouts, uint64(due));
-        if (_vetoWindow == 0) _finalize(marketId, market_);
     }
 
-    /// @dev What no payout needs is the treasury's: cash less the sum of supplies at their payouts.
+    /// @dev The treasury receives what no payout needs: cash less the sum of supplies at their payouts.
     function _finalize(uint64 marketId, MarketWord market_) private {
         MarketRecord storage record = _records[marketId];
         uint256[] memory payouts = new uint256[](market_.outcomes());
@@ -204,7 +237,7 @@ abstract contract Lifecycle is HubStorage {
             uint256 id = TokenId.make(marketId, i);
             payouts[i] = _payouts[id];
             if (payouts[i] == 0) continue;
-            owed += (_outcomes[id].word.quantity() - _openings[id]) * payouts[i];
+            owed += (_quantity(id, _outcomes[id].word) - _opening(id)) * payouts[i];
         }
         // C covers every supply, so any mix of payouts too; and redemptions, each rounded down, never exceed their sum.
         record.surplus = _toUint64(market_.cost() / Pricing.SCALE - owed / (WAD * Pricing.SCALE));
@@ -213,30 +246,34 @@ abstract contract Lifecycle is HubStorage {
         Status to = record.cancelling ? Status.Cancelled : Status.Resolved;
         _setStatus(marketId, market_, to);
         if (to == Status.Resolved) emit MarketResolved(marketId, payouts);
-        else emit MarketCancelled(marketId, payouts, 0);
+        else emit MarketCancelled(marketId, payouts);
         _paySurplus(marketId);
-    }
-
-    function _withdrawProposal(uint64 marketId, MarketWord market_) private {
-        _records[marketId].finalizableAt = 0;
-        _records[marketId].cancelling = false;
-        for (uint256 i; i < market_.outcomes(); ++i) {
-            uint256 id = TokenId.make(marketId, i);
-            if (_payouts[id] != 0) delete _payouts[id];
-        }
     }
 
     /// @dev A treasury that cannot receive must not hold a resolution up: then the surplus waits for `sweepFees`.
     function _paySurplus(uint64 marketId) private {
         MarketRecord storage record = _records[marketId];
-        uint256 surplus = record.surplus;
+        uint64 surplus = record.surplus;
         if (surplus == 0) return;
         record.surplus = 0;
-        if (!_tryPush(_roles[Role.Treasury], surplus)) record.surplus = uint64(surplus);
+        if (!_tryPush(_authority.treasury(), surplus)) record.surplus = surplus;
     }
 
-    function _setStatus(uint64 marketId, MarketWord market_, Status status) private {
-        _markets[marketId].word = market_.withStatus(status);
+    /// @dev A market past its close time has been frozen since then, whenever that is written down.
+    function _freeze(uint64 marketId, MarketWord market_) private returns (MarketWord) {
+        uint256 closeTime = market_.closeTime();
+        _records[marketId].frozenAt = uint40(block.timestamp < closeTime ? block.timestamp : closeTime);
+        return _setStatus(marketId, market_, Status.Frozen);
+    }
+
+    function _setHeld(uint64 marketId, bool held) private {
+        _records[marketId].held = held;
+        emit MarketHeld(marketId, held);
+    }
+
+    function _setStatus(uint64 marketId, MarketWord market_, Status status) private returns (MarketWord after_) {
+        after_ = market_.withStatus(status);
+        _markets[marketId].word = after_;
         emit MarketStatusChanged(marketId, status);
     }
 
@@ -264,15 +301,6 @@ abstract contract Lifecycle is HubStorage {
         for (uint256 i; i < odds.length; ++i) {
             quantities[i] = Lmsr.openingQuantity(b, cost, odds[i]);
         }
-    }
-
-    function _checkUnsettled(MarketWord market_, Status to) private view {
-        Status status = market_.current();
-        if (status >= Status.Resolved) revert TransitionInvalid(status, to);
-    }
-
-    function _checkGuardianOrResolver() private view {
-        if (msg.sender != _roles[Role.Guardian] && msg.sender != _roles[Role.Resolver]) revert NotAuthorized();
     }
 
     function _toUint64(uint256 value) private pure returns (uint64) {

@@ -4,22 +4,24 @@ pragma solidity ^0.8.37;
 import {Status} from "../interfaces/IMarketHub.sol";
 import {Pricing} from "../libraries/Pricing.sol";
 import {MarketWord} from "../types/MarketWord.sol";
-import {PositionWord, PositionWordLib} from "../types/PositionWord.sol";
 import {TokenId} from "../types/TokenId.sol";
-import {MarketRecord, PositionCell} from "./HubStorage.sol";
-import {Lifecycle} from "./Lifecycle.sol";
+import {Balances} from "./Balances.sol";
+import {BalanceCell} from "./HubStorage.sol";
 
-/// @notice Paying the holders of a settled market. Any caller may trigger it; only the holder is ever paid.
-abstract contract Redemption is Lifecycle {
+/// @notice Pays the holders of a settled market. Any caller may trigger it; only the holder is ever paid.
+abstract contract Redemption is Balances {
     uint256 private constant WAD = 1e18;
 
     function redeem(address account, uint64 marketId, uint8 index) external returns (uint256 usdc_) {
         _checkOutcome(_known(marketId), index);
         uint256 id = TokenId.make(marketId, index);
-        PositionWord held;
-        (held, usdc_) = _take(account, id);
+        BalanceCell storage cell = _balances[account][id];
+        uint256 tokens = cell.tokens;
+        usdc_ = _worth(id, tokens);
         if (usdc_ == 0) revert NothingToRedeem();
-        emit Redeemed(account, id, uint128(held.balance()), uint64(usdc_));
+        // The position is written before anything is paid.
+        cell.tokens = 0;
+        _logRedeemed(account, id, tokens, usdc_);
         _push(account, usdc_);
     }
 
@@ -31,60 +33,58 @@ abstract contract Redemption is Lifecycle {
         paid = new uint256[](accounts.length);
         for (uint256 i; i < accounts.length; ++i) {
             (address account, uint256 id) = (accounts[i], tokenIds[i]);
-            (PositionWord held, uint256 usdc_) = _take(account, id);
+            BalanceCell storage cell = _balances[account][id];
+            uint256 tokens = cell.tokens;
+            uint256 usdc_ = _worth(id, tokens);
             if (usdc_ == 0) continue;
+            cell.tokens = 0;
             if (_tryPush(account, usdc_)) {
                 paid[i] = usdc_;
-                emit Redeemed(account, id, uint128(held.balance()), uint64(usdc_));
+                _logRedeemed(account, id, tokens, usdc_);
             } else {
-                _positions[account][id].word = held;
+                cell.tokens = tokens;
             }
         }
     }
 
-    function redeemable(address account, uint64 marketId, uint8 index) external view returns (uint256 usdc_) {
+    function redeemable(address account, uint64 marketId, uint8 index) external view returns (uint256) {
         uint256 id = TokenId.make(marketId, index);
-        (usdc_,) = _worth(id, _positions[account][id].word);
+        return _worth(id, _balances[account][id].tokens);
     }
 
-    function resolution(uint64 marketId) external view returns (uint256[] memory payouts, uint256 scale) {
+    function resolution(uint64 marketId) external view returns (uint256[] memory payouts) {
         MarketWord market_ = _known(marketId);
-        MarketRecord storage record = _records[marketId];
-        if (record.refunding) return (payouts, _refundScale(record));
-        if (market_.storedStatus() < Status.Resolved) return (payouts, 0);
+        if (market_.storedStatus() >= Status.Resolved) payouts = _payoutsOf(marketId, market_);
+    }
+
+    function proposal(uint64 marketId)
+        external
+        view
+        returns (bool isCancel, uint64 finalizableAt, uint256[] memory payouts)
+    {
+        MarketWord market_ = _known(marketId);
+        (isCancel, finalizableAt) = (_records[marketId].cancelling, _records[marketId].finalizableAt);
+        if (finalizableAt == 0) isCancel = false;
+        else payouts = _payoutsOf(marketId, market_);
+    }
+
+    function _payoutsOf(uint64 marketId, MarketWord market_) private view returns (uint256[] memory payouts) {
         payouts = new uint256[](market_.outcomes());
         for (uint256 i; i < payouts.length; ++i) {
             payouts[i] = _payouts[TokenId.make(marketId, i)];
         }
     }
 
-    /// @dev Writes the position before anything is paid.
-    function _take(address account, uint256 id) private returns (PositionWord held, uint256 usdc_) {
-        PositionCell storage cell = _positions[account][id];
-        held = cell.word;
-        PositionWord rest;
-        (usdc_, rest) = _worth(id, held);
-        if (usdc_ != 0) cell.word = rest;
+    function _logRedeemed(address account, uint256 id, uint256 tokens, uint256 usdc_) private {
+        emit Transfer(msg.sender, account, address(0), id, tokens);
+        emit Redeemed(account, id, uint128(tokens), uint64(usdc_));
     }
 
-    /// @return usdc_ What the position is paid now, atomic-6, down.
-    /// @return rest The position after that. A refund in full, and every payout, ends it; a scaled refund takes the
-    /// tokens and leaves the basis, with what was paid on it, so that a later top-up reaches those who came early.
-    function _worth(uint256 id, PositionWord held) private view returns (uint256 usdc_, PositionWord rest) {
-        (uint64 marketId,) = TokenId.split(id);
-        Status status = _markets[marketId].word.storedStatus();
-        if (status < Status.Resolved) return (0, held);
-
-        if (status == Status.Cancelled) {
-            MarketRecord storage record = _records[marketId];
-            if (record.refunding) {
-                uint256 scale = _refundScale(record);
-                uint256 due = held.basis() * scale / WAD;
-                usdc_ = due - held.refunded();
-                if (scale != WAD) rest = PositionWordLib.pack(0, held.basis(), due);
-                return (usdc_, rest);
-            }
-        }
-        usdc_ = held.balance() * _payouts[id] / (WAD * Pricing.SCALE);
+    /// @return USDC atomic-6 that the tokens are paid now, down.
+    function _worth(uint256 id, uint256 tokens) private view returns (uint256) {
+        // Balances exist only under canonical ids, so an id with upper bits is worth nothing.
+        (, uint64 marketId,) = TokenId.split(id);
+        if (tokens == 0 || _markets[marketId].word.storedStatus() < Status.Resolved) return 0;
+        return tokens * _payouts[id] / (WAD * Pricing.SCALE);
     }
 }

@@ -19,12 +19,9 @@ library Intents {
         return uint32(who);
     }
 
-    function marketId(uint256 what) internal pure returns (uint64) {
-        return uint64(what >> 80);
-    }
-
-    function outcome(uint256 what) internal pure returns (uint8) {
-        return uint8(what >> 72);
+    /// @notice The id of the outcome's token: the market's and the outcome's number, as `TokenId` has them.
+    function tokenId(uint256 what) internal pure returns (uint256) {
+        return uint72(what >> 72);
     }
 
     /// @return A `Side`, or a number that is none.

@@ -25,8 +25,9 @@ library Lmsr {
     /// @notice Tokens that `cost` buys: `b ln(1 + (e^(cost/b) - 1) e^v)`, down.
     function tokensForCost(uint256 b, uint256 slack, uint256 cost) internal pure returns (uint256) {
         unchecked {
-            uint256 v = slack * WAD / b;
-            uint256 span = cost * WAD / b;
+            // b is never zero: the compiler's check would cost 70 gas.
+            uint256 v = Fp.rawDiv(slack * WAD, b);
+            uint256 span = Fp.rawDiv(cost * WAD, b);
             if (span > MAX_SPAN || v > MAX_V) revert IMarketHub.AmountTooLarge();
             uint256 growth = Fp.zeroFloorSub(_expDown(span), WAD);
             // The one product that can outgrow a word: up to e^10 times e^100.
@@ -77,6 +78,29 @@ library Lmsr {
     function price(uint256 b, uint256 slack) internal pure returns (uint256) {
         unchecked {
             return uint256(Fp.expWad(-int256(slack * WAD / b)));
+        }
+    }
+
+    /// @notice The prices of a market with these quantities, summing to exactly 1e18: `e^(q_i/b)` over the sum of all.
+    /// @dev Each is rounded down; the outcome with the highest quantity receives what is missing, at most 250 wei.
+    function shares(uint256 b, uint256[] memory quantities) internal pure returns (uint256[] memory prices) {
+        unchecked {
+            uint256 top;
+            for (uint256 i = 1; i < quantities.length; ++i) {
+                if (quantities[i] > quantities[top]) top = i;
+            }
+            prices = new uint256[](quantities.length);
+            uint256 sum;
+            for (uint256 i; i < quantities.length; ++i) {
+                prices[i] = price(b, quantities[top] - quantities[i]);
+                sum += prices[i];
+            }
+            uint256 rest = WAD;
+            for (uint256 i; i < quantities.length; ++i) {
+                prices[i] = prices[i] * WAD / sum;
+                rest -= prices[i];
+            }
+            prices[top] += rest;
         }
     }
 

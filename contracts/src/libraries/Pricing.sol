@@ -14,12 +14,13 @@ library Pricing {
     /// @dev WAD per USDC atomic-6.
     uint256 internal constant SCALE = 1e12;
 
-    /// @param usdc Used by the sides that fix the USDC, atomic-6.
-    /// @param tokens Used by the sides that fix the tokens, WAD.
-    function fill(MarketWord market, uint256 quantity, Side side, uint256 usdc, uint256 tokens)
+    /// @notice Computes what a trade moves, and reverts if that is worse than the trader's bound.
+    /// @param f Set to the amounts of the trade. An argument, because memory for a second `Fill` would cost 200 gas.
+    /// @param usdc atomic-6: the exact amount if `side` fixes the USDC, else the bound.
+    /// @param tokens WAD: the exact amount if `side` fixes the tokens, else the bound.
+    function fill(Fill memory f, MarketWord market, uint256 quantity, Side side, uint256 usdc, uint256 tokens)
         internal
         pure
-        returns (Fill memory f)
     {
         uint256 b = market.liquidityWad();
         uint256 cost = market.cost();
@@ -28,45 +29,51 @@ library Pricing {
         f.costBefore = cost;
         f.quantityBefore = quantity;
 
-        bool exactUsdc = side == Side.BuyForUsdc || side == Side.SellForUsdc;
-        uint256 given = exactUsdc ? usdc : tokens;
-        if (given == 0) revert IMarketHub.AmountZero();
-        if (given > (exactUsdc ? type(uint64).max : type(uint128).max)) revert IMarketHub.AmountTooLarge();
-
-        // USDC is below 2^64, tokens below 2^128, and a sale never moves more than the tokens sold, which the line above the
-        // subtraction holds below the quantity, and so below C.
+        // USDC is below 2^64, tokens below 2^128, and a sale never moves more than the tokens sold, which `_checkSold` holds
+        // below the quantity, and so below C.
         unchecked {
             if (side == Side.BuyForUsdc) {
+                _checkAmount(usdc, type(uint64).max);
+                uint256 fee = _ceil(usdc * feeBps, BPS);
+                uint256 moved = (usdc - fee) * SCALE;
+                uint256 bought = Lmsr.tokensForCost(b, slack, moved);
+                if (bought == 0) revert IMarketHub.AmountZero();
+                if (bought < tokens) revert IMarketHub.SlippageExceeded(bought, tokens);
                 f.usdc = usdc;
-                f.fee = _ceil(usdc * feeBps, BPS);
-                uint256 moved = (usdc - f.fee) * SCALE;
-                f.tokens = Lmsr.tokensForCost(b, slack, moved);
-                if (f.tokens == 0) revert IMarketHub.AmountZero();
+                f.fee = fee;
+                f.tokens = bought;
                 f.costAfter = cost + moved;
-                f.quantityAfter = quantity + f.tokens;
+                f.quantityAfter = quantity + bought;
             } else if (side == Side.BuyTokens) {
+                _checkAmount(tokens, type(uint128).max);
                 uint256 moved = Lmsr.costOfTokens(b, slack, tokens);
                 uint256 net = _ceil(moved, SCALE);
                 f.tokens = tokens;
                 f.fee = _ceil(net * feeBps, BPS - feeBps);
                 f.usdc = net + f.fee;
+                if (f.usdc > usdc) revert IMarketHub.SlippageExceeded(f.usdc, usdc);
                 f.costAfter = cost + moved;
                 f.quantityAfter = quantity + tokens;
             } else {
                 uint256 moved;
                 if (side == Side.SellForUsdc) {
+                    _checkAmount(usdc, type(uint64).max);
                     f.usdc = usdc;
                     f.fee = _ceil(usdc * feeBps, BPS - feeBps);
                     moved = (usdc + f.fee) * SCALE;
                     f.tokens = Lmsr.tokensForProceeds(b, slack, moved);
+                    _checkSold(f.tokens, quantity);
+                    if (f.tokens > tokens) revert IMarketHub.SlippageExceeded(f.tokens, tokens);
                 } else {
+                    _checkAmount(tokens, type(uint128).max);
+                    _checkSold(tokens, quantity);
                     moved = Lmsr.proceedsOfTokens(b, slack, tokens);
                     uint256 gross = moved / SCALE;
                     f.tokens = tokens;
                     f.fee = _ceil(gross * feeBps, BPS);
                     f.usdc = gross - f.fee;
+                    if (f.usdc < usdc) revert IMarketHub.SlippageExceeded(f.usdc, usdc);
                 }
-                if (f.tokens > quantity) revert IMarketHub.PositionInsufficient(quantity, f.tokens);
                 f.costAfter = cost - moved;
                 f.quantityAfter = quantity - f.tokens;
             }
@@ -75,21 +82,26 @@ library Pricing {
         if (f.quantityAfter > f.costAfter) revert IMarketHub.LiquidityInsufficient();
     }
 
-    /// @notice Reverts if the fill is worse than the trader's bound, the amount that `side` does not fix.
-    function checkBound(Fill memory f, Side side, uint256 usdc, uint256 tokens) internal pure {
-        if (side == Side.BuyForUsdc) {
-            if (f.tokens < tokens) revert IMarketHub.SlippageExceeded(f.tokens, tokens);
-        } else if (side == Side.BuyTokens) {
-            if (f.usdc > usdc) revert IMarketHub.SlippageExceeded(f.usdc, usdc);
-        } else if (side == Side.SellForUsdc) {
-            if (f.tokens > tokens) revert IMarketHub.SlippageExceeded(f.tokens, tokens);
-        } else {
-            if (f.usdc < usdc) revert IMarketHub.SlippageExceeded(f.usdc, usdc);
-        }
+    /// @notice Like `fill`, for a trader without a bound.
+    /// @param amount USDC or tokens, whichever `side` fixes.
+    function quote(Fill memory f, MarketWord market, uint256 quantity, Side side, uint256 amount) internal pure {
+        bool isUsdc = side == Side.BuyForUsdc || side == Side.SellForUsdc;
+        bool isMaximum = side == Side.BuyTokens || side == Side.SellForUsdc;
+        uint256 bound = isMaximum ? type(uint256).max : 0;
+        fill(f, market, quantity, side, isUsdc ? amount : bound, isUsdc ? bound : amount);
     }
 
     function isBuy(Side side) internal pure returns (bool) {
         return side <= Side.BuyTokens;
+    }
+
+    function _checkAmount(uint256 amount, uint256 max) private pure {
+        if (amount == 0) revert IMarketHub.AmountZero();
+        if (amount > max) revert IMarketHub.AmountTooLarge();
+    }
+
+    function _checkSold(uint256 tokens, uint256 quantity) private pure {
+        if (tokens > quantity) revert IMarketHub.PositionInsufficient(quantity, tokens);
     }
 
     function _ceil(uint256 a, uint256 b) private pure returns (uint256) {

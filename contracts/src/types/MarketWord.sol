@@ -42,7 +42,9 @@ library MarketWordLib {
 
     /// @return b in WAD.
     function liquidityWad(MarketWord word) internal pure returns (uint256) {
-        return uint256(uint48(MarketWord.unwrap(word) >> LIQUIDITY)) * 1e12;
+        unchecked {
+            return uint256(uint48(MarketWord.unwrap(word) >> LIQUIDITY)) * 1e12;
+        }
     }
 
     function closeTime(MarketWord word) internal pure returns (uint32) {
@@ -74,6 +76,11 @@ library MarketWordLib {
     function current(MarketWord word) internal view returns (Status status) {
         status = storedStatus(word);
         if (status == Status.Open && block.timestamp >= closeTime(word)) status = Status.Frozen;
+    }
+
+    /// @notice Whether `current` is `Open`.
+    function isOpen(MarketWord word) internal view returns (bool) {
+        return MarketWord.unwrap(word) >> STATUS & 0xf == uint256(Status.Open) && block.timestamp < closeTime(word);
     }
 
     function withStatus(MarketWord word, Status status) internal pure returns (MarketWord) {

@@ -4,29 +4,27 @@ pragma solidity ^0.8.37;
 import {IMarketHub} from "../interfaces/IMarketHub.sol";
 
 /// @dev The state of one outcome in one word, high to low:
-/// quantity (q_i, WAD):104 | basis (atomic-6):64 | volume (atomic-6):64 | trades:24
+/// unused:32 | period:32 | quantity (q_i, WAD):104 | volume (atomic-6):64 | trades:24
+///
+/// `period` is the reference period in which the quantity last changed. The word is zero until the outcome is first
+/// traded; its quantity is the opening quantity then.
 type OutcomeWord is uint256;
 
 using OutcomeWordLib for OutcomeWord global;
 
 library OutcomeWordLib {
-    uint256 private constant QUANTITY = 152;
-    uint256 private constant BASIS = 88;
+    uint256 private constant PERIOD = 192;
+    uint256 private constant QUANTITY = 88;
     uint256 private constant VOLUME = 24;
+    uint256 private constant STATISTICS = (1 << QUANTITY) - 1;
 
-    /// @notice The word of an outcome before its first trade.
-    function opening(uint256 quantity_) internal pure returns (OutcomeWord) {
-        return _pack(quantity_, 0, 0, 0);
+    function isUntouched(OutcomeWord word) internal pure returns (bool) {
+        return OutcomeWord.unwrap(word) == 0;
     }
 
-    /// @return q_i in WAD.
+    /// @return q_i in WAD; zero while the word is untouched.
     function quantity(OutcomeWord word) internal pure returns (uint256) {
-        return OutcomeWord.unwrap(word) >> QUANTITY;
-    }
-
-    /// @return What the holders paid for what they hold, USDC atomic-6.
-    function basis(OutcomeWord word) internal pure returns (uint64) {
-        return uint64(OutcomeWord.unwrap(word) >> BASIS);
+        return uint104(OutcomeWord.unwrap(word) >> QUANTITY);
     }
 
     /// @return USDC atomic-6 traded in both directions.
@@ -38,23 +36,14 @@ library OutcomeWordLib {
         return uint24(OutcomeWord.unwrap(word));
     }
 
-    function bought(OutcomeWord word, uint256 newQuantity, uint256 usdc) internal pure returns (OutcomeWord) {
-        unchecked {
-            return _traded(word, newQuantity, basis(word) + usdc, usdc);
-        }
+    function period(OutcomeWord word) internal pure returns (uint256) {
+        return OutcomeWord.unwrap(word) >> PERIOD;
     }
 
-    function sold(OutcomeWord word, uint256 newQuantity, uint256 basisOut, uint256 usdc)
-        internal
-        pure
-        returns (OutcomeWord)
-    {
-        return _traded(word, newQuantity, basis(word) - basisOut, usdc);
-    }
-
+    /// @notice The word after a trade.
     /// @dev The two statistics stop at their maximum: a full counter must never stop a sale.
-    function _traded(OutcomeWord word, uint256 newQuantity, uint256 newBasis, uint256 usdc)
-        private
+    function traded(OutcomeWord word, uint256 newQuantity, uint256 period_, uint256 usdc)
+        internal
         pure
         returns (OutcomeWord)
     {
@@ -63,16 +52,17 @@ library OutcomeWordLib {
             uint256 newTrades = uint256(trades(word)) + 1;
             if (newVolume > type(uint64).max) newVolume = type(uint64).max;
             if (newTrades > type(uint24).max) newTrades = type(uint24).max;
-            return _pack(newQuantity, newBasis, newVolume, newTrades);
+            return _pack(newQuantity, period_, newVolume << VOLUME | newTrades);
         }
     }
 
-    function _pack(uint256 quantity_, uint256 basis_, uint256 volume_, uint256 trades_)
-        private
-        pure
-        returns (OutcomeWord)
-    {
-        if (quantity_ > type(uint104).max || basis_ > type(uint64).max) revert IMarketHub.AmountTooLarge();
-        return OutcomeWord.wrap(quantity_ << QUANTITY | basis_ << BASIS | volume_ << VOLUME | trades_);
+    /// @notice The word after complete sets were split or merged, which is not a trade.
+    function moved(OutcomeWord word, uint256 newQuantity, uint256 period_) internal pure returns (OutcomeWord) {
+        return _pack(newQuantity, period_, OutcomeWord.unwrap(word) & STATISTICS);
+    }
+
+    function _pack(uint256 quantity_, uint256 period_, uint256 statistics) private pure returns (OutcomeWord) {
+        if (quantity_ > type(uint104).max) revert IMarketHub.AmountTooLarge();
+        return OutcomeWord.wrap(period_ << PERIOD | quantity_ << QUANTITY | statistics);
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.37;
 
-import {IGate, Policy} from "../interfaces/IGate.sol";
+import {IGate} from "../interfaces/IGate.sol";
 
 /// @dev What one key of one account may do, and what it has done, in one word, high to low:
 /// perTrade:44 | daily:44 | spent:44 (atomic-6) | windowStart:32 | expiry:32 | nonceTop:28 | nonceBitmap:32
+/// A key has one word for buys, and a second one of the same layout for sales, without expiry and nonces.
 type PolicyWord is uint256;
 
 using PolicyWordLib for PolicyWord global;
@@ -53,13 +54,7 @@ library PolicyWordLib {
         return uint32(PolicyWord.unwrap(word));
     }
 
-    function unpack(PolicyWord word) internal pure returns (Policy memory) {
-        return Policy(
-            perTrade(word), daily(word), spent(word), windowStart(word), expiry(word), nonceTop(word), nonceBitmap(word)
-        );
-    }
-
-    /// @notice New caps and expiry; what was spent and which nonces were used stays.
+    /// @notice New caps and expiry; usage and nonces stay.
     function withLimits(PolicyWord word, uint64 perTrade_, uint64 daily_, uint32 expiry_)
         internal
         pure
@@ -92,7 +87,7 @@ library PolicyWordLib {
         unchecked {
             if (nonce > top) {
                 uint256 ahead = nonce - top;
-                // The old top becomes the bit `ahead - 1`; what is shifted past 32 bits is behind the window for good.
+                // The old top becomes the bit `ahead - 1`; what is shifted past 32 bits has left the window.
                 bitmap = uint32(bitmap << ahead | 1 << ahead - 1);
                 top = nonce;
             } else {
@@ -102,14 +97,16 @@ library PolicyWordLib {
         return PolicyWord.wrap(PolicyWord.unwrap(word) & ~NONCES_MASK | top << NONCE_TOP | bitmap);
     }
 
-    /// @notice The word as of now: a day after its first spend, a window begins anew.
+    /// @notice The word as of now. A window begins with its first use and ends a day later.
     function rolled(PolicyWord word) internal view returns (PolicyWord) {
-        if (block.timestamp < windowStart(word) + WINDOW) return word;
+        unchecked {
+            if (block.timestamp < windowStart(word) + WINDOW) return word;
+        }
         uint256 kept = PolicyWord.unwrap(word) & ~SPENDING_MASK;
         return PolicyWord.wrap(kept | uint256(uint32(block.timestamp)) << WINDOW_START);
     }
 
-    /// @notice USDC atomic-6 that the daily cap leaves in the window of the word.
+    /// @notice The amount that the daily cap leaves in the window of the word.
     function left(PolicyWord word) internal pure returns (uint256) {
         (uint256 cap, uint256 used) = (daily(word), spent(word));
         unchecked {
@@ -118,9 +115,9 @@ library PolicyWordLib {
     }
 
     /// @notice Draws an amount that `left` has room for.
-    function charged(PolicyWord word, uint256 usdc) internal pure returns (PolicyWord) {
+    function charged(PolicyWord word, uint256 amount) internal pure returns (PolicyWord) {
         unchecked {
-            return PolicyWord.wrap(PolicyWord.unwrap(word) + (usdc << SPENT));
+            return PolicyWord.wrap(PolicyWord.unwrap(word) + (amount << SPENT));
         }
     }
 }

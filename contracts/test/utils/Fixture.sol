@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.37;
 
-import {IGate, Intent} from "../../src/interfaces/IGate.sol";
-import {IMarketHub, MarketTerms, OutcomeState, Roles, Side, Status} from "../../src/interfaces/IMarketHub.sol";
+import {IAuthority, Roles} from "../../src/interfaces/IAuthority.sol";
+import {IGate, Intent, Limits} from "../../src/interfaces/IGate.sol";
+import {Fill, HubSettings, IMarketHub, MarketTerms, Side} from "../../src/interfaces/IMarketHub.sol";
 import {ITestUSDC} from "./ITestUSDC.sol";
 import {Test} from "./Test.sol";
 
@@ -14,6 +15,7 @@ abstract contract Fixture is Test {
     uint32 internal constant KEY = 7;
     bytes16 internal constant TRADE_ID = 0x0193f2b4c8d07aa18b0e5f2d6c9a4e11;
 
+    address internal owner = _named("owner");
     address internal resolver = _named("resolver");
     address internal guardian = _named("guardian");
     address internal treasury = _named("treasury");
@@ -23,6 +25,7 @@ abstract contract Fixture is Test {
     address internal bob = _named("bob");
 
     ITestUSDC internal usdc;
+    IAuthority internal authority;
     IMarketHub internal hub;
     IGate internal gate;
 
@@ -32,14 +35,24 @@ abstract contract Fixture is Test {
         _deploySystem(0, 0);
     }
 
-    /// @dev The Gate's address is predicted from the nonce, as every deployer has to.
+    /// @dev Delays of a development chain, except for these two.
     function _deploySystem(uint32 listingDelay, uint32 vetoWindow) internal {
+        _deploySystem(HubSettings(listingDelay, vetoWindow, 0, 1 days, 30 days), 0);
+    }
+
+    function _deploySystem(HubSettings memory settings) internal {
+        _deploySystem(settings, 0);
+    }
+
+    /// @dev The Gate's address is predicted from the nonce.
+    /// @param delay Of the authority: what a gain of power waits.
+    function _deploySystem(HubSettings memory settings, uint32 delay) internal {
+        authority = IAuthority(_deploy("Authority", abi.encode(Roles(owner, resolver, guardian, treasury), delay)));
         address predicted = vm.computeCreateAddress(address(this), vm.getNonce(address(this)) + 1);
-        Roles memory roles = Roles(resolver, guardian, treasury);
-        hub = IMarketHub(_deploy("MarketHub", abi.encode(usdc, predicted, roles, listingDelay, vetoWindow)));
+        hub = IMarketHub(_deploy("MarketHub", abi.encode(usdc, predicted, authority, settings)));
         address[] memory executors = new address[](1);
         executors[0] = executor;
-        gate = IGate(_deploy("Gate", abi.encode(usdc, hub, guardian, executors, type(uint64).max)));
+        gate = IGate(_deploy("Gate", abi.encode(authority, usdc, hub, executors, type(uint64).max)));
         vm.assertEq(address(gate), predicted);
         _fund(resolver, 1e9 * USDC, address(hub));
     }
@@ -54,7 +67,12 @@ abstract contract Fixture is Test {
     function _delegate(address who, uint256 amount) internal {
         _fund(who, amount, address(gate));
         vm.prank(who);
-        gate.setPolicy(KEY, uint64(1000 * USDC), uint64(5000 * USDC), uint32(block.timestamp + 30 days));
+        gate.setPolicy(KEY, _limits(1000 * USDC, 5000 * USDC, block.timestamp + 30 days));
+    }
+
+    /// @dev Ten tokens may be sold for each USDC that may be spent.
+    function _limits(uint256 perTrade, uint256 daily, uint256 expiry) internal pure returns (Limits memory) {
+        return Limits(uint64(perTrade), uint64(daily), uint64(10 * perTrade), uint64(10 * daily), uint32(expiry));
     }
 
     function _terms(uint8 outcomes, uint16 feeBps, uint256 liquidity) internal view returns (MarketTerms memory) {
@@ -84,6 +102,14 @@ abstract contract Fixture is Test {
         payouts[index] = WAD;
     }
 
+    /// @dev Freezes the market, and cancels it at once: only without a minimum freeze and a veto window.
+    function _cancel(uint64 id) internal {
+        vm.startPrank(resolver);
+        hub.freeze(id);
+        hub.proposeCancel(id);
+        vm.stopPrank();
+    }
+
     function _resolve(uint64 id, uint256 index) internal {
         uint256[] memory payouts = _winner(hub.market(id).outcomes, index);
         vm.prank(resolver);
@@ -95,11 +121,29 @@ abstract contract Fixture is Test {
     }
 
     function _balance(address who, uint64 market, uint256 outcome) internal view returns (uint256 balance) {
-        (balance,) = hub.position(who, _id(market, outcome));
+        balance = hub.balanceOf(who, _id(market, outcome));
     }
 
-    function _basis(address who, uint64 market, uint256 outcome) internal view returns (uint256 basis) {
-        (, basis) = hub.position(who, _id(market, outcome));
+    /// @dev USDC traded on an outcome.
+    function _volume(uint64 market, uint256 outcome) internal view returns (uint256) {
+        return hub.outcome(market, uint8(outcome)).volume;
+    }
+
+    /// @dev The event of a trade, as the hub packs it.
+    function _expectTrade(bytes16 tradeId, address who, uint256 id, Side side, Fill memory fill) internal {
+        vm.expectEmit(address(hub));
+        emit IMarketHub.Trade(
+            tradeId,
+            uint256(uint160(who)) << 96 | id << 8 | uint256(side),
+            fill.usdc << 192 | fill.fee << 128 | fill.tokens,
+            fill.costAfter << 128 | fill.quantityAfter
+        );
+    }
+
+    /// @dev The side and the USDC of a `Trade`, from its data.
+    function _tradeOf(bytes memory data) internal pure returns (address account, Side side, uint256 amount) {
+        (uint256 what, uint256 amounts,) = abi.decode(data, (uint256, uint256, uint256));
+        return (address(uint160(what >> 96)), Side(uint8(what)), amounts >> 192);
     }
 
     function _intent(address who, uint32 nonce, uint64 market, uint8 outcome, Side side, uint256 amount, uint256 tokens)

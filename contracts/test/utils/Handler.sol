@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 pragma solidity ^0.8.37;
 
-import {IGate, Intent, Policy} from "../../src/interfaces/IGate.sol";
+import {IGate, Intent, Limits, Policy} from "../../src/interfaces/IGate.sol";
 import {IMarketHub, MarketState, MarketTerms, Side, Status} from "../../src/interfaces/IMarketHub.sol";
 import {ITestUSDC} from "./ITestUSDC.sol";
 import {Log, Test} from "./Test.sol";
+
+struct Day {
+    uint256 start;
+    uint256 used;
+}
 
 /// @notice A random history: three accounts trade by themselves and through the Gate, on markets that come, freeze, resolve
 /// and are cancelled. It keeps books of its own, which the invariants compare with the contracts'.
@@ -21,15 +26,16 @@ contract Handler is Test {
 
     address[] public actors;
 
-    /// @dev A daily window as the rule says it, next to the one that the Gate keeps in its word.
-    mapping(address account => uint256) public windowStart;
-    mapping(address account => uint256) public spent;
+    /// @dev Daily windows as the rule says it, beside those that the Gate holds in its words.
+    mapping(address account => Day) private bought;
+    mapping(address account => Day) private sold;
     mapping(bytes16 tradeId => uint256) private trades;
     uint256 public capsExceeded;
     uint256 public executedTwice;
     uint256 public raisedByOthers;
     uint256 public executed;
     uint256 public redeemed;
+    uint256 public setsNotConserved;
 
     constructor(
         IMarketHub hub_,
@@ -95,22 +101,36 @@ contract Handler is Test {
             ids[i] = bytes16(keccak256(abi.encode(account, nonce)));
             batch[i] = _randomIntent(account, nonce, what, seed, ids[i]);
         }
-        uint256 perTrade = gate.policy(account, KEY).perTrade;
-        uint256 daily = gate.policy(account, KEY).daily;
-        uint256 expiry = gate.policy(account, KEY).expiry;
+        Policy memory policy = gate.policy(account, KEY);
         vm.recordLogs();
         vm.prank(executor);
         gate.execute(batch);
 
         Log[] memory logs = vm.getRecordedLogs();
         for (uint256 i; i < logs.length; ++i) {
-            if (logs[i].emitter != address(hub)) continue;
+            if (logs[i].emitter != address(hub) || logs[i].topics[0] != IMarketHub.Trade.selector) continue;
+            if (_hasFailed(logs, logs[i].topics[1])) continue;
             ++executed;
             if (++trades[bytes16(logs[i].topics[1])] > 1) ++executedTwice;
-            if (block.timestamp > expiry) ++capsExceeded;
-            (Side side, uint64 amount) = abi.decode(logs[i].data, (Side, uint64));
-            if (side <= Side.BuyTokens) _account(account, amount, perTrade, daily);
+            if (block.timestamp > policy.expiry) ++capsExceeded;
+            (uint256 packed, uint256 amounts,) = abi.decode(logs[i].data, (uint256, uint256, uint256));
+            if (Side(uint8(packed)) <= Side.BuyTokens) {
+                _count(bought[account], amounts >> 192, policy.perTrade, policy.daily);
+            } else {
+                uint256 face = (uint256(uint128(amounts)) + 1e12 - 1) / 1e12;
+                _count(sold[account], face, policy.salePerTrade, policy.saleDaily);
+            }
         }
+    }
+
+    /// @dev Recorded logs include those of calls that were undone.
+    function _hasFailed(Log[] memory logs, bytes32 tradeId) private view returns (bool) {
+        for (uint256 i; i < logs.length; ++i) {
+            if (logs[i].emitter == address(gate) && logs[i].topics[0] == IGate.Failed.selector) {
+                if (logs[i].topics[1] == tradeId) return true;
+            }
+        }
+        return false;
     }
 
     // --- policies ---
@@ -119,9 +139,13 @@ contract Handler is Test {
         vm.prank(_actor(who));
         gate.setPolicy(
             KEY,
-            uint64(_bound(perTrade, 1, 1e10)),
-            uint64(_bound(daily, 1, 5e10)),
-            uint32(block.timestamp + _bound(expiry, 0, 20 days))
+            Limits({
+                perTrade: uint64(_bound(perTrade, 1, 1e10)),
+                daily: uint64(_bound(daily, 1, 5e10)),
+                salePerTrade: uint64(_bound(perTrade >> 64, 0, 3e10)),
+                saleDaily: uint64(_bound(daily >> 64, 0, 10e10)),
+                expiry: uint32(block.timestamp + _bound(expiry, 0, 20 days))
+            })
         );
     }
 
@@ -131,7 +155,8 @@ contract Handler is Test {
         // Some of these are no executor; some are another account.
         address caller = by % 2 == 0 ? executor : _actor(by);
         vm.prank(caller);
-        try gate.reducePolicy(account, KEY, perTrade, daily, expiry) {} catch {}
+        Limits memory limits = Limits(perTrade, daily, perTrade, daily, expiry);
+        try gate.reducePolicy(account, KEY, limits) {} catch {}
         if (by % 5 == 0) {
             vm.prank(caller);
             try gate.revokePolicy(account, KEY) {} catch {}
@@ -140,6 +165,8 @@ contract Handler is Test {
         if (
             policy.perTrade > before.perTrade || policy.daily > before.daily || policy.expiry > before.expiry
                 || policy.nonceTop < before.nonceTop || policy.spent < before.spent
+                || policy.salePerTrade > before.salePerTrade || policy.saleDaily > before.saleDaily
+                || policy.sold < before.sold
         ) ++raisedByOthers;
     }
 
@@ -188,12 +215,14 @@ contract Handler is Test {
                 : _bound(uint256(keccak256(abi.encode(how, i))), 1, left / 2);
             left -= payouts[i];
         }
-        vm.prank(resolver);
+        payouts[how % payouts.length] += left;
         if (how % 18 == 0) {
-            try hub.cancel(id) {} catch {}
-        } else if (how % 18 == 6) {
-            try hub.cancelWithPayouts(id, payouts) {} catch {}
+            vm.prank(resolver);
+            try hub.freeze(id) {} catch {}
+            vm.prank(resolver);
+            try hub.proposeCancel(id) {} catch {}
         } else {
+            vm.prank(resolver);
             try hub.propose(id, payouts) {} catch {}
         }
     }
@@ -205,10 +234,22 @@ contract Handler is Test {
         } catch {}
     }
 
-    function topUp(uint256 who, uint256 what, uint64 amount) external {
-        (uint64 id,,) = _pick(what);
-        vm.prank(_actor(who));
-        try hub.topUp(id, amount) {} catch {}
+    /// @dev A complete set is worth what was paid for it, and no price moves.
+    function moveSets(uint256 who, uint256 what, uint256 amount, bool isSplit) external {
+        (uint64 id,, MarketState memory market) = _pick(what);
+        address account = _actor(who);
+        bytes32 prices = keccak256(abi.encode(hub.prices(id)));
+        (uint256 usdcBefore, uint256 least) = (usdc.balanceOf(account), _leastBalance(account, id, market.outcomes));
+        amount = _bound(amount, 1, market.liquidity);
+        vm.prank(account);
+        if (isSplit) {
+            try hub.split(id, amount) {} catch {}
+        } else {
+            try hub.merge(id, amount) {} catch {}
+        }
+        uint256 leastAfter = _leastBalance(account, id, market.outcomes);
+        if (usdcBefore * 1e12 + least != usdc.balanceOf(account) * 1e12 + leastAfter) ++setsNotConserved;
+        if (keccak256(abi.encode(hub.prices(id))) != prices) ++setsNotConserved;
     }
 
     function sweepFees(uint256 what) external {
@@ -220,12 +261,10 @@ contract Handler is Test {
         vm.warp(block.timestamp + _bound(time, 1, 1 days));
     }
 
-    function _account(address account, uint256 amount, uint256 perTrade, uint256 daily) private {
-        if (block.timestamp >= windowStart[account] + 1 days) {
-            (windowStart[account], spent[account]) = (block.timestamp, 0);
-        }
-        spent[account] += amount;
-        if (amount > perTrade || spent[account] > daily) ++capsExceeded;
+    function _count(Day storage day, uint256 amount, uint256 perTrade, uint256 daily) private {
+        if (block.timestamp >= day.start + 1 days) (day.start, day.used) = (block.timestamp, 0);
+        day.used += amount;
+        if (amount > perTrade || day.used > daily) ++capsExceeded;
     }
 
     function _randomIntent(address account, uint256 nonce, uint256 what, uint256 seed, bytes16 tradeId)
@@ -239,10 +278,19 @@ contract Handler is Test {
         uint256 tokens = _bound(seed >> 88, 0, 1e12 * uint256(market.liquidity));
         if (side == Side.BuyForUsdc) tokens = 0;
         if (side == Side.SellTokens || side == Side.SellAll) amount = 0;
-        if (side == Side.SellForUsdc) tokens = type(uint128).max;
+        if (side == Side.SellAll) tokens = hub.balanceOf(account, uint256(id) << 8 | index);
+        if (side == Side.SellForUsdc) tokens = _bound(seed >> 88, 0, 5e12 * uint256(market.liquidity));
         intent.who = uint256(uint160(account)) << 96 | uint256(KEY) << 64 | nonce << 32 | block.timestamp;
         intent.what = uint256(id) << 80 | uint256(index) << 72 | uint256(side) << 64 | amount;
         intent.bound = tokens << 128 | uint128(tradeId);
+    }
+
+    function _leastBalance(address account, uint64 id, uint256 outcomes) private view returns (uint256 least) {
+        least = type(uint256).max;
+        for (uint256 i; i < outcomes; ++i) {
+            uint256 balance = hub.balanceOf(account, _id(id, i));
+            if (balance < least) least = balance;
+        }
     }
 
     function _actor(uint256 seed) private view returns (address) {

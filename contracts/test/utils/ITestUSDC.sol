@@ -13,5 +13,8 @@ interface ITestUSDC is IERC20 {
     function isBlacklisted(address account) external view returns (bool);
     function pause() external;
     function unpause() external;
+    function permit(address holder, address spender, uint256 value, uint256 deadline, uint8 v, bytes32 r, bytes32 s)
+        external;
+    function DOMAIN_SEPARATOR() external view returns (bytes32);
     function decimals() external view returns (uint8);
 }

@@ -23,12 +23,17 @@ abstract contract Signers is Test {
         return abi.encodePacked(r, s, v);
     }
 
-    /// @dev The six members as a parameter list, s low.
+    /// @dev The owner's 64 bytes, then the six members as a parameter list, s low.
     function _signPasskey(uint256 key, bytes32 digest) internal pure returns (bytes memory) {
         return _signPasskey(key, digest, false, 0x05);
     }
 
     function _signPasskey(uint256 key, bytes32 digest, bool high, bytes1 flags) internal pure returns (bytes memory) {
+        return abi.encodePacked(_passkey(key), _assertion(key, digest, high, flags));
+    }
+
+    /// @dev A browser's assertion without its owner's name.
+    function _assertion(uint256 key, bytes32 digest, bool high, bytes1 flags) internal pure returns (bytes memory) {
         string memory json = string.concat(
             '{"type":"webauthn.get","challenge":"',
             Base64.encodeURL(abi.encodePacked(digest)),
