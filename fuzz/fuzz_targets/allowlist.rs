@@ -1,4 +1,5 @@
-//! Lists of addresses and CIDR ranges: what was read can be written and read again, and judges alike.
+//! Fuzzes lists of addresses and CIDR ranges. A parsed list must survive a round trip and allow the
+//! same addresses.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -1,10 +1,10 @@
-//! Amounts of money: what is read is what was written, to the last decimal, and nothing else is taken.
+//! Fuzzes amounts of money. Exactly the documented form must parse, without any rounding.
 #![no_main]
 
 use domain::{Usdc, Wad};
 use libfuzzer_sys::fuzz_target;
 
-/// The documented form, judged a second way.
+/// A second implementation of the documented form.
 fn is_amount(text: &str) -> bool {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,5 @@
-//! The `X-API-Key` header: only the documented form is a key, and a key is kept as it is.
+//! Fuzzes the `X-API-Key` header. Only the documented form must parse, and the key must be
+//! preserved unchanged.
 #![no_main]
 
 use domain::key::PlaintextKey;

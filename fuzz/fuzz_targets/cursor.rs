@@ -1,8 +1,9 @@
-//! Cursors: a position leads to one text and back, and no other text leads to it.
+//! Fuzzes cursors. Each position must have exactly one valid text.
 #![no_main]
 
 use domain::Timestamp;
-use domain::page::{CursorCodec, Position};
+use domain::page::Position;
+use protocol::CursorCodec;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (&str, i64, &str)| {

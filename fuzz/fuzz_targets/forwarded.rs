@@ -1,10 +1,10 @@
-//! `Forwarded` and `X-Forwarded-For`: whatever they say, an untrusted peer is itself, and what a trusted one leads to is in
-//! canonical form.
+//! Fuzzes `Forwarded` and `X-Forwarded-For`. They must not change the address of an untrusted peer.
+//! Behind a trusted peer, the address must be in canonical form.
 #![no_main]
 
 use std::net::IpAddr;
 
-use domain::forwarded::{Hops, client_ip};
+use protocol::forwarded::{Hops, client_ip};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: (Vec<&str>, Vec<&str>)| {

@@ -1,7 +1,8 @@
-//! The `Idempotency-Key` header: a key has the documented characters, and quotes around it change nothing.
+//! Fuzzes the `Idempotency-Key` header. A key must have only the documented characters, and
+//! surrounding quotes must not change it.
 #![no_main]
 
-use domain::IdempotencyKey;
+use protocol::IdempotencyKey;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

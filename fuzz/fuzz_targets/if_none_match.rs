@@ -1,7 +1,8 @@
-//! `If-None-Match`: a tag is named where it stands among the tags, and no malformed header names anything.
+//! Fuzzes `If-None-Match`. A tag must match only if it is in the list, and a malformed header must
+//! match nothing.
 #![no_main]
 
-use domain::entity_tag::names;
+use protocol::entity_tag::names;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|lines: Vec<&str>| {
@@ -10,6 +11,7 @@ fuzz_target!(|lines: Vec<&str>| {
         assert!(lines.iter().any(|line| line.contains('*') || line.contains(TAG)));
         let mut with_another = lines.clone();
         with_another.push("W/\"another\"");
+        // A `*` next to other tags makes the header malformed.
         assert!(lines == ["*"] || names(&with_another, TAG) || lines[0].trim() == "*");
     }
     let mut malformed = lines;

@@ -1,7 +1,8 @@
-//! The boundaries of requests: however a connection's bytes arrive, the same of them is released and the same fault found.
+//! Fuzzes the scanner of request boundaries. The released bytes and the fault must not depend on
+//! how the bytes are split.
 #![no_main]
 
-use domain::request_head::{HeadFault, RequestScanner};
+use protocol::request_head::{HeadFault, RequestScanner};
 use libfuzzer_sys::fuzz_target;
 
 fn scan<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (usize, Option<HeadFault>) {
@@ -21,6 +22,6 @@ fuzz_target!(|input: (u8, &[u8])| {
     assert!(released <= bytes.len());
     let (in_pieces, fault_in_pieces) = scan(bytes.chunks(size));
     assert_eq!(fault, fault_in_pieces);
-    // A piece can release the body bytes before a fault that the whole holds back.
+    // With a fault, the split input may release body bytes that the whole input holds back.
     assert!(fault.is_some() || released == in_pieces);
 });

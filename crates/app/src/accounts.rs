@@ -1,13 +1,17 @@
-//! Smart accounts: known before they exist, made and enabled by one batch that their owner signs.
+//! Smart accounts: their address is known before they exist, and one batch signed by an owner
+//! deploys and enables them.
+//!
+//! The chain decides who owns an account. Owners are read from it whenever they matter; the
+//! database only caches the last result.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 use chain::provision::{self, Batch, KeyPolicy};
-use chain::{ChainError, Owner, Receipt, Revert, Signer};
+use chain::{Call, ChainError, Owner, Receipt, Revert, Signer, calls};
 use domain::ids::UserId;
 use domain::key::Environment;
+use domain::limits::sale_cap;
 use domain::{ErrorCode, Usdc};
 use serde_json::json;
-use store::StoreError;
 use store::audit_log::{Act, note};
 use store::keys::Key;
 use store::users::{Account, User};
@@ -15,14 +19,60 @@ use store::users::{Account, User};
 use crate::audit_log::around;
 use crate::{AppError, Ctx};
 
-/// How long a delegation lasts where its key does not expire sooner: one year.
+/// The lifetime of a delegation whose key does not expire earlier: one year.
 const DELEGATION_S: u64 = 365 * 24 * 3_600;
-/// How often a batch is signed again because another one of the same account used its nonce.
+/// The contracts' maximum number of owners per account.
+const MAX_OWNERS: usize = 16;
+/// The maximum number of attempts to sign a batch whose nonce another batch of the account used
+/// first.
 const SIGN_ATTEMPTS: u32 = 20;
-/// The largest cap that the contracts can hold.
+/// The largest cap that the contracts can store (44 bits).
 const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 
-/// Adds a user and the account of `owner`, whose address follows from the owner alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerChange {
+    Add(Owner),
+    Remove(Owner),
+}
+
+impl OwnerChange {
+    pub const fn owner(&self) -> Owner {
+        match self {
+            Self::Add(owner) | Self::Remove(owner) => *owner,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchPurpose {
+    /// Deploy the account and enable keys.
+    Enable,
+    AddOwner,
+    RemoveOwner,
+}
+
+impl BatchPurpose {
+    /// The action in the audit log.
+    const fn as_action(self) -> &'static str {
+        match self {
+            Self::Enable => "delegation.enable",
+            Self::AddOwner => "account.owner.add",
+            Self::RemoveOwner => "account.owner.remove",
+        }
+    }
+}
+
+impl From<OwnerChange> for BatchPurpose {
+    fn from(change: OwnerChange) -> Self {
+        match change {
+            OwnerChange::Add(_) => Self::AddOwner,
+            OwnerChange::Remove(_) => Self::RemoveOwner,
+        }
+    }
+}
+
+/// Adds a user and the account whose first owner is `owner`. The account's address depends only on
+/// that owner and the user's id.
 pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, Account), AppError> {
     if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
         return Err(AppError::field("/name", "must have 1 to 100 characters"));
@@ -33,95 +83,154 @@ pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, 
     let account = Account {
         user_id: user.id,
         address: address.to_string().to_lowercase(),
-        owner: owner.to_string(),
+        first_owner: owner.to_string(),
         salt: salt.to_string(),
         reserved: Usdc::ZERO,
     };
-    let written: Result<(), StoreError> = ctx
-        .store
+    ctx.store
         .write((user.clone(), account.clone()), |tx, (user, account)| {
             Box::pin(async move {
                 store::users::insert(tx, user).await?;
                 store::users::insert_account(tx, account, user.created_at).await?;
-                let made = json!({ "name": user.name, "address": account.address, "owner": account.owner });
+                let made =
+                    json!({ "name": user.name, "address": account.address, "owner": account.first_owner });
                 note(tx, Act::new("user.create", format!("user:{}", user.id)).after(made));
                 Ok(())
             })
         })
-        .await;
-    written?;
+        .await?;
     Ok((user, account))
 }
 
-/// The policy that lets a key spend within its limits on chain. The chain's window opens at the first spend, so its daily
-/// cap is an outer fence around the exact one kept here.
+/// Returns the on-chain policy for a key's limits.
+///
+/// The chain's 24-hour window starts with the first spend after the last window, so its daily cap
+/// is looser. The exact rolling cap is enforced by this service.
 pub fn policy_of(key: &Key, now_s: u64) -> KeyPolicy {
     let limits = key.limits();
     let longest = now_s + DELEGATION_S;
     let expiry_s = key.expires_at.map_or(longest, |at| at.s().min(longest));
+    let cap = |usdc: Usdc| usdc.atomic().min(MAX_POLICY_CAP);
     KeyPolicy {
         key_index: key.key_index,
-        per_trade_usdc_atomic: limits.per_trade.atomic().min(MAX_POLICY_CAP),
-        daily_usdc_atomic: limits.daily.atomic().min(MAX_POLICY_CAP),
-        expiry_s: u32::try_from(expiry_s).unwrap_or(u32::MAX),
+        limits: chain::KeyLimits {
+            per_trade_usdc_atomic: cap(limits.per_trade),
+            daily_usdc_atomic: cap(limits.daily),
+            sale_per_trade_usdc_atomic: cap(sale_cap(limits.per_trade)),
+            sale_daily_usdc_atomic: cap(sale_cap(limits.daily)),
+            expiry_s: u32::try_from(expiry_s).unwrap_or(u32::MAX),
+        },
     }
 }
 
-/// The batch by which an owner makes the account, if it is not there, lets the Gate move its USDC and enables these keys.
+/// Prepares the batch with which an owner deploys the account if needed, lets the Gate move its
+/// USDC and enables these keys.
 ///
-/// Everything in it follows from the keys and from `deadline_s`, so that the batch that an owner has signed can be made
-/// again from its deadline alone. Without one it is good for an hour.
+/// The content depends only on the keys and `deadline_s`. So the batch that an owner signed can be
+/// rebuilt from its deadline. By default the deadline is in an hour.
 pub async fn batch_to_enable(
     ctx: &Ctx,
     user_id: UserId,
     keys: &[Key],
     deadline_s: Option<u64>,
 ) -> Result<Batch, AppError> {
-    let account = account_of(ctx, user_id).await?;
-    let corrupt = |error: Box<dyn std::error::Error + Send + Sync>| {
-        AppError::new(ErrorCode::InternalError).caused_by(error)
-    };
-    let owner: Owner = account.owner.parse().map_err(|error| corrupt(Box::new(error)))?;
-    let salt: B256 = account.salt.parse().map_err(|error| corrupt(Box::new(error)))?;
-    let deadline_s = match deadline_s {
-        Some(deadline_s) => deadline_s,
-        None => provision::signature_deadline_s(&ctx.chain, ctx.now().s()).await?,
-    };
+    let deadline_s = deadline_or_default(ctx, deadline_s).await?;
     let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, deadline_s)).collect();
     let calls = provision::enabling_calls(ctx.chain.contracts(), &policies);
-    Ok(provision::prepare(&ctx.chain, owner, salt, calls, deadline_s).await?)
+    prepare(ctx, user_id, calls, deadline_s).await
 }
 
-/// Carries a batch that its owner has signed.
+/// Prepares the batch with which an owner adds or removes an owner. Like that of
+/// [`batch_to_enable`], it can be rebuilt from its deadline.
+///
+/// # Errors
+/// A field error of `/owner` if the contract would reject the change.
+pub async fn batch_to_change_owners(
+    ctx: &Ctx,
+    user_id: UserId,
+    change: OwnerChange,
+    deadline_s: Option<u64>,
+) -> Result<Batch, AppError> {
+    let deadline_s = deadline_or_default(ctx, deadline_s).await?;
+    let address = address_of(&account_of(ctx, user_id).await?)?;
+    let data = match &change {
+        OwnerChange::Add(owner) => calls::add_owner(owner),
+        OwnerChange::Remove(owner) => calls::remove_owner(owner),
+    };
+    let batch = prepare(ctx, user_id, vec![Call::new(address, data)], deadline_s).await?;
+    let reject = |detail| Err(AppError::field("/owner", detail));
+    match change {
+        OwnerChange::Add(owner) if batch.owners.contains(&owner) => reject("must not be an owner already"),
+        OwnerChange::Add(_) if batch.owners.len() >= MAX_OWNERS => {
+            reject("must not be added: the account has the maximum of 16 owners")
+        }
+        OwnerChange::Remove(owner) if !batch.owners.contains(&owner) => reject("must be an owner"),
+        OwnerChange::Remove(_) if batch.owners.len() == 1 => reject("must not be the only owner"),
+        _ => Ok(batch),
+    }
+}
+
+async fn prepare(ctx: &Ctx, user_id: UserId, calls: Vec<Call>, deadline_s: u64) -> Result<Batch, AppError> {
+    let account = account_of(ctx, user_id).await?;
+    let salt: B256 = account.salt.parse().map_err(AppError::internal)?;
+    Ok(provision::prepare(&ctx.chain, first_owner_of(&account)?, salt, calls, deadline_s).await?)
+}
+
+async fn deadline_or_default(ctx: &Ctx, deadline_s: Option<u64>) -> Result<u64, AppError> {
+    match deadline_s {
+        Some(deadline_s) => Ok(deadline_s),
+        None => Ok(provision::signature_deadline_s(&ctx.chain, ctx.now().s()).await?),
+    }
+}
+
+/// Relays a batch that one of the account's owners has signed. `purpose` is the action in the audit
+/// log.
+///
+/// # Errors
+/// A field error of `/signature` if it is not from a current owner over this batch.
 pub async fn relay(
     ctx: &Ctx,
     relayer: &Signer,
+    user_id: UserId,
+    purpose: BatchPurpose,
     batch: &Batch,
     signature: Bytes,
 ) -> Result<Receipt, AppError> {
     let calls: Vec<String> =
         batch.calls.iter().map(|call| format!("{} {}", call.target, call.data)).collect();
-    let signed = json!({ "digest": batch.digest.to_string(), "calls": calls });
-    let act = Act::new("delegation.enable", format!("account:{}", batch.account)).after(signed);
+    let signer = Owner::of_signature(&signature, batch.digest).filter(|owner| batch.owners.contains(owner));
+    let Some(signer) = signer else {
+        return Err(AppError::field(
+            "/signature",
+            "must be the signature of a current owner over this batch",
+        ));
+    };
+    let signed = json!({ "digest": batch.digest.to_string(), "calls": calls, "signer": signer });
+    let act = Act::new(purpose.as_action(), format!("account:{}", batch.account)).after(signed);
     let relayed = async { Ok(provision::relay(&ctx.chain, relayer, batch, signature).await?) };
-    around(ctx, act, relayed, |receipt: &Receipt| json!({ "txHash": receipt.tx_hash.to_string() })).await
+    let receipt =
+        around(ctx, act, relayed, |receipt: &Receipt| json!({ "txHash": receipt.tx_hash.to_string() }))
+            .await?;
+    // The batch may contain any call, so its purpose does not show whether owners changed. Read
+    // them again.
+    owners(ctx, user_id).await?;
+    Ok(receipt)
 }
 
-/// Makes the account if it is not there and enables these keys, signed by an EOA owner whose key is at hand: in
-/// development, and in tests. Elsewhere the owner signs the batch that [`batch_to_enable`] gives.
+/// Prepares, signs and relays a batch with an EOA owner whose key is available (development and
+/// tests).
 ///
-/// Of several batches of one account that are signed at the same moment the chain executes one. The others are signed
-/// again, so that each caller is told that its keys are enabled only once they are.
-pub async fn enable_keys(
+/// If several batches of one account are signed concurrently, the chain executes only one. The
+/// others are prepared and signed again, so that success always means that the batch was executed.
+async fn sign_and_relay<F: Future<Output = Result<Batch, AppError>>>(
     ctx: &Ctx,
     relayer: &Signer,
     owner: &Signer,
-    user_id: UserId,
-    keys: &[Key],
+    prepare: impl Fn() -> F,
 ) -> Result<(Batch, Receipt), AppError> {
     let mut attempt = 1;
     loop {
-        let batch = batch_to_enable(ctx, user_id, keys, None).await?;
+        let batch = prepare().await?;
         let signature = owner.sign_digest(batch.digest)?;
         match provision::relay(&ctx.chain, relayer, &batch, signature).await {
             Ok(receipt) => return Ok((batch, receipt)),
@@ -133,34 +242,101 @@ pub async fn enable_keys(
     }
 }
 
-/// Whether a batch was refused because another one of the account used its nonce.
+/// Deploys the account if needed and enables these keys, signed by an EOA owner whose key is
+/// available. In production an owner signs the batch that [`batch_to_enable`] returns.
+pub async fn enable_keys(
+    ctx: &Ctx,
+    relayer: &Signer,
+    owner: &Signer,
+    user_id: UserId,
+    keys: &[Key],
+) -> Result<(Batch, Receipt), AppError> {
+    sign_and_relay(ctx, relayer, owner, || batch_to_enable(ctx, user_id, keys, None)).await
+}
+
+/// Adds or removes an owner, signed by an EOA owner whose key is available. In production an owner
+/// signs the batch that [`batch_to_change_owners`] returns.
+pub async fn change_owners(
+    ctx: &Ctx,
+    relayer: &Signer,
+    owner: &Signer,
+    user_id: UserId,
+    change: OwnerChange,
+) -> Result<(Batch, Receipt), AppError> {
+    let prepare = || batch_to_change_owners(ctx, user_id, change, None);
+    let address = account_of(ctx, user_id).await?.address;
+    let changed = json!({ "owner": change.owner(), "signer": owner.owner() });
+    let act = Act::new(BatchPurpose::from(change).as_action(), format!("account:{address}")).after(changed);
+    let tx_hash = |(_, receipt): &(Batch, Receipt)| json!({ "txHash": receipt.tx_hash.to_string() });
+    let done = around(ctx, act, sign_and_relay(ctx, relayer, owner, prepare), tx_hash).await?;
+    owners(ctx, user_id).await?;
+    Ok(done)
+}
+
+/// Returns whether a batch was rejected because another batch of the account used its nonce.
 async fn was_overtaken(ctx: &Ctx, batch: &Batch, error: &ChainError) -> Result<bool, AppError> {
     let is_refused = matches!(error, ChainError::Reverted(Revert::SignatureInvalid | Revert::Other(_)));
     Ok(is_refused && ctx.chain.account_nonce(batch.account).await? > batch.nonce)
 }
 
-/// Gives an account new test money, made by `minter`. Only test chains have a USDC that allows it.
+/// Mints test USDC to an account, signed by `minter`. Only works on test chains.
 pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> Result<Receipt, AppError> {
     if ctx.config.environment == Environment::Live {
         return Err(AppError::new(ErrorCode::ValidationFailed)
-            .detail("Real USDC is not made here: send it to the account."));
+            .detail("Real USDC cannot be minted. Send USDC to the account instead."));
     }
     let address = address_of(&account_of(ctx, user_id).await?)?;
-    let mint = chain::calls::mint(address, U256::from(amount.atomic()));
+    let mint = calls::mint(address, U256::from(amount.atomic()));
     let act = Act::new("account.fund", format!("user:{user_id}"));
     let act = act.after(json!({ "address": address.to_string(), "usdcAtomic": amount.to_string() }));
     let minted = async { Ok(ctx.chain.transact(minter, Some(ctx.chain.contracts().usdc), mint).await?) };
     around(ctx, act, minted, |receipt: &Receipt| json!({ "txHash": receipt.tx_hash.to_string() })).await
 }
 
-/// The account of a user.
-pub async fn account_of(ctx: &Ctx, user_id: UserId) -> Result<Account, AppError> {
-    let account: Result<_, StoreError> =
-        ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
-    account?.ok_or_else(|| AppError::new(ErrorCode::SmartAccountNotProvisioned))
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owners {
+    pub account: Account,
+    /// The account is deployed on chain. If not, its first owner is the only one.
+    pub provisioned: bool,
+    /// In the chain's order.
+    pub owners: Vec<Owner>,
 }
 
-/// The address of an account.
+/// Reads the current owners of a user's account from the chain, and stores them if they changed.
+pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
+    let account = account_of(ctx, user_id).await?;
+    let on_chain = ctx.chain.account_owners(address_of(&account)?).await?;
+    let provisioned = on_chain.is_some();
+    let owners = match on_chain {
+        Some(owners) => owners,
+        None => vec![first_owner_of(&account)?],
+    };
+    let texts: Vec<String> = owners.iter().map(Owner::to_string).collect();
+    if stored_owners(ctx, user_id).await? != texts {
+        ctx.store
+            .write((user_id, texts), |tx, (user_id, texts)| {
+                Box::pin(store::users::replace_owners(tx, *user_id, texts))
+            })
+            .await?;
+    }
+    Ok(Owners { account, provisioned, owners })
+}
+
+/// Returns the owners as they were last read from the chain.
+pub async fn stored_owners(ctx: &Ctx, user_id: UserId) -> Result<Vec<String>, AppError> {
+    Ok(ctx.store.read(user_id, |tx, id| Box::pin(store::users::list_owners(tx, *id))).await?)
+}
+
+fn first_owner_of(account: &Account) -> Result<Owner, AppError> {
+    account.first_owner.parse().map_err(AppError::internal)
+}
+
+/// Returns the account of a user.
+pub async fn account_of(ctx: &Ctx, user_id: UserId) -> Result<Account, AppError> {
+    let account = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await?;
+    account.ok_or_else(|| AppError::new(ErrorCode::SmartAccountNotProvisioned))
+}
+
 pub fn address_of(account: &Account) -> Result<Address, AppError> {
-    account.address.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
+    account.address.parse().map_err(AppError::internal)
 }

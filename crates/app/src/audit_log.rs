@@ -1,22 +1,21 @@
-//! The audit log of administrative acts, for the command line and whatever else administers.
+//! The audit log of administrative acts.
 //!
-//! An act that is one transaction notes itself in it ([`store::audit_log::note`]). An act on the chain cannot be one
-//! transaction with the log: [`around`] writes an entry before the act and one after it, so that an act whose outcome was
-//! lost shows as begun and never ended.
+//! An act that is a single transaction records itself in it ([`store::audit_log::note`]). An act on
+//! chain cannot share a transaction with the log. So [`around`] writes an entry before and one
+//! after the act. An act whose result was lost has a begin entry without an end.
 
 use domain::Timestamp;
 use serde_json::{Value, json};
-use store::StoreError;
 pub use store::audit_log::{Act, Actor, Entry, Filter, Phase};
 
 use crate::{AppError, Ctx};
 
-/// Entries that are read at once.
+/// The number of entries per page.
 const PAGE: u32 = 1_000;
 
-/// Writes an entry of its own. Does nothing if the context acts for nobody.
+/// Writes a single entry. Does nothing if the context has no actor.
 pub async fn record(ctx: &Ctx, act: Act) -> Result<(), AppError> {
-    let written: Result<(), StoreError> = ctx
+    Ok(ctx
         .store
         .write(act, |tx, act| {
             Box::pin(async move {
@@ -24,15 +23,15 @@ pub async fn record(ctx: &Ctx, act: Act) -> Result<(), AppError> {
                 Ok(())
             })
         })
-        .await;
-    Ok(written?)
+        .await?)
 }
 
-/// Runs an act that is not one transaction of the database: logs that it begins, and then how it ended, with what `after`
-/// makes of its result.
+/// Runs an act that is not a database transaction. Logs its begin and its end; `after` converts the
+/// result for the end entry.
 ///
 /// # Errors
-/// That of the act. Without an entry nothing is begun; an entry that cannot be written afterwards is only reported.
+/// The act's own errors. If the first entry cannot be written, the act does not start. If the last
+/// one cannot be written, the error is only logged.
 pub async fn around<T>(
     ctx: &Ctx,
     act: Act,
@@ -51,34 +50,32 @@ pub async fn around<T>(
         }
     };
     if let Err(error) = record(ctx, ended).await {
-        tracing::error!(%error, cause = ?error.source, "the end of an administrative act was not logged");
+        tracing::error!(%error, cause = ?error.source, "could not write the outcome of an administrative action to the audit log");
     }
     done
 }
 
-/// Entries with numbers below `before`, the newest first.
+/// Returns entries with numbers below `before`, newest first.
 pub async fn list(ctx: &Ctx, filter: Filter, before: i64, limit: u32) -> Result<Vec<Entry>, AppError> {
-    let listed: Result<Vec<Entry>, StoreError> = ctx
+    Ok(ctx
         .store
         .read((filter, before, limit), |tx, (filter, before, limit)| {
             Box::pin(store::audit_log::list(tx, filter, *before, *limit))
         })
-        .await;
-    Ok(listed?)
+        .await?)
 }
 
-/// Entries with numbers above `after`, the oldest first; at most a page.
+/// Returns one page of entries with numbers above `after`, oldest first.
 async fn list_after(ctx: &Ctx, filter: Filter, after: i64) -> Result<Vec<Entry>, AppError> {
-    let listed: Result<Vec<Entry>, StoreError> = ctx
+    Ok(ctx
         .store
         .read((filter, after), |tx, (filter, after)| {
             Box::pin(store::audit_log::list_after(tx, filter, *after, PAGE))
         })
-        .await;
-    Ok(listed?)
+        .await?)
 }
 
-/// Passes every entry that `filter` lets through to `take`, the oldest first.
+/// Passes every entry that matches `filter` to `take`, oldest first.
 pub async fn export<E: From<AppError>>(
     ctx: &Ctx,
     filter: Filter,
@@ -95,21 +92,20 @@ pub async fn export<E: From<AppError>>(
     }
 }
 
-/// What a check of the whole log found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: u64,
-    /// The number of the first entry that is missing or was changed.
+    /// The number of the first missing or modified entry.
     pub broken_at: Option<i64>,
 }
 
-/// Checks that no entry is missing and none was changed.
+/// Verifies the hash chain: no entry is missing or modified.
 pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
     let (mut seq, mut hash, mut entries) = (0, String::new(), 0);
-    // The head is read first: entries that are written meanwhile follow it.
-    let head: Result<(i64, String), StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(store::audit_log::find_head(tx))).await;
+    // Read the head first. Entries that are written during the check come after it.
+    let head = ctx.store.read((), |tx, ()| Box::pin(store::audit_log::find_head(tx))).await;
     let (head_seq, head_hash) = head?;
     loop {
         let page = list_after(ctx, Filter::default(), seq).await?;
@@ -120,6 +116,8 @@ pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
             }
             hash.clone_from(&entry.hash);
             entries += 1;
+            // The chain is intact up to here, but the stored head differs: the last entries were
+            // replaced.
             if seq == head_seq && hash != head_hash {
                 return Ok(Verified { entries, broken_at: Some(seq) });
             }
@@ -131,7 +129,7 @@ pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
     }
 }
 
-/// An entry as programs read it.
+/// Returns an entry as JSON.
 pub fn to_json(entry: &Entry) -> Value {
     let Entry { seq, at, actor, os_user, host, action, subject, phase, before, after, hash } = entry;
     let state = |text: &Option<String>| {

@@ -1,7 +1,7 @@
-//! What markets are arranged under, as the operator writes it: checked here, so that every row that is read is whole.
+//! The catalog of organizations, partners, threads and chapters, with validation on every write.
 //!
-//! A change is a function over the row: it is run on what the row holds at that moment, and its outcome is checked like a
-//! new row.
+//! A change is a function over the current row. It runs inside the transaction on the locked row,
+//! and its result is validated like a new row.
 
 pub(crate) mod check;
 mod listing;
@@ -21,12 +21,11 @@ use store::{StoreError, Tx};
 
 use crate::{AppError, Ctx};
 
-/// Adds an organization.
 pub async fn add_organization(ctx: &Ctx, organization: Organization) -> Result<Organization, AppError> {
     checked(check::organization(&organization))?;
     let now = ctx.now();
     ctx.store
-        .write((organization, now), |tx, (organization, now)| {
+        .try_write((organization, now), |tx, (organization, now)| {
             Box::pin(async move {
                 catalog::insert_organization(tx, organization, *now).await.map_err(slug_taken)?;
                 note(tx, created("organization.create", "organization", organization.id, organization));
@@ -44,7 +43,7 @@ pub async fn change_organization(
 ) -> Result<Organization, AppError> {
     let now = ctx.now();
     ctx.store
-        .write((id, now, change), |tx, (id, now, change)| {
+        .try_write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_organization(tx, *id, *now).await?;
                 let old = found.ok_or_else(|| missing("organization"))?;
@@ -59,12 +58,11 @@ pub async fn change_organization(
         .await
 }
 
-/// Adds a partner to its organization.
 pub async fn add_partner(ctx: &Ctx, partner: Partner) -> Result<Partner, AppError> {
     checked(check::partner(&partner))?;
     let now = ctx.now();
     ctx.store
-        .write((partner, now), |tx, (partner, now)| {
+        .try_write((partner, now), |tx, (partner, now)| {
             Box::pin(async move {
                 let organization = catalog::find_organization(tx, partner.organization_id).await?;
                 organization.ok_or_else(|| missing("organization"))?;
@@ -76,7 +74,7 @@ pub async fn add_partner(ctx: &Ctx, partner: Partner) -> Result<Partner, AppErro
         .await
 }
 
-/// Changes a partner; it stays with its organization.
+/// Changes a partner. It cannot move to another organization.
 pub async fn change_partner(
     ctx: &Ctx,
     id: PartnerId,
@@ -84,7 +82,7 @@ pub async fn change_partner(
 ) -> Result<Partner, AppError> {
     let now = ctx.now();
     ctx.store
-        .write((id, now, change), |tx, (id, now, change)| {
+        .try_write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_partner(tx, *id, *now).await?;
                 let old = found.ok_or_else(|| missing("partner"))?;
@@ -99,11 +97,11 @@ pub async fn change_partner(
         .await
 }
 
-/// Adds a thread. One that names a partner alone belongs to that partner's organization.
+/// Adds a thread. A thread with only a partner belongs to that partner's organization.
 pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
     let now = ctx.now();
     ctx.store
-        .write((thread, now), |tx, (thread, now)| {
+        .try_write((thread, now), |tx, (thread, now)| {
             Box::pin(async move {
                 let mut thread = thread.clone();
                 place_thread(tx, &mut thread).await?;
@@ -116,7 +114,7 @@ pub async fn add_thread(ctx: &Ctx, thread: Thread) -> Result<Thread, AppError> {
         .await
 }
 
-/// Changes a thread. Its markets follow it to another organization or partner.
+/// Changes a thread. Its markets move to its new organization and partner with it.
 pub async fn change_thread(
     ctx: &Ctx,
     id: ThreadId,
@@ -124,7 +122,7 @@ pub async fn change_thread(
 ) -> Result<Thread, AppError> {
     let now = ctx.now();
     ctx.store
-        .write((id, now, change), |tx, (id, now, change)| {
+        .try_write((id, now, change), |tx, (id, now, change)| {
             Box::pin(async move {
                 let found = catalog::lock_thread(tx, *id, *now).await?;
                 let old = found.ok_or_else(|| missing("thread"))?;
@@ -140,7 +138,7 @@ pub async fn change_thread(
         .await
 }
 
-/// Adds a chapter at `position`, or behind the thread's last one.
+/// Adds a chapter at `position`, by default after the thread's last one.
 pub async fn add_chapter(
     ctx: &Ctx,
     thread_id: ThreadId,
@@ -155,10 +153,10 @@ pub async fn add_chapter(
     };
     let now = ctx.now();
     ctx.store
-        .write((chapter, position, now), |tx, (chapter, position, now)| {
+        .try_write((chapter, position, now), |tx, (chapter, position, now)| {
             Box::pin(async move {
                 checked(check::chapter(chapter))?;
-                // The thread's row is taken, so that two chapters made at once get two places.
+                // Lock the thread, so that two concurrent chapters get different positions.
                 let thread = catalog::lock_thread(tx, chapter.thread_id, *now).await?;
                 thread.ok_or_else(|| missing("thread"))?;
                 let position = match position {
@@ -174,14 +172,14 @@ pub async fn add_chapter(
         .await
 }
 
-/// Changes a chapter; it stays with its thread.
+/// Changes a chapter. It cannot move to another thread.
 pub async fn change_chapter(
     ctx: &Ctx,
     id: &str,
     change: impl Fn(&mut Chapter) + Send + Sync + 'static,
 ) -> Result<Chapter, AppError> {
     ctx.store
-        .write((id.to_owned(), change), |tx, (id, change)| {
+        .try_write((id.to_owned(), change), |tx, (id, change)| {
             Box::pin(async move {
                 let old = catalog::lock_chapter(tx, id).await?.ok_or_else(|| missing("chapter"))?;
                 let mut chapter = old.clone();
@@ -199,7 +197,7 @@ fn created(action: &'static str, kind: &str, id: impl Display, row: impl Seriali
     Act::new(action, format!("{kind}:{id}")).after(row)
 }
 
-/// Notes a change, unless the row stayed as it was.
+/// Records a change in the audit log if the row has changed.
 pub(super) fn note_change<T: PartialEq + Serialize>(
     tx: &mut Tx,
     action: &'static str,
@@ -213,14 +211,14 @@ pub(super) fn note_change<T: PartialEq + Serialize>(
     }
 }
 
-/// The thread and the chapter that a new market is put under. A chapter alone names its thread.
+/// Returns the thread and chapter of a new market. A chapter implies its thread.
 pub async fn place_of_market(
     ctx: &Ctx,
     thread_id: Option<ThreadId>,
     chapter_id: Option<String>,
 ) -> Result<(Option<Thread>, Option<Chapter>), AppError> {
     ctx.store
-        .read((thread_id, chapter_id), |tx, (thread_id, chapter_id)| {
+        .try_read((thread_id, chapter_id), |tx, (thread_id, chapter_id)| {
             Box::pin(async move {
                 let chapter = match chapter_id {
                     Some(id) => Some(catalog::find_chapter(tx, id).await?.ok_or_else(|| missing("chapter"))?),
@@ -243,8 +241,10 @@ pub async fn place_of_market(
         .await
 }
 
-/// The organization and the partner of a market's thread, and so the market's. The thread stays with them until the
-/// transaction ends, so that no market is overlooked by a change of it.
+/// Returns the organization and partner of a market's thread, which are also the market's.
+///
+/// Locks the thread until the transaction ends. Otherwise a concurrent change of the thread could
+/// miss this market.
 pub(crate) async fn owners_of(
     tx: &mut Tx,
     thread_id: Option<ThreadId>,
@@ -254,7 +254,8 @@ pub(crate) async fn owners_of(
     Ok((thread.organization_id, thread.partner_id))
 }
 
-/// Sees to it that a thread's organization and partner exist and belong together.
+/// Checks that a thread's organization and partner exist and belong together. Fills in the
+/// partner's organization.
 async fn place_thread(tx: &mut Tx, thread: &mut Thread) -> Result<(), AppError> {
     if let Some(id) = thread.partner_id {
         let partner = catalog::find_partner(tx, id).await?.ok_or_else(|| missing("partner"))?;
@@ -269,7 +270,7 @@ async fn place_thread(tx: &mut Tx, thread: &mut Thread) -> Result<(), AppError> 
     Ok(())
 }
 
-/// Nothing, or a refusal that names all that is wrong.
+/// Returns an error with all field errors, if there are any.
 pub(crate) fn checked(errors: Vec<FieldError>) -> Result<(), AppError> {
     if errors.is_empty() { Ok(()) } else { Err(AppError::validation(&errors)) }
 }

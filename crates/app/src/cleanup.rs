@@ -1,4 +1,5 @@
-//! The cleaner: forgets what nobody will ask for again. Any process may do it at any time; doing it twice changes nothing.
+//! Deletes rows that are no longer needed. Runs in every process without a lease, because deleting
+//! is idempotent.
 
 use domain::time::DAY_MS;
 use domain::usage;
@@ -6,19 +7,19 @@ use domain::usage;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The most rows of each kind that one tick removes, so that it never holds others up for long.
+/// The maximum number of rows of each kind per tick, to keep the transaction short.
 const AT_ONCE: u32 = 500;
-/// For how long ended batches are kept, for looking into what happened.
+/// The retention of ended batches, for investigations.
 const KEEP_BATCHES_MS: i64 = 7 * DAY_MS;
-/// For how long failed authentications are kept.
+/// The retention of failed authentications.
 const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
-/// For how long an event that was given up can be asked for again; the archive has it from then on.
+/// The retention of undelivered events for redelivery. After that they are archived.
 const KEEP_GIVEN_UP_MS: i64 = 30 * DAY_MS;
-/// For how long the feed keeps what is never posted: a day longer than it promises to be resumable.
+/// The retention of feed events that are not posted: one day more than the documented time for
+/// resuming.
 const KEEP_FEED_MS: i64 = 31 * DAY_MS;
 
-/// The cleaner's worker.
 #[derive(Debug, Default)]
 pub struct Cleaner;
 
@@ -29,7 +30,7 @@ impl Worker for Cleaner {
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         let now = ctx.now();
-        let removed: Result<u64, store::StoreError> = ctx
+        let removed = ctx
             .store
             .write(now, |tx, now| {
                 Box::pin(async move {
@@ -45,7 +46,7 @@ impl Worker for Cleaner {
                     Ok(keys.max(batches).max(hours).max(audit).max(given_up).max(told))
                 })
             })
-            .await;
-        Ok(if removed? >= u64::from(AT_ONCE) { Progress::More } else { Progress::Idle })
+            .await?;
+        Ok(if removed >= u64::from(AT_ONCE) { Progress::More } else { Progress::Idle })
     }
 }

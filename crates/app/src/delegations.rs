@@ -1,29 +1,31 @@
-//! Changes of delegations that the service makes on chain without the account's owner: it can revoke a delegation and reduce
-//! it, never raise it.
+//! Changes to delegations that the service makes on chain without the account's owner. It can
+//! revoke or reduce a delegation, but never extend it.
 //!
-//! A change is a row. The executor of the account's lane signs it, stores it signed, sends it and follows it like a batch of
-//! trades, in the order of its nonces: a change never races with a batch for a nonce, and survives a crash at any step.
+//! A change is a row. The executor of the account's lane signs, stores, sends and follows it like a
+//! batch of trades, with the same nonces. So a change never competes with a batch for a nonce, and
+//! survives a crash at any step.
 
 use alloy_primitives::{Address, Bytes};
-use chain::{Policy, calls};
+use chain::{KeyLimits, Policy, calls};
 use domain::delegation::{Ceilings, Change};
 use domain::ids::{DelegationChangeId, KeyId};
+use domain::limits::sale_cap;
 use domain::{ErrorCode, Timestamp, Usdc};
 use serde_json::json;
+use store::Tx;
 use store::audit_log::{Act, note};
 use store::delegations::DelegationChange;
 use store::keys::Key;
-use store::{StoreError, Tx};
 
-use crate::trades::lane_of;
+use crate::lane::lane_of;
 use crate::{AppError, Ctx};
 
-/// An id for a new change.
 pub(crate) fn new_id(ctx: &Ctx) -> DelegationChangeId {
     DelegationChangeId(ctx.uuid())
 }
 
-/// Queues a change of a key's delegation on chain. A key that is being revoked already keeps that revocation.
+/// Queues a change of a key's delegation. If the key is already being revoked, returns that
+/// revocation.
 pub async fn queue(ctx: &Ctx, key_id: KeyId, change: Change) -> Result<DelegationChange, AppError> {
     if matches!(change, Change::Reduce(ceilings) if ceilings.is_empty()) {
         return Err(AppError::new(ErrorCode::ValidationFailed).detail("Name at least one value to reduce."));
@@ -31,7 +33,7 @@ pub async fn queue(ctx: &Ctx, key_id: KeyId, change: Change) -> Result<Delegatio
     let input = (new_id(ctx), key_id, change, ctx.config.lanes, ctx.now());
     let queued = ctx
         .store
-        .write(input, |tx, (id, key_id, change, lanes, now)| {
+        .try_write(input, |tx, (id, key_id, change, lanes, now)| {
             Box::pin(async move {
                 let key = store::keys::find(tx, *key_id).await?.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
@@ -60,7 +62,8 @@ fn act_of(key: &Key, change: &Change) -> Act {
     }
 }
 
-/// Adds a change to the queue of the account's lane; the revocation that is under way if there is one.
+/// Adds a change to the queue of the account's lane. Returns the open revocation instead if there
+/// is one.
 pub(crate) async fn insert(
     tx: &mut Tx,
     id: DelegationChangeId,
@@ -71,8 +74,7 @@ pub(crate) async fn insert(
 ) -> Result<DelegationChange, AppError> {
     let no_account = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
     let account = store::users::find_account(tx, key.user_id).await?.ok_or_else(no_account)?.address;
-    let address: Address =
-        account.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let address: Address = account.parse().map_err(AppError::internal)?;
     let lane = lane_of(address, lanes);
     let queued = DelegationChange::queued(id, key, account, lane, change, now);
     if store::delegations::insert(tx, &queued).await? {
@@ -82,44 +84,52 @@ pub(crate) async fn insert(
     open.ok_or_else(|| AppError::new(ErrorCode::InternalError))
 }
 
-/// The last change of a key's delegation that was asked for, as it is now.
+/// Returns the last requested change of a key's delegation.
 pub async fn find_last(ctx: &Ctx, key_id: KeyId) -> Result<Option<DelegationChange>, AppError> {
-    let found: Result<_, StoreError> =
-        ctx.store.read(key_id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await;
-    Ok(found?)
+    Ok(ctx.store.read(key_id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await?)
 }
 
-/// The change as it is now.
 pub async fn find(ctx: &Ctx, id: DelegationChangeId) -> Result<Option<DelegationChange>, AppError> {
-    let found: Result<_, StoreError> =
-        ctx.store.read(id, |tx, id| Box::pin(store::delegations::find(tx, *id))).await;
-    Ok(found?)
+    Ok(ctx.store.read(id, |tx, id| Box::pin(store::delegations::find(tx, *id))).await?)
 }
 
-/// Whether the change would change a policy that is as `policy` says.
+/// Returns whether the change would have an effect on `policy`.
 pub(crate) fn is_needed(change: &Change, policy: &Policy) -> bool {
+    // No policy, or a revoked one.
     if policy.expiry_s == 0 {
         return false;
     }
     match change {
         Change::Revoke => true,
         Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
-            per_trade.is_some_and(|cap| cap.atomic() < policy.per_trade_usdc_atomic)
-                || daily.is_some_and(|cap| cap.atomic() < policy.daily_usdc_atomic)
-                || expires_at.is_some_and(|at| at.s() < policy.expiry_s)
+            per_trade.is_some_and(|cap| {
+                cap.atomic() < policy.per_trade_usdc_atomic
+                    || sale_cap(cap).atomic() < policy.sale_per_trade_usdc_atomic
+            }) || daily.is_some_and(|cap| {
+                cap.atomic() < policy.daily_usdc_atomic
+                    || sale_cap(cap).atomic() < policy.sale_daily_usdc_atomic
+            }) || expires_at.is_some_and(|at| at.s() < policy.expiry_s)
         }
     }
 }
 
-/// What the Gate is asked for.
+/// Returns the contract call of a change.
 pub(crate) fn calldata(change: &DelegationChange, account: Address) -> Bytes {
     let key_index = change.key_index;
     match change.change {
         Change::Revoke => calls::revoke_policy(account, key_index),
         Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
+            // The Gate only ever lowers values, so the maximum leaves one unchanged.
             let cap = |cap: Option<Usdc>| cap.map_or(u64::MAX, Usdc::atomic);
             let expiry_s = expires_at.map_or(u32::MAX, |at| u32::try_from(at.s()).unwrap_or(u32::MAX));
-            calls::reduce_policy(account, key_index, cap(per_trade), cap(daily), expiry_s)
+            let limits = KeyLimits {
+                per_trade_usdc_atomic: cap(per_trade),
+                daily_usdc_atomic: cap(daily),
+                sale_per_trade_usdc_atomic: cap(per_trade.map(sale_cap)),
+                sale_daily_usdc_atomic: cap(daily.map(sale_cap)),
+                expiry_s,
+            };
+            calls::reduce_policy(account, key_index, limits)
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Where random bytes come from: passed in, so that tests are exact.
+//! Sources of random bytes and ids. They are injected, so that tests are deterministic.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use domain::Timestamp;
@@ -7,13 +8,11 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// A source of random bytes.
 pub trait Entropy: Send + Sync {
-    /// Fills `bytes`.
     fn fill(&self, bytes: &mut [u8]);
 }
 
-/// Bytes that follow from a seed: for tests and reproducible demonstrations, never for keys of value.
+/// Bytes derived from a seed, for tests and reproducible demos. Not secure.
 #[derive(Debug)]
 pub struct SeededEntropy {
     seed: u64,
@@ -21,7 +20,6 @@ pub struct SeededEntropy {
 }
 
 impl SeededEntropy {
-    /// The source that follows from `seed`.
     pub const fn new(seed: u64) -> Self {
         Self { seed, drawn: AtomicU64::new(0) }
     }
@@ -40,19 +38,37 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// Makes version 7 UUIDs. Those of one process sort in the order in which they were made, also within a millisecond.
-#[derive(Debug, Default)]
+/// A generator of random bytes and version 7 UUIDs. Ids of one process sort in creation order, even
+/// within a millisecond.
 pub struct Ids {
-    /// The last id's time, and its number within that millisecond.
+    entropy: Arc<dyn Entropy>,
+    /// The last id's time and its counter within that millisecond.
     last: Mutex<(i64, u16)>,
 }
 
-/// The numbers that the twelve bits behind the time can hold.
+/// The values of the 12-bit counter after the timestamp.
 const PER_MS: u16 = 1 << 12;
 
 impl Ids {
-    /// The next id. Where a millisecond's numbers are used up, or the clock steps back, the id's time runs ahead.
-    pub fn next(&self, entropy: &dyn Entropy, now: Timestamp) -> Uuid {
+    pub fn new(entropy: Arc<dyn Entropy>) -> Self {
+        Self { entropy, last: Mutex::default() }
+    }
+
+    /// Returns the source of random bytes, for another generator.
+    pub fn entropy(&self) -> Arc<dyn Entropy> {
+        Arc::clone(&self.entropy)
+    }
+
+    /// Returns random bytes.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.entropy.fill(&mut bytes);
+        bytes
+    }
+
+    /// Returns the next id. If a millisecond's counter is exhausted or the clock goes back, the
+    /// id's time runs ahead of the clock.
+    pub fn next(&self, now: Timestamp) -> Uuid {
         let (ms, number) = {
             let mut last = self.last.lock();
             *last = match *last {
@@ -62,8 +78,7 @@ impl Ids {
             };
             *last
         };
-        let mut bytes = [0; 10];
-        entropy.fill(&mut bytes);
+        let mut bytes: [u8; 10] = self.random();
         bytes[..2].copy_from_slice(&number.to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(u64::try_from(ms).unwrap_or_default(), &bytes).into_uuid()
     }
@@ -74,10 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_sort_as_they_were_made_within_a_millisecond_and_when_the_clock_steps_back() {
-        let (ids, entropy) = (Ids::default(), SeededEntropy::new(1));
+    fn ids_sort_by_creation_even_when_the_clock_steps_back() {
+        let ids = Ids::new(Arc::new(SeededEntropy::new(1)));
         let times = std::iter::repeat_n(1_000, 5_000).chain([999, 1_001, 2_000]);
-        let made: Vec<Uuid> = times.map(|ms| ids.next(&entropy, Timestamp::from_ms(ms))).collect();
+        let made: Vec<Uuid> = times.map(|ms| ids.next(Timestamp::from_ms(ms))).collect();
         assert!(made.is_sorted());
         assert!(made.iter().all(|id| id.get_version_num() == 7));
     }

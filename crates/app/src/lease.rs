@@ -1,38 +1,41 @@
-//! Leases as workers hold them: claimed before a tick, renewed while the tick works, checked in every transaction that writes
-//! under them.
+//! Leases for workers: claimed before a tick, renewed during it, and checked in every transaction
+//! that writes under them.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use domain::{ErrorCode, Timestamp};
 use parking_lot::Mutex;
+use store::Tx;
 use store::leases::Lease;
-use store::{StoreError, Tx};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{AppError, Ctx};
 
-/// A lease is renewed when this part of its time is over, and a turn of work takes at most this part.
+/// The fraction of the lease time after which a lease is renewed, which is also the longest turn of
+/// work.
 const PARTS: u32 = 3;
-/// After a renewal that failed the next one follows after this part of the lease's time.
+/// The fraction of the lease time between renewal attempts.
 const RETRY_PARTS: u32 = 15;
 
-/// One process's hold on a piece of work.
+/// One process's claim on a kind of work.
 #[derive(Debug)]
 pub struct LeaseHolder {
     name: String,
     owner: String,
-    /// What was last claimed and its end. It only saves writes: each write under the lease is checked again.
+    /// The last claimed lease and its end. It only avoids unnecessary writes, because each write
+    /// under the lease checks it again.
     held: Mutex<Option<(Lease, Timestamp)>>,
 }
 
 impl LeaseHolder {
-    /// Nothing held yet. `owner` names this process, anew at each start.
+    /// Creates a holder without a lease. `owner` must be unique for each start of a process.
     pub const fn new(name: String, owner: String) -> Self {
         Self { name, owner, held: Mutex::new(None) }
     }
 
-    /// The lease, renewed when half of its time is over; `None` while another process holds it.
+    /// Returns the lease, renewed if half of its time has passed. `None` while another process
+    /// holds it.
     pub async fn claim(&self, ctx: &Ctx) -> Result<Option<Lease>, AppError> {
         let now = ctx.now();
         let held = self.held.lock().clone();
@@ -48,7 +51,7 @@ impl LeaseHolder {
         let now = ctx.now();
         let until = now.plus_ms(ctx.config.lease_ms);
         let input = (self.name.clone(), self.owner.clone(), now, until);
-        let lease: Result<_, StoreError> = ctx
+        let lease = ctx
             .store
             .write(input, |tx, (name, owner, now, until)| {
                 Box::pin(store::leases::claim(tx, name, owner, *now, *until))
@@ -59,12 +62,13 @@ impl LeaseHolder {
         Ok(lease)
     }
 
-    /// Does `work` under the claimed lease, and renews the lease until the work ends.
+    /// Runs `work` under the claimed lease, and renews the lease until the work ends.
     ///
-    /// If another process takes the lease meanwhile, the work is dropped: what it has not written by then is never written.
+    /// If another process takes the lease, the work is cancelled, and its unwritten results are
+    /// lost.
     ///
     /// # Errors
-    /// The work's, and one that [`is_lost`] recognizes.
+    /// The work's errors, and one that [`is_lost`] recognizes.
     pub async fn keep<T>(
         &self,
         ctx: &Ctx,
@@ -90,29 +94,30 @@ impl LeaseHolder {
                 continue;
             }
             match self.renew(ctx).await {
+                // The same epoch: no other process held the lease in between.
                 Ok(Some(again)) if again.epoch == lease.epoch => renewed = Instant::now(),
                 Ok(_) => {
                     *self.held.lock() = None;
                     return lost(&lease.name);
                 }
+                // Keep trying. Every write checks the lease in its transaction, so working on is
+                // safe.
                 Err(error) => {
-                    tracing::warn!(lease = lease.name, %error, cause = ?error.source, "a lease was not renewed");
+                    tracing::warn!(lease = lease.name, %error, cause = ?error.source, "could not renew a lease");
                 }
             }
         }
     }
 
-    /// Gives the lease up at a stop, so that another process need not wait for its end.
+    /// Releases the lease at shutdown, so that another process does not have to wait for its end.
     pub async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
         let held = self.held.lock().take();
         let Some((lease, _)) = held else { return Ok(()) };
-        let released: Result<(), StoreError> =
-            ctx.store.write(lease, |tx, lease| Box::pin(store::leases::release(tx, lease))).await;
-        Ok(released?)
+        Ok(ctx.store.write(lease, |tx, lease| Box::pin(store::leases::release(tx, lease))).await?)
     }
 }
 
-/// The time that a tick has for pieces of work that can wait for the next one.
+/// The time that a tick may spend on work that can wait for the next tick.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     began: Instant,
@@ -120,12 +125,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Begins now and takes a third of the lease's time.
+    /// Starts a turn with a third of the lease time.
     pub fn begin(ctx: &Ctx) -> Self {
         Self { began: Instant::now(), time: lease_time(ctx) / PARTS }
     }
 
-    /// Whether the next piece of work has to wait for the next tick.
+    /// Returns whether the remaining work must wait for the next tick.
     pub fn is_over(&self) -> bool {
         self.began.elapsed() >= self.time
     }
@@ -135,7 +140,7 @@ fn lease_time(ctx: &Ctx) -> Duration {
     Duration::from_millis(u64::try_from(ctx.config.lease_ms).unwrap_or_default())
 }
 
-/// Refuses the transaction unless the lease is still held. The lease cannot change hands before the transaction ends.
+/// Fails unless the lease is still held. The lease cannot change hands before the transaction ends.
 pub async fn check(tx: &mut Tx, lease: &Lease) -> Result<(), AppError> {
     if store::leases::confirm(tx, lease).await? {
         return Ok(());
@@ -145,15 +150,15 @@ pub async fn check(tx: &mut Tx, lease: &Lease) -> Result<(), AppError> {
 
 /// Another process has taken the lease.
 #[derive(Debug, thiserror::Error)]
-#[error("the lease is lost")]
+#[error("the lease was lost")]
 struct LeaseLost;
 
 fn lost(name: &str) -> AppError {
-    let detail = format!("Another process has taken {name}.");
+    let detail = format!("Another process has acquired the lease {name}.");
     AppError::new(ErrorCode::DependencyUnavailable).detail(detail).caused_by(LeaseLost)
 }
 
-/// Whether the work failed only because another process has taken its lease.
+/// Returns whether the work failed only because another process took its lease.
 pub fn is_lost(error: &AppError) -> bool {
     error.source.as_ref().is_some_and(|source| source.is::<LeaseLost>())
 }

@@ -1,39 +1,45 @@
-//! Foretell's use cases and workers, by feature. What changes goes through one function here; what is only read and has
-//! no rule is read from the store where it is answered.
+//! Foretell's use cases and background workers, by feature.
+//!
+//! Every change goes through a function in this crate. Reads without rules go directly from the
+//! handlers to the store.
 
 pub mod accounts;
-pub mod aggregates;
 pub mod audit_log;
+pub mod caller;
 pub mod catalog;
-mod chain_errors;
 pub mod cleanup;
+pub mod config;
 pub mod ctx;
 pub mod delegations;
+pub mod encryption;
 pub mod entropy;
 pub mod error;
 pub mod feed;
 pub mod finality;
-pub mod fresh;
 pub mod health;
 pub mod import;
 pub mod keys;
 pub mod kill_switches;
+mod lane;
 pub mod leaderboard;
 pub mod lease;
+pub mod ledger;
 pub mod limits;
+mod lost_data;
 pub mod markets;
 mod minimum;
 pub mod nodes;
 pub mod portfolio;
+pub mod process;
 pub mod readiness;
 pub mod recovery;
 pub mod redemptions;
-pub mod sealed;
+pub mod roles;
 pub mod trades;
 pub mod usage;
-pub mod user_units;
 pub mod webhooks;
 pub mod worker;
 
-pub use ctx::{Config, Ctx};
-pub use error::{AppError, Submission};
+pub use config::Config;
+pub use ctx::Ctx;
+pub use error::{AppError, InvalidState, Submission};

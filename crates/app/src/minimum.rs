@@ -1,21 +1,21 @@
-//! The smallest trade and the smallest claim. Below them the gas costs the operator more than the amount is worth.
+//! The minimum trade and claim. Below them, gas costs the operator more than the amount is worth.
 
 use chain::{ChainError, Revert};
 use domain::{ErrorCode, Usdc};
 
 use crate::{AppError, Ctx};
 
-/// Rejects a trade that moves less than the smallest trade.
+/// Rejects a trade below the minimum.
 pub(crate) fn check_trade(ctx: &Ctx, usdc: Usdc) -> Result<(), AppError> {
     check(ctx.config.min_trade, usdc)
 }
 
-/// Rejects a claim that pays less than the smallest claim.
+/// Rejects a claim below the minimum.
 pub(crate) fn check_claim(ctx: &Ctx, usdc: Usdc) -> Result<(), AppError> {
     check(ctx.config.min_claim, usdc)
 }
 
-/// The refusal of a quote. An amount so small that nothing would move is below any minimum.
+/// Converts an error of a quote. An amount so small that nothing would move is below any minimum.
 pub(crate) fn refused_quote(ctx: &Ctx, error: ChainError) -> AppError {
     match error {
         ChainError::Reverted(Revert::AmountZero) => too_small(ctx.config.min_trade).caused_by(error),
@@ -30,7 +30,7 @@ fn check(minimum: Usdc, usdc: Usdc) -> Result<(), AppError> {
 fn too_small(minimum: Usdc) -> AppError {
     let refusal = AppError::new(ErrorCode::AmountTooSmall);
     if minimum == Usdc::ZERO {
-        return refusal.detail("The amount is too small: nothing would move.");
+        return refusal.detail("The amount is too small: it rounds to zero.");
     }
     refusal
         .detail(format!("The amount must be at least {} USDC.", minimum.to_decimal()))

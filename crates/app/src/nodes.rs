@@ -1,4 +1,5 @@
-//! Keeps the nodes to the chain that the database knows: its id, its first block, and the last block that was settled.
+//! Binds the nodes to the chain that the database belongs to: by chain id, first block and last
+//! settled block.
 
 use chain::{ChainIdentity, Nodes};
 use domain::ErrorCode;
@@ -9,10 +10,10 @@ use crate::{AppError, Ctx};
 
 const IDENTITY: &str = "chain.identity";
 
-/// What the database knows of the chain.
+/// The chain's identity according to the database.
 struct Known {
     identity: Option<ChainIdentity>,
-    /// The last settled block, by the newest note that is not above it.
+    /// The newest recorded block up to the last settled one.
     settled: Option<(u64, String)>,
 }
 
@@ -32,25 +33,26 @@ async fn read_identity(tx: &mut Tx) -> Result<Option<ChainIdentity>, StoreError>
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
-/// The chain that this database belongs to, once a node has shown it.
+/// Returns the identity of the database's chain, once a node has reported it.
 pub async fn find_identity(store: &Store) -> Result<Option<ChainIdentity>, StoreError> {
     store.read((), |tx, ()| Box::pin(read_identity(tx))).await
 }
 
-/// Tells the nodes what the database knows, checks them, and stores what they have shown for the first time. Wakes the
-/// workers that wait for a node if there is one again.
+/// Checks the nodes against the database, and stores an identity that was reported for the first
+/// time. Wakes the waiting workers when a node becomes available.
 pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
     let Some(nodes) = ctx.chain.nodes() else { return Ok(()) };
     let was_available = nodes.is_available();
-    let known: Result<Known, StoreError> = ctx.store.read((), |tx, ()| Box::pin(Known::read(tx))).await;
+    let known = ctx.store.read((), |tx, ()| Box::pin(Known::read(tx))).await;
     let Known { identity, settled } = known?;
     if let Some(identity) = identity {
         nodes.expect(identity);
     }
     nodes.expect_settled(match settled {
-        Some((number, hash)) => Some((number, hash.parse().map_err(internal)?)),
+        Some((number, hash)) => Some((number, hash.parse().map_err(AppError::internal)?)),
         None => None,
     });
+    // After the expectations are set, so that a node of another chain fails its check.
     nodes.check_all().await;
     if let Some(shown) = nodes.identity().filter(|shown| identity != Some(*shown) && nodes.is_available()) {
         keep(ctx, nodes, shown).await?;
@@ -62,8 +64,10 @@ pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
     Ok(())
 }
 
-/// A refusal that may follow from what the chain says, or why it must not be believed: the node in use answers for another
-/// chain, and no check has seen it yet.
+/// Returns the rejection, or an error if it may come from a node of another chain.
+///
+/// The node in use may have switched chains since its last check. So a rejection that depends on
+/// chain state is confirmed first.
 pub async fn of_right_chain(ctx: &Ctx, refusal: AppError) -> AppError {
     let is_of_chain = matches!(
         refusal.code,
@@ -83,9 +87,9 @@ pub async fn of_right_chain(ctx: &Ctx, refusal: AppError) -> AppError {
     }
 }
 
-/// Stores the chain, unless another process has stored one: then that one counts.
+/// Stores the identity, unless another process has stored one first. Then that one is used.
 async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppError> {
-    let kept: Result<ChainIdentity, StoreError> = ctx
+    let kept = ctx
         .store
         .write(shown, |tx, shown| {
             Box::pin(async move {
@@ -97,16 +101,11 @@ async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppE
                 Ok(*shown)
             })
         })
-        .await;
-    nodes.expect(kept?);
+        .await?;
+    nodes.expect(kept);
     Ok(())
 }
 
-fn internal(error: impl std::error::Error + Send + Sync + 'static) -> AppError {
-    AppError::new(ErrorCode::InternalError).caused_by(error)
-}
-
-/// The worker that checks the nodes.
 #[derive(Debug, Default)]
 pub struct NodeWatcher;
 

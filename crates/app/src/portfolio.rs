@@ -1,5 +1,6 @@
-//! What an account holds and what it is worth. Balances come from the chain, the ledger of costs from its events; prices
-//! are the contracts' own, as integers.
+//! Portfolios: an account's positions and their value.
+//!
+//! Balances come from the chain, and costs from its events. Prices are the contracts' integers.
 
 use std::collections::HashMap;
 
@@ -9,78 +10,69 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::position::Position;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
-use futures::{StreamExt, TryStreamExt};
-use store::StoreError;
 use store::markets::{Market, Outcome};
 use store::movements::Held;
 use store::users::Account;
 
 use crate::accounts::{account_of, address_of};
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
-/// Questions to the chain that are open at once.
-const CONCURRENT: usize = 16;
-/// One, in WAD.
-const WAD: u64 = 1_000_000_000_000_000_000;
-/// WAD of tokens times WAD of price, over this, is atomic USDC.
+/// WAD units in one atomic unit of USDC.
 const WAD_PER_ATOMIC: u64 = 1_000_000_000_000;
 
-/// A position, its market, and its worth now.
+/// A position with its market and current value.
 #[derive(Debug, Clone)]
 pub struct ValuedPosition {
-    /// The market.
     pub market: Market,
-    /// The outcome's name.
+    /// The outcome's label.
     pub label: String,
-    /// The ledger.
+    /// The stored position.
     pub held: Held,
-    /// The price of one token, WAD of USDC: the market's, or what a settled market pays.
+    /// The price of one token in WAD of USDC: the current price, or the payout of a settled market.
     pub price: Wad,
     /// Tokens times price, rounded down.
     pub value: Usdc,
-    /// What the hub would pay for it now.
+    /// The amount that the contract would pay for it now.
     pub claimable: Usdc,
-    /// Whether a claim of it is accepted: it pays something, and at least the smallest claim.
+    /// A claim would be accepted: it pays something, and at least the minimum.
     pub is_claimable: bool,
 }
 
 impl ValuedPosition {
-    /// The ledger's position.
     pub const fn position(&self) -> &Position {
         &self.held.position
     }
 
-    /// What the position would gain at this price.
+    /// The profit at the current price.
     pub const fn unrealized_pnl(&self) -> UsdcDelta {
         UsdcDelta::between(self.value, self.held.position.cost_basis)
     }
 }
 
-/// The account and its positions taken together.
+/// The account with all of its positions.
 #[derive(Debug, Clone)]
 pub struct Portfolio {
-    /// The account.
     pub account: Account,
-    /// Its state on chain, with this key's policy.
+    /// The state on chain, including the policy of the caller's key.
     pub state: AccountState,
-    /// Its positions.
     pub positions: Vec<ValuedPosition>,
-    /// The chain's newest block and its time.
+    /// The newest block's number and time.
     pub as_of: (u64, Timestamp),
 }
 
-/// The caller's portfolio.
+/// Returns the caller's portfolio.
 pub async fn summary(ctx: &Ctx, caller: &Caller) -> Result<Portfolio, AppError> {
     let account = account_of(ctx, caller.user_id()).await?;
     let address = address_of(&account)?;
+    // Read the head first: the other reads are then at least as new as the reported block.
     let head = ctx.chain.head().await?;
     let state = ctx.chain.account_state(address, caller.key.key_index).await?;
     let positions = valued(ctx, &account, None).await?;
     Ok(Portfolio { account, state, positions, as_of: (head.number, Timestamp::from_s(head.timestamp_s)) })
 }
 
-/// The caller's positions, of one market where `market_id` is given: those that hold tokens or have a history.
+/// Returns the caller's positions that hold tokens or have a history, optionally of one market.
 pub async fn positions(
     ctx: &Ctx,
     caller: &Caller,
@@ -95,8 +87,7 @@ async fn valued(
     account: &Account,
     market_id: Option<MarketId>,
 ) -> Result<Vec<ValuedPosition>, AppError> {
-    type Read = (Vec<Held>, HashMap<MarketId, (Market, Vec<Outcome>)>);
-    let read: Result<Read, StoreError> = ctx
+    let (held, markets) = ctx
         .store
         .read((account.address.clone(), market_id), |tx, (address, market_id)| {
             Box::pin(async move {
@@ -114,17 +105,16 @@ async fn valued(
                 Ok((held, markets))
             })
         })
-        .await;
-    let (held, markets) = read?;
+        .await?;
     let prices = prices(ctx, markets.values().map(|(market, _)| market)).await?;
+    let claimables = claimable(ctx, account, &held, &markets).await?;
     let mut valued = Vec::with_capacity(held.len());
     for held in held {
         let Some((market, outcomes)) = markets.get(&held.market_id) else { continue };
         let index = usize::from(held.outcome_index);
         let price = prices.get(&market.id).and_then(|prices| prices.get(index)).copied().unwrap_or_default();
-        let claimable = claimable(ctx, account, market, &held).await?;
-        let settled = matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled);
-        let value = if settled { claimable } else { worth_floor(held.position.tokens, price) };
+        let claimable = claimables.get(&(held.market_id, held.outcome_index)).copied().unwrap_or_default();
+        let value = if is_settled(market) { claimable } else { worth_floor(held.position.tokens, price) };
         valued.push(ValuedPosition {
             label: outcomes.get(index).map(|outcome| outcome.label.clone()).unwrap_or_default(),
             market: market.clone(),
@@ -138,9 +128,9 @@ async fn valued(
     Ok(valued)
 }
 
-/// Tokens times price, in USDC, rounded down.
+/// Returns tokens times price in USDC, rounded down.
 pub fn worth_floor(tokens: Wad, price: Wad) -> Usdc {
-    let atomic = tokens.0.saturating_mul(price.0) / U256::from(WAD) / U256::from(WAD_PER_ATOMIC);
+    let atomic = tokens.0.saturating_mul(price.0) / Wad::ONE.0 / U256::from(WAD_PER_ATOMIC);
     Usdc::from_atomic(u64::try_from(atomic).unwrap_or(i64::MAX as u64))
 }
 
@@ -148,31 +138,44 @@ async fn prices(
     ctx: &Ctx,
     markets: impl Iterator<Item = &Market>,
 ) -> Result<HashMap<MarketId, Vec<Wad>>, AppError> {
-    let asked = markets.map(|market| (market.id, market.chain_market_id, market.payouts.clone()));
-    let asked: Vec<_> = asked.collect();
-    futures::stream::iter(asked)
-        .map(async |(id, number, payouts)| match (payouts, number) {
-            (Some(payouts), _) => Ok((id, payouts)),
-            (None, Some(number)) => {
-                let prices = ctx.chain.prices(number).await?;
-                Ok((id, prices.into_iter().map(Wad).collect()))
-            }
-            (None, None) => Ok((id, Vec::new())),
-        })
-        .buffer_unordered(CONCURRENT)
-        .try_collect()
-        .await
+    let (mut prices, mut asked) = (HashMap::new(), Vec::new());
+    for market in markets {
+        match (&market.payouts, market.chain_market_id) {
+            (Some(payouts), _) => drop(prices.insert(market.id, payouts.clone())),
+            (None, Some(number)) => asked.push((market.id, number)),
+            (None, None) => {}
+        }
+    }
+    let numbers: Vec<u64> = asked.iter().map(|(_, number)| *number).collect();
+    let found = ctx.chain.prices_of(&numbers).await?;
+    let of_market = |prices: Vec<U256>| prices.into_iter().map(Wad).collect();
+    prices.extend(asked.into_iter().zip(found).map(|((id, _), found)| (id, of_market(found))));
+    Ok(prices)
 }
 
-async fn claimable(ctx: &Ctx, account: &Account, market: &Market, held: &Held) -> Result<Usdc, AppError> {
-    let settled = matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled);
-    // A refund that was scaled down takes the tokens and may be topped up later.
-    let may_be_owed = held.position.tokens > Wad::ZERO || market.refund_scale.is_some();
-    let (true, Some(number)) = (settled && may_be_owed, market.chain_market_id) else {
-        return Ok(Usdc::ZERO);
+/// Returns the amount that the contract would pay for each position.
+async fn claimable(
+    ctx: &Ctx,
+    account: &Account,
+    held: &[Held],
+    markets: &HashMap<MarketId, (Market, Vec<Outcome>)>,
+) -> Result<HashMap<(MarketId, u8), Usdc>, AppError> {
+    let address = address_of(account)?;
+    let may_pay = |held: &&Held| {
+        let market = markets.get(&held.market_id).map(|(market, _)| market);
+        held.position.tokens > Wad::ZERO && market.is_some_and(is_settled)
     };
-    let atomic = ctx.chain.redeemable(address_of(account)?, number, held.outcome_index).await?;
-    Ok(Usdc::from_atomic(atomic))
+    let number_of = |held: &Held| markets.get(&held.market_id).and_then(|(market, _)| market.chain_market_id);
+    let asked = held.iter().filter(may_pay).filter_map(|held| Some((held, number_of(held)?)));
+    let (places, asked): (Vec<_>, Vec<_>) = asked
+        .map(|(held, number)| ((held.market_id, held.outcome_index), (address, number, held.outcome_index)))
+        .unzip();
+    let paid = ctx.chain.redeemable_of(&asked).await?;
+    Ok(places.into_iter().zip(paid.into_iter().map(Usdc::from_atomic)).collect())
+}
+
+const fn is_settled(market: &Market) -> bool {
+    matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled)
 }
 
 #[cfg(test)]
@@ -180,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn worth_is_rounded_down() {
+    fn the_value_of_a_position_is_rounded_down() {
         let third = Wad::from(333_333_333_333_333_333);
         assert_eq!(worth_floor(Wad::ONE, third), Usdc::from_atomic(333_333));
         assert_eq!(worth_floor(Wad::from(1), Wad::ONE), Usdc::ZERO);

@@ -1,45 +1,43 @@
-//! What is still missing before a key can trade: the account, the delegation, the money, in the order in which a trade's
-//! creation asks for them.
+//! Trading readiness of a key: account, delegation and funds, in the order in which a new trade is
+//! checked.
 
 use alloy_primitives::U256;
 use chain::{AccountState, Policy};
 use domain::{ErrorCode, Usdc};
-use store::StoreError;
-use store::users::Account;
 
 use crate::accounts::address_of;
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::trades::Funds;
 use crate::{AppError, Ctx};
 
-/// What the key's account has and lacks.
+/// The state of the key's account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
-    /// The account's address, which is known before the account is on chain.
+    /// Known before the account is on chain.
     pub address: Option<String>,
-    /// Whether the account is on chain.
+    /// The account is on chain.
     pub provisioned: bool,
-    /// Whether the account lets this key spend.
+    /// The account allows this key to spend.
     pub delegated: bool,
     /// The key's policy on chain.
     pub policy: Policy,
-    /// The account's USDC.
+    /// The account's USDC balance.
     pub balance: Usdc,
-    /// What open trades have set aside of it.
+    /// The amount that open trades have reserved.
     pub reserved: Usdc,
-    /// How much of the account's USDC the Gate may move, in atomic units.
+    /// The account's USDC allowance to the Gate, in atomic units.
     pub allowance_atomic: U256,
-    /// Whether there is USDC that a buy could spend.
+    /// Some USDC is available for a buy.
     pub funded: bool,
 }
 
 impl Readiness {
-    /// Whether the key can trade.
+    /// Returns whether the key can trade.
     pub const fn is_ready(&self) -> bool {
         self.provisioned && self.delegated && self.funded
     }
 
-    /// What is missing, each by the code that a trade would be refused with.
+    /// Returns the error codes with which a trade would be rejected.
     pub fn missing(&self) -> impl Iterator<Item = ErrorCode> {
         let steps = [
             (self.provisioned, ErrorCode::SmartAccountNotProvisioned),
@@ -52,7 +50,8 @@ impl Readiness {
     fn new(address: Option<String>, state: &AccountState, reserved: Usdc, now_s: u64) -> Self {
         let delegated = state.provisioned && state.lets_spend(now_s);
         let balance = Funds::balance(state);
-        // Before the Gate may move anything, the balance itself is what a delegation would make spendable.
+        // Without a delegation the allowance is zero, but the user's funds are still shown as
+        // present.
         let spendable = if delegated { Funds::newest(state).spendable } else { balance };
         Self {
             address,
@@ -67,9 +66,10 @@ impl Readiness {
     }
 }
 
-/// What the calling key's account has and lacks. Asks nothing of it: a user without an account is told so.
+/// Returns the readiness of the caller's key. A user without an account gets a result too, not an
+/// error.
 pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Readiness, AppError> {
-    let account: Result<Option<Account>, StoreError> =
+    let account =
         ctx.store.read(caller.user_id(), |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
     let now_s = ctx.now().s();
     let Some(account) = account? else {

@@ -1,10 +1,9 @@
-//! The chain: one alloy `Provider`, over the embedded chain in process or over HTTP to a JSON-RPC node, and the
-//! client of the contracts on top of it. Nothing above this crate knows which of the two it talks to.
+//! Access to the chain: an alloy `Provider` over the embedded chain or over JSON-RPC nodes, and a
+//! client of the contracts on top of it. Code above this crate does not depend on which of the two
+//! it uses.
 
 pub mod client;
-pub mod embedded;
 pub mod nodes;
 
 pub use client::*;
-pub use embedded::{EmbeddedNode, Genesis};
 pub use nodes::{ChainIdentity, NodeReport, Nodes, Standing};

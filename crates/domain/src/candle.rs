@@ -1,10 +1,12 @@
-//! Candles: what trading did to a market's prices, interval by interval.
+//! Candles: a market's prices and volumes in time intervals.
 //!
-//! An outcome's price is `exp((q - C) / b)`, so within one market the distance `C - q` says as much as the price, and it is
-//! an exact integer: the smaller the distance, the higher the price. A trade changes the `q` of its own outcome and the `C`
-//! of the market; every other outcome's distance moves with `C` alone. A [`Bucket`] therefore keeps the course of `C`, the
-//! quantities at its end, and a course of its own for those outcomes alone that were traded in it: a trade costs no more in a
-//! market of two hundred outcomes than in one of two.
+//! An outcome's price is `exp((q - C) / b)`. Within one market, the distance `C - q` therefore
+//! determines the price, and it is an exact integer: a smaller distance means a higher price.
+//!
+//! A trade changes the `q` of its own outcome and the `C` of the market. The distances of all other
+//! outcomes change only with `C`. A [`Bucket`] therefore stores the course of `C`, the final
+//! quantities, and separate courses only for the outcomes that were traded in it. A trade in a
+//! market of 200 outcomes costs no more than in a market of two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -14,31 +16,26 @@ use serde::Serialize;
 use crate::time::{DAY_MS, MINUTE_MS};
 use crate::{Timestamp, Usdc, Wad};
 
-/// How long a candle is. Candles are aligned to UTC.
+/// The length of a candle. Candles are aligned to UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Interval {
-    /// A minute.
     #[serde(rename = "1m")]
     OneMinute,
-    /// Five minutes.
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// A quarter of an hour.
     #[serde(rename = "15m")]
     FifteenMinutes,
-    /// An hour.
     #[serde(rename = "1h")]
     OneHour,
-    /// Four hours, from midnight on.
+    /// Starts at 00:00, 04:00 and so on.
     #[serde(rename = "4h")]
     FourHours,
-    /// A day.
     #[serde(rename = "1d")]
     OneDay,
 }
 
 impl Interval {
-    /// Every interval, the shortest first.
+    /// In ascending order of length.
     pub const ALL: [Self; 6] = [
         Self::OneMinute,
         Self::FiveMinutes,
@@ -48,10 +45,10 @@ impl Interval {
         Self::OneDay,
     ];
 
-    /// The intervals whose buckets are stored. Any other is put together from at most four of one of them.
+    /// The intervals whose buckets are stored. Each other interval combines at most four buckets of
+    /// one of these.
     pub const STORED: [Self; 4] = [Self::OneMinute, Self::FiveMinutes, Self::OneHour, Self::OneDay];
 
-    /// The word of the APIs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OneMinute => "1m",
@@ -63,7 +60,6 @@ impl Interval {
         }
     }
 
-    /// Its length in milliseconds.
     pub const fn ms(self) -> i64 {
         match self {
             Self::OneMinute => MINUTE_MS,
@@ -75,7 +71,7 @@ impl Interval {
         }
     }
 
-    /// The stored interval that this one is put together from.
+    /// Returns the stored interval from which this one is combined.
     pub const fn stored(self) -> Self {
         match self {
             Self::FifteenMinutes => Self::FiveMinutes,
@@ -84,23 +80,23 @@ impl Interval {
         }
     }
 
-    /// The start of the interval that holds `at`.
+    /// Returns the start of the interval that contains `at`.
     pub const fn floor(self, at: Timestamp) -> Timestamp {
         at.plus_ms(-at.ms().rem_euclid(self.ms()))
     }
 
-    /// The first start of an interval at `at` or after it.
+    /// Returns the first start of an interval at or after `at`.
     pub const fn ceil(self, at: Timestamp) -> Timestamp {
         at.plus_ms((-at.ms()).rem_euclid(self.ms()))
     }
 
-    /// How many intervals the time from `from` (inclusive) to `to` (exclusive) touches.
+    /// Returns the number of intervals that overlap the time from `from` (inclusive) to `to`
+    /// (exclusive).
     pub const fn count(self, from: Timestamp, to: Timestamp) -> i64 {
         self.ceil(to).since_ms(self.floor(from)) / self.ms()
     }
 }
 
-/// The text is no interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an interval")]
 pub struct ParseIntervalError;
@@ -113,38 +109,38 @@ impl FromStr for Interval {
     }
 }
 
-/// The course of a number over some trades: as it was after the first, at its highest and lowest, and after the last.
+/// The open, high, low and close of a value over several trades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Course {
-    /// After the first trade.
+    /// The value after the first trade.
     pub open: Wad,
-    /// At its highest.
     pub high: Wad,
-    /// At its lowest.
     pub low: Wad,
-    /// After the last trade.
+    /// The value after the last trade.
     pub close: Wad,
 }
 
 impl Course {
-    /// After one trade.
+    /// Returns the course of a single trade.
     pub const fn at(value: Wad) -> Self {
         Self { open: value, high: value, low: value, close: value }
     }
 
-    /// After one more trade.
+    /// Appends the value after the next trade.
     pub fn push(&mut self, value: Wad) {
         self.join(&Self::at(value));
     }
 
-    /// With a later course behind it.
+    /// Appends a later course.
     pub fn join(&mut self, later: &Self) {
         self.high = self.high.max(later.high);
         self.low = self.low.min(later.low);
         self.close = later.close;
     }
 
-    /// The course of the distance to a quantity that did not change meanwhile, where this is the course of the cost.
+    /// Returns the course of the distance to a constant quantity, if `self` is the course of the
+    /// cost.
+    // `distance` grows with the cost, so high and low keep their places.
     fn above(&self, quantity: Wad) -> Self {
         let [open, high, low, close] =
             [self.open, self.high, self.low, self.close].map(|cost| distance(cost, quantity));
@@ -152,40 +148,46 @@ impl Course {
     }
 }
 
-/// The distance `C - q`, of which the price is `exp(-distance / b)`. Never negative: no quantity exceeds the cost.
+/// Returns the distance `C - q`; the price is `exp(-distance / b)`. Never negative, because no
+/// quantity exceeds the cost.
 pub fn distance(cost: Wad, quantity: Wad) -> Wad {
     cost.checked_sub(quantity).unwrap_or_default()
 }
 
-/// A trade, as far as candles go.
+/// The parts of a trade that affect candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trade {
     /// The block's time.
     pub at: Timestamp,
-    /// The block.
     pub block: u64,
-    /// The outcome that was traded.
     pub outcome_index: u8,
-    /// USDC moved, fee included.
+    /// Includes the fee.
     pub usdc: Usdc,
-    /// Tokens moved.
     pub tokens: Wad,
-    /// The market maker's cost after it.
+    /// The market maker's cost after the trade.
     pub cost: Wad,
-    /// The outcome's quantity after it.
+    /// The outcome's quantity after the trade.
     pub quantity: Wad,
 }
 
-/// One outcome in one interval.
+/// The cost and all quantities after complete sets were split or merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Level {
+    pub cost: Wad,
+    /// In the order of the outcomes.
+    pub quantities: Vec<Wad>,
+}
+
+/// The candle of one outcome in one interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candle {
-    /// The distance after each trade of the market. Its high is the price's low.
+    /// The distance after each trade of the market. The highest distance is the lowest price.
     pub distance: Course,
-    /// USDC traded on the outcome.
+    /// USDC traded on this outcome, fees included.
     pub volume: Usdc,
-    /// Tokens of the outcome that were traded.
+    /// Tokens of this outcome that were traded.
     pub tokens: Wad,
-    /// Trades on the outcome.
+    /// Trades on this outcome.
     pub trades: u64,
 }
 
@@ -195,35 +197,35 @@ impl Candle {
     }
 
     fn count(&mut self, usdc: Usdc, tokens: Wad, trades: u64) {
+        // An overflow leaves the sum unchanged instead of panicking.
         self.volume = self.volume.checked_add(usdc).unwrap_or(self.volume);
         self.tokens = self.tokens.checked_add(tokens).unwrap_or(self.tokens);
         self.trades += trades;
     }
 }
 
-/// A market in one interval in which it was traded.
+/// The trades of a market in one interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// How long it is.
     pub interval: Interval,
-    /// When it begins.
     pub start: Timestamp,
-    /// When its last trade was made.
+    /// The time of the last trade.
     pub at: Timestamp,
-    /// The block of its last trade.
+    /// The block of the last trade.
     pub block: u64,
-    /// How many trades the market has had by its end, from the market's first on.
+    /// The market's number of trades from its start to the end of this bucket.
     pub market_trades: u64,
     /// The market maker's cost after each trade.
     pub cost: Course,
     /// Each outcome's quantity after the last trade.
     pub quantities: Vec<Wad>,
-    /// The outcomes that were traded.
+    /// The outcomes that were traded, or whose courses were fixed by [`Self::change_level`].
     pub traded: BTreeMap<u8, Candle>,
 }
 
 impl Bucket {
-    /// The bucket of one trade, the market's `market_trades`th, which left these quantities.
+    /// Creates the bucket of one trade. `quantities` are the quantities after it, and
+    /// `market_trades` is its number within the market.
     pub fn of(interval: Interval, trade: &Trade, quantities: Vec<Wad>, market_trades: u64) -> Self {
         let distance = Course::at(distance(trade.cost, trade.quantity));
         let mut candle = Candle::untraded(distance);
@@ -240,9 +242,10 @@ impl Bucket {
         }
     }
 
-    /// Takes the market's next trade in.
+    /// Adds the market's next trade.
     pub fn add(&mut self, trade: &Trade) {
-        // Before the trade moves them, the cost's course and the outcome's quantity say what the outcome did so far.
+        // Compute the outcome's candle before the trade changes its quantity. Up to here it follows
+        // from the cost's course.
         let mut candle = self.candle(trade.outcome_index);
         candle.count(trade.usdc, trade.tokens, 1);
         self.traded.insert(trade.outcome_index, candle);
@@ -259,8 +262,23 @@ impl Bucket {
         self.market_trades += 1;
     }
 
-    /// Takes in the market's next bucket, of a later part of this one's time.
+    /// Records that complete sets were split or merged. This changes `C` and every quantity by the
+    /// same amount and no price.
+    ///
+    /// It first fixes the courses of all outcomes, because costs before and after the change are
+    /// not comparable.
+    pub fn change_level(&mut self, level: &Level) {
+        for index in (0..=u8::MAX).take(self.quantities.len()) {
+            let candle = self.candle(index);
+            self.traded.insert(index, candle);
+        }
+        self.cost.push(level.cost);
+        self.quantities.clone_from(&level.quantities);
+    }
+
+    /// Appends the market's next bucket, which must be later within the same interval.
     pub fn join(&mut self, later: Self) {
+        // An outcome traded in only one of the buckets still needs its course in the other one.
         let traded: BTreeSet<u8> = self.traded.keys().chain(later.traded.keys()).copied().collect();
         let joined = |index: u8| {
             let (mut candle, next) = (self.candle(index), later.candle(index));
@@ -276,32 +294,33 @@ impl Bucket {
         self.quantities = later.quantities;
     }
 
-    /// The same trades as part of a longer interval.
+    /// Returns the bucket with the same trades for a longer interval.
     #[must_use]
     pub fn widened(self, interval: Interval) -> Self {
         Self { interval, start: interval.floor(self.start), ..self }
     }
 
-    /// One outcome in this interval, traded in it or moved by the trades of the others.
+    /// Returns the candle of one outcome, even if only other outcomes were traded.
     pub fn candle(&self, outcome_index: u8) -> Candle {
         let quantity = self.quantities.get(usize::from(outcome_index)).copied().unwrap_or_default();
         let untraded = || Candle::untraded(self.cost.above(quantity));
         self.traded.get(&outcome_index).copied().unwrap_or_else(untraded)
     }
 
-    /// How many trades were made in it.
     pub fn trades(&self) -> u64 {
         self.traded.values().map(|candle| candle.trades).sum()
     }
 }
 
-/// Puts consecutive buckets of one market, in their order, together to those of `interval`.
+/// Combines consecutive buckets of one market into buckets of `interval`. The buckets must be in
+/// order.
 pub fn roll_up(buckets: impl IntoIterator<Item = Bucket>, interval: Interval) -> Vec<Bucket> {
     let mut rolled: Vec<Bucket> = Vec::new();
     for bucket in buckets {
         let wide = bucket.widened(interval);
         match rolled.last_mut() {
             Some(last) if last.start == wide.start => last.join(wide),
+            // Buckets come in order, so only the last one can belong to the same interval.
             _ => rolled.push(wide),
         }
     }
@@ -317,7 +336,8 @@ mod tests {
     const OUTCOMES: u8 = 3;
     const OPENING: u64 = 1_000;
 
-    /// Trades by the seconds since the one before, the outcome, and what they add to or take from its quantity.
+    /// Builds trades from the seconds since the previous trade, the outcome and the change of its
+    /// quantity.
     fn trades(moves: &[(u8, i64, i64)]) -> Vec<(Trade, Vec<Wad>)> {
         let mut quantities = vec![500u64; usize::from(OUTCOMES)];
         let (mut at, mut cost) = (Timestamp::from_ms(7), OPENING);
@@ -352,7 +372,7 @@ mod tests {
         buckets
     }
 
-    /// The same by definition: every outcome's distance is written down after every trade.
+    /// Computes a candle from the definition: records every outcome's distance after every trade.
     fn by_definition(trades: &[(Trade, Vec<Wad>)], bucket: &Bucket, outcome: u8) -> Candle {
         let of_bucket = trades.iter().filter(|(trade, _)| bucket.interval.floor(trade.at) == bucket.start);
         let at =
@@ -374,7 +394,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_outcomes_candle_is_what_all_trades_did_to_it(
+        fn a_candle_reflects_every_trade_of_its_outcome(
             moves in vec((0..OUTCOMES, -200i64..200, 0i64..200), 1..60)
         ) {
             let trades = trades(&moves);
@@ -390,7 +410,7 @@ mod tests {
         }
 
         #[test]
-        fn buckets_put_together_are_those_of_the_longer_interval(
+        fn merged_buckets_equal_those_of_the_longer_interval(
             moves in vec((0..OUTCOMES, -200i64..200, 0i64..2_000), 1..60)
         ) {
             let trades = trades(&moves);
@@ -426,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_is_named_as_it_is_written() {
+    fn interval_names_round_trip_and_others_are_rejected() {
         for interval in Interval::ALL {
             assert_eq!(interval.as_str().parse(), Ok(interval));
             assert_eq!(serde_json::to_value(interval).unwrap(), interval.as_str());

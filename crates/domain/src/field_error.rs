@@ -1,14 +1,14 @@
-//! Field errors: the requirement that a field of a request does not meet.
+//! Field errors: a field of a request and the requirement that it violates.
 
 use serde::Serialize;
 
 use crate::text::shown;
 
-/// Facts that a field error may state. Everything else is a requirement and begins with "must".
+/// The facts that a field error may state. Any other text is a requirement and begins with "must".
 const FACTS: [&str; 6] =
     ["is required", "is already ", "is not supported", "is not available", "cannot change", "does not exist"];
 
-/// One field that does not have the documented form.
+/// A field that does not meet its requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// JSON pointer to the field.
@@ -18,14 +18,14 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// The field at `pointer` does not meet the requirement `detail`.
+    /// Creates an error for the field at `pointer`, which does not meet the requirement `detail`.
     pub fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         let (pointer, detail) = (pointer.into(), detail.into());
         debug_assert!(is_requirement(&detail), "{pointer} {detail}: a requirement begins with \"must\"");
         Self { pointer, detail }
     }
 
-    /// Adds the rejected value, quoted and cut.
+    /// Appends the rejected value, quoted and truncated.
     #[must_use]
     pub fn got(mut self, value: &str) -> Self {
         self.detail = format!("{}, got {}", self.detail, shown(value));
@@ -33,13 +33,13 @@ impl FieldError {
     }
 }
 
-/// Whether a field error's text is a requirement or one of the known facts. A requirement that reads as a fact ("is in the
-/// future" for an instant in the past) states the opposite of the fault.
+/// Returns true if the text is a requirement or one of the known facts. A requirement worded as a
+/// fact ("is in the future" for a past instant) would say the opposite of the error.
 pub fn is_requirement(detail: &str) -> bool {
     detail.starts_with("must ") || FACTS.iter().any(|fact| detail.starts_with(fact))
 }
 
-/// A member's name as a segment of a JSON pointer, cut if it is very long.
+/// Escapes a member's name as a segment of a JSON pointer and truncates long names.
 pub fn segment(name: &str) -> String {
     crate::text::cut(name).replace('~', "~0").replace('/', "~1")
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rejected_value_is_quoted_and_cut() {
+    fn the_rejected_value_is_quoted_and_truncated() {
         let error = |value: &str| FieldError::new("/a", "must be above zero").got(value).detail;
         assert_eq!(error("0"), "must be above zero, got \"0\"");
         assert_eq!(error("a\"\n"), r#"must be above zero, got "a\"\n""#);

@@ -1,4 +1,4 @@
-//! A newtype per id, so that one is never passed for another.
+//! A newtype for each kind of id, so that one cannot be passed for another.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The text is not an id of this kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a well-formed id")]
 pub struct ParseIdError;
@@ -33,8 +32,9 @@ macro_rules! uuid_id {
         impl FromStr for $name {
             type Err = ParseIdError;
 
-            /// Accepts the hyphenated lower- or upper-case form alone.
+            /// Accepts only the hyphenated form, in lower or upper case.
             fn from_str(text: &str) -> Result<Self, Self::Err> {
+                // `Uuid::try_parse` also accepts the simple, braced and URN forms.
                 if text.len() != 36 {
                     return Err(ParseIdError);
                 }
@@ -45,11 +45,11 @@ macro_rules! uuid_id {
 }
 
 uuid_id! {
-    /// A person or program that trades; owns one smart account and up to five active keys.
+    /// A person or program that trades. Owns one smart account and up to five active keys.
     UserId,
-    /// An API key's row; never the key itself.
+    /// The id of an API key's row, not the key itself.
     KeyId,
-    /// A trade. Its 16 bytes also travel in the intent and come back in the chain's event.
+    /// A trade. The intent and the chain's events contain the same 16 bytes.
     TradeId,
     /// A market. Its 16 bytes, right-aligned in 32, are the market's reference on chain.
     MarketId,
@@ -59,27 +59,29 @@ uuid_id! {
     OrganizationId,
     /// A partner of an organization.
     PartnerId,
-    /// One signed batch of intents or redemptions, or the transaction that carries one change of a delegation.
+    /// A signed batch of intents or redemptions, or the transaction of one delegation change.
     BatchId,
     /// A change of a key's delegation on chain.
     DelegationChangeId,
     /// A redemption: the claim of a settled position.
     RedemptionId,
-    /// An event: what receivers of webhooks and readers of the feed know it by.
+    /// An event, as identified by webhook receivers and readers of the feed.
     EventId,
 }
 
-/// The id that links a trade to its trace: 32 lower-case hex digits, which makes it a W3C trace id too.
+/// The id that links a trade to its trace: 32 lower-case hex digits. It is also a valid W3C trace
+/// id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CorrelationId(pub u128);
 
 impl CorrelationId {
-    /// The id of a trade's trace where its caller names none: the trade's own, in hexadecimal.
+    /// Returns the default id of a trade's trace: the trade's own id in hexadecimal.
     pub const fn of(id: TradeId) -> Self {
         Self(id.0.as_u128())
     }
 
-    /// The trade whose own id this is, if there is one.
+    /// Returns the trade id with the same bits. A trade with this id exists only if the correlation
+    /// id was derived from it.
     pub const fn trade_id(self) -> TradeId {
         TradeId(Uuid::from_u128(self.0))
     }
@@ -101,9 +103,11 @@ impl FromStr for CorrelationId {
     type Err = ParseIdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // `from_str_radix` also accepts a sign and upper-case digits.
         let well_formed =
             text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         match u128::from_str_radix(text, 16) {
+            // The W3C Trace Context standard forbids a trace id of zeros.
             Ok(id) if well_formed && id != 0 => Ok(Self(id)),
             _ => Err(ParseIdError),
         }
@@ -121,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_what_it_writes() {
+    fn ids_round_trip_through_text() {
         let id = TradeId(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0001));
         assert_eq!(id.to_string().parse(), Ok(id));
     }

@@ -1,27 +1,27 @@
-//! API keys: their form, digest, scopes and tiers.
+//! API keys: format, digest, scopes, tiers, limits and IP allowlists.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
 use crate::money::Usdc;
 use crate::network;
 use crate::signature::hmac_sha256;
 
-/// Where a key belongs.
+/// The environment of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// Production.
     Live,
-    /// Staging and development: a test chain.
+    /// Staging and development, on a test chain.
     Test,
 }
 
 impl Environment {
-    /// The prefix of this environment's keys.
+    /// Returns the prefix of this environment's keys.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Live => "service_live_",
@@ -29,7 +29,6 @@ impl Environment {
         }
     }
 
-    /// The environment's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -41,9 +40,10 @@ impl Environment {
 const SECRET_LEN: usize = 32;
 pub(crate) const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// A whole plaintext key, which exists only in a request or at the moment of issue. Neither printed nor logged.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PlaintextKey(String);
+/// A complete plaintext key. It exists only during a request or when it is issued. `Debug` does not
+/// print it.
+#[derive(Clone)]
+pub struct PlaintextKey(SecretString);
 
 impl fmt::Debug for PlaintextKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,6 @@ impl fmt::Debug for PlaintextKey {
     }
 }
 
-/// The text is not `service_live_` or `service_test_` and 32 base62 characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a well-formed key")]
 pub struct MalformedKey;
@@ -67,49 +66,52 @@ impl FromStr for PlaintextKey {
         if secret.len() != SECRET_LEN || !secret.bytes().all(|b| b.is_ascii_alphanumeric()) {
             return Err(MalformedKey);
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self(text.into()))
     }
 }
 
 impl PlaintextKey {
-    /// A key made from random bytes. Bytes that would favour some characters are passed over, so at least 48 random
-    /// bytes are wanted; `None` where `random` runs out before the key is whole.
+    /// Creates a key from random bytes. Bytes that would bias the characters are skipped, so pass
+    /// at least 48. `None` if `random` has too few usable bytes.
     pub fn from_random(environment: Environment, random: &[u8]) -> Option<Self> {
         let mut text = String::from(environment.prefix());
+        // 248 is the largest multiple of 62 in a byte: larger values would favor some characters.
         let unbiased = random.iter().filter(|byte| **byte < 248).take(SECRET_LEN);
         text.extend(unbiased.map(|byte| char::from(BASE62[usize::from(*byte) % 62])));
         text.parse().ok()
     }
 
-    /// The environment that the prefix names.
     pub fn environment(&self) -> Environment {
-        if self.0.starts_with(Environment::Live.prefix()) { Environment::Live } else { Environment::Test }
+        // Parsing accepts no other prefix than these two.
+        if self.expose().starts_with(Environment::Live.prefix()) {
+            Environment::Live
+        } else {
+            Environment::Test
+        }
     }
 
-    /// HMAC-SHA256 of the whole key under the server's pepper: all that is stored of it.
+    /// Returns the HMAC-SHA256 of the key under the server's pepper. Only this digest is stored.
     pub fn digest(&self, pepper: &[u8]) -> [u8; 32] {
-        hmac_sha256(pepper, &[self.0.as_bytes()])
+        hmac_sha256(pepper, &[self.expose().as_bytes()])
     }
 
-    /// The key itself, for showing it once at issue and for checking body signatures.
+    /// Returns the key itself, for showing it once when it is issued and for verifying signatures.
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 }
 
 macro_rules! scopes {
     ($($name:ident = $word:literal, $bit:literal, $doc:literal;)*) => {
-        /// What a key may do. Every route names the one that it needs.
+        /// A permission of a key. Every route names the one that it needs.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Scope {
             $(#[doc = $doc] $name,)*
         }
 
         impl Scope {
-            /// Every scope.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The scope's name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
@@ -131,33 +133,29 @@ scopes! {
     AuthManage = "auth:manage", 6, "The key's own usage.";
 }
 
-/// A set of scopes.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// The set of `scopes`.
     pub fn of(scopes: &[Scope]) -> Self {
         Self(scopes.iter().fold(0, |set, scope| set | scope.bit()))
     }
 
-    /// Every scope.
     pub fn all() -> Self {
         Self::of(Scope::ALL)
     }
 
-    /// Whether `scope` is in the set.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// The scopes of the set, in their fixed order.
+    /// Iterates over the scopes in a fixed order.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 }
 
-/// Names joined by commas.
+/// The names joined by commas.
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.iter().map(Scope::as_str).collect();
@@ -177,12 +175,11 @@ impl Serialize for Scopes {
     }
 }
 
-/// A name in the list is no scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a scope")]
 pub struct UnknownScope(pub String);
 
-/// Reads names joined by commas, or `all`.
+/// Parses names joined by commas, or `all`.
 impl FromStr for Scopes {
     type Err = UnknownScope;
 
@@ -202,51 +199,49 @@ impl FromStr for Scopes {
     }
 }
 
-/// What a key was issued as; governs its limits.
+/// The service level of a key, which determines its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Self-serve, lowest caps.
+    /// Self-service with the lowest caps.
     Free,
-    /// Self-serve, paid.
+    /// Self-service, paid.
     Developer,
     /// Issued by the operator under a contract.
     Enterprise,
-    /// Market makers; highest caps.
+    /// For market makers, with the highest caps.
     Mm,
 }
 
-/// The limits that apply to one key.
+/// The limits of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyLimits {
-    /// Requests a minute, shared by all keys of the user.
+    /// Requests per minute, counted over all keys of the user.
     pub requests_per_minute: u32,
-    /// Buys within any 24 hours.
+    /// Cap on the cost of all buys within 24 hours.
     pub daily: Usdc,
-    /// The most of one trade.
+    /// Cap on one trade.
     pub per_trade: Usdc,
-    /// At or above this a trade is held for confirmation.
+    /// Trades of at least this amount are held for confirmation.
     pub high_value: Option<Usdc>,
 }
 
-/// Values set on one key in place of its tier's.
+/// Per-key limits that replace those of its tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LimitOverrides {
-    /// In place of [`KeyLimits::requests_per_minute`].
+    /// Replaces [`KeyLimits::requests_per_minute`].
     pub requests_per_minute: Option<u32>,
-    /// In place of [`KeyLimits::daily`].
+    /// Replaces [`KeyLimits::daily`].
     pub daily: Option<Usdc>,
-    /// In place of [`KeyLimits::per_trade`].
+    /// Replaces [`KeyLimits::per_trade`].
     pub per_trade: Option<Usdc>,
-    /// In place of [`KeyLimits::high_value`].
+    /// Replaces [`KeyLimits::high_value`].
     pub high_value: Option<Usdc>,
 }
 
 impl Tier {
-    /// Every tier.
     pub const ALL: [Self; 4] = [Self::Free, Self::Developer, Self::Enterprise, Self::Mm];
 
-    /// The tier's name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Free => "free",
@@ -256,12 +251,12 @@ impl Tier {
         }
     }
 
-    /// Whether keys of this tier may carry limits of their own.
+    /// Returns true if keys of this tier may have their own limits.
     pub const fn takes_overrides(self) -> bool {
         matches!(self, Self::Enterprise | Self::Mm)
     }
 
-    /// The scopes that a key of this tier gets where none are chosen.
+    /// Returns the scopes of a key of this tier if none are chosen.
     pub fn default_scopes(self) -> Scopes {
         let read = [Scope::MarketsRead, Scope::MarketsQuote, Scope::PortfolioRead];
         match self {
@@ -272,7 +267,6 @@ impl Tier {
         }
     }
 
-    /// The limits of this tier.
     pub const fn default_limits(self) -> KeyLimits {
         let (requests_per_minute, daily, per_trade, high_value) = match self {
             Self::Free => (60, 1_000, 500, None),
@@ -284,6 +278,7 @@ impl Tier {
             requests_per_minute,
             daily: Usdc::from_whole(daily),
             per_trade: Usdc::from_whole(per_trade),
+            // `Option::map` is not a const function.
             high_value: match high_value {
                 Some(whole) => Some(Usdc::from_whole(whole)),
                 None => None,
@@ -291,7 +286,7 @@ impl Tier {
         }
     }
 
-    /// The limits of a key of this tier that carries `overrides`, which the self-serve tiers do not heed.
+    /// Returns the limits of a key of this tier. Self-service tiers ignore `overrides`.
     pub fn limits(self, overrides: &LimitOverrides) -> KeyLimits {
         let defaults = self.default_limits();
         if !self.takes_overrides() {
@@ -312,9 +307,8 @@ impl fmt::Display for Tier {
     }
 }
 
-/// The text names no tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a tier: free, developer, enterprise or mm")]
+#[error("must be free, developer, enterprise or mm")]
 pub struct UnknownTier;
 
 impl FromStr for Tier {
@@ -325,24 +319,24 @@ impl FromStr for Tier {
     }
 }
 
-/// The addresses that a key may be used from. Empty: from anywhere.
+/// The addresses from which a key may be used. An empty list allows all addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IpAllowlist(Vec<IpNet>);
 
-/// A list of addresses that cannot be used as an allowlist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAllowlist {
-    /// No entry between two commas, or no entry at all: a list that allows every address must be left out, not left empty.
+    /// The list or one of its entries is empty. To allow every address, omit the list instead.
     #[error("every entry must be an IP address or a CIDR range, and there must be at least one")]
     Empty,
-    /// An entry that is neither an address nor a CIDR range.
+    /// An entry is neither an address nor a CIDR range.
     #[error("{0:?} is neither an IP address nor a CIDR range")]
     Entry(String),
 }
 
 impl IpAllowlist {
-    /// Reads what this version or an earlier one stored. A stored list may be empty, and earlier versions stored ranges
-    /// that [`network::parse`] rejects; those match no address.
+    /// Parses a list from the database. Unlike `from_str`, accepts an empty list and ranges that
+    /// [`network::parse`] rejects, because earlier versions stored them. Such ranges match no
+    /// address.
     pub fn from_stored(text: &str) -> Result<Self, BadAllowlist> {
         let entry = |entry: &str| {
             let net = network::parse(entry).or_else(|| entry.parse().ok());
@@ -352,26 +346,27 @@ impl IpAllowlist {
         Ok(Self(entries.map(entry).collect::<Result<_, _>>()?))
     }
 
-    /// Whether any address is allowed.
+    /// Returns true if the list is empty, which allows every address.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries as addresses and ranges; a single address is written without its length.
+    /// Iterates over the entries. A single address has no prefix length.
     pub fn entries(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|net| {
             if net.prefix_len() == net.max_prefix_len() { net.addr().to_string() } else { net.to_string() }
         })
     }
 
-    /// Whether `ip` is allowed. An IPv4 address mapped into IPv6 counts as the IPv4 address.
+    /// Returns true if `ip` is allowed. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn allows(&self, ip: IpAddr) -> bool {
         let ip = ip.to_canonical();
         self.0.is_empty() || self.0.iter().any(|net| net.contains(&ip))
     }
 }
 
-/// Reads addresses and CIDR ranges joined by commas. An empty list is an error: it would allow every address.
+/// Parses addresses and CIDR ranges joined by commas. Rejects an empty list, because it would allow
+/// every address.
 impl FromStr for IpAllowlist {
     type Err = BadAllowlist;
 
@@ -406,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_another_form_are_malformed() {
+    fn malformed_keys_are_rejected() {
         for text in [
             "",
             "service_test_",
@@ -418,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_shows_itself_in_debug_output() {
+    fn debug_output_never_contains_the_key() {
         assert!(!format!("{:?}", key()).contains("zzz"));
     }
 
@@ -428,12 +423,12 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_that_run_out_give_no_key() {
-        assert_eq!(PlaintextKey::from_random(Environment::Live, &[255; 64]), None);
+    fn too_few_random_bytes_give_no_key() {
+        assert!(PlaintextKey::from_random(Environment::Live, &[255; 64]).is_none());
     }
 
     #[test]
-    fn tier_defaults_read_as_the_documented_table() {
+    fn tier_defaults_equal_the_documented_table() {
         let table: Vec<_> = Tier::ALL
             .map(|tier| {
                 let limits = tier.default_limits();
@@ -451,14 +446,14 @@ mod tests {
     }
 
     #[test]
-    fn self_serve_tiers_take_no_overrides() {
+    fn self_serve_tiers_reject_overrides() {
         let overrides = LimitOverrides { daily: Some(Usdc::from_whole(5)), ..LimitOverrides::default() };
         assert_eq!(Tier::Free.limits(&overrides), Tier::Free.default_limits());
         assert_eq!(Tier::Mm.limits(&overrides).daily, Usdc::from_whole(5));
     }
 
     #[test]
-    fn scopes_are_read_and_written_in_one_order() {
+    fn scopes_are_always_written_in_the_same_order() {
         let scopes: Scopes = "trades:write, markets:read".parse().unwrap();
         assert_eq!(scopes.to_string(), "markets:read,trades:write");
         assert_eq!("all".parse(), Ok(Scopes::all()));
@@ -466,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowlist_takes_addresses_ranges_and_mapped_forms() {
+    fn an_allowlist_accepts_addresses_ranges_and_mapped_forms() {
         let list: IpAllowlist = "10.0.0.0/8, 2001:db8::1, ::ffff:192.0.2.7".parse().unwrap();
         for (ip, allowed) in [
             ("10.1.2.3", true),

@@ -1,15 +1,11 @@
-//! Foretell's values and rules. Pure: no async, no I/O, no clock reads; time and randomness come in as arguments.
+//! The service's values and rules. Pure: no async code, no I/O and no clock. Time and randomness
+//! are arguments.
 
 pub mod candle;
 pub mod code;
 pub mod delegation;
-pub mod document;
-pub mod entity_tag;
 pub mod event;
 pub mod field_error;
-pub mod forwarded;
-pub mod guide;
-pub mod idempotency_key;
 pub mod ids;
 pub mod key;
 pub mod limits;
@@ -20,10 +16,10 @@ pub mod page;
 pub mod position;
 pub mod rate;
 pub mod redemption;
-pub mod request_head;
 pub mod risk;
 mod schema;
 pub mod search;
+mod secret_key;
 pub mod signature;
 pub mod text;
 pub mod thread;
@@ -36,12 +32,11 @@ pub mod webhook;
 mod words;
 
 pub use code::ErrorCode;
-pub use guide::Guide;
-pub use idempotency_key::IdempotencyKey;
 pub use money::{Cents, Usdc, UsdcDelta, Wad};
+pub use secret_key::SecretKey;
 pub use time::{Clock, Timestamp};
 
-/// The receivers' guide: its Rust is compiled and run with the tests of the documentation.
+/// The webhook guide, included so that its Rust examples run as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/webhooks.md")]
 pub struct ReceiversGuide;

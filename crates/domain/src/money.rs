@@ -1,5 +1,6 @@
-//! Money is integers. Three units that never mix: [`Usdc`] (atomic-6), [`Wad`] (outcome tokens, 18 decimals) and
-//! [`Cents`]. No operators that could round; where a conversion rounds, its name says which way.
+//! Amounts of money as integers, in three units that cannot be mixed: [`Usdc`] (6 decimals),
+//! [`Wad`] (outcome tokens, 18 decimals) and [`Cents`]. There are no operators that could round.
+//! The name of a rounding conversion states its direction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,41 +8,38 @@ use std::str::FromStr;
 use alloy_primitives::U256;
 use serde::{Deserialize, Serialize};
 
-/// An amount of USDC in atomic units (6 decimals). At most `i64::MAX`, so that every store holds it.
+/// An amount of USDC in atomic units (6 decimals), at most `i64::MAX`, because SQL databases store
+/// signed integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Usdc(u64);
 
-/// The largest amount of one trade: 10,000,000 USDC.
+/// The maximum amount of one trade: 10,000,000 USDC.
 pub const MAX_TRADE: Usdc = Usdc(10_000_000_000_000);
 
 const ATOMIC_PER_USDC: u64 = 1_000_000;
 const ATOMIC_PER_CENT: u64 = 10_000;
 
-/// The text is not an amount of at most twelve whole digits and six decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a decimal amount with at most 12 whole digits and at most 6 decimals")]
 pub struct ParseAmountError;
 
 impl Usdc {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// `atomic` millionths of a USDC.
     pub const fn from_atomic(atomic: u64) -> Self {
         Self(atomic)
     }
 
-    /// `whole` USDC.
     pub const fn from_whole(whole: u32) -> Self {
         Self(whole as u64 * ATOMIC_PER_USDC)
     }
 
-    /// Millionths of a USDC.
+    /// Returns the amount in millionths of a USDC.
     pub const fn atomic(self) -> u64 {
         self.0
     }
 
-    /// The sum, or `None` past the largest representable amount.
+    /// Returns the sum, or `None` if it exceeds the largest representable amount.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(sum) if sum <= i64::MAX as u64 => Some(Self(sum)),
@@ -49,30 +47,30 @@ impl Usdc {
         }
     }
 
-    /// The difference, or zero where `other` is larger.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The decimal text of the amount in whole USDC, such as `0.01`.
+    /// Returns the amount in whole USDC as decimal text, such as `0.01`.
     pub fn to_decimal(self) -> String {
         let (whole, decimals) = (self.0 / ATOMIC_PER_USDC, self.0 % ATOMIC_PER_USDC);
         format!("{whole}.{decimals:06}").trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// Whole cents, rounded down.
+    /// Returns whole cents, rounded down.
     pub const fn to_cents_floor(self) -> Cents {
         Cents(self.0 / ATOMIC_PER_CENT)
     }
 
-    /// As a number for display, never for money.
+    /// Converts to a float for display. Never use it for money.
     #[expect(clippy::cast_precision_loss, clippy::float_arithmetic, reason = "a display value")]
     pub fn to_f64_for_display(self) -> f64 {
         self.0 as f64 / ATOMIC_PER_USDC as f64
     }
 }
 
-/// Reads `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$`. More than six decimals is refused, never rounded.
+/// Parses `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$`. More than six decimals are rejected, never
+/// rounded.
 impl FromStr for Usdc {
     type Err = ParseAmountError;
 
@@ -93,6 +91,7 @@ impl FromStr for Usdc {
         {
             return Err(ParseAmountError);
         }
+        // Cannot overflow: the checks above bound the digits to 12 and 6.
         let number = |part: &str| part.bytes().fold(0u64, |sum, b| sum * 10 + u64::from(b - b'0'));
         let scale = 10u64.pow(6 - decimals.len() as u32);
         Ok(Self(number(whole) * ATOMIC_PER_USDC + number(decimals) * scale))
@@ -100,21 +99,13 @@ impl FromStr for Usdc {
 }
 
 /// Atomic units as a decimal integer.
-impl Usdc {
-    /// The amount in whole USDC, such as `25.5`.
-    pub fn decimal(self) -> String {
-        let text = format!("{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000);
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    }
-}
-
 impl fmt::Display for Usdc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
 }
 
-/// A decimal string of atomic units: big integers are never JSON numbers.
+/// Serializes as a decimal string of atomic units, because JSON numbers lose precision.
 impl Serialize for Usdc {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -126,7 +117,7 @@ impl Serialize for Usdc {
 pub struct UsdcDelta(pub i64);
 
 impl UsdcDelta {
-    /// `gained - given`.
+    /// Returns `gained - given`.
     pub const fn between(gained: Usdc, given: Usdc) -> Self {
         Self(gained.0 as i64 - given.0 as i64)
     }
@@ -143,17 +134,16 @@ impl Serialize for UsdcDelta {
 pub struct Wad(pub U256);
 
 impl Wad {
-    /// Nothing.
     pub const ZERO: Self = Self(U256::ZERO);
-    /// One whole token.
+    /// One token.
     pub const ONE: Self = Self(U256::from_limbs([1_000_000_000_000_000_000, 0, 0, 0]));
 
-    /// Whole tokens given with the six decimals of a trade's amount.
+    /// Converts whole tokens that were written with the six decimals of a trade's amount.
     pub fn from_amount(amount: Usdc) -> Self {
         Self(U256::from(amount.atomic()) * U256::from(1_000_000_000_000u64))
     }
 
-    /// A share, written as a decimal from 0 to 1 of at most 18 decimals.
+    /// Parses a share: a decimal from 0 to 1 with at most 18 decimals.
     pub fn from_share(text: &str) -> Result<Self, ParseShareError> {
         let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
         let digits = !decimals.is_empty() && decimals.bytes().all(|b| b.is_ascii_digit());
@@ -164,30 +154,27 @@ impl Wad {
         if share <= Self::ONE { Ok(share) } else { Err(ParseShareError) }
     }
 
-    /// The chain's width for token amounts; `None` where it does not fit.
+    /// Returns the amount in the contracts' width for tokens; `None` if it does not fit.
     pub fn to_u128(self) -> Option<u128> {
         u128::try_from(self.0).ok()
     }
 
-    /// The sum; `None` past 2^256.
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference; `None` where `other` is larger.
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// As a number for display, never for money.
+    /// Converts to a float for display. Never use it for money.
     pub fn to_f64_for_display(self) -> f64 {
         wad_to_f64_for_display(self.0)
     }
 }
 
-/// The text is not a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no decimal between 0 and 1 of at most 18 decimals")]
+#[error("not a decimal between 0 and 1 with at most 18 decimals")]
 pub struct ParseShareError;
 
 impl From<u128> for Wad {
@@ -202,7 +189,7 @@ impl fmt::Display for Wad {
     }
 }
 
-/// Reads a decimal integer of WAD.
+/// Parses a decimal integer of WAD.
 impl FromStr for Wad {
     type Err = ParseAmountError;
 
@@ -214,22 +201,23 @@ impl FromStr for Wad {
     }
 }
 
-/// A decimal string: big integers are never JSON numbers.
+/// Serializes as a decimal string, because JSON numbers lose precision.
 impl Serialize for Wad {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Whole cents, as the public read API gives volumes.
+/// Whole US cents, the unit of volumes in the public API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Cents(pub u64);
 
-/// A WAD quantity as a number for display, never for money.
+/// Converts a WAD quantity to a float for display. Never use it for money.
 #[expect(clippy::cast_precision_loss, clippy::float_arithmetic, reason = "a display value")]
 pub fn wad_to_f64_for_display(wad: U256) -> f64 {
-    // Both ways give the number next to it; the first, which nearly every quantity takes, needs no text.
+    // Both branches round to the nearest float. The first one covers nearly all quantities without
+    // formatting text.
     let number = match u128::try_from(wad) {
         Ok(wad) => wad as f64,
         Err(_) => wad.to_string().parse::<f64>().unwrap_or(f64::INFINITY),
@@ -237,8 +225,9 @@ pub fn wad_to_f64_for_display(wad: U256) -> f64 {
     number / 1e18
 }
 
-/// The share `part / whole` of `total`, rounded up: what a position's cost is reduced by when part of it leaves. The hub
-/// rounds so, too: what stays never claims more than its share.
+/// Returns `total * part / whole`, rounded up. A position's cost basis is reduced by this when
+/// `part` of its tokens leaves. The remaining tokens then never carry more than their share of the
+/// cost.
 pub fn share_ceil(total: Usdc, part: Wad, whole: Wad) -> Usdc {
     if whole.0.is_zero() || part >= whole {
         return total;
@@ -247,13 +236,38 @@ pub fn share_ceil(total: Usdc, part: Wad, whole: Wad) -> Usdc {
     Usdc(u64::try_from(share).unwrap_or(total.0).min(total.0))
 }
 
+/// Splits `total` in proportion to the weights. Each share is rounded down, and the first one with
+/// the highest weight receives the remainder, so that the sum is exact. If all weights are 0, that
+/// share receives everything.
+pub fn shares_by_weight(total: Usdc, weights: &[u32]) -> Vec<Usdc> {
+    let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+    let share = |weight: u32| u128::from(total.0) * u128::from(weight) / sum.max(1);
+    let mut shares: Vec<Usdc> =
+        weights.iter().map(|weight| Usdc(u64::try_from(share(*weight)).unwrap_or(total.0))).collect();
+    let given = shares.iter().fold(0, |sum: u64, share| sum.saturating_add(share.0));
+    // `max_by_key` returns the last maximum, which is the first one in the original order.
+    let top = weights.iter().rev().enumerate().max_by_key(|(_, weight)| **weight);
+    if let Some(top) = top.and_then(|(from_end, _)| shares.iter_mut().rev().nth(from_end)) {
+        top.0 = top.0.saturating_add(total.0.saturating_sub(given));
+    }
+    shares
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     #[test]
-    fn the_decimal_text_has_no_trailing_zeros_and_is_read_back() {
+    fn shares_by_weight_sum_to_the_total() {
+        assert_eq!(shares_by_weight(Usdc(10), &[1, 1, 1]), [Usdc(4), Usdc(3), Usdc(3)]);
+        assert_eq!(shares_by_weight(Usdc(10), &[0, 3, 1]), [Usdc(0), Usdc(8), Usdc(2)]);
+        assert_eq!(shares_by_weight(Usdc(7), &[0, 0]), [Usdc(7), Usdc(0)]);
+        assert_eq!(shares_by_weight(Usdc(7), &[]), []);
+    }
+
+    #[test]
+    fn decimals_have_no_trailing_zeros_and_round_trip() {
         for (atomic, text) in
             [(0, "0"), (1, "0.000001"), (10_000, "0.01"), (10_000_000, "10"), (1_500_000, "1.5")]
         {
@@ -263,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_of_the_documented_form_are_read_exactly() {
+    fn documented_amounts_are_parsed_exactly() {
         for (text, atomic) in [
             ("0", 0),
             ("10", 10_000_000),
@@ -276,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn every_other_form_is_refused() {
+    fn other_amounts_are_rejected() {
         for text in [
             "",
             ".",
@@ -323,7 +337,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_quantity_is_shown_as_the_number_next_to_it(wad: u128) {
+        fn a_quantity_is_displayed_as_the_nearest_float(wad: u128) {
             prop_assert_eq!((wad as f64).to_bits(), wad.to_string().parse::<f64>().unwrap().to_bits());
             let more = U256::from(wad) + U256::from(u128::MAX);
             prop_assert!(wad_to_f64_for_display(U256::from(wad)) <= wad_to_f64_for_display(more));

@@ -1,14 +1,15 @@
-//! Networks as people write them: an address, or a CIDR range.
+//! Parses IP networks: an address or a CIDR range.
 
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// The length of the prefix that IPv4-mapped IPv6 addresses share.
+/// The prefix length of the range that contains all IPv4-mapped IPv6 addresses.
 const MAPPED_PREFIX_LEN: u8 = 96;
 
-/// Reads an address or a CIDR range. IPv4-mapped forms become the IPv4 form, because clients' addresses are compared in
-/// that form. A mapped range that is wider than all of IPv4 has no such form and is rejected.
+/// Parses an address or a CIDR range. IPv4-mapped forms are converted to IPv4, because client
+/// addresses are compared in that form. A mapped range larger than all of IPv4 has no IPv4 form and
+/// is rejected.
 pub fn parse(text: &str) -> Option<IpNet> {
     match text.parse::<IpAddr>() {
         Ok(ip) => Some(IpNet::from(ip.to_canonical())),
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mapped_addresses_and_ranges_are_read_as_ipv4() {
+    fn mapped_addresses_and_ranges_are_parsed_as_ipv4() {
         for (text, read) in [
             ("10.0.0.0/8", Some("10.0.0.0/8")),
             ("10.0.0.1", Some("10.0.0.1/32")),

@@ -1,33 +1,31 @@
-//! A position's ledger by the average-cost method: a fold over what the chain's events say moved.
+//! The ledger of a position by the average-cost method, computed from the events of the chain.
 
 use crate::money::{Usdc, UsdcDelta, Wad, share_ceil};
 
-/// What one account holds of one outcome, and what it cost.
+/// An account's holding of one outcome and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Tokens held, WAD.
     pub tokens: Wad,
-    /// What the tokens held were bought for, fees included.
+    /// The cost of the tokens held, fees included.
     pub cost_basis: Usdc,
-    /// Profit of what was sold or redeemed.
+    /// The profit of sales and redemptions so far.
     pub realized_pnl: UsdcDelta,
-    /// Fees paid on all trades.
+    /// The fees of all trades so far.
     pub fees_paid: Usdc,
 }
 
-/// One event of the chain that moves a position.
+/// A change of a position by an event of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant's sentence names its fields")]
 pub enum Movement {
-    /// `usdc` paid, fee included, for `tokens`.
+    /// Bought `tokens` for `usdc`, fee included.
     Bought { usdc: Usdc, tokens: Wad, fee: Usdc },
-    /// `usdc` received, after the fee, for `tokens`.
+    /// Sold `tokens` for `usdc`, after the fee.
     Sold { usdc: Usdc, tokens: Wad, fee: Usdc },
-    /// `tokens` of a settled market paid out with `usdc`.
+    /// Redeemed `tokens` of a settled market for `usdc`.
     Redeemed { usdc: Usdc, tokens: Wad },
-    /// `tokens` came from another holder with that holder's cost.
+    /// Received `tokens` from another holder, with that holder's cost.
     Received { tokens: Wad, cost_basis: Usdc },
-    /// `tokens` went to another holder, their cost with them.
+    /// Sent `tokens` to another holder, with their cost.
     Sent { tokens: Wad },
 }
 
@@ -94,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn selling_a_part_realises_against_the_average_cost() {
+    fn a_partial_sale_realizes_profit_at_the_average_cost() {
         let sold =
             Movement::Sold { usdc: Usdc::from_whole(40), tokens: tokens(50), fee: Usdc::from_whole(1) };
         let after = bought().after(sold).unwrap();
@@ -104,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn a_losing_redemption_realises_the_whole_cost_as_loss() {
+    fn a_losing_redemption_realizes_the_whole_cost_as_a_loss() {
         let after = bought().after(Movement::Redeemed { usdc: Usdc::ZERO, tokens: tokens(100) }).unwrap();
         assert_eq!((after.tokens, after.cost_basis), (Wad::ZERO, Usdc::ZERO));
         assert_eq!(after.realized_pnl, UsdcDelta(-60_000_000));
     }
 
     #[test]
-    fn a_transfer_carries_its_cost_and_realises_nothing() {
+    fn a_transfer_carries_its_cost_and_realizes_nothing() {
         let cost_basis = bought().cost_of(tokens(25));
         let sender = bought().after(Movement::Sent { tokens: tokens(25) }).unwrap();
         let receiver =
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_is_held_cannot_leave() {
+    fn a_position_cannot_lose_more_than_it_holds() {
         assert_eq!(bought().after(Movement::Sent { tokens: tokens(101) }), Err(Overdrawn));
     }
 }

@@ -1,4 +1,4 @@
-//! Redemptions: the claim of what a settled market pays for a position.
+//! Redemptions: claims of the payment for a position in a settled market.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,25 +7,23 @@ use serde::Serialize;
 
 use crate::money::{Usdc, Wad};
 
-/// Where a claim stands.
+/// The status of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Accepted; nothing sent yet.
+    /// Accepted, and not in a transaction yet.
     Pending,
-    /// In a signed transaction, or in one that did not carry it and is to be followed by another.
+    /// In a signed transaction, or waiting for another one after the first did not include it.
     Executing,
     /// Paid, and final on chain.
     Completed,
-    /// Found to pay nothing. It may be made again.
+    /// Found to pay nothing. The client can create the claim again.
     Failed,
 }
 
 impl Status {
-    /// Every status.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed];
 
-    /// The word of the API and of the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -35,20 +33,15 @@ impl Status {
         }
     }
 
-    /// Whether a claim may move from this status to `next`. The chain decides, so an open claim may be completed before
-    /// this service has sent anything; a failed claim, and one whose refund was topped up, may be made again.
+    /// Returns true if a claim may move from this status to `next`. Any account can redeem a
+    /// position on chain, so an open claim may complete before this service has sent a transaction.
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
             (self, next),
             (Self::Pending, Self::Executing | Self::Completed | Self::Failed)
                 | (Self::Executing, Self::Completed | Self::Failed)
-                | (Self::Completed | Self::Failed, Self::Pending)
+                | (Self::Failed, Self::Pending)
         )
-    }
-
-    /// Whether nothing more is done for the claim by itself.
-    pub const fn is_ended(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed)
     }
 }
 
@@ -58,7 +51,6 @@ impl fmt::Display for Status {
     }
 }
 
-/// The text is no status of a redemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a status of a redemption")]
 pub struct ParseStatusError;
@@ -71,28 +63,19 @@ impl FromStr for Status {
     }
 }
 
-/// What a settled market pays for one of its outcomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payout {
-    /// This much of a USDC for each token, WAD. A result may pay several outcomes a part each.
-    PerToken(Wad),
-    /// What the position cost, or the part of it that the market can refund.
-    Refund,
-}
-
-/// Why a position cannot be claimed.
+/// The reason why a position cannot be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotClaimable {
-    /// The market has no result, or none that is final.
+    /// The market does not have a final result.
     MarketOpen,
     /// The result pays nothing for this outcome.
     LosingOutcome,
-    /// Nothing is held that is worth anything, or it was paid already.
+    /// The account holds no tokens of any value, or they were already paid.
     NoTokens,
 }
 
 impl NotClaimable {
-    /// The word of `extensions.reason`.
+    /// Returns the value of `extensions.reason`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::MarketOpen => "market_open",
@@ -101,21 +84,24 @@ impl NotClaimable {
         }
     }
 
-    /// A sentence for people.
+    /// Returns an explanation for people.
     pub const fn detail(self) -> &'static str {
         match self {
             Self::MarketOpen => "The market has no final result yet.",
             Self::LosingOutcome => "The market's result pays nothing for this outcome.",
-            Self::NoTokens => "The account holds nothing of this outcome that is still to be paid.",
+            Self::NoTokens => "The account holds no tokens of this outcome that are still to be paid.",
         }
     }
 }
 
-/// What a claim is good for. `payout` is that of a market whose result is final, `redeemable` what the chain would pay now.
-pub fn judge(payout: Option<Payout>, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
+/// Returns the payment of a claim, or the reason why there is none. `payout` is the final payout
+/// per token, WAD, or `None` before the result is final. `redeemable` is the amount that the chain
+/// would pay now.
+pub fn judge(payout: Option<Wad>, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
     match payout {
         None => Err(NotClaimable::MarketOpen),
-        Some(Payout::PerToken(Wad::ZERO)) => Err(NotClaimable::LosingOutcome),
+        // A losing outcome pays nothing whatever the account holds, so it comes before the balance.
+        Some(Wad::ZERO) => Err(NotClaimable::LosingOutcome),
         Some(_) if redeemable == Usdc::ZERO => Err(NotClaimable::NoTokens),
         Some(_) => Ok(redeemable),
     }
@@ -126,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_moves_only_as_the_chain_and_its_owner_can_move_it() {
+    fn only_the_documented_claim_transitions_are_allowed() {
         let moves: Vec<_> = Status::ALL
             .into_iter()
             .flat_map(|from| Status::ALL.map(|to| (from, to)))
@@ -141,14 +127,13 @@ mod tests {
                 "pending failed",
                 "executing completed",
                 "executing failed",
-                "completed pending",
                 "failed pending"
             ]
         );
     }
 
     #[test]
-    fn every_word_is_read_back() {
+    fn every_status_round_trips() {
         for status in Status::ALL {
             assert_eq!(status.to_string().parse(), Ok(status));
         }
@@ -156,14 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn the_result_is_judged_before_what_is_held() {
-        let (worth, part) = (Usdc::from_whole(3), Some(Payout::PerToken(Wad::from(1))));
+    fn the_result_is_checked_before_the_balance() {
+        let (worth, part) = (Usdc::from_whole(3), Some(Wad::from(1)));
         assert_eq!(judge(None, Usdc::ZERO), Err(NotClaimable::MarketOpen));
         assert_eq!(judge(None, worth), Err(NotClaimable::MarketOpen));
-        assert_eq!(judge(Some(Payout::PerToken(Wad::ZERO)), Usdc::ZERO), Err(NotClaimable::LosingOutcome));
+        assert_eq!(judge(Some(Wad::ZERO), Usdc::ZERO), Err(NotClaimable::LosingOutcome));
         assert_eq!(judge(part, Usdc::ZERO), Err(NotClaimable::NoTokens));
         assert_eq!(judge(part, worth), Ok(worth));
-        assert_eq!(judge(Some(Payout::Refund), Usdc::ZERO), Err(NotClaimable::NoTokens));
-        assert_eq!(judge(Some(Payout::Refund), worth), Ok(worth));
     }
 }

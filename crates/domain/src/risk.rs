@@ -1,26 +1,26 @@
-//! Why the risk engine refuses a trade before anything reaches the chain.
+//! The reasons for which the risk engine rejects a trade before anything is sent to the chain.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! refusals {
     ($($name:ident = $word:literal, $message:literal;)*) => {
-        /// A risk refusal: its own namespace beside the error codes, lower snake case.
+        /// A reason for rejecting a trade. These values form a namespace separate from the error
+        /// codes, in lower snake case.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum RiskRefusal {
             $(#[doc = $message] $name,)*
         }
 
         impl RiskRefusal {
-            /// Every refusal.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The word as it is sent and stored.
+            /// Returns the value that the API sends and the database stores.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
 
-            /// The sanitised reason for people.
+            /// Returns an explanation for people, without internal details.
             pub const fn message(self) -> &'static str {
                 match self { $(Self::$name => $message,)* }
             }
@@ -30,12 +30,12 @@ macro_rules! refusals {
 
 refusals! {
     TradeTooLarge = "trade_too_large", "The trade is above the key's cap per trade on chain.";
-    DailyLimitExceeded = "daily_limit_exceeded", "The trade is above what is left of the key's daily cap on chain.";
-    PriceMoved = "price_moved", "The price has moved past the bound of the request.";
+    DailyLimitExceeded = "daily_limit_exceeded", "The trade is above the remainder of the key's daily cap on chain.";
+    PriceMoved = "price_moved", "The price moved past the bound in the request.";
     MarketPaused = "market_paused", "The market stopped trading before the trade was sent.";
-    InsufficientBalance = "insufficient_balance", "The smart account no longer holds what the trade needs.";
-    DelegationInactive = "delegation_inactive", "This key trades no more: its delegation was revoked or has expired, or its trading is paused.";
-    PositionLimitExceeded = "position_limit_exceeded", "The trade is larger than the market can take.";
+    InsufficientBalance = "insufficient_balance", "The smart account no longer holds the USDC or tokens that the trade needs.";
+    DelegationInactive = "delegation_inactive", "This key can no longer trade: its delegation was revoked or has expired, or its trading is paused.";
+    PositionLimitExceeded = "position_limit_exceeded", "The trade is larger than the market can execute.";
     SuspiciousActivity = "suspicious_activity", "The trade was stopped for review.";
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_are_the_documented_ones_and_are_read_back() {
+    fn reasons_equal_the_documented_ones_and_round_trip() {
         let words: Vec<_> = RiskRefusal::ALL.iter().map(|refusal| refusal.as_str()).collect();
         let documented = "trade_too_large daily_limit_exceeded price_moved market_paused insufficient_balance \
             delegation_inactive position_limit_exceeded suspicious_activity";

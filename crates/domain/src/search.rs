@@ -1,13 +1,14 @@
-//! The words of a text, as they are kept for searching and as they are asked for.
+//! Splits texts into words for the search index and for search queries.
 
-/// The most characters of a word that count.
+/// The maximum number of characters of a word. Longer words are truncated.
 const MAX_WORD: usize = 40;
-/// The most words of a text that count.
+/// The maximum number of words of a text. Further words are ignored.
 const MAX_WORDS: usize = 100;
-/// The most words of a question.
+/// The maximum number of words of a query.
 pub const MAX_ASKED: usize = 6;
 
-/// The different words of a text in their order: runs of letters and digits, in lower case.
+/// Returns the distinct words of a text in order. A word is a run of letters and digits in lower
+/// case.
 pub fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_letters_and_digits_in_lower_case_each_once() {
+    fn words_are_lowercase_alphanumeric_and_unique() {
         assert_eq!(
             words("Will ÅRE win the 2026 cup, will it?"),
             ["will", "åre", "win", "the", "2026", "cup", "it"]
@@ -37,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_counts_to_its_hundredth_word_and_a_word_to_its_fortieth_character() {
+    fn only_100_words_of_40_characters_are_indexed() {
         let text: String = (0..200).map(|n| format!("w{n} ")).collect();
         assert_eq!(words(&text).len(), 100);
         assert_eq!(words(&"é".repeat(90)), ["é".repeat(40)]);

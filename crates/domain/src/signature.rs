@@ -1,5 +1,6 @@
-//! Signatures over bytes under a shared secret: `t=<unix-ms>,v1=<hex>`, where each `v1` is an HMAC-SHA256 and the time is
-//! part of what is signed. A caller may sign its requests in this way, and verifying costs the same whether they match.
+//! HMAC-SHA256 signatures with a shared secret, in the form `t=<unix-ms>,v1=<hex>`. The time is
+//! part of the signed bytes. Clients can sign requests in this form. Verification takes the same
+//! time whether or not a signature matches.
 
 use alloy_primitives::hex;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,14 +10,15 @@ use subtle::{Choice, ConstantTimeEq};
 use crate::Timestamp;
 use crate::time::MINUTE_MS;
 
-/// How far a signature's time may lie from the present, in either direction.
+/// The maximum difference between a signature's time and the current time, in either direction.
 pub const TOLERANCE_MS: i64 = 5 * MINUTE_MS;
-/// The most signatures of one header: enough for secrets that overlap, and little work for a stranger to cause.
+/// The maximum number of signatures in one header. Enough for overlapping secrets, and a small
+/// amount of work for an unauthenticated request.
 pub const MAX_SIGNATURES: usize = 8;
-/// As many digits as milliseconds have until the year 33658.
+/// Enough digits for milliseconds until the year 33658.
 const MAX_TIME_DIGITS: usize = 15;
 
-/// HMAC-SHA256 under `secret` of `parts` one behind the other.
+/// Returns the HMAC-SHA256 of the concatenated `parts`.
 pub fn hmac_sha256(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac(secret, parts).finalize().into_bytes().into()
 }
@@ -28,43 +30,41 @@ fn mac(secret: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-/// The header that carries these signatures made at `at`, in their order.
+/// Formats a header with these signatures made at `at`.
 pub fn header(at: Timestamp, signatures: &[[u8; 32]]) -> String {
     let signatures = signatures.iter().map(|signature| format!(",v1={}", hex::encode(signature)));
     format!("t={}{}", at.ms(), signatures.collect::<String>())
 }
 
-/// Why a signature does not hold.
+/// The reason why a signature is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureRefusal {
-    /// Not one `t` and one to eight `v1`.
+    /// The header does not have exactly one `t` and one to eight `v1`.
     #[error(
-        "The X-Service-Signature header has not the form t=<unix-ms>,v1=<64 hex digits>, with at most 8 v1."
+        "The X-Service-Signature header must have the form t=<unix-ms>,v1=<64 hex digits>, with at most 8 v1 values."
     )]
     Malformed,
-    /// Too far from the present.
-    #[error("The time in the X-Service-Signature header is more than 5 minutes off.")]
+    /// The time differs too much from the current time.
+    #[error("The time in the X-Service-Signature header must be within 5 minutes of the service's clock.")]
     Stale,
-    /// Of other bytes, or under another secret.
-    #[error(
-        "None of the signatures in the X-Service-Signature header is that of this request under this key."
-    )]
+    /// The signature belongs to other bytes or another secret.
+    #[error("No v1 value in the X-Service-Signature header matches this request and key.")]
     Mismatch,
 }
 
-/// What a request's signature covers. The time comes before it, and a full stop between any two parts.
+/// The signed parts of a request. The time comes before them, and full stops separate all parts.
 #[derive(Debug, Clone, Copy)]
 pub struct SignedRequest<'a> {
-    /// The method in upper case.
+    /// In upper case.
     pub method: &'a str,
-    /// The path as it was sent, without the query.
+    /// The path as sent, without the query.
     pub path: &'a str,
-    /// The raw body; empty where there is none.
+    /// The raw body; empty if there is none.
     pub body: &'a [u8],
 }
 
 impl SignedRequest<'_> {
-    /// The header with which a caller signs this request under its plaintext key.
+    /// Returns the header with which a client signs this request. `secret` is its plaintext key.
     pub fn sign(&self, secret: &str, at: Timestamp) -> String {
         let signature = hmac_sha256(secret.as_bytes(), &self.parts(&at.ms().to_string()));
         header(at, &[signature])
@@ -75,23 +75,25 @@ impl SignedRequest<'_> {
     }
 }
 
-/// A signature header that has been read and not yet believed.
+/// A parsed signature header that has not been verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureHeader<'a> {
-    /// The time as it was written, which is what was signed.
+    /// The time exactly as written, because these characters were signed.
     time: &'a str,
     made_at: Timestamp,
     signatures: Vec<[u8; 32]>,
 }
 
 impl<'a> SignatureHeader<'a> {
-    /// Reads a header and judges its age at `now`; both can be done before a body has arrived.
+    /// Parses a header and checks its age at `now`. Neither needs the body, so a bad header can be
+    /// rejected before the body arrives.
     ///
     /// # Errors
-    /// `Malformed`, `Stale`.
+    ///
+    /// `Malformed` or `Stale`.
     pub fn read(text: &'a str, now: Timestamp) -> Result<Self, SignatureRefusal> {
         let header = Self::parse(text).ok_or(SignatureRefusal::Malformed)?;
-        // Neither end is cut off.
+        // Both ends are included.
         let age_ms = now.since_ms(header.made_at);
         if (-TOLERANCE_MS..=TOLERANCE_MS).contains(&age_ms) {
             Ok(header)
@@ -115,32 +117,34 @@ impl<'a> SignatureHeader<'a> {
         Some(Self { time, made_at: Timestamp::from_ms(ms), signatures })
     }
 
-    /// Whether one of the signatures is that of `request` under `secret`, the plaintext key.
+    /// Checks that one of the signatures is that of `request`. `secret` is the plaintext key.
     ///
     /// # Errors
-    /// `Mismatch`.
+    ///
+    /// `Mismatch`
     pub fn verify(&self, secret: &str, request: SignedRequest<'_>) -> Result<(), SignatureRefusal> {
         self.verify_parts(secret, &request.parts(self.time))
     }
 
-    /// Whether one of the signatures is that of `body` alone under `secret`: what is delivered to a webhook has neither
-    /// method nor path that both sides are sure of.
+    /// Checks that one of the signatures is that of only `body`. Webhook deliveries use this form,
+    /// because the method and path may change between sender and receiver.
     ///
     /// # Errors
-    /// `Mismatch`.
+    ///
+    /// `Mismatch`
     pub fn verify_body(&self, secret: &str, body: &[u8]) -> Result<(), SignatureRefusal> {
         self.verify_parts(secret, &[self.time.as_bytes(), b".", body])
     }
 
     fn verify_parts(&self, secret: &str, parts: &[&[u8]]) -> Result<(), SignatureRefusal> {
         let expected = hmac_sha256(secret.as_bytes(), parts);
-        // All of them are compared whole, so that the time taken tells nothing about the right one.
+        // Compare all signatures completely, so that the time reveals nothing about the expected
+        // one.
         let one = self.signatures.iter().fold(Choice::from(0), |found, given| found | given.ct_eq(&expected));
         if bool::from(one) { Ok(()) } else { Err(SignatureRefusal::Mismatch) }
     }
 }
 
-/// 64 hex digits.
 fn signature(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -159,7 +163,7 @@ mod tests {
 
     const TRADE: SignedRequest<'static> = SignedRequest { method: "POST", path: "/v1/trades", body: BODY };
 
-    /// Published, so that clients can test theirs. Made with `openssl dgst -sha256 -hmac`.
+    /// Published test vectors for client authors, created with `openssl dgst -sha256 -hmac`.
     const VECTORS: &[(SignedRequest<'static>, &str)] = &[
         (TRADE, "248bbcd92738e5d8a9ac626de7145edd4bceca5b2395a8741e6add4c25da184d"),
         (
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_holds_for_five_minutes_either_way_and_not_a_millisecond_longer() {
+    fn a_signature_is_valid_for_exactly_five_minutes_either_way() {
         let header = TRADE.sign(KEY, NOW);
         for (offset_ms, verdict) in [
             (TOLERANCE_MS, Ok(())),
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_than_what_was_signed_does_not_match() {
+    fn a_changed_request_does_not_match_its_signature() {
         let header = TRADE.sign(KEY, NOW);
         for other in [
             SignedRequest { method: "PUT", ..TRADE },
@@ -215,7 +219,7 @@ mod tests {
         }
         let read = SignatureHeader::read(&header, NOW).unwrap();
         assert_eq!(read.verify("another key", TRADE), Err(SignatureRefusal::Mismatch));
-        // The time is signed too.
+        // The time is part of the signature.
         let later = header.replace("t=1777464000000", "t=1777464000001");
         assert_eq!(verified(&later, TRADE, NOW), Err(SignatureRefusal::Mismatch));
         let padded = header.replace("t=1777464000000", "t=01777464000000");
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_up_to_eight_signatures_is_enough_wherever_it_stands() {
+    fn one_valid_signature_of_up_to_eight_is_enough() {
         let right = TRADE.sign(KEY, NOW);
         let (time, v1) = right.split_once(',').unwrap();
         let wrong = format!("v1={}", "0".repeat(64));
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_another_form_is_malformed() {
+    fn a_header_in_another_format_is_malformed() {
         let v1 = "a".repeat(64);
         for text in [
             "",

@@ -1,21 +1,22 @@
 //! Rules for texts that people read.
 
-/// The most characters of a value that a message repeats.
+/// The maximum number of characters of a value quoted in a message.
 const MAX_SHOWN: usize = 60;
 
-/// Whether a character is invisible and can change how the text around it is read: a control character, or one that
-/// overrides the direction of text.
+/// Returns true for invisible characters that can change how the surrounding text is displayed:
+/// control characters and overrides of the text direction.
 pub fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether `text` has a character that [`is_control`] rejects. Line breaks and tabs are allowed in texts of several lines.
+/// Returns true if `text` contains a character for which [`is_control`] is true. If `several_lines`
+/// is true, line breaks and tabs are allowed.
 pub fn has_control(text: &str, several_lines: bool) -> bool {
     text.chars().any(|c| is_control(c) && !(several_lines && matches!(c, '\n' | '\r' | '\t')))
 }
 
-/// The spelling under which two names count as the same: letters in lower case, blanks joined and trimmed, characters
-/// without a width removed.
+/// Normalizes a name for comparison: lower case, whitespace trimmed and collapsed, and zero-width
+/// characters removed.
 pub fn same_name(name: &str) -> String {
     let visible: String = name
         .chars()
@@ -24,7 +25,7 @@ pub fn same_name(name: &str) -> String {
     visible.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The beginning of a text, with a mark if something is left out.
+/// Truncates a text and marks the truncation with an ellipsis.
 pub fn cut(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -32,7 +33,7 @@ pub fn cut(text: &str) -> String {
     }
 }
 
-/// A value as messages repeat it: in quotes, cut, control characters escaped.
+/// Quotes a value for a message: truncated, with control characters escaped.
 pub fn shown(text: &str) -> String {
     let mut shown = String::from('"');
     for c in cut(text).chars() {
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_look_the_same_are_the_same() {
+    fn names_that_look_alike_are_equal() {
         for name in ["yes", " Yes", "YES ", "Y\u{200b}es", "yes\u{a0}"] {
             assert_eq!(same_name(name), "yes", "{name:?}");
         }
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shown_value_has_no_control_characters() {
+    fn a_displayed_value_has_no_control_characters() {
         assert_eq!(shown("a\u{202e}\0\"b"), r#""a\u202e\u0000\"b""#);
     }
 }

@@ -1,4 +1,5 @@
-//! A thread's status: it follows from its window and the present instant, and is stored nowhere.
+//! The status of a thread. It is computed from the thread's window and the current time, and never
+//! stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use serde::Serialize;
 
 use crate::time::Timestamp;
 
-/// Where a thread stands in its window, which is half open: it has begun at its start and is over at its end.
+/// The status of a thread. Its window includes the start and excludes the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadStatus {
@@ -15,16 +16,15 @@ pub enum ThreadStatus {
     Active,
     /// Before its start.
     Upcoming,
-    /// At its end or after it.
+    /// At or after its end.
     Closed,
 }
 
 impl ThreadStatus {
-    /// Every status.
     pub const ALL: [Self; 3] = [Self::Active, Self::Upcoming, Self::Closed];
 
-    /// The status at `now`. A thread without a start has started already, one without an end never closes. Of a window
-    /// that ends before it starts the end counts.
+    /// Returns the status at `now`. A thread without a start has already started, and one without
+    /// an end never closes. If the end is before the start, the end decides.
     pub fn at(now: Timestamp, start: Option<Timestamp>, end: Option<Timestamp>) -> Self {
         if end.is_some_and(|end| now >= end) {
             Self::Closed
@@ -35,7 +35,6 @@ impl ThreadStatus {
         }
     }
 
-    /// The word of the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -51,7 +50,6 @@ impl fmt::Display for ThreadStatus {
     }
 }
 
-/// The text is no status of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a status of a thread")]
 pub struct ParseThreadStatusError;
@@ -74,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_begun_at_its_start_and_is_over_at_its_end() {
+    fn a_thread_is_active_from_its_start_until_its_end() {
         use ThreadStatus::{Active, Closed, Upcoming};
         for (now_ms, status) in [
             (i64::MIN, Upcoming),
@@ -104,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_read_back_and_no_other_is() {
+    fn only_the_documented_statuses_are_parsed() {
         for status in ThreadStatus::ALL {
             assert_eq!(status.to_string().parse(), Ok(status));
             assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());

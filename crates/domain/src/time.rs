@@ -1,4 +1,4 @@
-//! Time as the service knows it: whole milliseconds since the Unix epoch, read from a [`Clock`] that is passed in.
+//! Time in whole milliseconds since the Unix epoch, read from an injected [`Clock`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,50 +6,50 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-/// An instant, in milliseconds since the Unix epoch. Written in JSON as ISO 8601 in UTC with milliseconds.
+/// A time in milliseconds since the Unix epoch. Serialized as ISO 8601 in UTC with milliseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 /// One minute, in milliseconds.
 pub const MINUTE_MS: i64 = 60_000;
+/// One hour, in milliseconds.
+pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// One day, in milliseconds.
-pub const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 impl Timestamp {
-    /// The instant `ms` milliseconds after the epoch.
     pub const fn from_ms(ms: i64) -> Self {
         Self(ms)
     }
 
-    /// The instant `s` seconds after the epoch.
     pub const fn from_s(s: u64) -> Self {
         Self(s as i64 * 1_000)
     }
 
-    /// Milliseconds since the epoch.
     pub const fn ms(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// Returns whole seconds since the epoch, rounded down; 0 before the epoch.
     pub const fn s(self) -> u64 {
         if self.0 < 0 { 0 } else { (self.0 / 1_000) as u64 }
     }
 
-    /// This instant moved by `ms` milliseconds, which may be negative.
+    /// Returns the time `ms` milliseconds later, or earlier if `ms` is negative.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// The instant as HTTP's headers write it, such as `Wed, 29 Apr 2026 12:00:00 GMT`, rounded down to the second.
+    /// Returns the time in the format of HTTP headers, such as `Wed, 29 Apr 2026 12:00:00 GMT`,
+    /// rounded down to the second.
     pub fn http_date(self) -> String {
         use jiff::fmt::rfc2822::DateTimePrinter;
         let at = jiff::Timestamp::from_second(self.0.div_euclid(1_000)).unwrap_or_default();
-        // Only years of more than four digits cannot be written.
+        // Fails only for years of more than four digits.
         DateTimePrinter::new().timestamp_to_rfc9110_string(&at).unwrap_or_default()
     }
 
-    /// Milliseconds from `earlier` to this instant; negative where `earlier` is later.
+    /// Returns the milliseconds from `earlier` to `self`; negative if `earlier` is later.
     pub const fn since_ms(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -59,6 +59,7 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
             Ok(at) => write!(f, "{at:.3}"),
+            // The time is outside of the range of years that jiff supports.
             Err(_) => write!(f, "{}ms", self.0),
         }
     }
@@ -70,7 +71,6 @@ impl fmt::Debug for Timestamp {
     }
 }
 
-/// The text is not an instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an ISO 8601 instant such as 2026-04-29T12:00:00Z")]
 pub struct ParseTimestampError;
@@ -97,13 +97,12 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Where the present comes from.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// The present instant.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock, moved by an offset that is zero unless a test clock is asked for.
+/// The machine's clock, with an offset that is 0 unless the test clock is enabled.
 #[derive(Debug, Default)]
 pub struct SystemClock {
     offset_ms: AtomicI64,
@@ -126,14 +125,13 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is moved.
+/// A clock that moves only by [`Self::advance`].
 #[derive(Debug)]
 pub struct ManualClock {
     now_ms: AtomicI64,
 }
 
 impl ManualClock {
-    /// A clock that shows `start`.
     pub const fn new(start: Timestamp) -> Self {
         Self { now_ms: AtomicI64::new(start.0) }
     }
@@ -155,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_is_written_as_iso_8601_with_milliseconds_and_read_back() {
+    fn timestamps_round_trip_as_iso_8601_with_milliseconds() {
         let at = Timestamp::from_ms(1_777_464_000_123);
         assert_eq!(at.to_string(), "2026-04-29T12:00:00.123Z");
         assert_eq!(at.to_string().parse(), Ok(at));
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_instant_is_refused() {
+    fn text_that_is_not_a_timestamp_is_rejected() {
         assert_eq!("tomorrow".parse::<Timestamp>(), Err(ParseTimestampError));
     }
 }

@@ -1,8 +1,10 @@
-//! The trending score: public, so that anybody can compute it from the figures beside it.
+//! The trending score. Its formula is public, and its inputs are published with it, so that clients
+//! can verify it.
 
 use crate::Usdc;
 
-/// `3 ln(1 + unique traders) + 2 ln(1 + trades) + ln(1 + volume in USD)` over a window, in ten-thousandths.
+/// Returns `3 ln(1 + unique traders) + 2 ln(1 + trades) + ln(1 + volume in USD)` over a window, in
+/// ten-thousandths.
 #[expect(
     clippy::float_arithmetic,
     clippy::cast_possible_truncation,

@@ -1,40 +1,39 @@
-//! The versions of the API: which one is spoken, which ones are still served beside it, and which were retired.
+//! The versions of the API: the current one, earlier ones that are still served, and retired ones.
 
-/// A version that the current one has followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Earlier {
-    /// The day on which it was released, which is its name.
+    /// The release date, which is also the version's name.
     pub date: &'static str,
-    /// Whether it is no longer served.
+    /// True if the version is no longer served.
     pub retired: bool,
 }
 
-/// All versions there ever were.
+/// All versions, past and present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// The one that is spoken where no other is asked for.
+    /// The version used if a request does not ask for another.
     pub current: &'static str,
-    /// Those before it, newest first.
+    /// Newest first.
     pub earlier: &'static [Earlier],
 }
 
-/// The versions of this service.
 pub const VERSIONS: Versions = Versions { current: "2026-04-29", earlier: &[] };
 
-/// Why a version cannot be spoken.
+/// The reason why a version cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionRefusal {
-    /// There never was one of this name.
+    /// There never was a version with this name.
     Unknown,
-    /// It is no longer served.
+    /// The version is no longer served.
     Retired,
 }
 
 impl Versions {
-    /// The version of this name.
+    /// Looks up a version by name.
     ///
     /// # Errors
-    /// `Unknown`, `Retired`.
+    ///
+    /// `Unknown` or `Retired`.
     pub fn find(&self, name: &str) -> Result<&'static str, VersionRefusal> {
         if name == self.current {
             return Ok(self.current);
@@ -46,7 +45,7 @@ impl Versions {
         }
     }
 
-    /// The names of the versions that are served, newest first.
+    /// Iterates over the names of the served versions, newest first.
     pub fn served(&self) -> impl Iterator<Item = &'static str> {
         let earlier = self.earlier.iter().filter(|version| !version.retired).map(|version| version.date);
         std::iter::once(self.current).chain(earlier)

@@ -1,4 +1,4 @@
-//! Closed sets of words: the names that an enum has in the API and in the store.
+//! A macro for enums that have one fixed name per value in the API and the database.
 
 macro_rules! words {
     ($(#[$doc:meta])* $enum:ident, $error:ident { $($(#[$vdoc:meta])* $name:ident = $word:literal,)* }) => {
@@ -7,10 +7,10 @@ macro_rules! words {
         pub enum $enum { $($(#[$vdoc])* $name,)* }
 
         impl $enum {
-            /// Every value.
+            /// In the order of declaration.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The word of the API and of the store.
+            /// Returns the name in the API and the database.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $word,)* }
             }
@@ -28,7 +28,6 @@ macro_rules! words {
             }
         }
 
-        /// The text is none of the words.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
         #[error("not one of the known words")]
         pub struct $error;

@@ -1,7 +1,9 @@
-//! The audit log: what operators did, appended in the transaction of the act and never changed.
+//! The audit log: operators' actions, written in the same transaction as the action and never
+//! changed.
 //!
-//! A [`crate::Store`] that acts for somebody ([`crate::Store::acting_as`]) writes the acts that its units of work note, at the end
-//! of each unit. Units that run for nobody, such as those of API requests and workers, note the same acts and write none.
+//! A [`crate::Store`] with an actor ([`crate::Store::acting_as`]) writes the actions that its units
+//! of work note, at the end of each unit. A store without an actor, such as that of API requests
+//! and workers, discards them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,48 +13,51 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
 /// The person or program that acts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// The name that the operator gave, or the user of the operating system.
+    /// The name given by the operator, by default the user of the operating system.
     pub name: String,
     /// The user of the operating system.
     pub os_user: String,
-    /// The machine.
+    /// The machine's host name.
     pub host: String,
 }
 
-/// An actor with the clock that dates the acts.
+/// An actor, and the clock that dates its actions.
 pub(crate) struct Acting {
     pub actor: Actor,
     pub clock: Arc<dyn Clock>,
 }
 
-/// How far an act has come. An act within one transaction is only ever done.
+/// The progress of an action. An action within one transaction is always `Done`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It is about to be tried.
+    /// The action is about to be tried.
     Begun,
-    /// It was done.
     Done,
     /// It failed, or its outcome is unknown.
     Failed,
+    /// It was printed, to be sent from a wallet.
+    Printed,
 }
 
 impl Phase {
-    /// The word of the log.
+    /// The phase as the log spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Begun => "begun",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Printed => "printed",
         }
     }
 }
 
-/// An administrative act that is to be written.
+/// An administrative action to be logged.
 #[derive(Debug, Clone)]
 pub struct Act {
     action: &'static str,
@@ -63,26 +68,25 @@ pub struct Act {
 }
 
 impl Act {
-    /// An act such as `key.revoke` on a subject such as `key:018f...`.
+    /// Creates an action such as `key.revoke` on a subject such as `key:018f...`.
     pub fn new(action: &'static str, subject: impl Into<String>) -> Self {
         Self { action, subject: subject.into(), phase: Phase::Done, before: None, after: None }
     }
 
-    /// With the state before it. Must hold no secrets.
+    /// Adds the state before the action. It must not contain secrets.
     #[must_use]
     pub fn before(mut self, state: impl Serialize) -> Self {
         self.before = serde_json::to_value(state).ok();
         self
     }
 
-    /// With the state after it. Must hold no secrets.
+    /// Adds the state after the action. It must not contain secrets.
     #[must_use]
     pub fn after(mut self, state: impl Serialize) -> Self {
         self.after = serde_json::to_value(state).ok();
         self
     }
 
-    /// The same act in another phase.
     #[must_use]
     pub const fn in_phase(mut self, phase: Phase) -> Self {
         self.phase = phase;
@@ -90,19 +94,20 @@ impl Act {
     }
 }
 
-/// Notes an act: it is written at the end of the unit of work, if the unit runs for an actor.
+/// Notes an action. It is written at the end of the unit of work if the store has an actor.
 pub fn note(tx: &mut Tx, act: Act) {
     tx.note_act(act);
 }
 
-/// Writes acts behind those that there are.
+/// Appends actions to the log.
 pub(crate) async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), StoreError> {
-    // The update that changes nothing locks the row: writers follow one another.
+    // The no-op UPDATE locks the head row, which serializes all writers of the log.
     const LOCK: &str = "UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq, hash";
     const ENTRY: &str = "INSERT INTO audit_entries (seq, at_ms, actor, os_user, host, action, subject, phase,
         before_state, after_state, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     const HEAD: &str = "UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1";
-    let head = tx.find(LOCK, &[], |row| Ok((row.int(0)?, row.text(1)?))).await?;
+    let head: Option<(i64, String)> =
+        tx.find(LOCK, &[], |row| Ok((row.get("seq")?, row.get("hash")?))).await?;
     let (mut seq, mut hash) = head.ok_or_else(|| StoreError::missing("audit_head"))?;
     for act in acts {
         seq += 1;
@@ -130,35 +135,36 @@ pub(crate) async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Resul
     tx.exec(HEAD, &params![seq, &hash]).await.map(drop)
 }
 
-/// An entry of the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Its number: 1 for the first, without gaps.
-    pub seq: i64,
-    /// When it was written.
-    pub at: Timestamp,
-    /// The name that the operator gave.
-    pub actor: String,
-    /// The user of the operating system.
-    pub os_user: String,
-    /// The machine.
-    pub host: String,
-    /// What was done, such as `key.revoke`.
-    pub action: String,
-    /// What it was done to, such as `key:018f...`.
-    pub subject: String,
-    /// `begun`, `done` or `failed`.
-    pub phase: String,
-    /// The state before it, JSON.
-    pub before: Option<String>,
-    /// The state after it, JSON.
-    pub after: Option<String>,
-    /// The hash over the entry and the hash of the entry before it, hex.
-    pub hash: String,
+record! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Entry {
+        /// The entry's number, from 1 and without gaps.
+        pub seq: i64,
+        pub at: Timestamp = "at_ms",
+        /// The actor's name.
+        pub actor: String,
+        pub os_user: String,
+        /// The machine's host name.
+        pub host: String,
+        /// The action, such as `key.revoke`.
+        pub action: String,
+        /// The object of the action, such as `key:018f...`.
+        pub subject: String,
+        /// `begun`, `done`, `failed` or `printed`.
+        pub phase: String,
+        /// The state before the action, as JSON.
+        pub before: Option<String> = "before_state",
+        /// The state after the action, as JSON.
+        pub after: Option<String> = "after_state",
+        /// A hash over this entry and the previous entry's hash, in hex. It makes later changes of the
+        /// log detectable.
+        pub hash: String,
+    }
 }
 
 impl Entry {
-    /// The hash that the entry must have behind an entry with the hash `previous`; the first one follows an empty text.
+    /// Computes the hash of this entry after an entry with the hash `previous`. The first entry
+    /// follows an empty hash.
     pub fn hash_after(&self, previous: &str) -> String {
         let Self { seq, at, actor, os_user, host, action, subject, phase, before, after, .. } = self;
         let texts = [
@@ -174,7 +180,8 @@ impl Entry {
         ];
         let mut input = format!("{seq}\n{}\n", at.ms());
         for text in texts {
-            // Each text with its length, so that no two entries give the same input.
+            // Each field is preceded by its length, so that two different entries never produce the
+            // same input.
             match text {
                 Some(text) => drop(writeln!(input, "{}:{text}", text.len())),
                 None => input.push_str("-\n"),
@@ -184,46 +191,25 @@ impl Entry {
     }
 }
 
-/// What a list of entries is narrowed to.
+/// A filter for lists of entries.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Entries written at this time or later.
     pub since: Option<Timestamp>,
-    /// Entries of this actor.
     pub actor: Option<String>,
-    /// Entries of this action, or of all actions that begin with it and a point.
+    /// An exact action, or a prefix of actions: `key` matches `key.revoke`.
     pub action: Option<String>,
-    /// Entries about this subject.
     pub subject: Option<String>,
 }
 
-const COLUMNS: &str =
-    "seq, at_ms, actor, os_user, host, action, subject, phase, before_state, after_state, hash";
 const FILTERED: &str =
     "at_ms >= $2 AND ($3 = '' OR actor = $3) AND ($4 = '' OR action = $4 OR action LIKE $5)
     AND ($6 = '' OR subject = $6)";
 
-fn from_row(row: &Row<'_>) -> Result<Entry, StoreError> {
-    Ok(Entry {
-        seq: row.int(0)?,
-        at: row.timestamp(1)?,
-        actor: row.text(2)?,
-        os_user: row.text(3)?,
-        host: row.text(4)?,
-        action: row.text(5)?,
-        subject: row.text(6)?,
-        phase: row.text(7)?,
-        before: row.opt_text(8)?,
-        after: row.opt_text(9)?,
-        hash: row.text(10)?,
-    })
-}
-
-/// Entries below the number `before`, the newest first.
+/// Lists entries with numbers below `before`, newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter, before: i64, limit: u32) -> Result<Vec<Entry>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Entry::COLUMNS,
         " FROM audit_entries WHERE seq < $1 AND ",
         FILTERED,
         " ORDER BY seq DESC LIMIT $7"
@@ -231,7 +217,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter, before: i64, limit: u32) -> Resu
     list_filtered(tx, SQL, filter, before, limit).await
 }
 
-/// Entries above the number `after`, the oldest first.
+/// Lists entries with numbers above `after`, oldest first.
 pub async fn list_after(
     tx: &mut Tx,
     filter: &Filter,
@@ -240,7 +226,7 @@ pub async fn list_after(
 ) -> Result<Vec<Entry>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Entry::COLUMNS,
         " FROM audit_entries WHERE seq > $1 AND ",
         FILTERED,
         " ORDER BY seq LIMIT $7"
@@ -260,12 +246,13 @@ async fn list_filtered(
     let action = filter.action.as_deref().unwrap_or_default();
     let family = format!("{action}.%");
     let subject = filter.subject.as_deref().unwrap_or_default();
-    tx.list(sql, &params![seq, since, actor, action, family, subject, limit], from_row).await
+    tx.list(sql, &params![seq, since, actor, action, family, subject, limit], Entry::from_row).await
 }
 
-/// The number and the hash that the last entry must have; 0 and an empty text for an empty log.
+/// Returns the number and hash that the last entry must have. They are 0 and empty if the log is
+/// empty.
 pub async fn find_head(tx: &mut Tx) -> Result<(i64, String), StoreError> {
     const SQL: &str = "SELECT seq, hash FROM audit_head WHERE id = 1";
-    let head = tx.find(SQL, &[], |row| Ok((row.int(0)?, row.text(1)?))).await?;
+    let head = tx.find(SQL, &[], |row| Ok((row.get("seq")?, row.get("hash")?))).await?;
     head.ok_or_else(|| StoreError::missing("audit_head"))
 }

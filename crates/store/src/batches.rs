@@ -1,26 +1,28 @@
-//! Signed batches of intents or redemptions, and changes of delegations: written before they are sent, every signed form kept until the batch has
-//! ended.
+//! Signed batches of intents, redemptions or delegation changes. A batch is stored before it is
+//! sent, and all its signed forms are retained until it has ended.
 
 use std::str::FromStr;
 
 use domain::Timestamp;
 use domain::ids::BatchId;
 
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::bind::column_from_text;
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, Value, params};
 
-/// How a batch ended.
+/// The end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Mined with success; its intents ended in events.
+    /// Mined successfully. Its intents ended with events.
     Mined,
-    /// Mined and reverted as a whole; its intents are untouched.
+    /// Mined, but reverted as a whole. Its intents are unchanged.
     Reverted,
-    /// Another transaction took its nonce; it can never be mined.
+    /// Another transaction used its nonce, so it can never be mined.
     Displaced,
 }
 
 impl Ending {
-    /// The word of the store.
+    /// The ending as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mined => "mined",
@@ -30,7 +32,7 @@ impl Ending {
     }
 }
 
-/// What a batch carries.
+/// The content of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Intents, for the Gate.
@@ -42,7 +44,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word of the store.
+    /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Trades => "trades",
@@ -51,6 +53,8 @@ impl Kind {
         }
     }
 }
+
+column_from_text!(Kind);
 
 impl FromStr for Kind {
     type Err = UnknownKind;
@@ -63,66 +67,48 @@ impl FromStr for Kind {
     }
 }
 
-/// The text is no kind of batch.
+/// The error for a text that is not a kind of batch.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("not a kind of batch")]
 pub struct UnknownKind;
 
-/// A batch that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
-    /// Its id.
-    pub id: BatchId,
-    /// The lane it belongs to.
-    pub lane: u16,
-    /// What it carries.
-    pub kind: Kind,
-    /// The executor's address, lower-case hex.
-    pub executor: String,
-    /// The executor's nonce that it takes.
-    pub chain_nonce: u64,
-    /// What it asks of the contract that its kind is for.
-    pub calldata: Vec<u8>,
-    /// The gas it may use.
-    pub gas_limit: u64,
-    /// When it was signed first.
-    pub created_at: Timestamp,
-    /// When it was last sent.
-    pub sent_at: Timestamp,
+record! {
+    /// A batch.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Batch {
+        pub id: BatchId,
+        pub lane: u16,
+        pub kind: Kind,
+        /// The executor's address, lower-case hex.
+        pub executor: String,
+        /// The executor's nonce that the batch uses.
+        pub chain_nonce: u64,
+        /// The call of the Gate or the hub.
+        pub calldata: Vec<u8>,
+        /// The gas limit.
+        pub gas_limit: u64,
+        /// The time of the first signature.
+        pub created_at: Timestamp = "created_at_ms",
+        /// The time at which it was last sent.
+        pub sent_at: Timestamp = "sent_at_ms",
+    }
 }
 
-/// One signed form of a batch.
+/// A signed form of a batch: a transaction with certain fees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedForm {
     /// The transaction's hash, lower-case hex.
     pub hash: String,
-    /// The bytes to send.
+    /// The signed transaction to send.
     pub raw: Vec<u8>,
-    /// Wei per gas.
+    /// In wei per gas.
     pub max_fee_per_gas: u128,
-    /// Wei per gas.
+    /// In wei per gas.
     pub max_priority_fee_per_gas: u128,
-    /// When it was signed.
     pub created_at: Timestamp,
 }
 
-const COLUMNS: &str = "id, lane, executor, chain_nonce, calldata, gas_limit, created_at_ms, sent_at_ms, kind";
-
-fn from_row(row: &Row<'_>) -> Result<Batch, StoreError> {
-    Ok(Batch {
-        id: row.parse(0)?,
-        lane: row.number(1)?,
-        kind: row.parse(8)?,
-        executor: row.text(2)?,
-        chain_nonce: row.number(3)?,
-        calldata: row.bytes(4)?,
-        gas_limit: row.number(5)?,
-        created_at: row.timestamp(6)?,
-        sent_at: row.timestamp(7)?,
-    })
-}
-
-/// Adds a batch and its first signed form.
+/// Inserts a batch with its first signed form.
 pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
@@ -142,7 +128,7 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
     insert_form(tx, batch.id, form).await
 }
 
-/// Adds another signed form of a batch: the same nonce and calldata at a higher fee.
+/// Inserts another signed form of a batch, with the same nonce and calldata and higher fees.
 pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
@@ -151,6 +137,7 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
         &form.hash,
         id,
         form.raw.as_slice(),
+        // Fees are 128-bit numbers, so they are stored as text.
         form.max_fee_per_gas.to_string(),
         form.max_priority_fee_per_gas.to_string(),
         form.created_at
@@ -158,46 +145,46 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
     tx.exec(SQL, &bound).await.map(drop)
 }
 
-/// The batches of a lane that have not ended, in the order of their nonces.
+/// Lists a lane's batches that have not ended, in nonce order.
 pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Batch::COLUMNS,
         " FROM batches WHERE lane = $1 AND ended_at_ms IS NULL ORDER BY chain_nonce LIMIT $2"
     );
-    tx.list(SQL, &params![lane, limit], from_row).await
+    tx.list(SQL, &params![lane, limit], Batch::from_row).await
 }
 
-/// Every signed form of a batch, the newest first.
+/// Lists all signed forms of a batch, newest first. Any of them may be the one that is mined.
 pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, StoreError> {
     const SQL: &str =
         "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas, created_at_ms FROM batch_transactions
         WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100";
     tx.list(SQL, &params![id], |row| {
         Ok(SignedForm {
-            hash: row.text(0)?,
-            raw: row.bytes(1)?,
-            max_fee_per_gas: row.parse(2)?,
-            max_priority_fee_per_gas: row.parse(3)?,
-            created_at: row.timestamp(4)?,
+            hash: row.get("hash")?,
+            raw: row.get("raw")?,
+            max_fee_per_gas: row.get("max_fee_per_gas")?,
+            max_priority_fee_per_gas: row.get("max_priority_fee_per_gas")?,
+            created_at: row.get("created_at_ms")?,
         })
     })
     .await
 }
 
-/// Whether a batch has not ended.
+/// Reports whether a batch has not ended.
 pub async fn is_open(tx: &mut Tx, id: BatchId) -> Result<bool, StoreError> {
     const SQL: &str = "SELECT 1 FROM batches WHERE id = $1 AND ended_at_ms IS NULL";
-    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.is_some())
+    tx.exists(SQL, &params![id]).await
 }
 
-/// Notes that a batch was sent again.
+/// Stores the time at which a batch was sent again.
 pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE batches SET sent_at_ms = $1 WHERE id = $2 AND ended_at_ms IS NULL";
     tx.exec(SQL, &params![now, id]).await.map(drop)
 }
 
-/// Ends a batch; false where it had ended already.
+/// Ends a batch. Returns false if it had already ended.
 pub async fn mark_ended(
     tx: &mut Tx,
     id: BatchId,
@@ -209,13 +196,15 @@ pub async fn mark_ended(
     Ok(tx.exec(SQL, &params![ending.as_str(), now, id]).await? == 1)
 }
 
-/// Forgets the batches, at most `limit`, that ended before `before`, with their signed forms; how many there were.
+/// Deletes at most `limit` batches that ended before `before`, with their signed forms, and returns
+/// their number.
 pub async fn delete_ended(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     const ENDED: &str = "SELECT id FROM batches WHERE ended_at_ms < $1 ORDER BY ended_at_ms LIMIT $2";
     const FORMS: &str = "DELETE FROM batch_transactions WHERE batch_id = $1";
     const BATCH: &str = "DELETE FROM batches WHERE id = $1";
-    let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.parse(0)).await?;
+    let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.get("id")).await?;
     let rows: Vec<Vec<Value<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
+    // The forms first, because they reference the batch.
     tx.exec_each(FORMS, &rows).await?;
     tx.exec_each(BATCH, &rows).await?;
     Ok(ended.len() as u64)

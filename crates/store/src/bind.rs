@@ -1,23 +1,54 @@
-//! How the domain's values are bound: ids and big numbers as text, USDC as an integer.
+//! Conversions between domain values and SQL values, in both directions. Ids and large numbers are stored as text, USDC
+//! as an integer.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use alloy_primitives::B256;
+use domain::event::EventKind;
 use domain::ids::{
     BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, PartnerId,
     RedemptionId, ThreadId, TradeId, UserId,
 };
-use domain::{Timestamp, Usdc, UsdcDelta, Wad};
+use domain::key::{IpAllowlist, Scopes, Tier};
+use domain::market::MarketStatus;
+use domain::risk::RiskRefusal;
+use domain::trade::{AmountType, HoldReason, Side, TraceStage};
+use domain::webhook::DeliveryStatus;
+use domain::{ErrorCode, Timestamp, Usdc, UsdcDelta, Wad, delegation, redemption, trade};
+use serde::de::DeserializeOwned;
 
-use crate::{Row, StoreError, Value};
+use crate::engine::not_a;
+use crate::{Cell, FromColumn, StoreError, Value};
 
-macro_rules! bind_as_text {
-    ($($id:ty),*) => {$(
-        impl From<$id> for Value<'_> {
-            fn from(id: $id) -> Self {
-                Self::from(id.to_string())
+/// Values that are stored as their text.
+macro_rules! stored_as_text {
+    ($($type:ty),* $(,)?) => {$(
+        impl From<$type> for Value<'_> {
+            fn from(value: $type) -> Self {
+                Self::from(value.to_string())
+            }
+        }
+        column_from_text!($type);
+    )*};
+}
+
+/// Columns that are decoded by [`str::parse`].
+macro_rules! column_from_text {
+    ($($type:ty),* $(,)?) => {$(
+        impl $crate::FromColumn for $type {
+            fn from_column(
+                cell: $crate::Cell<'_>,
+            ) -> ::core::result::Result<Self, ::std::borrow::Cow<'static, str>> {
+                cell.text()?.parse().map_err(|_| $crate::engine::not_a::<Self>())
             }
         }
     )*};
 }
-bind_as_text!(
+pub(crate) use column_from_text;
+
+stored_as_text!(
     UserId,
     KeyId,
     TradeId,
@@ -30,11 +61,123 @@ bind_as_text!(
     RedemptionId,
     EventId,
     CorrelationId,
-    Wad
+    Wad,
 );
 
+column_from_text!(
+    AmountType,
+    B256,
+    DeliveryStatus,
+    ErrorCode,
+    EventKind,
+    HoldReason,
+    IpAddr,
+    MarketStatus,
+    RiskRefusal,
+    Scopes,
+    Side,
+    Tier,
+    TraceStage,
+    delegation::Kind,
+    delegation::Status,
+    redemption::Status,
+    trade::Status,
+    // Fees are 128-bit numbers, so they are stored as text.
+    u128,
+);
+
+macro_rules! column_from_integer {
+    ($($type:ty),*) => {$(
+        impl FromColumn for $type {
+            fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+                Self::try_from(cell.int()?).map_err(|_| not_a::<Self>())
+            }
+        }
+    )*};
+}
+column_from_integer!(i64, u64, u32, u16, u8, usize);
+
+impl FromColumn for bool {
+    /// SQLite has no truth values, only 0 and 1.
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        cell.int().map(|n| n != 0)
+    }
+}
+
+impl FromColumn for String {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        cell.text().map(str::to_owned)
+    }
+}
+
+impl FromColumn for Vec<u8> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        cell.bytes().map(<[u8]>::to_vec)
+    }
+}
+
+impl FromColumn for Timestamp {
+    /// Milliseconds since the epoch.
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        cell.int().map(Self::from_ms)
+    }
+}
+
+impl FromColumn for Usdc {
+    /// Atomic units.
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        u64::from_column(cell).map(Self::from_atomic)
+    }
+}
+
+impl FromColumn for UsdcDelta {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        cell.int().map(Self)
+    }
+}
+
+impl FromColumn for IpAllowlist {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        Self::from_stored(cell.text()?).map_err(|_| "not a list of networks".into())
+    }
+}
+
+impl FromColumn for Vec<String> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        from_json(cell, "not a JSON list of texts")
+    }
+}
+
+impl FromColumn for Vec<Wad> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        let texts = Vec::<String>::from_column(cell)?;
+        let numbers: Result<Self, _> = texts.iter().map(|text| text.parse()).collect();
+        numbers.map_err(|_| "not a list of WAD".into())
+    }
+}
+
+impl FromColumn for BTreeMap<String, String> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        from_json(cell, "not a JSON object of texts")
+    }
+}
+
+impl FromColumn for serde_json::Map<String, serde_json::Value> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        from_json(cell, "not a JSON object")
+    }
+}
+
+/// Decodes a column of JSON.
+pub(crate) fn from_json<T: DeserializeOwned>(
+    cell: Cell<'_>,
+    otherwise: &'static str,
+) -> Result<T, Cow<'static, str>> {
+    serde_json::from_str(cell.text()?).map_err(|_| otherwise.into())
+}
+
 impl From<Usdc> for Value<'_> {
-    /// Atomic units. No amount of USDC that exists comes near 2^63 of them.
+    /// Atomic units. The whole supply of USDC is far below 2^63 units, so the cap is never reached.
     fn from(usdc: Usdc) -> Self {
         Self::Int(i64::try_from(usdc.atomic()).unwrap_or(i64::MAX))
     }
@@ -46,36 +189,20 @@ impl From<UsdcDelta> for Value<'_> {
     }
 }
 
-impl Row<'_> {
-    /// An amount of USDC in atomic units.
-    pub fn usdc(&self, column: usize) -> Result<Usdc, StoreError> {
-        self.number(column).map(Usdc::from_atomic)
-    }
-
-    /// An amount of USDC in atomic units, or NULL.
-    pub fn opt_usdc(&self, column: usize) -> Result<Option<Usdc>, StoreError> {
-        Ok(self.opt_number(column)?.map(Usdc::from_atomic))
-    }
-
-    /// A list of texts, stored as JSON.
-    pub fn texts(&self, column: usize) -> Result<Vec<String>, StoreError> {
-        serde_json::from_str(self.str(column)?).map_err(|_| self.corrupt(column, "not a JSON list of texts"))
-    }
-}
-
-/// The sort key that a list starts behind: newest first, so everything before the end of time.
+/// The position after which a list starts. Lists are sorted newest first, so without a cursor this
+/// is the greatest timestamp.
 pub(crate) fn position_or_end(after: Option<&domain::page::Position>) -> (Timestamp, &str) {
     after.map_or((Timestamp::from_ms(i64::MAX), ""), |position| (position.created_at, position.id.as_str()))
 }
 
 impl StoreError {
-    /// A row that the schema's references promise is not there.
+    /// An error for a missing row that must exist according to the schema's references.
     pub(crate) fn missing(table: &str) -> Self {
-        Self::driver(format!("a row of {table} that must exist does not"))
+        Self::driver(format!("a required row of {table} does not exist"))
     }
 
-    /// A value that should always turn into JSON did not.
+    /// An error for a value that failed to serialize as JSON.
     pub(crate) fn unwritable(error: &serde_json::Error) -> Self {
-        Self::driver(format!("a value does not turn into JSON: {error}"))
+        Self::driver(format!("a value cannot be written as JSON: {error}"))
     }
 }

@@ -1,37 +1,52 @@
-//! Candles as they are stored, and the markets whose candles are still to be made.
+//! Stored candles, and the backlog of markets whose candles must be rebuilt.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use domain::candle::{Bucket, Candle, Course, Interval};
 use domain::ids::MarketId;
 use domain::{Timestamp, Usdc, Wad};
 
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::bind::from_json;
+use crate::record::{Record, record};
+use crate::{Cell, FromColumn, StoreError, Tx, Value, params};
 
-const COLUMNS: &str =
-    "interval_ms, start_ms, at_ms, block_number, trade_count, open_cost_wad, high_cost_wad, low_cost_wad,
-    cost_wad, quantities, traded";
-
-/// What is stored of an outcome that was traded.
+/// A traded outcome as stored: index, open/high/low/close, atomic USDC, tokens, number of trades.
 type Traded = (u8, [String; 4], u64, String, u64);
 
-fn from_row(row: &Row<'_>) -> Result<Bucket, StoreError> {
-    let interval = row.int(0)?;
-    let interval = Interval::ALL.into_iter().find(|known| known.ms() == interval);
-    let quantities: Option<Vec<Wad>> = row.texts(9)?.iter().map(|text| text.parse().ok()).collect();
-    let traded: Option<Vec<Traded>> = serde_json::from_str(row.str(10)?).ok();
-    let traded: Option<BTreeMap<u8, Candle>> =
-        traded.and_then(|traded| traded.into_iter().map(candle).collect());
-    Ok(Bucket {
-        interval: interval.ok_or_else(|| row.corrupt(0, "not an interval"))?,
-        start: row.timestamp(1)?,
-        at: row.timestamp(2)?,
-        block: row.number(3)?,
-        market_trades: row.number(4)?,
-        cost: Course { open: row.parse(5)?, high: row.parse(6)?, low: row.parse(7)?, close: row.parse(8)? },
-        quantities: quantities.ok_or_else(|| row.corrupt(9, "not a list of WAD"))?,
-        traded: traded.ok_or_else(|| row.corrupt(10, "not a list of traded outcomes"))?,
-    })
+record!(impl Bucket {
+    interval: Interval = "interval_ms",
+    start: Timestamp = "start_ms",
+    at: Timestamp = "at_ms",
+    block: u64 = "block_number",
+    market_trades: u64 = "trade_count",
+    cost: Course = ..,
+    quantities: Vec<Wad>,
+    traded: BTreeMap<u8, Candle>,
+});
+
+record!(impl Course {
+    open: Wad = "open_cost_wad",
+    high: Wad = "high_cost_wad",
+    low: Wad = "low_cost_wad",
+    close: Wad = "cost_wad",
+});
+
+impl FromColumn for Interval {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        let ms = cell.int()?;
+        let interval = Self::ALL.into_iter().find(|interval| interval.ms() == ms);
+        interval.ok_or(Cow::Borrowed("not an interval"))
+    }
+}
+
+impl FromColumn for BTreeMap<u8, Candle> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        const EXPECTED: &str = "not a list of traded outcomes";
+        let traded: Vec<Traded> = from_json(cell, EXPECTED)?;
+        let candles: Option<Self> = traded.into_iter().map(candle).collect();
+        candles.ok_or(Cow::Borrowed(EXPECTED))
+    }
 }
 
 fn candle((index, course, usdc_atomic, tokens, trades): Traded) -> Option<(u8, Candle)> {
@@ -47,7 +62,7 @@ fn traded((index, candle): (&u8, &Candle)) -> Traded {
     (*index, course, candle.volume.atomic(), candle.tokens.to_string(), candle.trades)
 }
 
-/// Writes buckets as they are now.
+/// Inserts or replaces buckets.
 pub async fn put(tx: &mut Tx, market_id: MarketId, buckets: &[Bucket]) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO candles (market_id, interval_ms, start_ms, at_ms, block_number, trade_count,
@@ -83,8 +98,8 @@ pub async fn put(tx: &mut Tx, market_id: MarketId, buckets: &[Bucket]) -> Result
     tx.exec_each(SQL, &rows?).await.map(drop)
 }
 
-/// A market's buckets of a stored interval that start from `from` (inclusive) to `to` (exclusive), and the last one before
-/// them, in their order. One statement, so all of one state.
+/// Lists a market's buckets of a stored interval that start within `from..to`, and the last one
+/// before them, in order. A single statement, so that all of them are from the same state.
 pub async fn list(
     tx: &mut Tx,
     market_id: MarketId,
@@ -92,80 +107,84 @@ pub async fn list(
     from: Timestamp,
     to: Timestamp,
 ) -> Result<Vec<Bucket>, StoreError> {
+    // The last bucket before the range gives the price at its start.
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Bucket::COLUMNS,
         " FROM candles WHERE market_id = $1 AND interval_ms = $2 AND start_ms < $3 AND start_ms >= COALESCE(
         (SELECT MAX(start_ms) FROM candles WHERE market_id = $1 AND interval_ms = $2 AND start_ms < $4), $4)
         ORDER BY start_ms"
     );
-    tx.list(SQL, &params![market_id, interval.ms(), to, from], from_row).await
+    tx.list(SQL, &params![market_id, interval.ms(), to, from], Bucket::from_row).await
 }
 
-/// A market's last bucket of each stored interval.
+/// Returns a market's last bucket of each stored interval.
 pub async fn list_last(tx: &mut Tx, market_id: MarketId) -> Result<Vec<Bucket>, StoreError> {
-    const LAST: &str =
-        "(SELECT MAX(start_ms) FROM candles WHERE market_id = $1 AND interval_ms = i.interval_ms)";
+    const LAST: &str = "(SELECT MAX(start_ms) FROM candles WHERE market_id = $1 AND interval_ms = i.span_ms)";
     const SQL: &str = const_format::concatcp!(
-        "SELECT c.interval_ms, start_ms, at_ms, block_number, trade_count, open_cost_wad, high_cost_wad, low_cost_wad,
-        cost_wad, quantities, traded FROM (SELECT ",
+        "SELECT ",
+        Bucket::COLUMNS,
+        " FROM (SELECT ",
         Interval::OneMinute.ms(),
-        " AS interval_ms UNION ALL SELECT ",
+        " AS span_ms UNION ALL SELECT ",
         Interval::FiveMinutes.ms(),
         " UNION ALL SELECT ",
         Interval::OneHour.ms(),
         " UNION ALL SELECT ",
         Interval::OneDay.ms(),
-        ") i JOIN candles c ON c.market_id = $1 AND c.interval_ms = i.interval_ms AND c.start_ms = ",
+        ") i JOIN candles c ON c.market_id = $1 AND c.interval_ms = i.span_ms AND c.start_ms = ",
         LAST
     );
-    tx.list(SQL, &params![market_id], from_row).await
+    tx.list(SQL, &params![market_id], Bucket::from_row).await
 }
 
-/// Forgets a market's buckets that end after `at`.
+/// Deletes a market's buckets that end after `at`.
 pub async fn delete_after(tx: &mut Tx, market_id: MarketId, at: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM candles WHERE market_id = $1 AND interval_ms = $2 AND start_ms >= $3";
     let rows: Vec<_> = Interval::STORED
         .into_iter()
+        // The bucket that contains `at` ends after it.
         .map(|interval| params![market_id, interval.ms(), interval.floor(at)].to_vec())
         .collect();
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// A market whose candles are still to be made.
+/// A market in the backlog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
-    /// The market.
     pub market_id: MarketId,
-    /// The last movement that its candles hold; empty for none.
+    /// The last movement that its candles include. Empty if none.
     pub after_movement_id: String,
 }
 
-/// A market whose candles are still to be made, if there is one.
+/// Returns a market from the backlog, if there is one.
 pub async fn find_behind(tx: &mut Tx) -> Result<Option<Behind>, StoreError> {
     const SQL: &str = "SELECT market_id, after_movement_id FROM candle_backlog ORDER BY market_id LIMIT 1";
-    tx.find(SQL, &[], |row| Ok(Behind { market_id: row.parse(0)?, after_movement_id: row.text(1)? })).await
+    tx.find(SQL, &[], |row| {
+        Ok(Behind { market_id: row.get("market_id")?, after_movement_id: row.get("after_movement_id")? })
+    })
+    .await
 }
 
-/// Whether this market's candles are still to be made.
+/// Reports whether a market is in the backlog.
 pub async fn is_behind(tx: &mut Tx, market_id: MarketId) -> Result<bool, StoreError> {
     const SQL: &str = "SELECT 1 FROM candle_backlog WHERE market_id = $1";
-    Ok(tx.find(SQL, &params![market_id], |row| row.int(0)).await?.is_some())
+    tx.exists(SQL, &params![market_id]).await
 }
 
-/// Notes how far a market's candles are made.
+/// Stores the progress of a market's rebuild.
 pub async fn advance(tx: &mut Tx, market_id: MarketId, after_movement_id: &str) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE candle_backlog SET after_movement_id = $1 WHERE market_id = $2";
     tx.exec(SQL, &params![after_movement_id, market_id]).await.map(drop)
 }
 
-/// Notes that a market's candles hold all its movements.
+/// Removes a market from the backlog, because its candles include all movements.
 pub async fn finish(tx: &mut Tx, market_id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM candle_backlog WHERE market_id = $1";
     tx.exec(SQL, &params![market_id]).await.map(drop)
 }
 
-/// Forgets a market's candles and notes that all of them are to be made again.
+/// Deletes a market's candles and puts it into the backlog.
 pub async fn restart(tx: &mut Tx, market_id: MarketId) -> Result<(), StoreError> {
     const CANDLES: &str = "DELETE FROM candles WHERE market_id = $1";
     const BACKLOG: &str = "INSERT INTO candle_backlog (market_id, after_movement_id) VALUES ($1, '')

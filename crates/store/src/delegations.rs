@@ -1,43 +1,42 @@
-//! Changes of keys' delegations on chain, from the moment at which they are asked for until their transaction is final.
+//! On-chain changes of keys' delegations, from the request until their transaction is final.
 
-use domain::Timestamp;
 use domain::delegation::{Ceilings, Change, Kind, Status};
 use domain::ids::{BatchId, DelegationChangeId, KeyId};
+use domain::{Timestamp, Usdc};
 
+use crate::engine::Columns;
 use crate::keys::Key;
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// A change as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DelegationChange {
-    /// Its id.
-    pub id: DelegationChangeId,
-    /// Whose delegation it changes.
-    pub key_id: KeyId,
-    /// The account, lower-case hex.
-    pub account: String,
-    /// Which of the account's policies it changes.
-    pub key_index: u32,
-    /// The lane whose executor carries it.
-    pub lane: u16,
-    /// What it does.
-    pub change: Change,
-    /// Where it stands.
-    pub status: Status,
-    /// The batch that carries it, or the last one that did.
-    pub batch_id: Option<BatchId>,
-    /// The transaction that made it.
-    pub tx_hash: Option<String>,
-    /// Why the last attempt did not carry it.
-    pub error: Option<String>,
-    /// When it was asked for.
-    pub created_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
+record! {
+    /// A change of a delegation.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct DelegationChange {
+        pub id: DelegationChangeId,
+        /// The key whose delegation is changed.
+        pub key_id: KeyId,
+        /// The account, lower-case hex.
+        pub account: String,
+        /// The index of the account's policy.
+        pub key_index: u32,
+        /// The lane whose executor sends the change.
+        pub lane: u16,
+        pub change: Change = ..,
+        pub status: Status,
+        /// The batch that contains the change, or the last one that did.
+        pub batch_id: Option<BatchId>,
+        /// The transaction that made the change.
+        pub tx_hash: Option<String>,
+        /// The reason why the last attempt failed.
+        pub error: Option<String>,
+        pub created_at: Timestamp = "created_at_ms",
+        pub ended_at: Option<Timestamp> = "ended_at_ms",
+    }
 }
 
 impl DelegationChange {
-    /// A change of `key`'s delegation that nothing was done for yet.
+    /// Creates a queued change of `key`'s delegation.
     pub fn queued(
         id: DelegationChangeId,
         key: &Key,
@@ -63,36 +62,27 @@ impl DelegationChange {
     }
 }
 
-const COLUMNS: &str =
-    "id, key_id, account, key_index, lane, kind, per_trade_usdc_atomic, daily_usdc_atomic, expires_at_ms,
-    status, batch_id, tx_hash, error, created_at_ms, ended_at_ms";
+impl Record for Change {
+    const COLUMNS: &'static str = const_format::concatcp!("kind, ", Ceilings::COLUMNS);
 
-fn from_row(row: &Row<'_>) -> Result<DelegationChange, StoreError> {
-    let change = match row.parse(5)? {
-        Kind::Revoke => Change::Revoke,
-        Kind::Reduce => Change::Reduce(Ceilings {
-            per_trade: row.opt_usdc(6)?,
-            daily: row.opt_usdc(7)?,
-            expires_at: row.opt_timestamp(8)?,
-        }),
-    };
-    Ok(DelegationChange {
-        id: row.parse(0)?,
-        key_id: row.parse(1)?,
-        account: row.text(2)?,
-        key_index: row.number(3)?,
-        lane: row.number(4)?,
-        change,
-        status: row.parse(9)?,
-        batch_id: row.opt_parse(10)?,
-        tx_hash: row.opt_text(11)?,
-        error: row.opt_text(12)?,
-        created_at: row.timestamp(13)?,
-        ended_at: row.opt_timestamp(14)?,
-    })
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        let (kind, ceilings) = (columns.next("kind")?, Ceilings::read(columns)?);
+        Ok(match kind {
+            Kind::Revoke => Self::Revoke,
+            Kind::Reduce => Self::Reduce(ceilings),
+        })
+    }
 }
 
-/// Adds a change. False if the key is being revoked already: nothing is written then.
+record!(impl Ceilings {
+    // NULL leaves a limit unchanged.
+    per_trade: Option<Usdc> = "per_trade_usdc_atomic",
+    daily: Option<Usdc> = "daily_usdc_atomic",
+    expires_at: Option<Timestamp> = "expires_at_ms",
+});
+
+/// Inserts a change. Returns false, without a change, if a revocation of the key is already in
+/// progress.
 pub async fn insert(tx: &mut Tx, change: &DelegationChange) -> Result<bool, StoreError> {
     const SQL: &str =
         "INSERT INTO delegation_changes (id, key_id, account, key_index, lane, kind, per_trade_usdc_atomic,
@@ -115,49 +105,53 @@ pub async fn insert(tx: &mut Tx, change: &DelegationChange) -> Result<bool, Stor
         change.status.as_str(),
         change.created_at
     ];
+    // A partial unique index allows one open revocation per key.
     Ok(tx.exec(SQL, &bound).await? == 1)
 }
 
-/// The change with this id.
 pub async fn find(tx: &mut Tx, id: DelegationChangeId) -> Result<Option<DelegationChange>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM delegation_changes WHERE id = $1");
-    tx.find(SQL, &params![id], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        DelegationChange::COLUMNS,
+        " FROM delegation_changes WHERE id = $1"
+    );
+    tx.find(SQL, &params![id], DelegationChange::from_row).await
 }
 
-/// The revocation of a key's delegation that is under way.
+/// Returns the revocation of a key's delegation that is in progress, if any.
 pub async fn find_open_revocation(
     tx: &mut Tx,
     key_id: KeyId,
 ) -> Result<Option<DelegationChange>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        DelegationChange::COLUMNS,
         " FROM delegation_changes WHERE key_id = $1 AND kind = 'revoke' AND ended_at_ms IS NULL"
     );
-    tx.find(SQL, &params![key_id], from_row).await
+    tx.find(SQL, &params![key_id], DelegationChange::from_row).await
 }
 
-/// The last change of a key's delegation that was asked for.
+/// Returns the most recently requested change of a key's delegation.
 pub async fn find_last(tx: &mut Tx, key_id: KeyId) -> Result<Option<DelegationChange>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        DelegationChange::COLUMNS,
         " FROM delegation_changes WHERE key_id = $1 ORDER BY created_at_ms DESC, id DESC LIMIT 1"
     );
-    tx.find(SQL, &params![key_id], from_row).await
+    tx.find(SQL, &params![key_id], DelegationChange::from_row).await
 }
 
-/// The changes that are not final, oldest first, at most `limit`.
+/// Lists the changes that are not final, by lane and then oldest first, at most `limit`.
 pub async fn list_open(tx: &mut Tx, limit: u32) -> Result<Vec<DelegationChange>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        DelegationChange::COLUMNS,
         " FROM delegation_changes WHERE ended_at_ms IS NULL ORDER BY lane, created_at_ms, id LIMIT $1"
     );
-    tx.list(SQL, &params![limit], from_row).await
+    tx.list(SQL, &params![limit], DelegationChange::from_row).await
 }
 
-/// The next change that the executor of a lane is to send.
+/// Returns the next change that a lane's executor must send.
 pub async fn find_next(
     tx: &mut Tx,
     lane: u16,
@@ -165,14 +159,14 @@ pub async fn find_next(
 ) -> Result<Option<DelegationChange>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        DelegationChange::COLUMNS,
         " FROM delegation_changes WHERE lane = $1 AND ended_at_ms IS NULL AND status = 'queued' AND try_after_ms <= $2
         ORDER BY created_at_ms, id LIMIT 1"
     );
-    tx.find(SQL, &params![lane, now], from_row).await
+    tx.find(SQL, &params![lane, now], DelegationChange::from_row).await
 }
 
-/// Puts a queued change into a batch; false if it has moved.
+/// Assigns a queued change to a batch. Returns false if its status has changed.
 pub async fn mark_sent(
     tx: &mut Tx,
     id: DelegationChangeId,
@@ -185,7 +179,7 @@ pub async fn mark_sent(
     Ok(tx.exec(SQL, &params![batch_id, now, id]).await? == 1)
 }
 
-/// Ends the change that a batch has made.
+/// Completes the change that a batch contained.
 pub async fn mark_mined(
     tx: &mut Tx,
     batch_id: BatchId,
@@ -198,7 +192,7 @@ pub async fn mark_mined(
     tx.exec(SQL, &params![tx_hash, now, batch_id]).await.map(drop)
 }
 
-/// Queues a change again that its batch did not make.
+/// Queues a change again after its batch failed to make it.
 pub async fn requeue(
     tx: &mut Tx,
     batch_id: BatchId,
@@ -212,7 +206,7 @@ pub async fn requeue(
     tx.exec(SQL, &params![error, try_after, now, batch_id]).await.map(drop)
 }
 
-/// Leaves a queued change alone for a while.
+/// Postpones a queued change.
 pub async fn defer(
     tx: &mut Tx,
     id: DelegationChangeId,
@@ -225,7 +219,7 @@ pub async fn defer(
     tx.exec(SQL, &params![error, try_after, now, id]).await.map(drop)
 }
 
-/// Ends a queued change for which there is nothing to do on chain.
+/// Completes a queued change that requires no transaction.
 pub async fn mark_not_needed(tx: &mut Tx, id: DelegationChangeId, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE delegation_changes SET status = 'not_needed', error = NULL, updated_at_ms = $1, ended_at_ms = $1
         WHERE id = $2 AND status = 'queued'";

@@ -1,63 +1,59 @@
-//! What can go wrong between a caller and the database.
+//! The error type of all database access.
 
-/// A failure of the store. Its text holds no bound values and no connection secrets, so it may be logged.
+/// A failure of the store. Its text contains no bound values and no connection secrets, so it is
+/// safe to log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The database cannot be reached, is closed, is out of room or gave up on the transaction. Nothing of the unit
-    /// of work was kept.
+    /// The database is unreachable, closed, out of space, or aborted the transaction. The unit of
+    /// work was rolled back.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// Another transaction held a row for longer than a statement may wait. Nothing of the unit of work was kept.
+    /// Another transaction held a row lock for longer than the lock timeout. The unit of work was
+    /// rolled back.
     #[error("the store is unavailable: a row stayed locked: {0}")]
     Locked(String),
-    /// The answer to the COMMIT was lost: the unit of work may have been kept. Look before doing it again.
+    /// The answer to the COMMIT was lost, so the unit of work may have been committed. The caller
+    /// must check before it retries.
     #[error("the store is unavailable: a commit was not answered: {0}")]
     CommitUnknown(String),
     /// A newer version of the program has migrated the database.
     #[error(
-        "the database's schema is at {database}, and this program knows it up to {program}: run the version of the \
-         program that migrated the database, or a newer one"
+        "the database schema is at {database}, but this program only knows it up to {program}: \
+         run the version of the program that migrated the database, or a newer one"
     )]
-    SchemaTooNew {
-        /// The newest migration of the database.
-        database: String,
-        /// The newest migration that this program knows.
-        program: String,
-    },
-    /// A unique rule refused the row. The name is the same on both engines: the index's name for a named unique
-    /// index, `{table}_pkey` for a primary key, `{table}_{columns}_key` for a `UNIQUE` written in the table.
+    SchemaTooNew { database: String, program: String },
+    /// A unique constraint rejected the row.
     #[error("a row that already exists conflicts on {constraint}")]
     Conflict {
-        /// The unique rule's name.
+        /// The constraint's name, equal on both engines: the name of a unique index, `{table}_pkey`
+        /// for a primary key, or `{table}_{columns}_key` for an inline `UNIQUE`.
         constraint: String,
     },
-    /// A stored value is not what the code can read.
+    /// A stored value cannot be decoded.
     #[error("stored value of column {column} (row {row}) is corrupt: {detail}")]
     Corrupt {
-        /// The column's name in the statement's result.
+        /// The column's name in the result set.
         column: String,
-        /// The row's first column where that is an id, `?` otherwise.
+        /// The row's first column if it is an id, otherwise `?`.
         row: String,
-        /// What was expected of the value.
+        /// The expected form of the value.
         detail: String,
     },
-    /// The statement, the schema or the unit of work is at fault: a bug, not a condition to retry.
+    /// A bug in a statement, the schema or a unit of work. Retrying does not help.
     #[error("the storage driver failed: {0}")]
     Driver(String),
 }
 
 impl StoreError {
-    /// Whether a unique rule refused the row.
     pub const fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the unique rule of this name refused the row.
     pub fn is_conflict_on(&self, name: &str) -> bool {
         matches!(self, Self::Conflict { constraint } if constraint == name)
     }
 
-    /// Whether the database is at fault for now, and another try makes sense.
+    /// Reports whether the failure is temporary, so that a retry makes sense.
     pub const fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::Locked(_) | Self::CommitUnknown(_))
     }

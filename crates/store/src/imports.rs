@@ -1,42 +1,38 @@
-//! What was imported from the operator's files: which row an author's key stands for, and what was read for it.
+//! Imports from the operator's catalog files: the row that was created for each item, and digests
+//! of the item's content.
 
 use domain::Timestamp;
 
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// The memory of one imported item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Import {
-    /// What it is, such as `thread`.
-    pub kind: String,
-    /// The author's key, unique within the kind.
-    pub key: String,
-    /// The id of the row that was made of it.
-    pub row_id: String,
-    /// A digest of what never changes of it.
-    pub terms_hash: String,
-    /// A digest of all that was read for it.
-    pub content_hash: String,
+record! {
+    /// The record of one imported item.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Import {
+        /// The kind of item, such as `thread`.
+        pub kind: String,
+        /// The author's key for the item, unique within its kind.
+        pub key: String = "import_key",
+        /// The id of the row that was created for the item.
+        pub row_id: String,
+        /// A digest of the item's terms, which must never change.
+        pub terms_hash: String,
+        /// A digest of the item's whole content.
+        pub content_hash: String,
+    }
 }
 
-fn from_row(row: &Row<'_>) -> Result<Import, StoreError> {
-    Ok(Import {
-        kind: row.text(0)?,
-        key: row.text(1)?,
-        row_id: row.text(2)?,
-        terms_hash: row.text(3)?,
-        content_hash: row.text(4)?,
-    })
-}
-
-/// What is remembered under this key.
 pub async fn find(tx: &mut Tx, kind: &str, key: &str) -> Result<Option<Import>, StoreError> {
-    const SQL: &str = "SELECT kind, import_key, row_id, terms_hash, content_hash FROM imports
-        WHERE kind = $1 AND import_key = $2";
-    tx.find(SQL, &params![kind, key], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Import::COLUMNS,
+        " FROM imports WHERE kind = $1 AND import_key = $2"
+    );
+    tx.find(SQL, &params![kind, key], Import::from_row).await
 }
 
-/// Remembers a new item. A conflict where another run has just made it.
+/// Stores a new item. Returns `Conflict` if another run has just created it.
 pub async fn insert(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO imports (kind, import_key, row_id, terms_hash, content_hash, created_at_ms,
@@ -45,7 +41,7 @@ pub async fn insert(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), 
     tx.exec(SQL, &params![kind, key, row_id, terms_hash, content_hash, now]).await.map(drop)
 }
 
-/// Notes what was read for an item this time.
+/// Updates the content digest of an item.
 pub async fn put_content(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE imports SET content_hash = $1, updated_at_ms = $2 WHERE kind = $3 AND import_key = $4";

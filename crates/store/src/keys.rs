@@ -1,67 +1,69 @@
-//! API keys and what they have spent.
+//! API keys and their spending.
 
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, KeyLimits, LimitOverrides, Scopes, Tier};
 use domain::{Timestamp, Usdc, limits};
 
+use crate::record::{Record, record};
 use crate::{Row, StoreError, Tx, params};
 
-/// The most active keys of one user.
+/// The maximum number of active keys per user.
 pub const MAX_ACTIVE: i64 = 5;
 
-/// An API key's row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// The key's id.
-    pub id: KeyId,
-    /// Whose it is.
-    pub user_id: UserId,
-    /// The label chosen at issue.
-    pub name: String,
-    /// What it was issued as.
-    pub tier: Tier,
-    /// What it may do.
-    pub scopes: Scopes,
-    /// Which policy of the account it spends on chain.
-    pub key_index: u32,
-    /// Where it may be used from.
-    pub ip_allowlist: IpAllowlist,
-    /// Where its events go.
-    pub webhook_url: Option<String>,
-    /// Limits set on this key.
-    pub overrides: LimitOverrides,
-    /// When it ends by itself.
-    pub expires_at: Option<Timestamp>,
-    /// When it was revoked.
-    pub revoked_at: Option<Timestamp>,
-    /// When it was issued.
-    pub created_at: Timestamp,
-    /// Since when its trading is paused.
-    pub paused_at: Option<Timestamp>,
-    /// The version of the API that it speaks where a request names none; the current one where absent.
-    pub api_version: Option<String>,
+record! {
+    /// An API key.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Key {
+        pub id: KeyId,
+        pub user_id: UserId,
+        /// The label chosen at creation.
+        pub name: String,
+        pub tier: Tier,
+        pub scopes: Scopes,
+        /// The index of the account's on-chain policy that the key spends from.
+        pub key_index: u32,
+        /// The networks from which the key may be used.
+        pub ip_allowlist: IpAllowlist,
+        /// The receiver of the key's events.
+        pub webhook_url: Option<String>,
+        pub overrides: LimitOverrides = ..,
+        /// The time at which it expires.
+        pub expires_at: Option<Timestamp> = "expires_at_ms",
+        pub revoked_at: Option<Timestamp> = "revoked_at_ms",
+        pub created_at: Timestamp = "created_at_ms",
+        /// The time since which its trading is paused.
+        pub paused_at: Option<Timestamp> = "paused_at_ms",
+        /// The API version for requests that do not name one. `None` means the current version.
+        pub api_version: Option<String>,
+    }
 }
 
+record!(impl LimitOverrides {
+    requests_per_minute: Option<u32>,
+    daily: Option<Usdc> = "daily_limit_usdc_atomic",
+    per_trade: Option<Usdc> = "per_trade_limit_usdc_atomic",
+    high_value: Option<Usdc> = "high_value_usdc_atomic",
+});
+
 impl Key {
-    /// The limits that apply to this key.
+    /// The effective limits: those of the tier with this key's overrides.
     pub fn limits(&self) -> KeyLimits {
         self.tier.limits(&self.overrides)
     }
 
-    /// Why the key makes no trade at `now`, if it makes none.
+    /// Returns the reason why the key cannot trade at `now`, if any.
     pub fn trading_stop(&self, now: Timestamp) -> Option<TradingStop> {
         TradingStop::of(self.revoked_at, self.expires_at, self.paused_at, now)
     }
 }
 
-/// Why a key makes no trade: none is created, confirmed or signed with it.
+/// The reason why a key cannot trade: no trade is created, confirmed or signed with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TradingStop {
-    /// It was revoked.
     Revoked,
-    /// It is past its end.
+    /// It has expired.
     Expired,
-    /// Its holder has paused its trading.
+    /// The user has paused its trading.
     Paused,
 }
 
@@ -72,6 +74,7 @@ impl TradingStop {
         paused_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Option<Self> {
+        // The most permanent reason is reported first.
         if revoked_at.is_some() {
             Some(Self::Revoked)
         } else if expires_at.is_some_and(|expires_at| expires_at <= now) {
@@ -82,36 +85,8 @@ impl TradingStop {
     }
 }
 
-const COLUMNS: &str = "id, user_id, name, tier, scopes, key_index, ip_allowlist, webhook_url, requests_per_minute,
-    daily_limit_usdc_atomic, per_trade_limit_usdc_atomic, high_value_usdc_atomic, expires_at_ms, revoked_at_ms,
-    created_at_ms, paused_at_ms, api_version";
-
-fn from_row(row: &Row<'_>) -> Result<Key, StoreError> {
-    Ok(Key {
-        id: row.parse(0)?,
-        user_id: row.parse(1)?,
-        name: row.text(2)?,
-        tier: row.parse(3)?,
-        scopes: row.parse(4)?,
-        key_index: row.number(5)?,
-        ip_allowlist: IpAllowlist::from_stored(&row.text(6)?)
-            .map_err(|_| row.corrupt(6, "a list of networks"))?,
-        webhook_url: row.opt_text(7)?,
-        overrides: LimitOverrides {
-            requests_per_minute: row.opt_number(8)?,
-            daily: row.opt_usdc(9)?,
-            per_trade: row.opt_usdc(10)?,
-            high_value: row.opt_usdc(11)?,
-        },
-        expires_at: row.opt_timestamp(12)?,
-        revoked_at: row.opt_timestamp(13)?,
-        created_at: row.timestamp(14)?,
-        paused_at: row.opt_timestamp(15)?,
-        api_version: row.opt_text(16)?,
-    })
-}
-
-/// Adds a key and its spend row. `digest` is hex; `webhook_secret_sealed` is already encrypted.
+/// Inserts a key and its spending row. `digest` is in hex, and `webhook_secret_sealed` is already
+/// encrypted.
 pub async fn insert(
     tx: &mut Tx,
     key: &Key,
@@ -151,74 +126,72 @@ pub async fn insert(
     tx.exec(SPEND, &params![key.id, limits::window_start(key.created_at)]).await.map(drop)
 }
 
-/// The key with this digest (hex), whatever its state.
+/// Returns the key with this digest (hex), even if it is revoked or expired.
 pub async fn find_by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Key>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE digest = $1");
-    tx.find(SQL, &params![digest], from_row).await
+    const SQL: &str = const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE digest = $1");
+    tx.find(SQL, &params![digest], Key::from_row).await
 }
 
-/// The key with this id.
 pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE id = $1");
-    tx.find(SQL, &params![id], from_row).await
+    const SQL: &str = const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE id = $1");
+    tx.find(SQL, &params![id], Key::from_row).await
 }
 
-/// The digests (hex) and allowlists of the keys that have one and are not revoked.
+/// Lists the digests (hex) and allowlists of the keys that have an allowlist and are not revoked.
 pub async fn list_allowlists(tx: &mut Tx) -> Result<Vec<(String, IpAllowlist)>, StoreError> {
     const SQL: &str =
         "SELECT digest, ip_allowlist FROM keys WHERE ip_allowlist <> '' AND revoked_at_ms IS NULL";
-    tx.list(SQL, &params![], |row| {
-        let list = IpAllowlist::from_stored(&row.text(1)?);
-        Ok((row.text(0)?, list.map_err(|_| row.corrupt(1, "a list of networks"))?))
-    })
-    .await
+    tx.list(SQL, &[], |row| Ok((row.get("digest")?, row.get("ip_allowlist")?))).await
 }
 
-/// All keys of a user, oldest first, revoked ones too.
+/// Lists all keys of a user, oldest first, including revoked ones.
 pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Key::COLUMNS,
         " FROM keys WHERE user_id = $1 ORDER BY key_index LIMIT 1000"
     );
-    tx.list(SQL, &params![user_id], from_row).await
+    tx.list(SQL, &params![user_id], Key::from_row).await
 }
 
-/// How many of a user's keys are active at `now`, and the next free key index.
+/// Returns the number of a user's keys that are active at `now`, and the next free key index.
 pub async fn count_active(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<(i64, u32), StoreError> {
     const SQL: &str =
         "SELECT COUNT(CASE WHEN revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
-        THEN 1 END), COALESCE(MAX(key_index) + 1, 0) FROM keys WHERE user_id = $2";
-    let counted = tx.find(SQL, &params![now, user_id], |row| Ok((row.int(0)?, row.number(1)?))).await?;
+        THEN 1 END) AS active, COALESCE(MAX(key_index) + 1, 0) AS next_index FROM keys WHERE user_id = $2";
+    // The next index counts all keys: the index of a revoked key is never reused.
+    let counted =
+        tx.find(SQL, &params![now, user_id], |row| Ok((row.get("active")?, row.get("next_index")?))).await?;
     Ok(counted.unwrap_or((0, 0)))
 }
 
-/// Revokes a key; whether it was active.
+/// Revokes a key. Returns false if it was already revoked.
 pub async fn mark_revoked(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL";
     Ok(tx.exec(SQL, &params![now, id]).await? == 1)
 }
 
-/// Sets where a key's events go; whether there is such a key.
+/// Sets the receiver of a key's events. Returns false if the key does not exist.
 pub async fn set_webhook_url(tx: &mut Tx, id: KeyId, url: Option<&str>) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE keys SET webhook_url = $1 WHERE id = $2";
     Ok(tx.exec(SQL, &params![url, id]).await? == 1)
 }
 
-/// Pauses a key's trading and gives since when it is paused, which pausing it again does not change.
+/// Pauses a key's trading. Returns the time since which it is paused, which a second call does not
+/// change.
 pub async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str =
         "UPDATE keys SET paused_at_ms = COALESCE(paused_at_ms, $1) WHERE id = $2 RETURNING paused_at_ms";
-    tx.find(SQL, &params![now, id], |row| row.timestamp(0)).await
+    tx.find(SQL, &params![now, id], |row| row.get("paused_at_ms")).await
 }
 
-/// Lets a paused key trade again; whether it was paused.
+/// Resumes a key's trading. Returns false if it was not paused.
 pub async fn mark_resumed(tx: &mut Tx, id: KeyId) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE keys SET paused_at_ms = NULL WHERE id = $1 AND paused_at_ms IS NOT NULL";
     Ok(tx.exec(SQL, &params![id]).await? == 1)
 }
 
-/// Why a key makes no trade at `now`, if it makes none.
+/// Returns the reason why a key cannot trade at `now`, if any.
 pub async fn find_trading_stop(
     tx: &mut Tx,
     id: KeyId,
@@ -227,13 +200,18 @@ pub async fn find_trading_stop(
     const SQL: &str = "SELECT revoked_at_ms, expires_at_ms, paused_at_ms FROM keys WHERE id = $1";
     let stop = tx
         .find(SQL, &params![id], |row| {
-            Ok(TradingStop::of(row.opt_timestamp(0)?, row.opt_timestamp(1)?, row.opt_timestamp(2)?, now))
+            Ok(TradingStop::of(
+                row.get("revoked_at_ms")?,
+                row.get("expires_at_ms")?,
+                row.get("paused_at_ms")?,
+                now,
+            ))
         })
         .await?;
     Ok(stop.flatten())
 }
 
-/// The keys that make no trade at `now` and have trades of a lane between claiming and signing.
+/// Lists the keys that cannot trade at `now` although they have validating trades in a lane.
 pub async fn list_stopped_validating(
     tx: &mut Tx,
     lane: u16,
@@ -242,19 +220,18 @@ pub async fn list_stopped_validating(
     const SQL: &str = "SELECT DISTINCT keys.id FROM trades JOIN keys ON keys.id = trades.key_id
         WHERE trades.lane = $1 AND trades.status = 'validating' AND trades.ended_at_ms IS NULL
         AND (keys.paused_at_ms IS NOT NULL OR keys.revoked_at_ms IS NOT NULL OR keys.expires_at_ms <= $2)";
-    tx.list(SQL, &params![lane, now], |row| row.parse(0)).await
+    tx.list(SQL, &params![lane, now], |row| row.get("id")).await
 }
 
-/// A key that was revoked or has expired, and whose it is.
+/// A revoked or expired key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EndedKey {
-    /// The key.
     pub id: KeyId,
-    /// Its user.
     pub user_id: UserId,
 }
 
-/// The keys that were revoked or expired between `since` and `now`, at most `limit` of either.
+/// Lists the keys that were revoked or that expired between `since` and `now`, at most `limit` of
+/// each kind.
 pub async fn list_ended(
     tx: &mut Tx,
     since: Timestamp,
@@ -263,35 +240,40 @@ pub async fn list_ended(
 ) -> Result<Vec<EndedKey>, StoreError> {
     const REVOKED: &str =
         "SELECT id, user_id FROM keys WHERE revoked_at_ms > $1 ORDER BY revoked_at_ms DESC LIMIT $2";
+    // A revoked key is listed above, even if it has also expired.
     const EXPIRED: &str = "SELECT id, user_id FROM keys WHERE expires_at_ms > $1 AND expires_at_ms <= $2
         AND revoked_at_ms IS NULL ORDER BY expires_at_ms DESC LIMIT $3";
-    let ended = |row: &Row<'_>| Ok(EndedKey { id: row.parse(0)?, user_id: row.parse(1)? });
+    let ended = |row: &Row<'_>| Ok(EndedKey { id: row.get("id")?, user_id: row.get("user_id")? });
     let mut keys = tx.list(REVOKED, &params![since, limit], ended).await?;
     keys.extend(tx.list(EXPIRED, &params![since, now, limit], ended).await?);
     Ok(keys)
 }
 
-/// Returns what the key has spent in the 24 hours that end at `now`. The row stays locked until the transaction ends.
+/// Returns the key's spending in the 24 hours that end at `now`. The row stays locked until the
+/// transaction ends.
 ///
-/// The sum is stored with the start of its window, and moving the window reads only the trades between the old and the
-/// new start. The window also moves back: when a clock that was ahead is corrected, or when a request that began earlier
-/// gets its turn later, the trades that had left the sum are in it again.
+/// The sum is stored with the start of its window. Moving the window reads only the trades between
+/// the old and the new start. The window can also move back, when a clock is corrected or when an
+/// earlier request gets the lock later. Trades that had left the sum are then added again.
 pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
     const LOCK: &str =
         "UPDATE key_spend SET since_ms = since_ms WHERE key_id = $1 RETURNING spent_usdc_atomic, since_ms";
-    const BETWEEN: &str = "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM trades
+    // Reservations are read and not the original amounts, because an ended trade reserves only what
+    // it spent.
+    const BETWEEN: &str =
+        "SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) AS spent_usdc_atomic FROM trades
         WHERE key_id = $1 AND created_at_ms > $2 AND created_at_ms <= $3 AND reserved_usdc_atomic > 0";
     const MOVE: &str = "UPDATE key_spend SET spent_usdc_atomic = $1, since_ms = $2 WHERE key_id = $3";
     let start = limits::window_start(now);
     let (spent, since): (Usdc, Timestamp) = tx
-        .find(LOCK, &params![key_id], |row| Ok((row.usdc(0)?, row.timestamp(1)?)))
+        .find(LOCK, &params![key_id], |row| Ok((row.get("spent_usdc_atomic")?, row.get("since_ms")?)))
         .await?
         .ok_or_else(|| StoreError::missing("key_spend"))?;
     if start == since {
         return Ok(spent);
     }
     let between = params![key_id, since.min(start), since.max(start)];
-    let between = tx.find(BETWEEN, &between, |row| row.usdc(0)).await?.unwrap_or_default();
+    let between = tx.find(BETWEEN, &between, |row| row.get("spent_usdc_atomic")).await?.unwrap_or_default();
     let spent = if start > since {
         spent.saturating_sub(between)
     } else {
@@ -301,14 +283,15 @@ pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Us
     Ok(spent)
 }
 
-/// Adds a buy to what the key has spent.
+/// Adds a buy to the key's spending.
 pub async fn add_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic + $1 WHERE key_id = $2";
     tx.exec(SQL, &params![amount, key_id]).await.map(drop)
 }
 
-/// Subtracts `amount` again for a buy made at `created_at`, unless it has left the window already. The row is locked in
-/// either case, so that the window does not move over a trade whose reservation is just being changed.
+/// Subtracts `amount` for a buy created at `created_at`, unless the buy has left the window. The
+/// row is locked in both cases, so that the window does not move across a trade whose reservation
+/// is being changed.
 pub async fn give_back_spent(
     tx: &mut Tx,
     key_id: KeyId,
@@ -320,20 +303,23 @@ pub async fn give_back_spent(
     tx.exec(SQL, &params![created_at, amount, key_id]).await.map(drop)
 }
 
-/// What asking for a nonce gave.
+/// The result of taking a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nonce {
-    /// The key's next nonce.
+    /// The key's nonce for the next trade.
     Taken(u32),
-    /// The key makes no trade.
+    /// The key cannot trade.
     Stopped,
-    /// The chain has seen the key's next nonce, or a higher one: this database lacks trades that were signed.
+    /// The chain has already seen this or a higher nonce: the database lacks trades that were
+    /// signed.
     UsedOnChain,
 }
 
-/// Takes the next nonce of the key's delegation, which must be above `highest_used`, the highest nonce that the chain has
-/// seen from the key. That the key makes trades at `now` is part of the statement, so that nothing is signed once a
-/// revocation is stored, whatever was read before.
+/// Takes the next nonce of the key's delegation. It must be above `highest_used`, the highest nonce
+/// that the chain has seen from the key.
+///
+/// The statement itself checks that the key may trade at `now`. Nothing is therefore signed after a
+/// revocation is stored, even if the caller read the key earlier.
 pub async fn take_nonce(
     tx: &mut Tx,
     key_id: KeyId,
@@ -343,28 +329,30 @@ pub async fn take_nonce(
     const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + 1
         WHERE next_nonce > $1 AND key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
         AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $3)) RETURNING next_nonce";
-    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id, now], |row| row.number(0)).await?;
+    let next: Option<u32> =
+        tx.find(SQL, &params![highest_used, key_id, now], |row| row.get("next_nonce")).await?;
     if let Some(next) = next {
+        // The statement returns the nonce after the one that was taken.
         return Ok(Nonce::Taken(next - 1));
     }
     let stop = find_trading_stop(tx, key_id, now).await?;
     Ok(if stop.is_some() { Nonce::Stopped } else { Nonce::UsedOnChain })
 }
 
-/// A key that may sign trades, and the account whose policy it spends.
+/// A key that may sign trades, and the account that it spends from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
-    /// The key.
     pub id: KeyId,
     /// The account's address, lower-case hex.
     pub account: String,
-    /// Which of the account's policies is the key's.
+    /// The index of the key's policy in the account.
     pub key_index: u32,
-    /// The nonce that the key's next trade gets.
+    /// The nonce of the key's next trade.
     pub next_nonce: u32,
 }
 
-/// The keys that are not revoked and whose user has an account, after `after` in the order of their ids.
+/// Lists the keys that are not revoked and whose user has an account, sorted by id, starting after
+/// `after`.
 pub async fn list_signing(
     tx: &mut Tx,
     after: Option<KeyId>,
@@ -376,40 +364,41 @@ pub async fn list_signing(
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![after, limit], |row| {
         Ok(SigningKey {
-            id: row.parse(0)?,
-            account: row.text(1)?,
-            key_index: row.number(2)?,
-            next_nonce: row.number(3)?,
+            id: row.get("id")?,
+            account: row.get("address")?,
+            key_index: row.get("key_index")?,
+            next_nonce: row.get("next_nonce")?,
         })
     })
     .await
 }
 
-/// Makes a key's next nonce at least `next`; whether it was less.
+/// Raises a key's next nonce to `next`. Returns false if it was not lower.
 pub async fn raise_nonce(tx: &mut Tx, id: KeyId, next: u32) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE key_spend SET next_nonce = $1 WHERE key_id = $2 AND next_nonce < $1";
     Ok(tx.exec(SQL, &params![next, id]).await? == 1)
 }
 
-/// The user's key with this index.
+/// Returns the user's key with this index.
 pub async fn find_by_index(
     tx: &mut Tx,
     user_id: UserId,
     key_index: u32,
 ) -> Result<Option<KeyId>, StoreError> {
     const SQL: &str = "SELECT id FROM keys WHERE user_id = $1 AND key_index = $2";
-    tx.find(SQL, &params![user_id, key_index], |row| row.parse(0)).await
+    tx.find(SQL, &params![user_id, key_index], |row| row.get("id")).await
 }
 
-/// Returns what a key has spent in the 24 hours that end at `now`, for display: the stored sum, corrected by the trades
-/// between the start of its window and the start of this one. Locks nothing.
+/// Returns the key's spending in the 24 hours that end at `now`, for display. Corrects the stored
+/// sum by the trades between the start of its window and the start of this one. Locks nothing.
 pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Usdc, StoreError> {
     const SQL: &str = "SELECT CAST(s.spent_usdc_atomic
         - COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t WHERE t.key_id = s.key_id
             AND t.created_at_ms > s.since_ms AND t.created_at_ms <= $1 AND t.reserved_usdc_atomic > 0), 0)
         + COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t WHERE t.key_id = s.key_id
             AND t.created_at_ms > $1 AND t.created_at_ms <= s.since_ms AND t.reserved_usdc_atomic > 0), 0)
-        AS BIGINT) FROM key_spend s WHERE s.key_id = $2";
-    let spent = tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.usdc(0)).await?;
+        AS BIGINT) AS spent_usdc_atomic FROM key_spend s WHERE s.key_id = $2";
+    let spent =
+        tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.get("spent_usdc_atomic")).await?;
     Ok(spent.unwrap_or_default())
 }

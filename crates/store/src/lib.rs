@@ -1,13 +1,19 @@
-//! Foretell's storage: all SQL, the migrations, and the only knowledge of the two database engines.
+//! Storage: all SQL, the migrations, and the only code that knows the two database engines.
 //!
-//! One SQL text runs on SQLite and on PostgreSQL. [`Store`] is the seam: [`Store::write`] runs a unit of work, a
-//! closure over a [`Tx`], whole or not at all; [`Store::read`] runs single statements on a reader. The rules that
-//! keep the text common are few:
+//! The same SQL text runs on SQLite and on PostgreSQL. [`Store::write`] runs a unit of work (a
+//! closure over a [`Tx`]) as one transaction. [`Store::read`] runs single statements on a reader.
+//! Common SQL follows these rules:
 //!
-//! - placeholders are `$1..$n`, numbered in order of first appearance, because SQLite numbers them so;
-//! - columns are `BIGINT`, `TEXT` and, written `BYTES` in migrations, bytes; a `SUM` is `CAST(SUM(..) AS BIGINT)`;
-//! - a parameter that is itself asked for NULL names its type: `CAST($1 AS TEXT) IS NULL OR status = $1`;
-//! - unique rules are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has one name on both engines.
+//! - Placeholders are `$1..$n`, numbered in order of first appearance, because SQLite numbers them
+//!   that way.
+//! - Rows are read by the names of their columns, so a computed column gets one: `COUNT(*) AS count`.
+//!   A row with many columns is declared once, by `record!`.
+//! - Columns are `BIGINT`, `TEXT` or bytes (written `BYTES` in migrations). A sum is written
+//!   `CAST(SUM(..) AS BIGINT)`.
+//! - A parameter that is compared with NULL names its type: `CAST($1 AS TEXT) IS NULL OR status =
+//!   $1`.
+//! - Unique constraints are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has the
+//!   same name on both engines.
 
 pub mod audit;
 pub mod audit_log;
@@ -29,8 +35,10 @@ pub mod markets;
 mod migrate;
 mod migrations;
 pub mod movements;
+mod new_event;
 pub mod public;
 pub mod quarantine;
+mod record;
 pub mod recoveries;
 pub mod redemptions;
 pub mod sealed;
@@ -38,6 +46,8 @@ pub mod search;
 #[cfg(feature = "test-support")]
 pub mod sized;
 pub mod sync;
+#[cfg(feature = "test-support")]
+pub mod testing;
 pub mod traders;
 pub mod trades;
 pub mod usage;
@@ -45,9 +55,7 @@ pub mod users;
 pub mod webhooks;
 
 pub use engine::backup;
-#[cfg(feature = "test-support")]
-pub use engine::testing;
-pub use engine::{Engine, Row, Store, Tx, Value, placeholders_in_order};
+pub use engine::{Cell, Engine, FromColumn, Row, Store, Tx, Value, placeholders_in_order};
 pub use error::StoreError;
 pub use futures::future::BoxFuture;
 pub use migrate::Schema;

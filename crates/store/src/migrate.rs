@@ -1,17 +1,17 @@
-//! Bringing the schema about.
+//! Schema migrations.
 //!
-//! Each migration is one transaction that begins by inserting its own row into `schema_migrations`. Of several
-//! processes that start at once, all but one wait at that insert until the first has committed, and then find the
-//! migration applied: the row is the lock.
+//! Each migration is one transaction that begins by inserting its own row into `schema_migrations`.
+//! That row is the lock: when several processes start at once, all but one wait at the insert until
+//! the first has committed. They then find that the migration is already applied.
 
 use domain::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::engine::{Engine, for_engine};
+use crate::engine::dialect;
 use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError, Tx, params};
 
-/// Names of the applied migrations; there are far fewer than the limit.
+/// Names of the applied migrations. The limit is far above their number.
 const APPLIED: &str = "SELECT name FROM schema_migrations ORDER BY name LIMIT 10000";
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -20,20 +20,21 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     applied_at_ms BIGINT NOT NULL
 )";
 
-/// How often the table is asked for: PostgreSQL refuses one of two that create it at the same instant, in more than
-/// one way.
+/// Attempts at creating the table. When two processes create it at the same time, PostgreSQL fails
+/// one of them, with one of several errors, in spite of `IF NOT EXISTS`.
 const TABLE_ATTEMPTS: usize = 5;
 
-/// How the database's schema compares with the one that this program knows.
+/// The database's schema, compared with the schema that this program knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Schema {
-    /// Both are the same.
+    /// Both are equal.
     Current,
-    /// The database lacks migrations.
+    /// The database lacks at least one migration.
     Older,
-    /// The database has a migration that this program does not know: a newer version of the program has migrated it.
+    /// The database has a migration that this program does not know. A newer version of the program
+    /// has migrated it.
     Newer {
-        /// The newest such migration.
+        /// The newest migration that is unknown to this program.
         database: String,
         /// The newest migration that this program knows.
         program: String,
@@ -41,12 +42,13 @@ pub enum Schema {
 }
 
 impl Store {
-    /// Applies the migrations that are not applied yet, in their order, and returns their names. Safe to run from
-    /// several processes at once.
+    /// Applies all pending migrations in order and returns their names. Safe to run from several
+    /// processes at once.
     ///
     /// # Errors
-    /// `SchemaTooNew`, before anything is changed, if the database has migrations that this program does not know.
-    /// `Driver` when a migration fails or was applied with another text.
+    /// - `SchemaTooNew` if the database has migrations that this program does not know. Nothing is
+    ///   changed.
+    /// - `Driver` if a migration fails, or if an applied migration has a different text.
     pub async fn migrate(&self, now: Timestamp) -> Result<Vec<String>, StoreError> {
         if let Schema::Newer { database, program } = self.schema().await? {
             return Err(StoreError::SchemaTooNew { database, program });
@@ -54,16 +56,15 @@ impl Store {
         apply(self, MIGRATIONS, now).await
     }
 
-    /// How the database's schema compares with this program's. Changes nothing.
+    /// Compares the database's schema with this program's. Changes nothing.
     ///
     /// # Errors
     /// `Unavailable` when the database does not answer.
     pub async fn schema(&self) -> Result<Schema, StoreError> {
-        let applied: Result<Vec<String>, StoreError> =
-            self.read((), |tx, ()| Box::pin(tx.list(APPLIED, &[], |row| row.text(0)))).await;
+        let applied = self.read((), |tx, ()| Box::pin(tx.list(APPLIED, &[], |row| row.get("name")))).await;
         match applied {
             Ok(applied) => Ok(compare(&applied)),
-            // The table is not there.
+            // `schema_migrations` does not exist yet: the database is empty.
             Err(StoreError::Driver(_)) => Ok(Schema::Older),
             Err(error) => Err(error),
         }
@@ -73,7 +74,8 @@ impl Store {
 fn compare(applied: &[String]) -> Schema {
     let is_known = |name: &String| MIGRATIONS.iter().any(|(known, _)| known == name);
     let newest = MIGRATIONS.last().map(|(name, _)| *name).unwrap_or_default();
-    // Tests add tables of their own, which belong to no version.
+    // Tests add their own migrations. Their names do not begin with a digit and belong to no
+    // version.
     let is_ours = |name: &&String| name.starts_with(|c: char| c.is_ascii_digit());
     if let Some(unknown) = applied.iter().filter(is_ours).rfind(|name| !is_known(name)) {
         return Schema::Newer { database: unknown.clone(), program: newest.to_owned() };
@@ -89,12 +91,13 @@ struct Migration {
     now: Timestamp,
 }
 
-/// Applies those of `migrations` that are not applied yet.
+/// Applies the migrations of `migrations` that are still pending.
 pub(crate) async fn apply(
     store: &Store,
     migrations: &[(&'static str, &'static str)],
     now: Timestamp,
 ) -> Result<Vec<String>, StoreError> {
+    // A migration may run longer than the statement timeout of ordinary connections.
     let store = &store.for_maintenance();
     create_table(store).await?;
     let mut applied = Vec::new();
@@ -121,11 +124,14 @@ async fn create_table(store: &Store) -> Result<(), StoreError> {
     }
 }
 
-/// Whether the migration was applied now.
+/// Applies a migration. Returns false if it was already applied.
 async fn apply_one(tx: &mut Tx, migration: &Migration) -> Result<bool, StoreError> {
     let Migration { name, sql, checksum, now } = migration;
-    if tx.engine() == Engine::Postgres {
-        tx.batch("SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+    if let Some(sql) = dialect::without_idle_timeout(tx.engine()) {
+        // Maintenance connections have no statement timeout, but the idle timeout still applies.
+        // Disable it, so that the server does not abort a migration whose process is slow between
+        // two statements.
+        tx.batch(sql).await?;
     }
     let inserted = tx
         .exec(
@@ -135,12 +141,16 @@ async fn apply_one(tx: &mut Tx, migration: &Migration) -> Result<bool, StoreErro
         )
         .await?;
     if inserted == 1 {
-        let sql = for_engine(tx.engine(), sql);
+        let sql = dialect::for_engine(tx.engine(), sql);
         tx.batch(&sql).await?;
         return Ok(true);
     }
+    // The text of an applied migration must not change: the schemas of old and new databases would
+    // differ without notice.
     let found = tx
-        .find("SELECT checksum FROM schema_migrations WHERE name = $1", &params![*name], |row| row.text(0))
+        .find("SELECT checksum FROM schema_migrations WHERE name = $1", &params![*name], |row| {
+            row.get("checksum")
+        })
         .await?;
     if found.as_ref() == Some(checksum) {
         return Ok(false);

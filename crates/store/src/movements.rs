@@ -1,4 +1,4 @@
-//! What the chain's events moved, and the positions that follow from it.
+//! Movements of positions according to the chain's events, and the resulting positions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,31 +9,46 @@ use domain::position::Position;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
-use crate::bind::position_or_end;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::bind::{column_from_text, position_or_end};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, Value, params};
 
-/// What kind of event moved a position.
+/// The kind of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A buy.
     Buy,
-    /// A sale.
     Sell,
-    /// A payout of a settled market.
+    /// The payout of a settled market.
     Redeem,
-    /// From `account` to `counterparty`.
+    /// A transfer from `account` to `counterparty`.
     Transfer,
+    /// USDC converted to one token of every outcome. Each outcome has its own movement.
+    Split,
+    /// Tokens of every outcome converted to USDC. Each outcome has its own movement.
+    Merge,
 }
 
 impl Kind {
-    /// The word of the store.
+    /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Buy => "buy",
             Self::Sell => "sell",
             Self::Redeem => "redeem",
             Self::Transfer => "transfer",
+            Self::Split => "split",
+            Self::Merge => "merge",
         }
+    }
+}
+
+impl Kind {
+    pub const fn is_trade(self) -> bool {
+        matches!(self, Self::Buy | Self::Sell)
+    }
+
+    pub const fn moves_sets(self) -> bool {
+        matches!(self, Self::Split | Self::Merge)
     }
 }
 
@@ -43,95 +58,79 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The text is no kind of movement.
+/// The error for a text that is not a kind of movement.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("not a kind of movement")]
 pub struct UnknownKind;
+
+column_from_text!(Kind);
 
 impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Buy, Self::Sell, Self::Redeem, Self::Transfer]
+        [Self::Buy, Self::Sell, Self::Redeem, Self::Transfer, Self::Split, Self::Merge]
             .into_iter()
             .find(|k| k.as_str() == text)
             .ok_or(UnknownKind)
     }
 }
 
-/// One event of the chain that moved a position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Movement {
-    /// Block and log, so that ids sort as the chain does.
-    pub id: String,
-    /// The block.
-    pub block_number: u64,
-    /// The log's place in the block.
-    pub log_index: u32,
-    /// The transaction, lower-case hex.
-    pub tx_hash: String,
-    /// What happened.
-    pub kind: Kind,
-    /// The market.
-    pub market_id: MarketId,
-    /// The outcome.
-    pub outcome_index: u8,
-    /// Whose position, lower-case hex.
-    pub account: String,
-    /// Who received a transfer.
-    pub counterparty: Option<String>,
-    /// USDC moved.
-    pub usdc: Usdc,
-    /// Tokens moved.
-    pub tokens: Wad,
-    /// The fee of a trade.
-    pub fee: Usdc,
-    /// The market maker's cost after a trade.
-    pub cost: Option<Wad>,
-    /// The outcome's quantity after a trade.
-    pub quantity: Option<Wad>,
-    /// The service's trade, where it was one.
-    pub trade_id: Option<TradeId>,
-    /// The block's time.
-    pub created_at: Timestamp,
-    /// What a sale or a redemption gained over what its tokens had cost.
-    pub realized_pnl: UsdcDelta,
-}
-
-impl Movement {
-    /// The id of the event at this place of the chain.
-    pub fn id_at(block_number: u64, log_index: u32) -> String {
-        format!("{block_number:012}-{log_index:06}")
+record! {
+    /// A movement of a position, caused by an event of the chain.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Movement {
+        /// The block and log number, padded so that ids sort in chain order.
+        pub id: String,
+        pub block_number: u64,
+        /// The log's index in the block.
+        pub log_index: u32,
+        /// The transaction, lower-case hex.
+        pub tx_hash: String,
+        pub kind: Kind,
+        pub market_id: MarketId,
+        pub outcome_index: u8,
+        /// The account, lower-case hex.
+        pub account: String,
+        /// The recipient of a transfer.
+        pub counterparty: Option<String>,
+        /// USDC moved.
+        pub usdc: Usdc = "usdc_atomic",
+        /// Tokens moved.
+        pub tokens: Wad = "tokens_wad",
+        /// The fee of a trade.
+        pub fee: Usdc = "fee_atomic",
+        /// The market maker's cost after a trade, split or merge.
+        pub cost: Option<Wad> = "cost_wad",
+        /// The outcome's quantity after a trade, split or merge.
+        pub quantity: Option<Wad> = "quantity_wad",
+        /// The trade of this service that caused the movement, if any.
+        pub trade_id: Option<TradeId>,
+        /// The block's time.
+        pub created_at: Timestamp = "created_at_ms",
+        /// The profit of a sale or redemption over the cost of its tokens.
+        pub realized_pnl: UsdcDelta = "realized_pnl_usdc_atomic",
     }
 }
 
-const COLUMNS: &str =
-    "id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account, counterparty,
-    usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms, realized_pnl_usdc_atomic";
+impl Movement {
+    /// The id of the event at this position of the chain.
+    pub fn id_at(block_number: u64, log_index: u32) -> String {
+        format!("{block_number:012}-{log_index:06}")
+    }
 
-fn from_row(row: &Row<'_>) -> Result<Movement, StoreError> {
-    Ok(Movement {
-        id: row.text(0)?,
-        block_number: row.number(1)?,
-        log_index: row.number(2)?,
-        tx_hash: row.text(3)?,
-        kind: row.parse(4)?,
-        market_id: row.parse(5)?,
-        outcome_index: row.number(6)?,
-        account: row.text(7)?,
-        counterparty: row.opt_text(8)?,
-        usdc: row.usdc(9)?,
-        tokens: row.parse(10)?,
-        fee: row.usdc(11)?,
-        cost: row.opt_parse(12)?,
-        quantity: row.opt_parse(13)?,
-        trade_id: row.opt_parse(14)?,
-        created_at: row.timestamp(15)?,
-        realized_pnl: UsdcDelta(row.int(16)?),
-    })
+    /// The id of one outcome's movement, for an event that moves every outcome. The first outcome
+    /// has the event's own id.
+    pub fn id_of_part(event_id: &str, outcome_index: u8) -> String {
+        if outcome_index == 0 { event_id.to_owned() } else { format!("{event_id}-{outcome_index:03}") }
+    }
+
+    /// Reports whether this is not the first movement of an event that moves every outcome.
+    pub fn is_further_part(&self) -> bool {
+        self.kind.moves_sets() && self.outcome_index != 0
+    }
 }
 
-/// Adds events.
 pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO movements (id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account,
         counterparty, usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms,
@@ -165,16 +164,15 @@ pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreErro
     tx.exec_each(SQL, &rows?).await.map(drop)
 }
 
-/// What a market's list of trades is narrowed to.
+/// A filter for a market's trades.
 #[derive(Debug, Clone, Default)]
 pub struct TradeFilter {
-    /// Trades of this outcome.
     pub outcome_index: Option<u8>,
-    /// Trades of this side.
     pub side: Option<Side>,
 }
 
-/// One row more than the page's limit of a market's trades on chain, newest first.
+/// Lists a market's trades on chain, newest first. Returns up to `limit + 1` rows: the extra row
+/// shows that there is a next page.
 pub async fn list_trades(
     tx: &mut Tx,
     market_id: MarketId,
@@ -183,7 +181,7 @@ pub async fn list_trades(
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE market_id = $1 AND kind IN ('buy', 'sell')
         AND ($2 = '' OR kind = $2) AND ($3 < 0 OR outcome_index = $3) AND (created_at_ms, id) < ($4, $5)
         ORDER BY created_at_ms DESC, id DESC LIMIT $6"
@@ -191,21 +189,23 @@ pub async fn list_trades(
     let side = filter.side.map_or("", Side::as_str);
     let outcome = filter.outcome_index.map_or(-1, i64::from);
     let (created_at, id) = position_or_end(page.after.as_ref());
-    tx.list(SQL, &params![market_id, side, outcome, created_at, id, page.limit + 1], from_row).await
+    tx.list(SQL, &params![market_id, side, outcome, created_at, id, page.limit + 1], Movement::from_row).await
 }
 
-/// The trades of the service in the blocks `from..=to`, in the chain's order.
+/// Lists movements that were caused by the service's trades in the blocks `from..=to`, in chain
+/// order.
 pub async fn list_settled(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE block_number >= $1 AND block_number <= $2 AND trade_id IS NOT NULL
         ORDER BY id"
     );
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], from_row).await
+    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], Movement::from_row).await
 }
 
-/// The trades of the service in a market in the blocks `from..=to` that are still executing, in the chain's order.
+/// Lists movements of the service's still executing trades in a market, in the blocks `from..=to`,
+/// in chain order.
 pub async fn list_unsettled(
     tx: &mut Tx,
     market_id: MarketId,
@@ -214,15 +214,15 @@ pub async fn list_unsettled(
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE market_id = $1 AND id >= $2 AND block_number <= $3 AND trade_id IN
         (SELECT id FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL) ORDER BY id"
     );
     let first = Movement::id_at(from, 0);
-    tx.list(SQL, &params![market_id, first, Value::try_from(to)?], from_row).await
+    tx.list(SQL, &params![market_id, first, Value::try_from(to)?], Movement::from_row).await
 }
 
-/// A market's movements after the one with this id (from the first for an empty text), in the chain's order.
+/// Lists a market's movements after the id `after` (empty for all), in chain order.
 pub async fn list_of_market(
     tx: &mut Tx,
     market_id: MarketId,
@@ -231,13 +231,13 @@ pub async fn list_of_market(
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE market_id = $1 AND id > $2 ORDER BY id LIMIT $3"
     );
-    tx.list(SQL, &params![market_id, after, limit], from_row).await
+    tx.list(SQL, &params![market_id, after, limit], Movement::from_row).await
 }
 
-/// A market's trades behind the movement `after` in blocks up to `to`, in the chain's order.
+/// Lists a market's trades after the id `after`, in blocks up to `to`, in chain order.
 pub async fn list_trades_after(
     tx: &mut Tx,
     market_id: MarketId,
@@ -247,24 +247,24 @@ pub async fn list_trades_after(
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE market_id = $1 AND id > $2 AND block_number <= $3 AND kind IN ('buy', 'sell')
         ORDER BY id LIMIT $4"
     );
-    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], from_row).await
+    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], Movement::from_row).await
 }
 
-/// What a transaction moved, in the chain's order. At most 1,000.
+/// Lists a transaction's movements in chain order, at most 1,000.
 pub async fn list_of_transaction(tx: &mut Tx, hash: &str) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE tx_hash = $1 ORDER BY id LIMIT 1000"
     );
-    tx.list(SQL, &params![hash], from_row).await
+    tx.list(SQL, &params![hash], Movement::from_row).await
 }
 
-/// Movements of blocks after `fork` behind the one with this id (from the first for an empty text), in the chain's order.
+/// Lists movements in blocks after `fork` and after the id `after` (empty for all), in chain order.
 pub async fn list_after(
     tx: &mut Tx,
     fork: u64,
@@ -273,35 +273,40 @@ pub async fn list_after(
 ) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Movement::COLUMNS,
         " FROM movements WHERE block_number > $1 AND id > $2 ORDER BY id LIMIT $3"
     );
-    // Ids begin with the block.
+    // Ids begin with the block, so the range can start within the primary key.
     let floor = Movement::id_at(fork, u32::MAX);
     let after = after.max(floor.as_str());
-    tx.list(SQL, &params![Value::try_from(fork)?, after, limit], from_row).await
+    tx.list(SQL, &params![Value::try_from(fork)?, after, limit], Movement::from_row).await
 }
 
-/// Movements behind the one with this id (from the first for an empty text), in the chain's order.
+/// Lists all movements after the id `after` (empty for all), in chain order.
 pub async fn list_all(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Movement>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("SELECT ", COLUMNS, " FROM movements WHERE id > $1 ORDER BY id LIMIT $2");
-    tx.list(SQL, &params![after, limit], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Movement::COLUMNS,
+        " FROM movements WHERE id > $1 ORDER BY id LIMIT $2"
+    );
+    tx.list(SQL, &params![after, limit], Movement::from_row).await
 }
 
-/// The ids, transactions and markets of the movements in the blocks `from..=to`.
+/// Lists the ids, transactions and markets of the events with movements in the blocks `from..=to`.
 pub async fn list_places(
     tx: &mut Tx,
     from: u64,
     to: u64,
 ) -> Result<Vec<(String, String, MarketId)>, StoreError> {
+    // Of a split or merge, only the first outcome's movement has the event's id.
     const SQL: &str =
-        "SELECT id, tx_hash, market_id FROM movements WHERE block_number >= $1 AND block_number <= $2";
+        "SELECT id, tx_hash, market_id FROM movements WHERE block_number >= $1 AND block_number <= $2
+        AND (kind NOT IN ('split', 'merge') OR outcome_index = 0)";
     let bound = [Value::try_from(from)?, Value::try_from(to)?];
-    tx.list(SQL, &bound, |row| Ok((row.text(0)?, row.text(1)?, row.parse(2)?))).await
+    tx.list(SQL, &bound, |row| Ok((row.get("id")?, row.get("tx_hash")?, row.get("market_id")?))).await
 }
 
-/// Writes what movements realised.
+/// Stores the realized profit of movements.
 pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE movements SET realized_pnl_usdc_atomic = $1 WHERE id = $2";
     let rows: Vec<Vec<Value<'_>>> =
@@ -309,7 +314,7 @@ pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), Sto
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// Takes back everything read from blocks after `fork`.
+/// Deletes movements and intent failures in blocks after `fork`.
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM movements WHERE block_number > $1";
     const FAILURES: &str = "DELETE FROM intent_failures WHERE block_number > $1";
@@ -321,29 +326,28 @@ pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
 /// Deletes a market's movements in blocks after `block`.
 pub async fn delete_of_market_after(tx: &mut Tx, market_id: MarketId, block: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM movements WHERE market_id = $1 AND id > $2";
+    // No block has this many logs, so this id is after all of its events.
     tx.exec(SQL, &params![market_id, Movement::id_at(block, u32::MAX)]).await.map(drop)
 }
 
-/// An intent that ended on chain without a trade.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IntentFailure {
-    /// The trade.
-    pub trade_id: TradeId,
-    /// The block.
-    pub block_number: u64,
-    /// The log's place in the block.
-    pub log_index: u32,
-    /// The transaction.
-    pub tx_hash: String,
-    /// The nonce of the intent; `None` in rows from before it was stored.
-    pub nonce: Option<u32>,
-    /// The chain's reason, by its stable name.
-    pub reason: String,
-    /// The block's time.
-    pub at: Timestamp,
+record! {
+    /// An intent that ended on chain without a trade.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct IntentFailure {
+        pub trade_id: TradeId,
+        pub block_number: u64,
+        /// The log's index in the block.
+        pub log_index: u32,
+        pub tx_hash: String,
+        /// The intent's nonce. `None` in rows that were stored before this column existed.
+        pub nonce: Option<u32>,
+        /// The stable name of the contract's reason.
+        pub reason: String,
+        /// The block's time.
+        pub at: Timestamp = "at_ms",
+    }
 }
 
-/// Adds failures.
 pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms, nonce)
@@ -364,60 +368,38 @@ pub async fn delete_failures(tx: &mut Tx, from: u64, to: u64) -> Result<(), Stor
     tx.exec(SQL, &[Value::try_from(from)?, Value::try_from(to)?]).await.map(drop)
 }
 
-/// The failures in the blocks `from..=to`, in the chain's order.
+/// Lists the failures in the blocks `from..=to`, in chain order.
 pub async fn list_failures(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<IntentFailure>, StoreError> {
-    const SQL: &str =
-        "SELECT trade_id, block_number, log_index, tx_hash, reason, at_ms, nonce FROM intent_failures
-        WHERE block_number >= $1 AND block_number <= $2 ORDER BY block_number, log_index";
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| {
-        Ok(IntentFailure {
-            trade_id: row.parse(0)?,
-            block_number: row.number(1)?,
-            log_index: row.number(2)?,
-            tx_hash: row.text(3)?,
-            reason: row.text(4)?,
-            at: row.timestamp(5)?,
-            nonce: row.opt_number(6)?,
-        })
-    })
-    .await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        IntentFailure::COLUMNS,
+        " FROM intent_failures WHERE block_number >= $1 AND block_number <= $2 ORDER BY block_number, log_index"
+    );
+    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], IntentFailure::from_row).await
 }
 
-/// A position with its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// Whose, lower-case hex.
-    pub account: String,
-    /// The market.
-    pub market_id: MarketId,
-    /// The outcome.
-    pub outcome_index: u8,
-    /// What is held.
-    pub position: Position,
-    /// When it last moved.
-    pub updated_at: Timestamp,
+record! {
+    /// A position of an account in an outcome.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Held {
+        /// The account, lower-case hex.
+        pub account: String,
+        pub market_id: MarketId,
+        pub outcome_index: u8,
+        pub position: Position = ..,
+        /// The time of the last movement.
+        pub updated_at: Timestamp = "updated_at_ms",
+    }
 }
 
-const HELD: &str =
-    "account, market_id, outcome_index, tokens_wad, cost_basis_usdc_atomic, realized_pnl_usdc_atomic,
-    fees_paid_usdc_atomic, updated_at_ms";
+record!(impl Position {
+    tokens: Wad = "tokens_wad",
+    cost_basis: Usdc = "cost_basis_usdc_atomic",
+    realized_pnl: UsdcDelta = "realized_pnl_usdc_atomic",
+    fees_paid: Usdc = "fees_paid_usdc_atomic",
+});
 
-fn held_from_row(row: &Row<'_>) -> Result<Held, StoreError> {
-    Ok(Held {
-        account: row.text(0)?,
-        market_id: row.parse(1)?,
-        outcome_index: row.number(2)?,
-        position: Position {
-            tokens: row.parse(3)?,
-            cost_basis: row.usdc(4)?,
-            realized_pnl: UsdcDelta(row.int(5)?),
-            fees_paid: row.usdc(6)?,
-        },
-        updated_at: row.timestamp(7)?,
-    })
-}
-
-/// The position of one account in one outcome.
+/// Returns the position of an account in an outcome.
 pub async fn find_position(
     tx: &mut Tx,
     account: &str,
@@ -426,13 +408,14 @@ pub async fn find_position(
 ) -> Result<Option<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        HELD,
+        Held::COLUMNS,
         " FROM positions WHERE account = $1 AND market_id = $2 AND outcome_index = $3"
     );
-    tx.find(SQL, &params![account, market_id, outcome_index], held_from_row).await
+    tx.find(SQL, &params![account, market_id, outcome_index], Held::from_row).await
 }
 
-/// An account's positions, those that were closed too; of one market where `market_id` is given. At most 10,000.
+/// Lists an account's positions, including closed ones, at most 10,000; only those of `market_id`
+/// if given.
 pub async fn list_positions(
     tx: &mut Tx,
     account: &str,
@@ -440,25 +423,25 @@ pub async fn list_positions(
 ) -> Result<Vec<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        HELD,
+        Held::COLUMNS,
         " FROM positions WHERE account = $1 AND ($2 = '' OR market_id = $2)
         ORDER BY market_id, outcome_index LIMIT 10000"
     );
     let market_id = market_id.map(|id| id.to_string()).unwrap_or_default();
-    tx.list(SQL, &params![account, market_id], held_from_row).await
+    tx.list(SQL, &params![account, market_id], Held::from_row).await
 }
 
-/// A market's positions, those that were closed too.
+/// Lists a market's positions, including closed ones.
 pub async fn list_of_market_positions(tx: &mut Tx, market_id: MarketId) -> Result<Vec<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        HELD,
+        Held::COLUMNS,
         " FROM positions WHERE market_id = $1 ORDER BY account, outcome_index"
     );
-    tx.list(SQL, &params![market_id], held_from_row).await
+    tx.list(SQL, &params![market_id], Held::from_row).await
 }
 
-/// The tokens that accounts hold in a market, behind the place `after` (an account and an outcome).
+/// Lists the tokens that accounts hold in a market, starting after `after` (account and outcome).
 pub async fn list_holdings(
     tx: &mut Tx,
     market_id: MarketId,
@@ -468,10 +451,11 @@ pub async fn list_holdings(
     const SQL: &str = "SELECT account, outcome_index, tokens_wad FROM positions
         WHERE market_id = $1 AND (account, outcome_index) > ($2, $3) ORDER BY account, outcome_index LIMIT $4";
     let bound = params![market_id, &after.0, after.1, limit];
-    tx.list(SQL, &bound, |row| Ok((row.text(0)?, row.number(1)?, row.parse(2)?))).await
+    tx.list(SQL, &bound, |row| Ok((row.get("account")?, row.get("outcome_index")?, row.get("tokens_wad")?)))
+        .await
 }
 
-/// Writes positions as they are now.
+/// Inserts or replaces positions.
 pub async fn put_positions(tx: &mut Tx, held: &[Held]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO positions (account, market_id, outcome_index, tokens_wad, cost_basis_usdc_atomic,
         realized_pnl_usdc_atomic, fees_paid_usdc_atomic, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -499,7 +483,7 @@ pub async fn put_positions(tx: &mut Tx, held: &[Held]) -> Result<(), StoreError>
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// Forgets a market's positions, before they are computed again.
+/// Deletes a market's positions before they are recomputed.
 pub async fn delete_positions(tx: &mut Tx, market_id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM positions WHERE market_id = $1";
     tx.exec(SQL, &params![market_id]).await.map(drop)

@@ -1,11 +1,13 @@
-//! The search for markets and threads: an index of words in a table, the same on both engines.
+//! Full-text search for markets and threads, with a table of words that works the same on both
+//! engines.
 //!
-//! A word of the question is found as it is or as the beginning of a longer one. What is found holds every word that is
-//! asked for; a title's word weighs four, a tag's three, a category's two, and twice that where the whole word was asked
-//! for. The words of a row are written when its texts change, in the same transaction.
+//! A word of the query matches an equal word or the beginning of a longer one. Results contain all
+//! words of the query. A match in the title scores 4, in a tag 3, in the category 2, and twice that
+//! for a whole word. The words of a row are updated in the same transaction as its texts.
 //!
-//! The rarest word says what is looked at: the [`MOST_FOUND`] newest that have it as it is, and as many that have longer words that
-//! begin so. The others are looked up for each of these. So no question costs more, however common its words are.
+//! The candidates are chosen by the rarest word: the [`MOST_FOUND`] newest rows with exactly that
+//! word, and as many rows with longer words. The other words are then looked up for each candidate.
+//! The cost of a query is therefore bounded, however common its words are.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +15,15 @@ use domain::search::words;
 
 use crate::{StoreError, Tx, Value, params};
 
-/// What is found.
+/// The kind of a searchable row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Markets.
     Market,
-    /// Threads.
     Thread,
 }
 
 impl Kind {
-    /// The word of the store.
+    /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Market => "market",
@@ -32,24 +32,25 @@ impl Kind {
     }
 }
 
-/// The texts that something is found by.
+/// The searchable texts of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Texts {
     /// A title or a question.
     pub title: String,
-    /// Free words.
+    /// Free-form tags.
     pub tags: Vec<String>,
-    /// Such as `sports`.
+    /// A category such as `sports`.
     pub category: Option<String>,
 }
 
 impl Texts {
-    /// Each word with its weight.
+    /// Returns each word with its weight.
     pub fn weights(&self) -> BTreeMap<String, i64> {
         let mut weights = BTreeMap::new();
         let mut add = |text: &str, weight: i64| {
             for word in words(text) {
                 let known = weights.entry(word).or_insert(weight);
+                // A word that occurs in several texts counts with its highest weight.
                 *known = weight.max(*known);
             }
         };
@@ -60,41 +61,44 @@ impl Texts {
     }
 }
 
-/// How many of those that have the rarest word as it is are looked at, and how many that have longer ones.
+/// The maximum number of candidates with exactly the rarest word, and also of those with longer
+/// words.
 pub const MOST_FOUND: u32 = 2_000;
 
-/// The words of a question, the rarest first.
+/// Returns the words of a query, rarest first.
 pub(crate) async fn asked(tx: &mut Tx, kind: Kind, text: &str) -> Result<Vec<String>, StoreError> {
     const SQL: &str =
-        "SELECT COUNT(*) FROM (SELECT 1 AS one FROM search_terms WHERE kind = $1 AND term >= $2 AND term < $3
+        "SELECT COUNT(*) AS count FROM (SELECT 1 AS one FROM search_terms WHERE kind = $1 AND term >= $2 AND term < $3
         LIMIT $4) found";
     let mut words = words(text);
+    // A single word needs no order, so it is not counted.
     if words.len() < 2 {
         return Ok(words);
     }
     let mut counted: Vec<(u32, String)> = Vec::with_capacity(words.len());
     for word in words.drain(..) {
         let bound = params![kind.as_str(), word.as_str(), beyond(&word), MOST_FOUND];
-        let count = tx.find(SQL, &bound, |row| row.number(0)).await?;
+        let count = tx.find(SQL, &bound, |row| row.get("count")).await?;
         counted.push((count.unwrap_or_default(), word));
     }
     counted.sort_by_key(|(count, _)| *count);
     Ok(counted.into_iter().map(|(_, word)| word).collect())
 }
 
-/// What sorts behind every word that begins so.
+/// Returns an upper bound of all words that begin with `word`.
 pub(crate) fn beyond(word: &str) -> String {
     format!("{word}\u{10ffff}")
 }
 
-/// The words of something, with their weights.
+/// Returns the stored words of a row, with their weights.
 pub(crate) async fn find(tx: &mut Tx, kind: Kind, id: &str) -> Result<BTreeMap<String, i64>, StoreError> {
     const SQL: &str = "SELECT term, weight FROM search_terms WHERE kind = $1 AND id = $2";
-    let terms = tx.list(SQL, &params![kind.as_str(), id], |row| Ok((row.text(0)?, row.int(1)?))).await?;
+    let terms =
+        tx.list(SQL, &params![kind.as_str(), id], |row| Ok((row.get("term")?, row.get("weight")?))).await?;
     Ok(terms.into_iter().collect())
 }
 
-/// Writes the words of something, in place of those it had.
+/// Replaces the stored words of a row.
 pub(crate) async fn put(tx: &mut Tx, kind: Kind, id: &str, texts: &Texts) -> Result<(), StoreError> {
     const FORGET: &str = "DELETE FROM search_terms WHERE kind = $1 AND id = $2";
     const PUT: &str = "INSERT INTO search_terms (kind, id, term, weight) VALUES ($1, $2, $3, $4)";

@@ -1,51 +1,54 @@
-//! How far the chain has been read, and how far its events have settled trades.
+//! The sync's progress: the last block that was read from the chain, and the last one whose events
+//! settled trades.
 
 use domain::Timestamp;
 
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, Value, params};
 
-/// A block that the sync has read up to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SyncBlock {
-    /// Its number.
-    pub number: u64,
-    /// Its hash, lower-case hex.
-    pub hash: String,
-    /// Its time.
-    pub at: Timestamp,
-    /// The digest of its logs, if it is to be read again before it is settled.
-    pub logs_digest: Option<String>,
+record! {
+    /// A block up to which the sync has read.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SyncBlock {
+        pub number: u64,
+        /// Lower-case hex.
+        pub hash: String,
+        pub at: Timestamp = "at_ms",
+        /// A digest of the block's logs, present if the block must be read again before it is settled.
+        pub logs_digest: Option<String>,
+    }
 }
 
-fn from_row(row: &Row<'_>) -> Result<SyncBlock, StoreError> {
-    let (number, hash) = (row.number(0)?, row.text(1)?);
-    Ok(SyncBlock { number, hash, at: row.timestamp(2)?, logs_digest: row.opt_text(3)? })
-}
-
-/// The last block read, at or below `at_most` where that is given.
+/// Returns the last block that was read, at or below `at_most` if given.
 pub async fn find_last(tx: &mut Tx, at_most: Option<u64>) -> Result<Option<SyncBlock>, StoreError> {
-    const SQL: &str = "SELECT number, hash, at_ms, logs_digest FROM sync_blocks WHERE number <= $1
-        ORDER BY number DESC LIMIT 1";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SyncBlock::COLUMNS,
+        " FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1"
+    );
     let at_most = at_most.map_or(Ok(Value::Int(i64::MAX)), Value::try_from)?;
-    tx.find(SQL, &[at_most], from_row).await
+    tx.find(SQL, &[at_most], SyncBlock::from_row).await
 }
 
-/// The blocks noted in `from..=to`, in their order, at most `limit`.
+/// Lists the stored blocks in `from..=to` in ascending order, at most `limit`.
 pub async fn list(tx: &mut Tx, from: u64, to: u64, limit: u32) -> Result<Vec<SyncBlock>, StoreError> {
-    const SQL: &str =
-        "SELECT number, hash, at_ms, logs_digest FROM sync_blocks WHERE number >= $1 AND number <= $2
-        ORDER BY number LIMIT $3";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SyncBlock::COLUMNS,
+        " FROM sync_blocks WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT $3"
+    );
     let (from, to) = (Value::try_from(from)?, Value::try_from(to)?);
-    tx.list(SQL, &[from, to, Value::from(limit)], from_row).await
+    tx.list(SQL, &[from, to, Value::from(limit)], SyncBlock::from_row).await
 }
 
-/// The newest known block that is not newer than `at`; 0 if there is none.
+/// Returns the number of the newest stored block that is not newer than `at`, or 0 if there is
+/// none.
 pub async fn find_block_before(tx: &mut Tx, at: Timestamp) -> Result<u64, StoreError> {
-    const SQL: &str = "SELECT COALESCE(MAX(number), 0) FROM sync_blocks WHERE at_ms <= $1";
-    Ok(tx.find(SQL, &params![at], |row| row.number(0)).await?.unwrap_or_default())
+    const SQL: &str = "SELECT COALESCE(MAX(number), 0) AS number FROM sync_blocks WHERE at_ms <= $1";
+    Ok(tx.find(SQL, &params![at], |row| row.get("number")).await?.unwrap_or_default())
 }
 
-/// Notes the blocks that the chain was read up to, and forgets notes below `keep_from`.
+/// Stores blocks that were read, and deletes blocks below `keep_from`.
 pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO sync_blocks (number, hash, at_ms, logs_digest) VALUES ($1, $2, $3, $4)
         ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms,
@@ -62,31 +65,29 @@ pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<()
     tx.exec(FORGET, &[Value::try_from(keep_from)?]).await.map(drop)
 }
 
-/// Forgets the blocks after `fork`.
+/// Deletes the blocks after `fork`, which are no longer on the canonical chain.
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM sync_blocks WHERE number > $1";
     tx.exec(SQL, &[Value::try_from(fork)?]).await.map(drop)
 }
 
-/// A setting's value.
 pub async fn find_setting(tx: &mut Tx, name: &str) -> Result<Option<String>, StoreError> {
     const SQL: &str = "SELECT value FROM settings WHERE name = $1";
-    tx.find(SQL, &params![name], |row| row.text(0)).await
+    tx.find(SQL, &params![name], |row| row.get("value")).await
 }
 
-/// Writes a setting.
 pub async fn put_setting(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO settings (name, value) VALUES ($1, $2)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value";
     tx.exec(SQL, &params![name, value]).await.map(drop)
 }
 
-/// The last block whose events have settled trades; such a block is final and never read again.
+/// Returns the last block whose events have settled trades. Settled blocks are final and never read
+/// again.
 pub async fn find_settled(tx: &mut Tx) -> Result<Option<u64>, StoreError> {
     Ok(find_setting(tx, SETTLED).await?.and_then(|text| text.parse().ok()))
 }
 
-/// Moves the last settled block.
 pub async fn put_settled(tx: &mut Tx, block: u64) -> Result<(), StoreError> {
     put_setting(tx, SETTLED, &block.to_string()).await
 }

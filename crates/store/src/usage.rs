@@ -1,7 +1,8 @@
-//! What keys were used for: hours that every process adds to, and their sums over the windows that end now.
+//! Usage of keys: hourly counts that all processes add to, and their sums over the windows that end
+//! now.
 //!
-//! Requests are counted in memory and added here every few seconds. Trades are counted where they happen, in the same
-//! transaction, so that their numbers are those of the trades themselves; deliveries to webhooks likewise.
+//! Requests are counted in memory and added here every few seconds. Trades and webhook deliveries
+//! are counted in the transaction in which they happen, so that the counts always match the rows.
 
 use domain::ids::{BatchId, KeyId};
 use domain::trade::{State, Status};
@@ -10,38 +11,34 @@ use domain::usage::{
 };
 use domain::{ErrorCode, Timestamp, Usdc};
 
-use crate::webhooks::Ending;
 use crate::{Row, StoreError, Tx, Value, params};
 
-/// What one process has counted of a key's requests within one hour.
+/// Requests of a key within one hour, as counted by one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyHour {
-    /// The key.
     pub key_id: KeyId,
-    /// The hour's start.
+    /// The start of the hour.
     pub hour: Timestamp,
-    /// When the last of the requests was answered.
+    /// The time at which the last request was answered.
     pub last_used_at: Timestamp,
-    /// The requests.
     pub counts: RequestCounts,
 }
 
-/// What a key was used for in the windows that end now.
+/// A key's usage in the windows that end now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Used {
-    /// Its requests, but for those that processes have not added yet.
+    /// Requests, except those that processes have not added yet.
     pub requests: Windows<RequestCounts>,
-    /// Its trades.
     pub trades: Windows<TradeCounts>,
-    /// What the transactions cost that carried its trades.
+    /// The cost of the transactions that executed its trades.
     pub gas: Windows<GasCounts>,
-    /// The deliveries to its webhook.
+    /// Deliveries to its webhook.
     pub webhooks: Windows<WebhookCounts>,
-    /// When its last request was answered.
+    /// The time at which the last request was answered.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Adds what a process has counted.
+/// Adds the counts of a process.
 pub async fn add(tx: &mut Tx, hours: &[KeyHour]) -> Result<(), StoreError> {
     const REFUSALS: &str = "INSERT INTO usage_refusals (key_id, hour_ms, code, refused) VALUES ($1, $2, $3, $4)
         ON CONFLICT (key_id, hour_ms, code) DO UPDATE SET refused = usage_refusals.refused + excluded.refused";
@@ -82,12 +79,12 @@ pub async fn add(tx: &mut Tx, hours: &[KeyHour]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The events of [`add_delivery`].
-const DELIVERED: &str = "delivered";
-const ATTEMPT_FAILED: &str = "attempt-failed";
-const GIVEN_UP: &str = "failed";
+/// The events that [`add_delivery`] counts.
+pub(crate) const DELIVERED: &str = "delivered";
+pub(crate) const ATTEMPT_FAILED: &str = "attempt-failed";
+pub(crate) const GIVEN_UP: &str = "failed";
 
-/// The event of [`add_trade`] that is not a status: a trade was accepted.
+/// The event of [`add_trade`] for an accepted trade. Its other events are statuses.
 const CREATED: &str = "created";
 
 /// Counts a trade that was accepted at `at`.
@@ -95,7 +92,7 @@ pub(crate) async fn add_created(tx: &mut Tx, key_id: KeyId, at: Timestamp) -> Re
     add_trade(tx, key_id, at, CREATED, Usdc::ZERO).await
 }
 
-/// Counts a trade that ended at `at`; a state that is no end is not counted.
+/// Counts a trade that ended at `at`. Ignores states that are not terminal.
 pub(crate) async fn add_ended(
     tx: &mut Tx,
     key_id: KeyId,
@@ -110,13 +107,16 @@ pub(crate) async fn add_ended(
     }
 }
 
-/// Counts a trade that had ended at `at` in `state` no longer, because the chain has decided otherwise.
+/// Removes a trade that ended at `at` in `state` from the counts, because the chain has decided
+/// differently.
 pub(crate) async fn take_back_ended(
     tx: &mut Tx,
     key_id: KeyId,
     at: Timestamp,
     state: &State,
 ) -> Result<(), StoreError> {
+    // The volume is not reduced: only trades that did not complete are taken back, and they have
+    // none.
     const SQL: &str = "UPDATE usage_trades SET trades = trades - 1
         WHERE key_id = $1 AND hour_ms = $2 AND event = $3 AND trades > 1";
     const LAST: &str =
@@ -143,8 +143,8 @@ async fn add_trade(
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;
 
-/// Counts what the transaction cost that carried a batch and that is final at `at`, divided over the keys of its trades. Once for
-/// each batch: nothing takes back what is final.
+/// Adds the cost of a batch's transaction, which is final at `at`, to the keys of its trades. Must
+/// be called once per batch: final costs are never taken back.
 pub async fn add_batch_gas(
     tx: &mut Tx,
     batch_id: BatchId,
@@ -152,18 +152,20 @@ pub async fn add_batch_gas(
     wei_per_gas: u128,
     at: Timestamp,
 ) -> Result<(), StoreError> {
+    // Sorted by key, so that concurrent batches lock the rows below in the same order.
     const TRADES: &str =
-        "SELECT key_id, COUNT(*) FROM trades WHERE batch_id = $1 GROUP BY key_id ORDER BY key_id";
+        "SELECT key_id, COUNT(*) AS trades FROM trades WHERE batch_id = $1 GROUP BY key_id ORDER BY key_id";
     const SQL: &str =
         "INSERT INTO usage_gas (key_id, hour_ms, gas, fee_gwei, fee_wei) VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (key_id, hour_ms) DO UPDATE SET gas = usage_gas.gas + excluded.gas,
         fee_gwei = usage_gas.fee_gwei + excluded.fee_gwei, fee_wei = usage_gas.fee_wei + excluded.fee_wei";
     let keys: Vec<(KeyId, u64)> =
-        tx.list(TRADES, &params![batch_id], |row| Ok((row.parse(0)?, row.number(1)?))).await?;
+        tx.list(TRADES, &params![batch_id], |row| Ok((row.get("key_id")?, row.get("trades")?))).await?;
     let part = GasCounts::part_of(gas_used, wei_per_gas, keys.iter().map(|(_, trades)| trades).sum());
     let mut rows = Vec::with_capacity(keys.len());
     for (key_id, trades) in keys {
         let GasCounts { gas_used, fee_wei } = part.times(trades);
+        // Fees are stored as two columns, because a sum of wei could exceed 64 bits.
         let gwei = u64::try_from(fee_wei / WEI_PER_GWEI).unwrap_or(u64::MAX);
         let wei = (fee_wei % WEI_PER_GWEI) as u64;
         let row = params![
@@ -178,44 +180,41 @@ pub async fn add_batch_gas(
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// Counts an attempt to deliver that ended at `at`: what it delivered, or that it failed, and where it was the last that too.
+/// Counts the events of an attempt at a delivery that ended at `at`.
 pub(crate) async fn add_delivery(
     tx: &mut Tx,
     key_id: KeyId,
     at: Timestamp,
-    ending: Ending,
+    events: &[&'static str],
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO usage_webhooks (key_id, hour_ms, event, counted) VALUES ($1, $2, $3, 1)
         ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET counted = usage_webhooks.counted + 1";
-    let events: &[&'static str] = match ending {
-        Ending::Delivered => &[DELIVERED],
-        Ending::Retry => &[ATTEMPT_FAILED],
-        Ending::Failed => &[ATTEMPT_FAILED, GIVEN_UP],
-    };
     let rows: Vec<_> = events.iter().map(|event| params![key_id, hour_of(at), *event].to_vec()).collect();
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// What the key was used for in the windows that end at `now`.
+/// Returns the key's usage in the windows that end at `now`.
 pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, StoreError> {
-    // Hours of one group lie in the same windows, and so the latest of them says in which.
-    const REFUSALS: &str = "SELECT MAX(hour_ms), code, CAST(SUM(refused) AS BIGINT) FROM usage_refusals
+    // All hours of a group are in the same windows, so its latest hour identifies them.
+    const REFUSALS: &str =
+        "SELECT MAX(hour_ms) AS hour_ms, code, CAST(SUM(refused) AS BIGINT) AS refused FROM usage_refusals
         WHERE key_id = $1 AND hour_ms > $2 GROUP BY code, hour_ms > $3, hour_ms > $4";
-    const LATENCY: &str = "SELECT MAX(hour_ms), octave,
-        CAST(SUM(n0) AS BIGINT), CAST(SUM(n1) AS BIGINT), CAST(SUM(n2) AS BIGINT), CAST(SUM(n3) AS BIGINT),
-        CAST(SUM(n4) AS BIGINT), CAST(SUM(n5) AS BIGINT), CAST(SUM(n6) AS BIGINT), CAST(SUM(n7) AS BIGINT),
-        CAST(SUM(n8) AS BIGINT), CAST(SUM(n9) AS BIGINT), CAST(SUM(n10) AS BIGINT), CAST(SUM(n11) AS BIGINT),
-        CAST(SUM(n12) AS BIGINT), CAST(SUM(n13) AS BIGINT), CAST(SUM(n14) AS BIGINT), CAST(SUM(n15) AS BIGINT)
+    const LATENCY: &str = "SELECT MAX(hour_ms) AS hour_ms, octave,
+        CAST(SUM(n0) AS BIGINT) AS n0, CAST(SUM(n1) AS BIGINT) AS n1, CAST(SUM(n2) AS BIGINT) AS n2, CAST(SUM(n3) AS BIGINT) AS n3,
+        CAST(SUM(n4) AS BIGINT) AS n4, CAST(SUM(n5) AS BIGINT) AS n5, CAST(SUM(n6) AS BIGINT) AS n6, CAST(SUM(n7) AS BIGINT) AS n7,
+        CAST(SUM(n8) AS BIGINT) AS n8, CAST(SUM(n9) AS BIGINT) AS n9, CAST(SUM(n10) AS BIGINT) AS n10, CAST(SUM(n11) AS BIGINT) AS n11,
+        CAST(SUM(n12) AS BIGINT) AS n12, CAST(SUM(n13) AS BIGINT) AS n13, CAST(SUM(n14) AS BIGINT) AS n14, CAST(SUM(n15) AS BIGINT) AS n15
         FROM usage_latency WHERE key_id = $1 AND hour_ms > $2 GROUP BY octave, hour_ms > $3, hour_ms > $4";
-    const TRADES: &str =
-        "SELECT MAX(hour_ms), event, CAST(SUM(trades) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
+    const TRADES: &str = "SELECT MAX(hour_ms) AS hour_ms, event, CAST(SUM(trades) AS BIGINT) AS trades,
+        CAST(SUM(volume_usdc_atomic) AS BIGINT) AS volume_usdc_atomic
         FROM usage_trades WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
-    const WEBHOOKS: &str = "SELECT MAX(hour_ms), event, CAST(SUM(counted) AS BIGINT) FROM usage_webhooks
+    const WEBHOOKS: &str =
+        "SELECT MAX(hour_ms) AS hour_ms, event, CAST(SUM(counted) AS BIGINT) AS counted FROM usage_webhooks
         WHERE key_id = $1 AND hour_ms > $2 GROUP BY event, hour_ms > $3, hour_ms > $4";
-    const GAS: &str = "SELECT MAX(hour_ms), CAST(SUM(gas) AS BIGINT), CAST(SUM(fee_gwei) AS BIGINT),
-        CAST(SUM(fee_wei) AS BIGINT) FROM usage_gas WHERE key_id = $1 AND hour_ms > $2 GROUP BY hour_ms > $3, hour_ms > $4";
-    // What waits is not counted as it happens: it is looked for where it waits.
-    const WAITING: &str = "SELECT MAX(began_at_ms), COUNT(*) FROM webhook_queue
+    const GAS: &str = "SELECT MAX(hour_ms) AS hour_ms, CAST(SUM(gas) AS BIGINT) AS gas,
+        CAST(SUM(fee_gwei) AS BIGINT) AS fee_gwei, CAST(SUM(fee_wei) AS BIGINT) AS fee_wei FROM usage_gas WHERE key_id = $1 AND hour_ms > $2 GROUP BY hour_ms > $3, hour_ms > $4";
+    // Pending deliveries are not counted as events happen. They are read from the queue.
+    const WAITING: &str = "SELECT MAX(began_at_ms) AS began_at_ms, COUNT(*) AS pending FROM webhook_queue
         WHERE key_id = $1 AND began_at_ms > $2 GROUP BY began_at_ms > $3, began_at_ms > $4";
     const LAST_USED: &str = "SELECT last_used_at_ms FROM usage_keys WHERE key_id = $1";
     let starts = window_starts(now);
@@ -236,65 +235,72 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
     for (hour, counts) in tx.list(WEBHOOKS, &bound, webhooks_of).await? {
         used.webhooks.holding(hour, now).for_each(|window| window.merge(&counts));
     }
-    for (began, pending) in tx.list(WAITING, &bound, |row| Ok((row.timestamp(0)?, row.number(1)?))).await? {
+    for (began, pending) in
+        tx.list(WAITING, &bound, |row| Ok((row.get("began_at_ms")?, row.get("pending")?))).await?
+    {
         let counts = WebhookCounts { pending, ..WebhookCounts::default() };
         used.webhooks.holding(began, now).for_each(|window| window.merge(&counts));
     }
-    used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.timestamp(0)).await?;
+    used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.get("last_used_at_ms")).await?;
     Ok(used)
 }
 
 fn refusals_of(row: &Row<'_>) -> Result<(Timestamp, ErrorCode, u64), StoreError> {
-    Ok((row.timestamp(0)?, row.parse(1)?, row.number(2)?))
+    Ok((row.get("hour_ms")?, row.get("code")?, row.get("refused")?))
 }
 
 fn latencies_of(row: &Row<'_>) -> Result<(Timestamp, usize, [u64; STEPS]), StoreError> {
-    let octave: usize = row.number(1)?;
+    const COUNTS: [&str; STEPS] = [
+        "n0", "n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11", "n12", "n13", "n14", "n15",
+    ];
+    let mut columns = row.columns();
+    let (hour, octave) = (columns.next("hour_ms")?, columns.next("octave")?);
     if octave >= OCTAVES {
-        return Err(row.corrupt(1, "not a doubling of the histogram"));
+        return Err(row.corrupt("octave", "not a doubling of the histogram"));
     }
     let mut counts = [0; STEPS];
-    for (column, count) in (2..).zip(&mut counts) {
-        *count = row.number(column)?;
+    for (column, count) in COUNTS.into_iter().zip(&mut counts) {
+        *count = columns.next(column)?;
     }
-    Ok((row.timestamp(0)?, octave, counts))
+    Ok((hour, octave, counts))
 }
 
 fn trades_of(row: &Row<'_>) -> Result<(Timestamp, TradeCounts), StoreError> {
-    let trades = row.number(2)?;
+    let trades = row.get("trades")?;
     let mut counts = TradeCounts::default();
-    match row.str(1)? {
+    match row.get::<String>("event")?.as_str() {
         CREATED => counts.created = trades,
         event => match event.parse() {
             Ok(Status::Completed) => counts.completed = trades,
             Ok(Status::Failed) => counts.failed = trades,
             Ok(Status::Rejected) => counts.rejected = trades,
-            _ => return Err(row.corrupt(1, "not an event of a trade")),
+            _ => return Err(row.corrupt("event", "not an event of a trade")),
         },
     }
-    counts.volume_usdc = row.usdc(3)?;
-    Ok((row.timestamp(0)?, counts))
+    counts.volume_usdc = row.get("volume_usdc_atomic")?;
+    Ok((row.get("hour_ms")?, counts))
 }
 
 fn gas_of(row: &Row<'_>) -> Result<(Timestamp, GasCounts), StoreError> {
-    let (gwei, wei): (u64, u64) = (row.number(2)?, row.number(3)?);
+    let (gwei, wei): (u64, u64) = (row.get("fee_gwei")?, row.get("fee_wei")?);
     let fee_wei = u128::from(gwei) * WEI_PER_GWEI + u128::from(wei);
-    Ok((row.timestamp(0)?, GasCounts { gas_used: row.number(1)?, fee_wei }))
+    Ok((row.get("hour_ms")?, GasCounts { gas_used: row.get("gas")?, fee_wei }))
 }
 
 fn webhooks_of(row: &Row<'_>) -> Result<(Timestamp, WebhookCounts), StoreError> {
-    let counted = row.number(2)?;
+    let counted = row.get("counted")?;
     let mut counts = WebhookCounts::default();
-    match row.str(1)? {
+    match row.get::<String>("event")?.as_str() {
         DELIVERED => counts.delivered = counted,
         ATTEMPT_FAILED => counts.failed_attempts = counted,
         GIVEN_UP => counts.failed = counted,
-        _ => return Err(row.corrupt(1, "not an event of a delivery")),
+        _ => return Err(row.corrupt("event", "not an event of a delivery")),
     }
-    Ok((row.timestamp(0)?, counts))
+    Ok((row.get("hour_ms")?, counts))
 }
 
-/// Forgets the hours that began before `before`, at most `limit` rows of each kind; how many of the kind that had most.
+/// Deletes hours that began before `before`, at most `limit` rows per table. Returns the largest
+/// number of rows deleted from one table, so that the caller knows whether to continue.
 pub async fn delete_before(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     const SQL: [&str; 5] = [
         "DELETE FROM usage_gas WHERE (key_id, hour_ms) IN (

@@ -1,4 +1,4 @@
-//! A node of anvil's, for what the embedded chain does not do.
+//! An anvil node, for tests of features that the embedded chain lacks.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,18 +8,17 @@ use chain::http_provider;
 
 use crate::setup::{CHAIN_ID, START};
 
-/// A running anvil, ended when it is dropped.
+/// A running anvil process, killed when dropped.
 pub struct Anvil {
     child: Child,
-    /// The way to it.
     pub provider: DynProvider,
 }
 
 impl Anvil {
-    /// Starts the binary that `FORETELL_ANVIL` names; `None` where it names none.
+    /// Starts the binary named by `FORETELL_ANVIL`. Returns `None` if the variable is not set.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If the binary does not start.
     pub fn start() -> Option<Self> {
         let Some(path) = std::env::var_os("FORETELL_ANVIL") else {
             eprintln!("FORETELL_ANVIL is not set: not run on anvil");
@@ -34,25 +33,20 @@ impl Anvil {
             .expect("FORETELL_ANVIL names anvil's binary");
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let listening = lines.find_map(|line| line.unwrap().strip_prefix("Listening on ").map(str::to_owned));
-        // Anvil stops answering once nobody reads what it prints.
+        // Anvil blocks once its output pipe is full, so keep reading it.
         std::thread::spawn(move || lines.for_each(drop));
         let provider = http_provider(&format!("http://{}", listening.unwrap())).unwrap();
         Some(Self { child, provider })
     }
 
-    /// Whether each transaction gets a block of its own at once. Otherwise transactions wait in the pool until a block is mined.
-    ///
-    /// # Panics
-    /// Where anvil refuses.
+    /// Sets whether each transaction immediately gets its own block. Otherwise transactions wait in
+    /// the pool until a block is mined.
     pub async fn mine_by_itself(&self, automatic: bool) {
         let _: Option<bool> =
             self.provider.raw_request("evm_setAutomine".into(), (automatic,)).await.unwrap();
     }
 
-    /// Puts empty blocks in the place of the newest ones; what was in them is gone.
-    ///
-    /// # Panics
-    /// Where anvil refuses.
+    /// Replaces the `depth` newest blocks by empty ones. Their transactions are lost.
     pub async fn reorganise(&self, depth: u64) {
         let nothing_instead: [u64; 0] = [];
         let done = self.provider.raw_request("anvil_reorg".into(), (depth, nothing_instead));
@@ -62,7 +56,7 @@ impl Anvil {
 
 impl Drop for Anvil {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,4 +1,4 @@
-//! The test application and its words.
+//! The test application and its main operations.
 
 use std::sync::Arc;
 
@@ -16,51 +16,46 @@ use store::trades::Trade;
 use crate::setup::Roles;
 use crate::{Branches, Faults, RpcProxy, Setup, TestUser, UserBuilder, Workers};
 
-/// A service without HTTP in which nothing runs by itself.
+/// A whole service without HTTP in which nothing runs by itself.
 pub struct TestApp {
-    /// What the use cases get.
     pub ctx: Ctx,
-    /// The service's clock, and the embedded chain's.
+    /// The clock of the service and of the embedded chain.
     pub clock: Arc<ManualClock>,
-    /// The operator's keys.
     pub roles: Roles,
-    /// This process's workers.
+    /// The workers of this process.
     pub workers: Workers,
-    /// What goes wrong on the way to the embedded chain.
+    /// Faults between the service and the embedded chain.
     pub faults: Faults,
     pub(crate) branches: Option<Branches>,
-    /// The proxies in front of its nodes, if it was set up with nodes.
+    /// The proxies in front of its nodes. Empty unless it was set up with nodes.
     pub proxies: Vec<RpcProxy>,
 }
 
 impl TestApp {
-    /// On a new SQLite database, over the embedded chain, with one lane.
+    /// Starts an application with a new SQLite database, the embedded chain and one lane.
     pub async fn new() -> Self {
         Setup::default().start().await
     }
 
-    /// Another one: say how it differs, then `start` it.
+    /// Returns a setup with the defaults, to be changed and then started.
     pub fn with() -> Setup {
         Setup::default()
     }
 
-    /// A user with a name and a number that no other has.
+    /// Builds a user. The name and number of each user are unique.
     pub fn user<'a>(&'a self, name: &'a str) -> UserBuilder<'a> {
         UserBuilder::new(self, name)
     }
 
-    /// Steps executors and sync until nothing is left to do.
+    /// Steps the workers until nothing is left to do.
     ///
     /// # Panics
-    /// Where a tick fails.
+    /// If a tick fails.
     pub async fn run_workers(&self) {
         self.workers.run(&self.ctx).await;
     }
 
-    /// Moves the service's time on, and the chain's with it.
-    ///
-    /// # Panics
-    /// Where the chain mines no block.
+    /// Advances the time of the service and of the chain.
     pub async fn advance_ms(&self, ms: i64) {
         self.clock.advance(ms);
         if self.branches.is_none() {
@@ -72,9 +67,6 @@ impl TestApp {
     }
 
     /// Mines empty blocks.
-    ///
-    /// # Panics
-    /// Where the chain mines no block.
     pub async fn mine(&self, blocks: u32) {
         for _ in 0..blocks {
             if !self.proxies.is_empty() {
@@ -86,93 +78,76 @@ impl TestApp {
         }
     }
 
-    /// The process dies and another takes its place once its leases are over.
+    /// Simulates a crash: new workers replace the current ones after their leases have expired.
     pub async fn restart(&mut self, owner: &str) {
         self.workers = Workers::new(&self.roles.executors, owner);
         self.advance_ms(self.ctx.config.lease_ms).await;
     }
 
-    /// The process ends and another takes its place, over `copy` of an earlier state of the database.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Simulates a restart with `copy`, an earlier state of the database.
     pub async fn restore(&mut self, copy: store::Store, owner: &str) {
-        let Ctx { chain, clock, entropy, config, .. } = self.ctx.clone();
-        self.ctx = Ctx::new(copy, chain, clock, entropy, config.as_ref().clone());
+        let Ctx { chain, clock, ids, config, .. } = self.ctx.clone();
+        self.ctx = Ctx::new(copy, chain, clock, ids.entropy(), config.as_ref().clone());
         self.workers = Workers::new(&self.roles.executors, owner);
+        // A single process runs now, so no lease of the copy can have an owner.
         let ended: Result<(), StoreError> =
             self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
         ended.unwrap();
     }
 
-    /// The workers of another process over the same database and chain.
+    /// Returns the workers of another process with the same database and chain.
     pub fn another_process(&self, owner: &str) -> Workers {
         Workers::new(&self.roles.executors, owner)
     }
 
-    /// The context of another process over the same database and chain, under the same clock.
+    /// Returns the context of another process with the same database, chain and clock.
     pub fn ctx_of_another_process(&self) -> Ctx {
-        let Ctx { store, chain, clock, entropy, config, .. } = self.ctx.clone();
-        Ctx::new(store, chain, clock, entropy, config.as_ref().clone())
+        let Ctx { store, chain, clock, ids, config, .. } = self.ctx.clone();
+        Ctx::new(store, chain, clock, ids.entropy(), config.as_ref().clone())
     }
 
-    /// The two branches of an application that was set up as forkable.
+    /// The two branches of the chain.
     ///
     /// # Panics
-    /// Where it was not.
+    /// If the application was not set up as forkable.
     pub fn branches(&self) -> &Branches {
         self.branches.as_ref().expect("the application is forkable")
     }
 
-    /// A transaction of an operator or anybody else with a key.
+    /// Sends a transaction and waits for its receipt.
     ///
     /// # Panics
-    /// Where it fails.
+    /// If it fails.
     pub async fn send(&self, signer: &Signer, to: Address, data: Bytes) -> Receipt {
         self.ctx.chain.transact(signer, Some(to), data).await.unwrap()
     }
 
-    /// Gives an address USDC.
-    ///
-    /// # Panics
-    /// Where the token's contract refuses.
+    /// Mints USDC to an address.
     pub async fn mint(&self, to: Address, usdc: Usdc) {
         let data = calls::mint(to, U256::from(usdc.atomic()));
         self.send(&self.roles.deployer, self.ctx.chain.contracts().usdc, data).await;
     }
 
-    /// The trade as it is stored.
-    ///
-    /// # Panics
-    /// Where there is none.
+    /// Returns a stored trade.
     pub async fn trade(&self, id: TradeId) -> Trade {
         let found: Result<Option<Trade>, StoreError> =
             self.ctx.store.read(id, |tx, id| Box::pin(store::trades::find_any(tx, *id))).await;
         found.unwrap().expect("the trade is stored")
     }
 
-    /// Where the trade stands.
-    ///
-    /// # Panics
-    /// Where there is none.
+    /// Returns a trade's status.
     pub async fn status(&self, id: TradeId) -> Status {
         self.trade(id).await.state.status()
     }
 
-    /// The statuses that the trade went through.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Returns the statuses that a trade went through.
     pub async fn history(&self, id: TradeId) -> Vec<Status> {
         let moves: Result<Vec<_>, StoreError> =
             self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
         moves.unwrap().into_iter().map(|(status, _)| status).collect()
     }
 
-    /// The user's USDC on chain.
-    ///
-    /// # Panics
-    /// Where the chain does not answer.
+    /// Returns the user's USDC on chain.
     pub async fn balance(&self, user: &TestUser) -> Usdc {
         Usdc::from_atomic(self.ctx.chain.usdc_balance(user.account).await.unwrap().to())
     }

@@ -1,16 +1,16 @@
-//! A chain that can abandon what it said: two embedded chains that are given the same transactions until they part.
+//! A chain that can be reorganized: two embedded chains that receive the same transactions until
+//! they are separated.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket};
 use alloy::transports::{TransportError, TransportFut};
-use chain::EmbeddedNode;
-use chain::embedded::InProcess;
+use embedded_chain::{EmbeddedNode, InProcess};
 use parking_lot::Mutex;
 use tower::Service;
 
-/// Which of the two chains is shown, and whether both still get every transaction.
+/// The visible chain, and whether the hidden one still receives the same transactions.
 #[derive(Debug, Clone)]
 pub struct Branches {
     nodes: [Arc<EmbeddedNode>; 2],
@@ -28,31 +28,29 @@ impl Branches {
         Self { nodes, state: Arc::new(Mutex::new(State { shown: 0, parted: false })) }
     }
 
-    /// From here on only the branch that is shown takes transactions.
+    /// Separates the branches: from now on only the visible one receives transactions.
     pub fn part(&self) {
         self.state.lock().parted = true;
         let [one, other] = &self.nodes;
         assert_eq!(one.head(), other.head(), "the branches are the same until they part");
     }
 
-    /// Shows the other branch: what was said since they parted is abandoned.
+    /// Makes the other branch visible, so that everything since the separation is reorganized away.
     pub fn switch(&self) {
         let mut state = self.state.lock();
         assert!(state.parted, "branches that have not parted are the same");
         state.shown = 1 - state.shown;
     }
 
-    /// The chain that is shown.
     pub fn shown(&self) -> &Arc<EmbeddedNode> {
         &self.nodes[self.state.lock().shown]
     }
 
-    /// The other chain.
     pub fn hidden(&self) -> &Arc<EmbeddedNode> {
         &self.nodes[1 - self.state.lock().shown]
     }
 
-    /// The transport to the branch that is shown at each request.
+    /// A transport to the branch that is visible at the time of each request.
     pub(crate) fn transport(&self) -> Forked {
         Forked { nodes: self.nodes.clone().map(InProcess::new), state: Arc::clone(&self.state) }
     }

@@ -1,4 +1,4 @@
-//! Faults on the way to the chain, at a chosen request.
+//! Faults between the service and the chain, at chosen requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use tower::Service;
 
 use crate::lagging;
 
-/// What goes wrong with a request.
+/// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It never reaches the node, and the caller hears nothing.
+    /// The request never reaches the node, and the caller gets an error.
     LostRequest,
-    /// The node does what it was asked, and the caller hears nothing.
+    /// The node executes the request, and the caller gets an error.
     LostAnswer,
-    /// A send that the node's pool takes and no block ever holds.
+    /// A transaction that the node accepts and never mines.
     NeverMined,
-    /// The node answers this JSON instead of what it should.
+    /// The node returns this JSON instead of the result.
     Answer(&'static str),
-    /// The node does not have the method.
+    /// The node does not support the method.
     UnknownMethod,
 }
 
-/// The faults that are still to come, by method. Clones share them.
+/// The planned faults. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
     planned: Arc<Mutex<Planned>>,
-    /// The height of a node that lags: it has no block above.
+    /// The newest block of a lagging node.
     height: Arc<Mutex<Option<u64>>>,
 }
 
-/// A request that waits on its way to the node.
+/// A request that is held back on its way to the node.
 #[derive(Debug, Clone, Default)]
 pub struct Held(Arc<Turnstile>);
 
@@ -46,18 +46,18 @@ struct Turnstile {
 }
 
 impl Held {
-    /// Says that the request has come, and waits until it is released.
+    /// Signals that the request has arrived, and waits until it is released.
     pub(crate) async fn pass(&self) {
         self.0.reached.notify_one();
         self.0.released.notified().await;
     }
 
-    /// Waits until the request has come.
+    /// Waits until the request has arrived.
     pub async fn reached(&self) {
         self.0.reached.notified().await;
     }
 
-    /// Lets it go on.
+    /// Lets the request continue.
     pub fn release(&self) {
         self.0.released.notify_one();
     }
@@ -75,44 +75,44 @@ struct Planned {
 const SEND: &str = "eth_sendRawTransaction";
 
 impl Faults {
-    /// The next request of `method` meets `fault`.
+    /// Applies `fault` to the next request of `method`.
     pub fn next(&self, method: &'static str, fault: Fault) {
         self.planned.lock().next.push_back((method, fault));
     }
 
-    /// A request of `method` meets `fault` once `skipped` others of it have gone through.
+    /// Applies `fault` to a request of `method` after `skipped` other requests of it.
     pub fn after(&self, skipped: usize, method: &'static str, fault: Fault) {
         self.planned.lock().later.push((skipped, method, fault));
     }
 
-    /// The next transaction that is sent meets `fault`.
+    /// Applies `fault` to the next transaction.
     pub fn next_send(&self, fault: Fault) {
         self.next(SEND, fault);
     }
 
-    /// Every transaction that is sent meets `fault`, until [`Self::heal`].
+    /// Applies `fault` to every transaction, until [`Self::heal`].
     pub fn every_send(&self, fault: Fault) {
         self.always(SEND, fault);
     }
 
-    /// Every request of `method` meets `fault`, until [`Self::heal`].
+    /// Applies `fault` to every request of `method`, until [`Self::heal`].
     pub fn always(&self, method: &'static str, fault: Fault) {
         self.planned.lock().always.push((method, fault));
     }
 
-    /// The next request of `method` waits until it is released.
+    /// Holds back the next request of `method`.
     pub fn hold(&self, method: &'static str) -> Held {
         self.hold_after(0, method)
     }
 
-    /// A request of `method` waits until it is released, once `skipped` others of it have gone through.
+    /// Holds back a request of `method` after `skipped` other requests of it.
     pub fn hold_after(&self, skipped: usize, method: &'static str) -> Held {
         let held = Held::default();
         self.planned.lock().held.push((skipped, method, held.clone()));
         held
     }
 
-    /// No more faults.
+    /// Removes all faults.
     pub fn heal(&self) {
         let mut planned = self.planned.lock();
         planned.next.clear();
@@ -121,12 +121,12 @@ impl Faults {
         *self.height.lock() = None;
     }
 
-    /// From here on the node that answers has no block above `height`.
+    /// Makes the node lag: it has no block above `height`.
     pub fn lag_at(&self, height: u64) {
         *self.height.lock() = Some(height);
     }
 
-    /// The raw transactions that were sent so far, in hex, whatever became of them.
+    /// The raw transactions that were sent so far, in hex, including lost ones.
     pub fn sent(&self) -> Vec<String> {
         self.planned.lock().sent.clone()
     }
@@ -162,7 +162,7 @@ impl Faults {
     }
 }
 
-/// A transport with faults in front of another.
+/// A transport that applies faults before another transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Faulty<T> {
     pub inner: T,
@@ -229,7 +229,7 @@ where
     }
 }
 
-/// The node's answer to a request.
+/// A successful response of the node.
 pub(crate) fn answer(id: Id, json: &str) -> TransportFut<'static> {
     let payload =
         serde_json::value::RawValue::from_string(json.to_owned()).expect("a planned answer is JSON");

@@ -1,4 +1,4 @@
-//! A node that lags: it answers as if its chain ended at a lower block.
+//! A lagging node: it answers as if its chain ended at a lower block.
 
 use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy::transports::{TransportError, TransportFut};
@@ -7,7 +7,7 @@ use tower::Service;
 
 use crate::faults::answer;
 
-/// Answers a request as a node whose newest block is `height`.
+/// Answers a request like a node whose newest block is `height`.
 pub(crate) fn call<T>(mut node: T, packet: RequestPacket, height: u64) -> TransportFut<'static>
 where
     T: Service<
@@ -27,7 +27,7 @@ where
             Some(_) => answer(id, "null"),
             None => node.call(of_newest(request, height)),
         },
-        // Of a block that it does not have, it only knows that nothing is there.
+        // A node returns null for anything in a block that it does not have.
         "eth_getTransactionReceipt" | "eth_getBlockByHash" | "eth_getBlockReceipts" => Box::pin(async move {
             let answered = node.call(packet).await?;
             match block_of(&answered).is_some_and(|number| number > height) {
@@ -39,7 +39,7 @@ where
     }
 }
 
-/// The number in the first parameter; `None` for a tag.
+/// The number in the first parameter. `None` for a tag.
 fn number_of(request: &SerializedRequest) -> Option<u64> {
     let params: Vec<Value> = serde_json::from_str(request.params()?.get()).ok()?;
     let text = params.first()?.as_str()?;
@@ -53,7 +53,7 @@ fn of_newest(request: &SerializedRequest, height: u64) -> RequestPacket {
     RequestPacket::Single(newest.try_into().expect("a request is JSON"))
 }
 
-/// The height of the block that an answer speaks of.
+/// The height of the block that a response refers to.
 fn block_of(packet: &ResponsePacket) -> Option<u64> {
     let ResponsePacket::Single(response) = packet else { return None };
     let ResponsePayload::Success(payload) = &response.payload else { return None };

@@ -1,4 +1,4 @@
-//! The events held against the trades, and the deliveries against their queues.
+//! Checks of events against trades, and of deliveries against their queues.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +10,20 @@ use store::{StoreError, Tx};
 use crate::TestApp;
 
 struct Told {
-    /// What every trade's moves make for events, and those that there are.
+    /// The event ids that follow from every trade's status changes.
     expected: BTreeSet<EventId>,
     of_trades: BTreeSet<EventId>,
-    /// The numbers of each user's events, with where the feed begins and ends.
+    /// The sequence numbers of each user's events, and the range of the feed.
     feeds: BTreeMap<String, (i64, i64, Vec<i64>)>,
-    /// Each delivery, where it stands, and how often it is queued.
+    /// Each delivery, its status, and how often it is queued.
     deliveries: Vec<(EventId, DeliveryStatus, i64)>,
-    /// Whether each queue is due at some time, and how long it is.
+    /// Each key's queue, whether it has a due time, and its length.
     queues: Vec<(String, bool, i64)>,
 }
 
 impl TestApp {
-    /// What of [`Self::assert_ledger_equals_chain`] speaks of events alone: for tests whose clock has left the chain's behind.
-    ///
-    /// # Panics
-    /// Where any of that is not so.
+    /// The checks of [`Self::assert_ledger_equals_chain`] that concern events. For tests whose
+    /// clock differs from the chain's.
     pub async fn assert_events_tell_what_happened(&self) {
         let before_ms = self.ctx.now().ms() - 30 * DAY_MS;
         let told: Result<Told, StoreError> =
@@ -33,6 +31,8 @@ impl TestApp {
         let told = told.unwrap();
         assert_eq!(told.of_trades, told.expected, "the events of trades of the last 30 days");
         for (user, (pruned, last, numbers)) in &told.feeds {
+            // Events before the range may remain: kinds that are delivered are not pruned with the
+            // feed.
             let kept: Vec<_> = numbers.iter().copied().filter(|seq| seq > pruned).collect();
             assert!(
                 kept.iter().copied().eq(pruned + 1..=*last),
@@ -59,10 +59,10 @@ async fn read(tx: &mut Tx, before_ms: i64) -> Result<Told, StoreError> {
     const FEEDS: &str = "SELECT user_id, pruned_seq, last_seq FROM feeds";
     const NUMBERS: &str = "SELECT user_id, seq FROM events ORDER BY user_id, seq";
     const DELIVERIES: &str = "SELECT event_id, status,
-        (SELECT COUNT(*) FROM webhook_queue q WHERE q.event_id = d.event_id) FROM deliveries d";
-    const QUEUES: &str = "SELECT key_id, CASE WHEN due_at_ms IS NULL THEN 0 ELSE 1 END,
-        (SELECT COUNT(*) FROM webhook_queue q WHERE q.key_id = w.key_id) FROM webhook_endpoints w";
-    let trades: Vec<TradeId> = tx.list(TRADES, &[], |row| row.parse(0)).await?;
+        (SELECT COUNT(*) FROM webhook_queue q WHERE q.event_id = d.event_id) AS queued FROM deliveries d";
+    const QUEUES: &str = "SELECT key_id, CASE WHEN due_at_ms IS NULL THEN 0 ELSE 1 END AS is_due,
+        (SELECT COUNT(*) FROM webhook_queue q WHERE q.key_id = w.key_id) AS waiting FROM webhook_endpoints w";
+    let trades: Vec<TradeId> = tx.list(TRADES, &[], |row| row.get("id")).await?;
     let mut expected = BTreeSet::new();
     for id in trades {
         for (status, at) in store::trades::history(tx, id).await? {
@@ -71,17 +71,27 @@ async fn read(tx: &mut Tx, before_ms: i64) -> Result<Told, StoreError> {
             }
         }
     }
-    let of_trades = tx.list(OF_TRADES, &store::params![before_ms], |row| row.parse(0)).await?;
-    let feeds = tx.list(FEEDS, &[], |row| Ok((row.text(0)?, (row.int(1)?, row.int(2)?, Vec::new())))).await?;
+    let of_trades = tx.list(OF_TRADES, &store::params![before_ms], |row| row.only()).await?;
+    let feeds = tx
+        .list(FEEDS, &[], |row| {
+            Ok((row.get("user_id")?, (row.get("pruned_seq")?, row.get("last_seq")?, Vec::new())))
+        })
+        .await?;
     let mut feeds: BTreeMap<String, (i64, i64, Vec<i64>)> = feeds.into_iter().collect();
-    for (user, seq) in tx.list(NUMBERS, &[], |row| Ok((row.text(0)?, row.int(1)?))).await? {
+    for (user, seq) in
+        tx.list(NUMBERS, &[], |row| Ok((row.get::<String>("user_id")?, row.get("seq")?))).await?
+    {
         feeds.get_mut(&user).expect("events have a feed").2.push(seq);
     }
     Ok(Told {
         expected,
         of_trades: of_trades.into_iter().collect(),
         feeds,
-        deliveries: tx.list(DELIVERIES, &[], |row| Ok((row.parse(0)?, row.parse(1)?, row.int(2)?))).await?,
-        queues: tx.list(QUEUES, &[], |row| Ok((row.text(0)?, row.int(1)? == 1, row.int(2)?))).await?,
+        deliveries: tx
+            .list(DELIVERIES, &[], |row| Ok((row.get("event_id")?, row.get("status")?, row.get("queued")?)))
+            .await?,
+        queues: tx
+            .list(QUEUES, &[], |row| Ok((row.get("key_id")?, row.get("is_due")?, row.get("waiting")?)))
+            .await?,
     })
 }

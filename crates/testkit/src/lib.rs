@@ -1,16 +1,17 @@
-//! The test application: a whole service without HTTP, on a fresh database, over the embedded chain or another node, with
-//! a clock that stands still until a test moves it.
+//! The test application: a whole service without HTTP, on a fresh database, over the embedded chain
+//! or another node, with a clock that only the test moves.
 //!
-//! Nothing runs by itself: workers are stepped with [`TestApp::run_workers`]. [`Faults`] cut the way to the chain at a
-//! chosen request, [`Branches`] let the chain abandon what it said, and [`TestApp::assert_ledger_equals_chain`] holds the
-//! database against the contracts.
+//! Nothing runs by itself: workers are stepped with [`TestApp::run_workers`]. [`Faults`] break the
+//! connection to the chain at a chosen request, and [`Branches`] reorganize the chain.
+//! [`TestApp::assert_ledger_equals_chain`] compares the database with the contracts.
+//!
+//! Unless they return a `Result`, all helpers panic when the service, database or chain fails.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod anvil;
 mod app;
 mod branches;
 mod faults;
-pub mod http;
 pub mod hub;
 mod lagging;
 mod ledger;

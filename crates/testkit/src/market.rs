@@ -1,7 +1,7 @@
-//! Markets of tests, moved as the operator moves them.
+//! Markets of tests, and operations of the market's operator.
 
 use alloy_primitives::U256;
-use app::markets::{self, NewMarket};
+use app::markets::{self, Move, NewMarket};
 use chain::{Fill, Side};
 use domain::ids::MarketId;
 use domain::time::DAY_MS;
@@ -14,13 +14,13 @@ use crate::{TestApp, TestUser};
 /// A market on chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestMarket {
-    /// The market's id.
     pub id: MarketId,
-    /// The hub's number for it.
+    /// The market's number on the hub.
     pub number: u64,
 }
 
-/// A market with these outcomes at equal odds, a liquidity of 1,000 USDC, a fee of 1 % and 30 days to go.
+/// Terms of a market with these outcomes at equal odds, a liquidity of 1,000 USDC, a fee of 1 % and
+/// 30 days until its end.
 pub fn market_of(app: &TestApp, labels: &[&str]) -> NewMarket {
     NewMarket {
         id: None,
@@ -43,66 +43,57 @@ pub fn market_of(app: &TestApp, labels: &[&str]) -> NewMarket {
 }
 
 impl TestApp {
-    /// An open market with these outcomes, known to the sync.
-    ///
-    /// # Panics
-    /// Where it cannot be made.
+    /// Creates an open market with these outcomes and runs the sync.
     pub async fn market(&self, labels: &[&str]) -> TestMarket {
         self.market_with(labels, |_| ()).await
     }
 
-    /// The same with other terms.
-    ///
-    /// # Panics
-    /// Where it cannot be made.
+    /// Creates a market with changed terms.
     pub async fn market_with(&self, labels: &[&str], change: impl FnOnce(&mut NewMarket)) -> TestMarket {
         let mut new = market_of(self, labels);
         change(&mut new);
-        let id = markets::create(&self.ctx, &self.roles.resolver, new).await.unwrap();
+        let id = markets::create(&self.ctx, &self.roles.resolver, new).await.unwrap().id;
         self.workers.synchronise(&self.ctx).await;
         let number = self.ctx.chain.market_of(markets::reference_of(id)).await.unwrap();
         TestMarket { id, number: number.expect("the market is on chain") }
     }
 
-    /// The guardian stops trading; the sync has not read it yet.
-    ///
-    /// # Panics
-    /// Where the contracts refuse.
+    /// Freezes trading as the guardian. The sync has not read it yet.
     pub async fn freeze(&self, market: TestMarket) {
-        markets::freeze(&self.ctx, &self.roles.guardian, market.id).await.unwrap();
+        markets::make_move(&self.ctx, &self.roles.guardian, market.id, Move::FREEZE).await.unwrap();
     }
 
-    /// The guardian lets trading go on.
-    ///
-    /// # Panics
-    /// Where the contracts refuse.
+    /// Resumes trading as the guardian.
     pub async fn unfreeze(&self, market: TestMarket) {
-        markets::unfreeze(&self.ctx, &self.roles.guardian, market.id).await.unwrap();
+        markets::make_move(&self.ctx, &self.roles.guardian, market.id, Move::Unfreeze).await.unwrap();
     }
 
-    /// The resolver decides for an outcome.
-    ///
-    /// # Panics
-    /// Where the contracts refuse.
+    /// Resolves the market to one outcome.
     pub async fn resolve(&self, market: TestMarket, winner: u8) {
         let (_, outcomes) = self.market_row(market).await;
         let payout = |outcome: &Outcome| if outcome.index == winner { Wad::ONE.0 } else { U256::ZERO };
         let payouts = outcomes.iter().map(payout).collect();
-        markets::resolve(&self.ctx, &self.roles.resolver, market.id, payouts, None).await.unwrap();
+        let result = Move::Resolve { payouts, source: None };
+        markets::make_move(&self.ctx, &self.roles.resolver, market.id, result).await.unwrap();
     }
 
-    /// The resolver calls the market off.
+    /// Freezes and cancels the market.
     ///
     /// # Panics
-    /// Where the contracts refuse.
+    /// Also if the cancel does not take effect at once.
     pub async fn cancel(&self, market: TestMarket) {
-        markets::cancel(&self.ctx, &self.roles.resolver, market.id, None).await.unwrap();
+        let cancelling = markets::cancel(&self.ctx, &self.roles.resolver, market.id, None).await.unwrap();
+        assert!(matches!(cancelling, markets::Cancelling::Cancelled(_)), "{cancelling:?}");
     }
 
-    /// The market as it is stored, with its outcomes.
-    ///
-    /// # Panics
-    /// Where there is none.
+    /// The refund for tokens of an outcome if the market were cancelled now.
+    pub async fn refund(&self, market: TestMarket, outcome: u8, tokens: Wad) -> Usdc {
+        let prices = self.ctx.chain.reference_prices(market.number).await.unwrap();
+        let price = prices.get(usize::from(outcome)).copied().expect("the market has this outcome");
+        app::portfolio::worth_floor(tokens, Wad(price))
+    }
+
+    /// The stored market and its outcomes.
     pub async fn market_row(&self, market: TestMarket) -> (Market, Vec<Outcome>) {
         let read: Result<_, StoreError> = self
             .ctx
@@ -118,19 +109,13 @@ impl TestApp {
         (market.expect("the market is stored"), outcomes)
     }
 
-    /// What the contracts would move now.
-    ///
-    /// # Panics
-    /// Where they refuse.
+    /// The contracts' current quote.
     pub async fn quote(&self, market: TestMarket, outcome: u8, side: Side, amount: U256) -> Fill {
         self.ctx.chain.quote(market.number, outcome, side, amount).await.unwrap()
     }
 
     /// The user's tokens on chain.
-    ///
-    /// # Panics
-    /// Where the chain does not answer.
     pub async fn tokens(&self, user: &TestUser, market: TestMarket, outcome: u8) -> Wad {
-        Wad(self.ctx.chain.position(user.account, market.number, outcome).await.unwrap().tokens_wad)
+        Wad(self.ctx.chain.position(user.account, market.number, outcome).await.unwrap())
     }
 }

@@ -1,4 +1,4 @@
-//! A webhook's receiver on this machine: notes what is posted to it and answers as it is told to.
+//! A local webhook receiver that records requests and replies as planned.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,53 +19,43 @@ use tokio::task::JoinHandle;
 
 use crate::{Held, TestApp, TestKey, TestUser, key_of};
 
-/// What a receiver says.
+/// A planned reply.
 #[derive(Debug, Clone)]
 pub enum Reply {
-    /// This status.
     Status(u16),
-    /// This status and this `Retry-After`.
+    /// A status with a `Retry-After` header.
     RetryAfter(u16, &'static str),
-    /// Look there.
+    /// A redirect to this URL.
     Redirect(String),
     /// 200, once it is released.
     Held(Held),
 }
 
-/// One request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Delivered {
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: String,
-    /// When it came, by the service's clock.
+    /// The time of arrival, by the service's clock.
     pub at: Timestamp,
 }
 
 impl Delivered {
-    /// A header.
-    ///
-    /// # Panics
-    /// Where it is not there or no text.
     pub fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
 
-    /// The body as JSON.
-    ///
-    /// # Panics
-    /// Where it is none.
+    /// Returns the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// What kind of event it is.
+    /// The event's type.
     pub fn kind(&self) -> String {
         self.json()["type"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Which event it is.
+    /// The event's id.
     pub fn id(&self) -> String {
         self.header("x-service-event-id").to_owned()
     }
@@ -85,9 +75,8 @@ struct Shared {
     script: Mutex<Script>,
 }
 
-/// A receiver. It answers 200 unless it is told otherwise, and is gone when it is dropped.
+/// A receiver. It replies 200 unless planned otherwise, and stops when dropped.
 pub struct Receiver {
-    /// Its URL.
     pub url: String,
     shared: Arc<Shared>,
     server: JoinHandle<()>,
@@ -100,54 +89,51 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// What came and was not taken yet, in order.
+    /// Takes the requests that were received since the last call, in order.
     pub fn take(&self) -> Vec<Delivered> {
         std::mem::take(&mut self.shared.script.lock().came)
     }
 
-    /// The one request that came since the last was taken.
+    /// Takes the only request that was received since the last call.
     ///
     /// # Panics
-    /// Where it is not one.
+    /// If there is not exactly one.
     pub fn one(&self) -> Delivered {
         let mut came = self.take();
         assert_eq!(came.len(), 1, "requests that came");
         came.remove(0)
     }
 
-    /// The kinds of what came, as [`Self::take`].
+    /// Takes the received requests and returns their event types.
     pub fn kinds(&self) -> Vec<String> {
         self.take().iter().map(Delivered::kind).collect()
     }
 
-    /// Answers the next requests in this way, after those planned before.
+    /// Replies to the next requests with these replies, after those that are already planned.
     pub fn next(&self, replies: impl IntoIterator<Item = Reply>) {
         self.shared.script.lock().next.extend(replies);
     }
 
-    /// Answers every request in this way for which nothing else is planned.
+    /// Replies with this to every request without another planned reply.
     pub fn always(&self, reply: Reply) {
         self.shared.script.lock().always = Some(reply);
     }
 
-    /// Keeps the next request waiting.
+    /// Holds back the reply to the next request.
     pub fn hold(&self) -> Held {
         let held = Held::default();
         self.next([Reply::Held(held.clone())]);
         held
     }
 
-    /// The most requests that were ever open at once.
+    /// The maximum number of requests that were open at the same time.
     pub fn most_at_once(&self) -> usize {
         self.shared.script.lock().most_open
     }
 }
 
 impl TestApp {
-    /// A new receiver.
-    ///
-    /// # Panics
-    /// Where this machine has no port left.
+    /// Starts a receiver.
     pub async fn receiver(&self) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -157,10 +143,7 @@ impl TestApp {
         Receiver { url, shared, server }
     }
 
-    /// A key that can trade and whose events go to `receiver`.
-    ///
-    /// # Panics
-    /// As [`Self::key`].
+    /// Issues and enables a key whose events are sent to `receiver`.
     pub async fn key_to(&self, user: &TestUser, tier: Tier, receiver: &Receiver) -> TestKey {
         let mut wanted = key_of(user, tier);
         wanted.webhook_url = Some(receiver.url.clone());

@@ -1,8 +1,8 @@
-//! Claims of settled positions, and the results that they follow from.
+//! Claims of settled positions, and the results of their markets.
 
 use alloy_primitives::U256;
 use app::AppError;
-use app::markets;
+use app::markets::{self, Move};
 use app::redemptions::{Claimed, NewClaim, claim};
 use chain::{Receipt, calls};
 use domain::ids::RedemptionId;
@@ -15,9 +15,6 @@ use crate::{TestApp, TestKey, TestMarket, TestUser};
 
 impl TestKey {
     /// Claims a position.
-    ///
-    /// # Errors
-    /// The refusal.
     pub async fn redeem(&self, market: &TestMarket, outcome: u8) -> Result<Claimed, AppError> {
         let new = NewClaim {
             market_id: market.id.to_string(),
@@ -27,10 +24,10 @@ impl TestKey {
         claim(&self.ctx, &self.caller, new).await
     }
 
-    /// The new claim of a position.
+    /// Creates a claim.
     ///
     /// # Panics
-    /// Where it is refused, or repeats another.
+    /// If the position already has one.
     pub async fn redeemed(&self, market: &TestMarket, outcome: u8) -> Redemption {
         match self.redeem(market, outcome).await.unwrap() {
             Claimed::Created(claim) => claim,
@@ -38,10 +35,10 @@ impl TestKey {
         }
     }
 
-    /// The claim that a repetition finds.
+    /// Repeats a claim and returns the existing one.
     ///
     /// # Panics
-    /// Where it is refused, or makes a new one.
+    /// If a new claim is created.
     pub async fn redeemed_before(&self, market: &TestMarket, outcome: u8) -> Redemption {
         match self.redeem(market, outcome).await.unwrap() {
             Claimed::Existing(claim) => claim,
@@ -51,30 +48,22 @@ impl TestKey {
 }
 
 impl TestApp {
-    /// The resolver decides what each outcome pays, in hundredths of a USDC a token.
-    ///
-    /// # Panics
-    /// Where the contracts refuse.
+    /// Resolves the market to a payout for each outcome, in percent of a USDC per token.
     pub async fn resolve_in_parts(&self, market: TestMarket, percents: &[u64]) {
         let percent = U256::from(10_000_000_000_000_000u64);
         let payouts = percents.iter().map(|part| U256::from(*part) * percent).collect();
-        markets::resolve(&self.ctx, &self.roles.resolver, market.id, payouts, None).await.unwrap();
+        let result = Move::Resolve { payouts, source: None };
+        markets::make_move(&self.ctx, &self.roles.resolver, market.id, result).await.unwrap();
     }
 
-    /// Somebody who is no user here has the hub pay a position.
-    ///
-    /// # Panics
-    /// Where the contracts refuse.
+    /// Redeems a user's position from an account that does not belong to the service.
     pub async fn stranger_redeems(&self, user: &TestUser, market: TestMarket, outcome: u8) -> Receipt {
         let hub = self.ctx.chain.contracts().hub;
         let data = calls::redeem(user.account, market.number, outcome);
         self.send(&self.roles.stranger, hub, data).await
     }
 
-    /// The user's claims, newest first, at most 100.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Lists the user's claims, newest first, at most 100.
     pub async fn claims(&self, user: &TestUser) -> Vec<Redemption> {
         let page = Page { limit: 100, after: None };
         let listed: Result<Vec<_>, StoreError> = self
@@ -89,19 +78,13 @@ impl TestApp {
         listed.unwrap()
     }
 
-    /// The user's claim.
-    ///
-    /// # Panics
-    /// Where the user has none with this id.
+    /// Returns the user's claim with this id.
     pub async fn claim(&self, user: &TestUser, id: RedemptionId) -> Redemption {
         let claims = self.claims(user).await;
         claims.into_iter().find(|claim| claim.id == id).expect("the claim is stored")
     }
 
-    /// Where the user's claim stands.
-    ///
-    /// # Panics
-    /// As [`Self::claim`].
+    /// Returns the status of the user's claim.
     pub async fn claim_status(&self, user: &TestUser, id: RedemptionId) -> Status {
         self.claim(user, id).await.status
     }

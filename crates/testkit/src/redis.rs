@@ -1,4 +1,4 @@
-//! A way to the tests' Redis that can break.
+//! A proxy in front of the tests' Redis that can fail.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// The variable that names the tests' Redis.
+/// The environment variable with the URL of the tests' Redis.
 pub const REDIS_URL: &str = "FORETELL_TEST_REDIS_URL";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -19,7 +19,7 @@ enum Way {
     Silent,
 }
 
-/// The tests' Redis, as a client sees it whose network can fail. Its keys are this value's own.
+/// The tests' Redis behind a proxy. Each value has its own key prefix.
 #[derive(Debug)]
 pub struct TestRedis {
     prefix: String,
@@ -28,10 +28,8 @@ pub struct TestRedis {
 }
 
 impl TestRedis {
-    /// The Redis that `FORETELL_TEST_REDIS_URL` names, such as `redis://127.0.0.1:6379`; `None` where it names none.
-    ///
-    /// # Panics
-    /// Where no port can be had.
+    /// Connects to the Redis at `FORETELL_TEST_REDIS_URL`, such as `redis://127.0.0.1:6379`.
+    /// Returns `None` if the variable is not set.
     pub async fn start() -> Option<Self> {
         let Some(url) = std::env::var(REDIS_URL).ok().filter(|url| !url.is_empty()) else {
             eprintln!("{REDIS_URL} is not set: not run on Redis");
@@ -51,43 +49,40 @@ impl TestRedis {
         Some(Self { prefix, url: format!("redis://{here}"), way })
     }
 
-    /// The limiters of one more process.
-    ///
-    /// # Panics
-    /// Never for this URL.
+    /// Returns the limiters of another process.
     pub fn limits(&self) -> Limits {
         Limits::redis(&self.url, &self.prefix).unwrap()
     }
 
-    /// Ends every connection and takes no new one, as a Redis that is stopped.
+    /// Closes every connection and accepts no new one, like a stopped Redis.
     pub fn cut(&self) {
         self.way.send_replace(Way::Cut);
     }
 
-    /// Takes what is sent and answers nothing, as a Redis that hangs.
+    /// Accepts requests without replying, like a hung Redis.
     pub fn silence(&self) {
         self.way.send_replace(Way::Silent);
     }
 
-    /// Everything is well again.
+    /// Restores normal operation.
     pub fn heal(&self) {
         self.way.send_replace(Way::Open);
     }
 }
 
-/// Carries one connection while the way is as it was when the connection began.
+/// Forwards one connection until the mode changes.
 async fn carry(mut client: TcpStream, target: String, mut ways: watch::Receiver<Way>) {
     let way = *ways.borrow_and_update();
     if way == Way::Open {
         let mut redis = TcpStream::connect(target).await.unwrap();
         tokio::select! {
-            // It may end in any way.
+            // The client or Redis closed the connection.
             _ = copy_bidirectional(&mut client, &mut redis) => return,
             _ = ways.changed() => {}
         }
     }
     if *ways.borrow_and_update() == Way::Silent {
-        // Open until something changes.
+        // Keep the connection open until the mode changes.
         drop(ways.changed().await);
     }
 }

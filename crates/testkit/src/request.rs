@@ -1,4 +1,4 @@
-//! A request to trade, while a test puts it together. Awaited, it must create a trade.
+//! Trade requests of the use case layer. Awaiting one sends it and expects a new trade.
 
 use std::future::IntoFuture;
 
@@ -12,7 +12,7 @@ use store::trades::Trade;
 
 use crate::TestKey;
 
-/// A request of a key.
+/// A request with a key.
 #[derive(Clone)]
 pub struct Request<'a> {
     key: &'a TestKey,
@@ -24,51 +24,48 @@ impl<'a> Request<'a> {
         Self { key, new: NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None } }
     }
 
-    /// With other fields.
+    /// Changes fields of the request.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Draft)) -> Self {
         change(&mut self.new.draft);
         self
     }
 
-    /// Of tokens instead of USDC.
+    /// Changes the amount's unit from USDC to tokens.
     #[must_use]
     pub fn in_tokens(self) -> Self {
         self.with(|draft| draft.amount_type = Some("tokens".to_owned()))
     }
 
-    /// With this `Idempotency-Key`.
+    /// Sets the `Idempotency-Key`.
     #[must_use]
     pub fn idempotent(mut self, key: &str) -> Self {
         self.new.idempotency_key = Some(key.to_owned());
         self
     }
 
-    /// With this `clientRequestId`.
+    /// Sets the `clientRequestId`.
     #[must_use]
     pub fn named(self, client_request_id: &str) -> Self {
         self.with(|draft| draft.client_request_id = Some(client_request_id.to_owned()))
     }
 
-    /// Under a trace that the caller names.
+    /// Sets the correlation id.
     #[must_use]
     pub const fn traced(mut self, id: CorrelationId) -> Self {
         self.new.correlation_id = Some(id);
         self
     }
 
-    /// What became of it.
-    ///
-    /// # Errors
-    /// The refusal.
+    /// Sends the request and returns its outcome.
     pub async fn send(self) -> Result<Accepted, AppError> {
         create(&self.key.ctx, &self.key.caller, self.new).await
     }
 
-    /// The refusal.
+    /// Sends the request and returns its error.
     ///
     /// # Panics
-    /// Where it is accepted.
+    /// If it is accepted.
     pub async fn refused(self) -> AppError {
         match self.send().await {
             Err(refusal) => refusal,
@@ -76,10 +73,11 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The trade of an earlier request that this one repeats under its `Idempotency-Key`.
+    /// Sends the request and returns the trade of an earlier request with the same
+    /// `Idempotency-Key`.
     ///
     /// # Panics
-    /// Where it is anything else.
+    /// If the outcome is anything else.
     pub async fn replayed(self) -> Trade {
         match self.send().await {
             Ok(Accepted::ReplayedByKey(trade)) => trade,
@@ -87,10 +85,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The trade that its `clientRequestId` names.
+    /// Sends the request and returns the existing trade with the same `clientRequestId`.
     ///
     /// # Panics
-    /// Where it is anything else.
+    /// If the outcome is anything else.
     pub async fn found(self) -> Trade {
         match self.send().await {
             Ok(Accepted::FoundByClientRequest(trade)) => trade,
@@ -98,13 +96,10 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Makes every check and creates nothing.
-    ///
-    /// # Errors
-    /// The refusal.
+    /// Sends the request as a dry run.
     ///
     /// # Panics
-    /// Where a trade is created.
+    /// If a trade is created.
     pub async fn dry_run(mut self) -> Result<DryRun, AppError> {
         self.new.dry_run = true;
         match self.send().await? {

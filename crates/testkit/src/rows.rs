@@ -1,4 +1,4 @@
-//! How many rows there are and what is set aside: equal before and after means that nothing was stored.
+//! Row counts and sums. Equal values before and after an operation show that it stored nothing.
 
 use domain::Usdc;
 use store::StoreError;
@@ -6,52 +6,45 @@ use store::movements::Held;
 
 use crate::{TestApp, TestKey, TestUser};
 
-/// Rows of the tables that a trade writes, and the sums it sets aside.
+/// Row counts of the tables that a trade writes, and the reserved sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rows {
-    /// Trades.
     pub trades: i64,
-    /// Idempotency keys.
     pub idempotency: i64,
-    /// Events of traces.
     pub trace_events: i64,
     /// Claims of settled positions.
     pub redemptions: i64,
-    /// Signed batches.
     pub batches: i64,
-    /// Events that moved positions.
+    /// Movements of positions.
     pub movements: i64,
-    /// USDC atomic that all accounts have set aside.
+    /// USDC reserved in all accounts, in atomic units.
     pub reserved: i64,
-    /// USDC atomic that all keys have spent.
+    /// USDC spent by all keys, in atomic units.
     pub spent: i64,
 }
 
 impl TestApp {
-    /// The rows there are now.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Reads the current counts.
     pub async fn rows(&self) -> Rows {
-        const SQL: &str = "SELECT (SELECT COUNT(*) FROM trades), (SELECT COUNT(*) FROM idempotency),
-            (SELECT COUNT(*) FROM trace_events), (SELECT COUNT(*) FROM batches), (SELECT COUNT(*) FROM movements),
-            (SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts),
-            (SELECT CAST(COALESCE(SUM(spent_usdc_atomic), 0) AS BIGINT) FROM key_spend),
-            (SELECT COUNT(*) FROM redemptions)";
+        const SQL: &str = "SELECT (SELECT COUNT(*) FROM trades) AS trades, (SELECT COUNT(*) FROM idempotency) AS idempotency,
+            (SELECT COUNT(*) FROM trace_events) AS trace_events, (SELECT COUNT(*) FROM batches) AS batches, (SELECT COUNT(*) FROM movements) AS movements,
+            (SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts) AS reserved,
+            (SELECT CAST(COALESCE(SUM(spent_usdc_atomic), 0) AS BIGINT) FROM key_spend) AS spent,
+            (SELECT COUNT(*) FROM redemptions) AS redemptions";
         let rows: Result<Option<Rows>, StoreError> = self
             .ctx
             .store
             .read((), |tx, ()| {
                 Box::pin(tx.find(SQL, &[], |row| {
                     Ok(Rows {
-                        trades: row.int(0)?,
-                        idempotency: row.int(1)?,
-                        trace_events: row.int(2)?,
-                        batches: row.int(3)?,
-                        movements: row.int(4)?,
-                        reserved: row.int(5)?,
-                        spent: row.int(6)?,
-                        redemptions: row.int(7)?,
+                        trades: row.get("trades")?,
+                        idempotency: row.get("idempotency")?,
+                        trace_events: row.get("trace_events")?,
+                        batches: row.get("batches")?,
+                        movements: row.get("movements")?,
+                        reserved: row.get("reserved")?,
+                        spent: row.get("spent")?,
+                        redemptions: row.get("redemptions")?,
                     })
                 }))
             })
@@ -59,42 +52,30 @@ impl TestApp {
         rows.unwrap().expect("a select without a table gives one row")
     }
 
-    /// How many trades have not ended.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Counts the trades that have not ended.
     pub async fn open_trades(&self) -> i64 {
         const SQL: &str = "SELECT COUNT(*) FROM trades WHERE ended_at_ms IS NULL";
         let open: Result<Option<i64>, StoreError> =
-            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.int(0)))).await;
+            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.only::<i64>()))).await;
         open.unwrap().expect("a count is one row")
     }
 
-    /// The rows that tell what keys were used for, but for their trades.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Counts the usage rows, except those of trades.
     pub async fn usage_rows(&self) -> i64 {
         const SQL: &str =
             "SELECT (SELECT COUNT(*) FROM usage_refusals) + (SELECT COUNT(*) FROM usage_latency)
             + (SELECT COUNT(*) FROM usage_keys)";
         let rows: Result<Option<i64>, StoreError> =
-            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.int(0)))).await;
+            self.ctx.store.read((), |tx, ()| Box::pin(tx.find(SQL, &[], |row| row.only::<i64>()))).await;
         rows.unwrap().expect("a select without a table gives one row")
     }
 
-    /// What open buys of the user have set aside.
-    ///
-    /// # Panics
-    /// Where the user has no account.
+    /// Returns the USDC that the user's open buys have reserved.
     pub async fn reserved(&self, user: &TestUser) -> Usdc {
         app::accounts::account_of(&self.ctx, user.id).await.unwrap().reserved
     }
 
-    /// What the key has spent in the last 24 hours, as its owner is told.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Returns the key's spending of the last 24 hours, as shown to its owner.
     pub async fn spent(&self, key: &TestKey) -> Usdc {
         let input = (key.caller.key.id, self.ctx.now());
         let spent: Result<Usdc, StoreError> = self
@@ -105,10 +86,7 @@ impl TestApp {
         spent.unwrap()
     }
 
-    /// Every position of the ledger, in one order.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Returns every position, sorted by account.
     pub async fn positions(&self) -> Vec<Held> {
         const HOLDERS: &str = "SELECT DISTINCT account FROM positions ORDER BY account";
         let read: Result<Vec<Held>, StoreError> = self
@@ -117,7 +95,7 @@ impl TestApp {
             .read((), |tx, ()| {
                 Box::pin(async move {
                     let mut positions = Vec::new();
-                    for holder in tx.list(HOLDERS, &[], |row| row.text(0)).await? {
+                    for holder in tx.list(HOLDERS, &[], |row| row.get::<String>("account")).await? {
                         positions.extend(store::movements::list_positions(tx, &holder, None).await?);
                     }
                     Ok(positions)
@@ -127,22 +105,16 @@ impl TestApp {
         read.unwrap()
     }
 
-    /// Everything that is stored of keys, as one text.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Returns the stored texts of all keys, for assertions that they contain no secret.
     pub async fn text_of_keys(&self) -> String {
         const SQL: &str =
             "SELECT id || name || digest || webhook_secret_sealed || COALESCE(webhook_url, '') FROM keys";
         let read: Result<Vec<String>, StoreError> =
-            self.ctx.store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.text(0)))).await;
+            self.ctx.store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.only::<String>()))).await;
         read.unwrap().join("\n")
     }
 
     /// Empties the tables that the sync writes, as if it had never read the chain.
-    ///
-    /// # Panics
-    /// Where the database refuses.
     pub async fn forget_what_was_read(&self) {
         const TABLES: [&str; 6] = [
             "DELETE FROM candles",

@@ -1,41 +1,37 @@
-//! How a test application comes to be.
+//! Setup of test applications.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
-use alloy_primitives::U256;
+use alloy_primitives::{B256, U256};
+use app::config::Finality;
+use app::config::Redemptions;
+use app::encryption::SealingKey;
 use app::entropy::SeededEntropy;
-use app::finality::Finality;
 use app::limits::Limits;
-use app::redemptions::Redemptions;
-use app::sealed::SealingKey;
 use app::{Config, Ctx};
-use chain::embedded::InProcess;
-use chain::{Chain, Contracts, DeploySettings, EmbeddedNode, Genesis, Nodes, Signer, calls, deploy};
+use chain::{Chain, Contracts, DeploySettings, Nodes, Signer, calls, deploy};
 use domain::key::Environment;
 use domain::time::ManualClock;
 use domain::webhook::target::TargetPolicy;
 use domain::{Timestamp, Usdc};
+use embedded_chain::{EmbeddedNode, Genesis, InProcess};
 use store::Store;
 
 use crate::branches::Branches;
 use crate::faults::{Faults, Faulty};
 use crate::{RpcProxy, TestApp, Workers};
 
-/// When every test begins.
+/// The start time of every test.
 pub const START: Timestamp = Timestamp::from_s(1_800_000_000);
-/// The chain's id.
 pub const CHAIN_ID: u64 = 31_337;
 const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000;
 const MARKET_FUNDS: u64 = 1_000_000_000_000_000;
 const HOURLY_VOLUME: u64 = 10_000_000_000_000;
 
-/// The key that follows from a number: 1 to 6 are the roles', those from 100 on the executors.
-///
-/// # Panics
-/// Never for these numbers.
+/// Derives a key from a number: 1 to 7 are the roles' keys, 100 and above the executors'.
 pub fn signer(number: u8) -> Signer {
     Signer::random([number; 32]).expect("a number's key is below the group's order")
 }
@@ -43,17 +39,19 @@ pub fn signer(number: u8) -> Signer {
 /// The operator's keys.
 #[derive(Debug, Clone)]
 pub struct Roles {
-    /// Deployed the contracts and mints USDC.
+    /// Deploys the contracts and mints USDC.
     pub deployer: Signer,
-    /// Makes and settles markets.
+    /// Proposes role holders and executors.
+    pub owner: Signer,
+    /// Creates and settles markets.
     pub resolver: Signer,
-    /// Freezes and pauses.
+    /// Freezes markets and pauses contracts.
     pub guardian: Signer,
     /// Receives fees.
     pub treasury: Signer,
-    /// Carries owners' batches.
+    /// Sends the account owners' batches.
     pub relayer: Signer,
-    /// Is nobody here, and has native currency.
+    /// Has no role, but has native currency.
     pub stranger: Signer,
     /// The lanes' keys.
     pub executors: Vec<Signer>,
@@ -64,6 +62,7 @@ impl Roles {
         let lanes = u8::try_from(lanes).expect("a test has few lanes");
         Self {
             deployer: signer(1),
+            owner: signer(7),
             resolver: signer(2),
             guardian: signer(3),
             treasury: signer(4),
@@ -73,15 +72,22 @@ impl Roles {
         }
     }
 
-    /// Everybody who sends transactions.
+    /// All keys that send transactions.
     pub fn all(&self) -> impl Iterator<Item = &Signer> {
-        let roles =
-            [&self.deployer, &self.resolver, &self.guardian, &self.treasury, &self.relayer, &self.stranger];
+        let roles = [
+            &self.deployer,
+            &self.owner,
+            &self.resolver,
+            &self.guardian,
+            &self.treasury,
+            &self.relayer,
+            &self.stranger,
+        ];
         roles.into_iter().chain(&self.executors)
     }
 }
 
-/// What differs from [`TestApp::new`].
+/// Differences from [`TestApp::new`].
 #[derive(Default)]
 pub struct Setup {
     store: Option<Store>,
@@ -95,6 +101,7 @@ pub struct Setup {
     max_fee_per_gas: Option<u128>,
     hourly_volume: Option<u64>,
     veto_window_s: u32,
+    role_delay_s: u32,
     forkable: bool,
     limits: Option<Limits>,
     nodes: usize,
@@ -102,14 +109,14 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// On this database, which has all migrations.
+    /// Uses this database, which must have all migrations.
     #[must_use]
     pub fn on(mut self, store: Store) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Over this node, whose chain has nothing on it and whose id is [`CHAIN_ID`]; it gives anybody native currency by
+    /// Uses this node. Its chain must be empty, have the id [`CHAIN_ID`], and support
     /// `anvil_setBalance`.
     #[must_use]
     pub fn over(mut self, provider: DynProvider) -> Self {
@@ -117,101 +124,107 @@ impl Setup {
         self
     }
 
-    /// With this many executors.
+    /// Sets the number of executors.
     #[must_use]
     pub const fn lanes(mut self, lanes: u16) -> Self {
         self.lanes = Some(lanes);
         self
     }
 
-    /// With trades final at this depth.
+    /// Sets the depth at which trades are final.
     #[must_use]
     pub const fn confirmations(mut self, confirmations: u64) -> Self {
         self.confirmations = Some(confirmations);
         self
     }
 
-    /// With trades final only if the chain itself marks their block as final, besides its depth.
+    /// Makes trades final only if the chain also marks their block as finalized.
     #[must_use]
     pub const fn finalized(mut self) -> Self {
         self.finality = Finality::Finalized;
         self
     }
 
-    /// With winnings that the service pays by itself.
+    /// Makes the service pay winnings automatically.
     #[must_use]
     pub const fn automatic_redemptions(mut self) -> Self {
         self.redemptions = Redemptions::Automatic;
         self
     }
 
-    /// With trades and claims of at least this much; anything goes otherwise.
+    /// Sets the minimum of trades and claims. There is none by default.
     #[must_use]
     pub const fn minimum(mut self, usdc: Usdc) -> Self {
         self.minimum = usdc;
         self
     }
 
-    /// With this slippage for requests that do not bound the price; they trade at any price otherwise.
+    /// Sets the slippage for requests that do not limit the price. By default they trade at any
+    /// price.
     #[must_use]
     pub const fn default_slippage_bps(mut self, bps: u16) -> Self {
         self.default_slippage_bps = Some(bps);
         self
     }
 
-    /// With at most this many wei paid for a unit of gas; anything is paid otherwise.
+    /// Sets the maximum gas price in wei. There is none by default.
     #[must_use]
     pub const fn max_fee_per_gas(mut self, wei: u128) -> Self {
         self.max_fee_per_gas = Some(wei);
         self
     }
 
-    /// With contracts that let trades move at most this much within an hour.
+    /// Sets the contracts' hourly volume limit.
     #[must_use]
     pub const fn hourly_volume(mut self, usdc: Usdc) -> Self {
         self.hourly_volume = Some(usdc.atomic());
         self
     }
 
-    /// With results that can be vetoed for this long before they are final.
+    /// Sets the time for which results can be vetoed.
     #[must_use]
     pub const fn veto_window_s(mut self, seconds: u32) -> Self {
         self.veto_window_s = seconds;
         self
     }
 
-    /// On a chain that can abandon a branch; see [`TestApp::branches`].
+    /// Sets the delay of new holders of roles and new executors.
+    #[must_use]
+    pub const fn role_delay_s(mut self, seconds: u32) -> Self {
+        self.role_delay_s = seconds;
+        self
+    }
+
+    /// Uses a chain that can be reorganized; see [`TestApp::branches`].
     #[must_use]
     pub const fn forkable(mut self) -> Self {
         self.forkable = true;
         self
     }
 
-    /// Over HTTP to this many nodes of one embedded chain, each behind a proxy of its own; see [`TestApp::proxies`].
+    /// Connects over HTTP to this many nodes of one embedded chain, each behind its own proxy; see
+    /// [`TestApp::proxies`].
     #[must_use]
     pub const fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
         self
     }
 
-    /// With this many nodes that must have a block before it is final.
+    /// Sets the number of nodes that must have a block before it is final.
     #[must_use]
     pub const fn agreement(mut self, agreement: usize) -> Self {
         self.agreement = agreement;
         self
     }
 
-    /// With its limiters there instead of in memory.
+    /// Uses these limiters instead of in-memory ones.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Builds it: contracts deployed, the resolver with the funds of many markets.
-    ///
-    /// # Panics
-    /// Where any of that fails.
+    /// Builds the application, with deployed contracts and a resolver with funds for many markets.
     pub async fn start(self) -> TestApp {
         let lanes = self.lanes.unwrap_or(1);
         let roles = Roles::new(lanes);
@@ -244,17 +257,35 @@ impl Setup {
                 provider
             }
         };
-        let hourly_volume = self.hourly_volume.unwrap_or(HOURLY_VOLUME);
-        let mut chain = contracts(provider, &roles, self.veto_window_s, hourly_volume).await;
+        let settings = DeploySettings {
+            usdc: None,
+            owner: roles.owner.address(),
+            resolver: roles.resolver.address(),
+            guardian: roles.guardian.address(),
+            treasury: roles.treasury.address(),
+            executors: roles.executors.iter().map(Signer::address).collect(),
+            hourly_volume_cap_usdc_atomic: self.hourly_volume.unwrap_or(HOURLY_VOLUME),
+            other_hourly_caps: Default::default(),
+            role_delay_s: self.role_delay_s,
+            listing_delay_s: 0,
+            veto_window_s: self.veto_window_s,
+            min_freeze_s: 0,
+            reference_period_s: DeploySettings::DEFAULT_REFERENCE_PERIOD_S,
+            result_deadline_s: DeploySettings::NO_RESULT_DEADLINE_S,
+            salt: B256::ZERO,
+        };
+        let mut chain = Box::pin(contracts(provider, &roles, settings)).await;
         let mut proxies = Vec::new();
         if let Some(branches) = branches.as_ref().filter(|_| self.nodes > 0) {
+            // The proxies forward to one node directly, so the hidden branch receives no further
+            // transactions.
             branches.part();
             for _ in 0..self.nodes {
                 proxies.push(RpcProxy::embedded(branches.shown()).await);
             }
             chain = over_proxies(&proxies, self.agreement.max(1), chain.contracts().clone());
         }
-        let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32] };
+        let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32].into() };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
         config.confirmations = self.confirmations.or(config.confirmations);
@@ -265,8 +296,8 @@ impl Setup {
         config.min_claim = self.minimum;
         config.default_slippage_bps = self.default_slippage_bps.unwrap_or(10_000);
         config.webhooks.targets = TargetPolicy::development();
-        let mut ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config);
-        ctx.limits = self.limits.map_or(ctx.limits, Arc::new);
+        let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
+            .with_limits(self.limits.unwrap_or_default());
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches, proxies }
     }
@@ -301,17 +332,7 @@ where
     ProviderBuilder::new().disable_recommended_fillers().connect_client(client).erased()
 }
 
-async fn contracts(provider: DynProvider, roles: &Roles, veto_window_s: u32, hourly_volume: u64) -> Chain {
-    let settings = DeploySettings {
-        usdc: None,
-        resolver: roles.resolver.address(),
-        guardian: roles.guardian.address(),
-        treasury: roles.treasury.address(),
-        executors: roles.executors.iter().map(Signer::address).collect(),
-        hourly_volume_cap_usdc_atomic: hourly_volume,
-        listing_delay_s: 0,
-        veto_window_s,
-    };
+async fn contracts(provider: DynProvider, roles: &Roles, settings: DeploySettings) -> Chain {
     let contracts = deploy::deploy(provider.clone(), CHAIN_ID, &roles.deployer, settings).await.unwrap();
     let chain =
         Chain::connect(provider, contracts).await.unwrap().with_poll_interval(Duration::from_millis(5));

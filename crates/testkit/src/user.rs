@@ -1,10 +1,11 @@
-//! Users, their smart accounts, and the keys that trade for them.
+//! Users, their smart accounts, and their API keys.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use app::keys::{Caller, IssueKey, issue};
+use app::caller::Caller;
+use app::keys::{IssueKey, issue};
 use app::{AppError, accounts};
 use chain::{Call, Receipt, Signer, calls, provision};
 use domain::Usdc;
@@ -17,20 +18,17 @@ use store::trades::Trade;
 
 use crate::{Request, TestApp, TestMarket};
 
-/// A user whose owner key is at hand.
+/// A user, with the key of the account's owner.
 #[derive(Debug, Clone)]
 pub struct TestUser {
-    /// The user's id.
     pub id: UserId,
-    /// The smart account's address.
     pub account: Address,
-    /// The account's owner.
     pub owner: Signer,
     /// The salt of the account's address.
     pub salt: B256,
 }
 
-/// A user to be made: awaited, it is.
+/// A user under construction. Awaiting it creates the user.
 pub struct UserBuilder<'a> {
     app: &'a TestApp,
     name: &'a str,
@@ -42,10 +40,7 @@ impl<'a> UserBuilder<'a> {
         Self { app, name, funds: Usdc::ZERO }
     }
 
-    /// With this much USDC, in decimal.
-    ///
-    /// # Panics
-    /// Where `usdc` is no amount.
+    /// Sets the initial USDC, as a decimal number.
     #[must_use]
     pub fn funded(mut self, usdc: &str) -> Self {
         self.funds = usdc.parse().expect("an amount of USDC");
@@ -72,37 +67,27 @@ impl<'a> IntoFuture for UserBuilder<'a> {
     }
 }
 
-/// A key that trades: the caller that its requests are authenticated as.
+/// An API key, with the caller that its requests are authenticated as.
 #[derive(Clone)]
 pub struct TestKey {
-    /// Who calls.
     pub caller: Caller,
-    /// The key itself, as it is sent.
+    /// The key in plain text.
     pub plaintext: String,
     pub(crate) ctx: app::Ctx,
 }
 
 impl TestApp {
-    /// A key of `user` with its tier's limits and every scope, not yet enabled on chain.
-    ///
-    /// # Panics
-    /// Where the key is refused.
+    /// Issues a key with its tier's limits and all scopes, not enabled on chain.
     pub async fn disabled_key(&self, user: &TestUser, tier: Tier) -> TestKey {
         self.issue(key_of(user, tier)).await.unwrap()
     }
 
-    /// The same, enabled on chain by the account's owner: it can trade.
-    ///
-    /// # Panics
-    /// Where the key is refused or the owner's batch fails.
+    /// Issues a key and enables it on chain, so that it can trade.
     pub async fn key(&self, user: &TestUser, tier: Tier) -> TestKey {
         self.key_with(user, tier, LimitOverrides::default()).await
     }
 
-    /// The same with limits of its own.
-    ///
-    /// # Panics
-    /// As [`Self::key`].
+    /// Like [`Self::key`], with overridden limits.
     pub async fn key_with(&self, user: &TestUser, tier: Tier, overrides: LimitOverrides) -> TestKey {
         let key = self.issue(IssueKey { overrides, ..key_of(user, tier) }).await.unwrap();
         self.enable(user, &key).await;
@@ -110,9 +95,6 @@ impl TestApp {
     }
 
     /// Issues a key.
-    ///
-    /// # Errors
-    /// What the use case refuses with.
     pub async fn issue(&self, wanted: IssueKey) -> Result<TestKey, AppError> {
         let issued = issue(&self.ctx, wanted).await?;
         Ok(TestKey {
@@ -122,28 +104,19 @@ impl TestApp {
         })
     }
 
-    /// The owner ends the key's delegation on chain; the key itself stays.
-    ///
-    /// # Panics
-    /// Where the batch fails.
+    /// Revokes the key's delegation on chain as the account's owner. The key itself remains active.
     pub async fn disable(&self, user: &TestUser, key: &TestKey) {
         let revoke = calls::revoke_policy(user.account, key.caller.key.key_index);
         self.as_owner(user, self.ctx.chain.contracts().gate, revoke).await;
     }
 
-    /// The owner lets the Gate move USDC and the key spend it; makes the account where it is not there.
-    ///
-    /// # Panics
-    /// Where the batch fails.
+    /// Enables the key on chain as the account's owner. Deploys the account if necessary.
     pub async fn enable(&self, user: &TestUser, key: &TestKey) {
         let keys = [key.caller.key.as_ref().clone()];
         accounts::enable_keys(&self.ctx, &self.roles.relayer, &user.owner, user.id, &keys).await.unwrap();
     }
 
-    /// The owner signs calls of the account's own, and the relayer carries them.
-    ///
-    /// # Panics
-    /// Where the batch fails.
+    /// Executes a call of the account, signed by its owner and sent by the relayer.
     pub async fn as_owner(&self, user: &TestUser, to: Address, data: Bytes) -> Receipt {
         let calls = vec![Call { target: to, value: U256::ZERO, data }];
         let chain = &self.ctx.chain;
@@ -155,7 +128,7 @@ impl TestApp {
     }
 }
 
-/// What a test's key is issued with.
+/// The default parameters of a test's key.
 pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
     IssueKey {
         user_id: user.id,
@@ -171,55 +144,49 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
 }
 
 impl TestKey {
-    /// The same key, sending its requests to another process.
+    /// The same key, with requests to another process.
     #[must_use]
     pub fn in_process(&self, ctx: app::Ctx) -> Self {
         Self { ctx, ..self.clone() }
     }
 
-    /// The token that confirms a held trade.
+    /// The confirmation token of a held trade.
     ///
     /// # Panics
-    /// Where the trade is not held, or its window is over.
+    /// If the trade is not held, or if its window has ended.
     pub fn token(&self, trade: &Trade) -> String {
         app::trades::confirmation_of(&self.ctx, trade).expect("the trade is held").token
     }
 
     /// Confirms a trade.
-    ///
-    /// # Errors
-    /// The refusal.
     pub async fn confirm(&self, trade: &Trade, token: &str) -> Result<Trade, AppError> {
         let confirmed = app::trades::confirm(&self.ctx, &self.caller, &trade.id.to_string(), token).await;
         confirmed.map(|(trade, _)| trade)
     }
 
     /// Pauses this key's trading.
-    ///
-    /// # Panics
-    /// Where the database refuses.
     pub async fn pause(&self) {
         app::keys::pause(&self.ctx, &self.caller).await.unwrap();
     }
 
-    /// A buy for USDC.
+    /// Builds a buy for an amount of USDC.
     pub fn buy(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
         self.request(draft("buy", market, outcome, usdc))
     }
 
-    /// A sale that brings this much USDC.
+    /// Builds a sale for an amount of USDC.
     pub fn sell(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
         self.request(draft("sell", market, outcome, usdc))
     }
 
-    /// A sale of everything.
+    /// Builds a sale of all tokens.
     pub fn sell_all(&self, market: &TestMarket, outcome: u8) -> Request<'_> {
         let draft =
             Draft { amount: None, amount_type: Some("all".to_owned()), ..draft("sell", market, outcome, "") };
         self.request(draft)
     }
 
-    /// A request of any form.
+    /// Builds any request.
     pub const fn request(&self, draft: Draft) -> Request<'_> {
         Request::new(self, draft)
     }

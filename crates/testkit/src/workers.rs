@@ -1,4 +1,4 @@
-//! One process's workers, stepped by hand.
+//! The workers of one process, stepped by the test.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use app::feed::Watcher;
 use app::health::HealthMonitor;
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
-use app::markets::{Reconciler, Sync};
+use app::ledger::{Reconciler, Sync};
 use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
@@ -16,43 +16,41 @@ use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
 use chain::Signer;
 use domain::webhook::target::TargetPolicy;
+use futures::future::BoxFuture;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// More ticks than any test's work needs.
 const MANY_TICKS: usize = 10_000;
 
-/// The expiry, the executors of all lanes, the sync, the payer, and those that the HTTP surface needs, as one process has
-/// them.
+/// The workers of one process.
 pub struct Workers {
-    /// The expiry of held trades.
     pub expiry: Expiry,
-    /// One a lane.
+    /// One executor per lane.
     pub executors: Vec<Executor>,
-    /// The sync.
     pub sync: Sync,
     /// Compares the tables with the chain; see [`Self::reconcile`].
     pub reconciler: Reconciler,
-    /// Does nothing unless data was lost.
+    /// Idle unless data was lost.
     pub recoverer: Recoverer,
-    /// Does nothing unless winnings are paid automatically.
+    /// Idle unless winnings are paid automatically.
     pub payer: Payer,
-    /// Tells the owners of settled positions; see [`Self::announce`].
+    /// Announces results to position holders; see [`Self::announce`].
     pub announcer: Announcer,
-    /// Wakes those who listen; see [`Self::watch`].
+    /// Wakes open streams; see [`Self::watch`].
     pub watcher: Watcher,
-    /// What reads the operator's switches.
+    /// Reads the operator's kill switches.
     pub switches: SwitchReader,
-    /// What writes the audit log.
+    /// Writes the audit log.
     pub audit: AuditWriter,
-    /// Looks at what readiness shows; see [`Self::monitor`].
+    /// Checks the state that readiness reports; see [`Self::monitor`].
     pub monitor: HealthMonitor,
-    /// What posts webhooks.
+    /// Sends webhooks.
     pub sender: Arc<Sender>,
 }
 
 impl Workers {
-    /// The workers of a process that calls itself `owner` in leases.
+    /// Creates the workers of a process that uses the name `owner` in leases.
     pub fn new(executors: &[Signer], owner: &str) -> Self {
         let monitor = HealthMonitor::new(executors.iter().map(Signer::address).collect());
         let addresses = executors.iter().map(Signer::address).collect();
@@ -74,38 +72,39 @@ impl Workers {
         }
     }
 
-    /// Steps everything until nothing is left to do.
+    /// Steps the workers until nothing is left to do.
     ///
     /// # Panics
-    /// Where a tick fails or work never ends.
+    /// If a tick fails or work never ends.
     pub async fn run(&self, ctx: &Ctx) {
         self.try_run(ctx).await.unwrap();
     }
 
-    /// Steps everything until nothing is left to do, or a tick fails.
+    /// Steps the workers until nothing is left to do, or a tick fails.
     ///
     /// # Errors
-    /// That of the tick.
-    ///
-    /// # Panics
-    /// Where work never ends.
-    pub async fn try_run(&self, ctx: &Ctx) -> Result<(), AppError> {
-        until_idle(&self.expiry, ctx).await?;
-        until_idle(&self.payer, ctx).await?;
-        until_idle(&self.switches, ctx).await?;
-        until_idle(&self.audit, ctx).await?;
-        for executor in &self.executors {
-            until_idle(executor, ctx).await?;
-        }
-        until_idle(&self.sync, ctx).await?;
-        if self.recoverer.tick(ctx).await? == Progress::More {
+    /// The error of that tick.
+    pub fn try_run<'a>(&'a self, ctx: &'a Ctx) -> BoxFuture<'a, Result<(), AppError>> {
+        // Boxed, because a test that steps its workers many times would otherwise have many large
+        // futures on its stack.
+        Box::pin(async move {
+            until_idle(&self.expiry, ctx).await?;
+            until_idle(&self.payer, ctx).await?;
             until_idle(&self.switches, ctx).await?;
-            self.execute_and_read(ctx).await?;
-        } else if trades_wait(ctx).await? {
-            // A trade is refused only by a block that was read.
-            self.execute_and_read(ctx).await?;
-        }
-        dispatch_due(ctx, &self.sender).await.map(drop)
+            until_idle(&self.audit, ctx).await?;
+            for executor in &self.executors {
+                until_idle(executor, ctx).await?;
+            }
+            until_idle(&self.sync, ctx).await?;
+            if self.recoverer.tick(ctx).await? == Progress::More {
+                until_idle(&self.switches, ctx).await?;
+                self.execute_and_read(ctx).await?;
+            } else if trades_wait(ctx).await? {
+                // A trade is rejected only after the next block was read, so run both again.
+                self.execute_and_read(ctx).await?;
+            }
+            dispatch_due(ctx, &self.sender).await.map(drop)
+        })
     }
 
     async fn execute_and_read(&self, ctx: &Ctx) -> Result<(), AppError> {
@@ -116,99 +115,63 @@ impl Workers {
     }
 
     /// Steps the sync once.
-    ///
-    /// # Errors
-    /// That of the tick.
     pub async fn sync_once(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         self.sync.tick(ctx).await
     }
 
     /// Steps the first executor once.
-    ///
-    /// # Errors
-    /// That of the tick.
     pub async fn execute_once(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         self.executors[0].tick(ctx).await
     }
 
-    /// Steps the deliveries alone; how many queues were due.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Delivers due webhooks and returns the number of due queues.
     pub async fn dispatch(&self, ctx: &Ctx) -> usize {
         dispatch_due(ctx, &self.sender).await.unwrap()
     }
 
-    /// Steps the expiry alone.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the expiry of held trades.
     pub async fn expire(&self, ctx: &Ctx) {
         until_idle(&self.expiry, ctx).await.unwrap();
     }
 
-    /// Steps the executors alone.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the executors.
     pub async fn execute(&self, ctx: &Ctx) {
         for executor in &self.executors {
             until_idle(executor, ctx).await.unwrap();
         }
     }
 
-    /// Tells the owners of settled positions.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the announcer.
     pub async fn announce(&self, ctx: &Ctx) {
         until_idle(&self.announcer, ctx).await.unwrap();
     }
 
-    /// Wakes those who listen to what has happened.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the watcher, which wakes open streams.
     pub async fn watch(&self, ctx: &Ctx) {
         until_idle(&self.watcher, ctx).await.unwrap();
     }
 
-    /// Steps the recovery alone.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the recovery.
     pub async fn recover(&self, ctx: &Ctx) {
         until_idle(&self.recoverer, ctx).await.unwrap();
     }
 
-    /// Steps the reconciler alone, once.
-    ///
-    /// # Panics
-    /// If the tick fails.
+    /// Steps the reconciler once.
     pub async fn reconcile(&self, ctx: &Ctx) {
         self.reconciler.tick(ctx).await.unwrap();
     }
 
-    /// Looks once at what readiness shows.
-    ///
-    /// # Panics
-    /// If the tick fails.
+    /// Steps the health monitor once.
     pub async fn monitor(&self, ctx: &Ctx) {
         self.monitor.tick(ctx).await.unwrap();
     }
 
-    /// Steps the sync alone.
-    ///
-    /// # Panics
-    /// As [`Self::run`].
+    /// Runs only the sync.
     pub async fn synchronise(&self, ctx: &Ctx) {
         until_idle(&self.sync, ctx).await.unwrap();
     }
 
-    /// Gives the leases up, as a process does that stops in order.
-    ///
-    /// # Panics
-    /// Where the database refuses.
+    /// Releases all leases, as in an orderly shutdown.
     pub async fn release(&self, ctx: &Ctx) {
         for executor in &self.executors {
             executor.release(ctx).await.unwrap();
@@ -221,7 +184,7 @@ impl Workers {
     }
 }
 
-/// Posts to this machine, and trusts no certificate: receivers of tests speak HTTP.
+/// A sender for local receivers. It trusts no certificate, because test receivers use plain HTTP.
 fn sender() -> Sender {
     let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -240,10 +203,8 @@ async fn until_idle<W: Worker>(worker: &W, ctx: &Ctx) -> Result<(), AppError> {
     panic!("{} never comes to rest", worker.name());
 }
 
-/// Whether trades were claimed and neither signed nor refused.
+/// Reports whether trades were claimed but neither signed nor rejected.
 async fn trades_wait(ctx: &Ctx) -> Result<bool, AppError> {
     const SQL: &str = "SELECT 1 FROM trades WHERE status = 'validating' LIMIT 1";
-    let waits: Result<Option<i64>, store::StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(async move { tx.find(SQL, &[], |row| row.int(0)).await })).await;
-    Ok(waits?.is_some())
+    Ok(ctx.store.read((), |tx, ()| Box::pin(tx.exists(SQL, &[]))).await?)
 }

@@ -1,15 +1,14 @@
-//! What rows of the catalogue must be like: every field that is not so is named, not the first one alone.
+//! Validation of catalog rows. Reports every invalid field, not only the first.
 
 use domain::text::{has_control, is_control};
 use domain::trade::FieldError;
 use store::catalog::{Chapter, Listing, Organization, Partner, Thread};
 
-/// The most characters of a description.
+/// The maximum length of a description, in characters.
 const MAX_DESCRIPTION: usize = 20_000;
-/// The last of the places among the featured markets.
+/// The highest position of a featured market.
 const MAX_FEATURED: u32 = 1_000_000;
 
-/// What is wrong with an organization.
 pub(crate) fn organization(organization: &Organization) -> Vec<FieldError> {
     let Organization { name, slug: of, description, logo, website, .. } = organization;
     let found = [
@@ -22,7 +21,6 @@ pub(crate) fn organization(organization: &Organization) -> Vec<FieldError> {
     found.into_iter().flatten().collect()
 }
 
-/// What is wrong with a partner.
 pub(crate) fn partner(partner: &Partner) -> Vec<FieldError> {
     let Partner { name, slug: of, description, logo, website, .. } = partner;
     let found = [
@@ -35,7 +33,6 @@ pub(crate) fn partner(partner: &Partner) -> Vec<FieldError> {
     found.into_iter().flatten().collect()
 }
 
-/// What is wrong with a thread.
 pub(crate) fn thread(thread: &Thread) -> Vec<FieldError> {
     let window = match (thread.start_time, thread.end_time) {
         (Some(start), Some(end)) if start >= end => {
@@ -55,12 +52,10 @@ pub(crate) fn thread(thread: &Thread) -> Vec<FieldError> {
     found.into_iter().flatten().collect()
 }
 
-/// What is wrong with a chapter.
 pub(crate) fn chapter(chapter: &Chapter) -> Vec<FieldError> {
     line("/title", &chapter.title, 200).into_iter().collect()
 }
 
-/// What is wrong with how a market is listed.
 pub(crate) fn listing(listing: &Listing) -> Vec<FieldError> {
     let featured = listing.featured_position.filter(|position| !(1..=MAX_FEATURED).contains(position));
     let found = [
@@ -69,19 +64,19 @@ pub(crate) fn listing(listing: &Listing) -> Vec<FieldError> {
         tags(&listing.tags),
         url("/sourceUrl", listing.source_url.as_deref()),
         featured.map(|place| {
-            let requirement = format!("must be a place from 1 to {MAX_FEATURED}");
+            let requirement = format!("must be a position from 1 to {MAX_FEATURED}");
             FieldError::new("/featured", requirement).got(&place.to_string())
         }),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// A text of several lines that is there and not too long.
+/// Validates a required text that may have several lines.
 pub(crate) fn text(pointer: &str, text: &str, most: usize) -> Option<FieldError> {
     readable(pointer, text, most, true)
 }
 
-/// A text of one line that is there and not too long.
+/// Validates a required text of one line.
 pub(crate) fn line(pointer: &str, text: &str, most: usize) -> Option<FieldError> {
     readable(pointer, text, most, false)
 }
@@ -108,7 +103,7 @@ fn tags(tags: &[String]) -> Option<FieldError> {
     }
     tags.iter().enumerate().find_map(|(index, tag)| {
         let pointer = format!("/tags/{index}");
-        // Filters name tags in a list with commas.
+        // Filters list tags separated by commas.
         let has_comma =
             tag.contains(',').then(|| FieldError::new(&pointer, "must not contain a comma").got(tag));
         line(&pointer, tag, 100).or(has_comma)
@@ -138,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slug_is_lower_case_words_joined_by_hyphens() {
+    fn a_slug_is_lowercase_words_joined_by_hyphens() {
         for good in ["a", "northlight-media", "2026"] {
             assert_eq!(slug(good), None, "{good}");
         }
@@ -158,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_is_wrong_is_named() {
+    fn every_invalid_field_is_reported() {
         let wrong = Organization {
             id: domain::ids::OrganizationId(uuid::Uuid::nil()),
             name: " ".to_owned(),

@@ -1,4 +1,4 @@
-//! Changing how a market is listed: its words, and the thread and chapter that it is put under.
+//! Changes a market's listing: its texts, thread and chapter.
 
 use domain::ErrorCode;
 use domain::ids::MarketId;
@@ -8,15 +8,17 @@ use store::catalog::{self, Listing};
 use super::{check, checked, missing, note_change, owners_of};
 use crate::{AppError, Ctx};
 
-/// Changes how a market is listed. Its organization and its partner are those of its thread: they follow it there, and go
-/// when it leaves. A chapter alone names its thread, and a market that changes its thread leaves its chapter.
+/// Changes a market's listing.
+///
+/// The organization and partner always come from the thread. A new chapter implies its thread. A
+/// market that moves to another thread leaves its chapter.
 pub async fn change_market(
     ctx: &Ctx,
     id: MarketId,
     change: impl Fn(&mut Listing) + Send + Sync + 'static,
 ) -> Result<Listing, AppError> {
     ctx.store
-        .write((id, change), |tx, (id, change)| {
+        .try_write((id, change), |tx, (id, change)| {
             Box::pin(async move {
                 let found = catalog::lock_listing(tx, *id).await?;
                 let old = found.ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;
@@ -32,7 +34,7 @@ pub async fn change_market(
         .await
 }
 
-/// Lists a market as it is said here, under the organization and the partner that its thread has now.
+/// Writes a market's listing, with the organization and partner that its thread has now.
 pub(crate) async fn put_market(tx: &mut Tx, mut listing: Listing) -> Result<(), AppError> {
     catalog::lock_listing(tx, listing.market_id).await?;
     (listing.organization_id, listing.partner_id) = owners_of(tx, listing.thread_id).await?;

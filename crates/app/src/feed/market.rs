@@ -1,24 +1,21 @@
-//! What happens to a market, for everybody: its trades on chain and its statuses, once their blocks are final, so that
-//! nothing is told that could be taken back.
+//! Public market data: the trades on chain and the status changes, from final blocks only, so that
+//! nothing published is ever taken back.
 
 use domain::ids::MarketId;
-use store::StoreError;
 use store::market_statuses::StatusChange;
 use store::movements::Movement;
 
 use crate::{AppError, Ctx};
 
-/// One thing that happened.
+/// One event of a market.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
-    /// A trade.
     Trade(Box<Movement>),
-    /// Another status.
     Status(StatusChange),
 }
 
 impl Happening {
-    /// Its place on the chain; sorts as the chain does.
+    /// Returns the event's position on chain. Positions sort in the chain's order.
     pub fn id(&self) -> &str {
         match self {
             Self::Trade(movement) => &movement.id,
@@ -27,24 +24,25 @@ impl Happening {
     }
 }
 
-/// What happened behind a place.
+/// A page of a market's events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// In the chain's order.
     pub happenings: Vec<Happening>,
-    /// Whether there was more.
+    /// More events follow after this page.
     pub has_more: bool,
 }
 
-/// What is final of the market behind the place `after`, at most `limit`.
+/// Returns at most `limit` final events of the market after the position `after`.
 pub async fn read_market(ctx: &Ctx, id: MarketId, after: &str, limit: u32) -> Result<Told, AppError> {
     let input = (id, after.to_owned(), limit + 1);
-    let read: Result<Vec<Happening>, StoreError> = ctx
+    let mut happenings = ctx
         .store
         .read(input, |tx, (id, after, limit)| {
             Box::pin(async move {
-                // Read first: what is in the tables up to this block is all that will ever be.
+                // Read the settled block first: up to it, the tables never change again.
                 let Some(to) = store::sync::find_settled(tx).await? else { return Ok(Vec::new()) };
+                // Each list may fill the whole page, so both are read with the full limit.
                 let trades = store::movements::list_trades_after(tx, *id, after, to, *limit).await?;
                 let statuses = store::market_statuses::list_after(tx, *id, after, to, *limit).await?;
                 let trades = trades.into_iter().map(|trade| Happening::Trade(Box::new(trade)));
@@ -53,16 +51,14 @@ pub async fn read_market(ctx: &Ctx, id: MarketId, after: &str, limit: u32) -> Re
                 Ok(all)
             })
         })
-        .await;
-    let mut happenings = read?;
+        .await?;
     let has_more = happenings.len() > limit as usize;
     happenings.truncate(limit as usize);
     Ok(Told { happenings, has_more })
 }
 
-/// The place behind everything that is final now.
+/// Returns the position after all events that are final now.
 pub async fn first_position(ctx: &Ctx) -> Result<String, AppError> {
-    let settled: Result<Option<u64>, StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
-    Ok(settled?.map_or(String::new(), store::market_statuses::end_of_block))
+    let settled = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await?;
+    Ok(settled.map_or(String::new(), store::market_statuses::end_of_block))
 }

@@ -1,12 +1,13 @@
-//! What is told as it happens: a user's feed of events, and a market's trades and statuses for everybody.
+//! Live data: a user's feed of events, and the public trades and statuses of a market.
 //!
-//! Both are read from the tables by a position that only grows, so that whoever was cut off goes on where they were. The
-//! [`Hub`] only says when it makes sense to read again.
+//! Both are read from the tables by a position that only grows, so a client that was disconnected
+//! can resume. The [`Hub`](crate::process::feed_hub::Hub) only signals when to read again.
 
-mod hub;
 mod market;
 mod read;
+mod watcher;
 
-pub use hub::{Hub, Subscription, Topic, Wake, Watcher};
+pub use crate::process::feed_hub::{Subscription, Topic, Wake};
 pub use market::{Happening, Told, first_position, read_market};
 pub use read::{Part, Place, read};
+pub use watcher::Watcher;

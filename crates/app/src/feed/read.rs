@@ -1,4 +1,4 @@
-//! Reading a user's feed from a place on.
+//! Reads a user's feed.
 
 use domain::ErrorCode;
 use domain::event::{EventKind, FeedPosition};
@@ -8,33 +8,33 @@ use store::events::{Event, Extent, Slice};
 
 use crate::{AppError, Ctx};
 
-/// Where to read from.
+/// The start of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The oldest event that is held.
+    /// The oldest event that is stored.
     Oldest,
-    /// Behind the last one there is now.
+    /// After the newest event.
     Latest,
-    /// Behind an event.
+    /// After the given event.
     Behind(FeedPosition),
 }
 
-/// A part of the feed.
+/// A page of the feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The events of the kinds that were asked for.
+    /// The events of the requested kinds.
     pub events: Vec<Event>,
-    /// Everything up to here was read: where to go on from.
+    /// The position to continue from. Events of other kinds up to here are included.
     pub position: FeedPosition,
-    /// Whether there was more to read.
     pub has_more: bool,
 }
 
-/// The user's events of these kinds from `place` on, oldest first, at most `limit`.
+/// Returns at most `limit` events of the given kinds, oldest first.
 ///
 /// # Errors
-/// `FEED_RESTARTED` if the place belongs to another generation of the feed. `CURSOR_EXPIRED` if events behind the place
-/// are gone, or the feed ends before it.
+/// - `FEED_RESTARTED` if the position belongs to another generation of the feed.
+/// - `CURSOR_EXPIRED` if events after the position were deleted, or the feed ends before the
+///   position.
 pub async fn read(
     ctx: &Ctx,
     user_id: UserId,
@@ -57,7 +57,8 @@ pub async fn read(
         return Err(restarted(slice.extent));
     }
     if place == Place::Oldest && after < slice.extent.pruned {
-        // The feed's beginning went on meanwhile, as it does at most once in a while.
+        // Old events were deleted between the two reads. That happens rarely, so one retry is
+        // enough.
         slice = slice_after(ctx, user_id, slice.extent.pruned, kinds, limit + 1).await?;
     } else if after < slice.extent.pruned || after > slice.extent.last {
         return Err(expired(slice.extent));
@@ -66,6 +67,8 @@ pub async fn read(
     let has_more = events.len() > limit as usize;
     events.truncate(limit as usize);
     let seen = events.last().map_or(0, |event| event.seq);
+    // On the last page, skip events of other kinds too, so that the next read does not scan them
+    // again.
     let sequence = if has_more { seen } else { seen.max(extent.last).max(extent.pruned) };
     let position = FeedPosition { generation, sequence };
     Ok(Part { events, position, has_more })

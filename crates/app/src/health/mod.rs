@@ -1,6 +1,5 @@
-//! Whether the parts that the service depends on answer, and what is wrong although they do.
+//! Readiness: whether the service's dependencies respond, and which problems are known.
 
-mod degradation;
 mod monitor;
 mod workers;
 
@@ -9,57 +8,55 @@ use std::time::Duration;
 use domain::Timestamp;
 use store::StoreError;
 
-pub use degradation::{Degradation, Degradations, Reason};
+pub use crate::process::degradations::{Degradation, Reason};
 pub use monitor::HealthMonitor;
 
 use crate::Ctx;
 
-/// How long a part may take to answer.
+/// The time that a dependency has to respond.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One part's answer.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Check {
-    /// Whether it answered in time.
+    /// The dependency responded in time.
     pub ok: bool,
-    /// How long it took.
     pub latency_ms: i64,
 }
 
-/// Every part's answer.
+/// The results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
-    /// The database.
     pub database: Check,
-    /// The chain: whether it answers, and nothing keeps trades from being completed.
+    /// The chain responds, and no problem stops trading.
     pub chain: Check,
-    /// Where the limits stand.
+    /// The storage of the rate limits.
     pub rate_limiter: Check,
-    /// The deliveries: whether this process looks after them, and for how long the one waits that is due for longest. How
-    /// receivers fare says nothing of it: they are the customers'.
+    /// The webhook dispatcher: whether it runs in this process, and as the latency, how long the
+    /// oldest due event has waited. Failing receivers do not count, because they belong to
+    /// customers.
     pub webhooks: Check,
-    /// What is wrong with the service although everything answers.
     pub degraded: Vec<Degradation>,
 }
 
 impl Readiness {
-    /// Whether the service can do its work.
+    /// Returns whether all checks passed.
     pub fn is_ready(&self) -> bool {
         let checks = [self.database, self.chain, self.rate_limiter, self.webhooks];
         checks.iter().all(|check| check.ok)
     }
 }
 
-/// Asks every part at once.
+/// Runs all checks concurrently.
 pub async fn readiness(ctx: &Ctx) -> Readiness {
     let (database, chain, rate_limiter, webhooks) = tokio::join!(
         check(ctx, async { ctx.store.ping().await.is_ok() }),
         check(ctx, async { ctx.chain.head().await.is_ok() }),
-        check(ctx, async { ctx.limits.ping().await.is_ok() }),
+        check(ctx, async { ctx.process.limits.ping().await.is_ok() }),
         webhooks(ctx),
     );
-    let mut degraded = ctx.degradations.list();
-    degraded.extend(workers::degradations(&ctx.workers, ctx.now()));
+    let mut degraded = ctx.process.degradations.list();
+    degraded.extend(workers::degradations(&ctx.process.workers, ctx.now()));
     let mut readiness = Readiness { database, chain, rate_limiter, webhooks, degraded };
     readiness.chain.ok &= !readiness.degraded.iter().any(|degradation| degradation.stops_trading);
     readiness
@@ -73,9 +70,9 @@ async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {
 
 async fn webhooks(ctx: &Ctx) -> Check {
     let now = ctx.now();
-    let oldest = ctx.store.read(now, |tx, now| Box::pin(store::webhooks::find_oldest_due(tx, *now)));
+    let oldest = ctx.store.try_read(now, |tx, now| Box::pin(store::webhooks::find_oldest_due(tx, *now)));
     let oldest: Option<Result<Option<Timestamp>, StoreError>> =
         tokio::time::timeout(TIMEOUT, oldest).await.ok();
     let Some(Ok(oldest)) = oldest else { return Check { ok: false, latency_ms: ctx.now().since_ms(now) } };
-    Check { ok: ctx.dispatching.is_alive(now), latency_ms: oldest.map_or(0, |due| now.since_ms(due)) }
+    Check { ok: ctx.process.dispatching.is_alive(now), latency_ms: oldest.map_or(0, |due| now.since_ms(due)) }
 }

@@ -1,5 +1,5 @@
-//! The monitor: looks every few seconds at what readiness shows beside whether everything answers. Each process has one, and
-//! it holds no lease.
+//! The monitor: regularly checks for problems that readiness reports. It runs in every process
+//! without a lease.
 
 use alloy_primitives::{Address, U256};
 use chain::Block;
@@ -11,41 +11,43 @@ use store::sync::SyncBlock;
 use store::{StoreError, Tx};
 
 use super::{Degradation, Reason};
-use crate::finality::Finality;
+use crate::config::Finality;
 use crate::trades::batch_gas;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The sync is late if the last block that it has read is so much older than the newest one.
+/// The sync counts as late if its last block is this much older than the newest block.
 const BEHIND_S: u64 = 60;
-/// A node is behind if it lacks more blocks than this of those that were read: backends of one node differ by a few.
+/// A node counts as behind if it lacks more than this many blocks that were already read. Backends
+/// of one node may differ by a few blocks.
 const FEW_BLOCKS: u64 = 5;
-/// The sync has stopped if so many looks in a row find new blocks and no progress: a minute.
+/// The sync counts as stopped after this many checks with new blocks but no progress: about a
+/// minute.
 const LOOKS_WITHOUT_PROGRESS: u32 = 12;
-/// A trade that has been executing for longer is stuck; where the chain itself marks blocks as final, that takes longer.
+/// A trade that executes for longer than this counts as stuck. Chains with a `finalized` tag take
+/// longer.
 const STUCK_MS: i64 = 5 * MINUTE_MS;
 const STUCK_FINALIZED_MS: i64 = 30 * MINUTE_MS;
-/// For how long a difference between the tables and the chain is shown after it was found.
+/// The time that a drift is reported after it was found.
 const DRIFT_SHOWN_MS: i64 = 60 * MINUTE_MS;
-/// The intents of a full batch.
+/// The number of intents in a full batch.
 const FULL_BATCH: u64 = 100;
 
-/// The monitor's worker.
 pub struct HealthMonitor {
-    /// The executors of the lanes, in their order.
+    /// In the order of their lanes.
     executors: Vec<Address>,
     sync: Mutex<SyncProgress>,
     drift: Mutex<Option<DriftSeen>>,
 }
 
-/// How far the sync was at the last look.
+/// The sync's progress at the last check.
 #[derive(Debug, Default)]
 struct SyncProgress {
     read: Option<u64>,
     looks_without: u32,
 }
 
-/// How many markets have ever differed, and when that number grew last.
+/// The total number of drifted markets, and the time at which it last increased.
 #[derive(Debug, Clone, Copy)]
 struct DriftSeen {
     markets: u64,
@@ -58,15 +60,16 @@ impl Worker for HealthMonitor {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        let found: Result<Found, StoreError> = ctx.store.read((), |tx, ()| Box::pin(Found::read(tx))).await;
+        let found = ctx.store.read((), |tx, ()| Box::pin(Found::read(tx))).await;
         let found = found?;
         let now = ctx.now();
-        let put = |reason, degradation| ctx.degradations.put(reason, degradation);
+        let put = |reason, degradation| ctx.process.degradations.put(reason, degradation);
         put(Reason::MarketQuarantined, found.quarantined());
         put(Reason::TradeStuck, found.stuck(ctx.config.finality, now));
         put(Reason::FeesAboveCeiling, found.held(HoldReason::FeeCeiling));
         put(Reason::HourlyVolumeUsed, found.held(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
+        // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
         put(Reason::SyncBehind, behind(found.last.as_ref(), &head));
         put(Reason::SyncStopped, self.stopped(found.last.as_ref(), &head));
@@ -78,7 +81,6 @@ impl Worker for HealthMonitor {
 }
 
 impl HealthMonitor {
-    /// A monitor of the lanes of these executors.
     pub fn new(executors: Vec<Address>) -> Self {
         Self { executors, sync: Mutex::default(), drift: Mutex::default() }
     }
@@ -91,21 +93,20 @@ impl HealthMonitor {
             return None;
         }
         seen.looks_without = seen.looks_without.saturating_add(1);
-        let detail = "No new block has been read for a minute or more. Trades are not completed.";
+        let detail = "No new block has been read for at least 60 s. Trades do not complete.";
         (seen.looks_without >= LOOKS_WITHOUT_PROGRESS)
             .then(|| Degradation::new(Reason::SyncStopped, detail).stops_trading(true))
     }
 
-    /// Differences that were found before this process has started are not shown.
+    /// Drift that was found before this process started is not reported.
     fn drift(&self, markets: u64, now: Timestamp) -> Option<Degradation> {
         let mut seen = self.drift.lock();
         let before = seen.unwrap_or(DriftSeen { markets, grew_at: None });
         let grew_at = if markets > before.markets { Some(now) } else { before.grew_at };
         *seen = Some(DriftSeen { markets, grew_at });
         let grew_at = grew_at.filter(|at| now.since_ms(*at) <= DRIFT_SHOWN_MS)?;
-        let detail = format!(
-            "A market was found to differ from the chain at {grew_at}. It was repaired or put in quarantine."
-        );
+        let detail =
+            format!("At {grew_at} a market differed from the chain. It was repaired or quarantined.");
         Some(Degradation::new(Reason::Drift, detail))
     }
 
@@ -131,7 +132,7 @@ fn behind(last: Option<&SyncBlock>, head: &Block) -> Option<Degradation> {
         (head.number.saturating_sub(last.number), head.timestamp_s.saturating_sub(last.at.s()));
     let degraded = |detail| Some(Degradation::new(Reason::SyncBehind, detail));
     if let Some(ahead) = last.number.checked_sub(head.number).filter(|ahead| *ahead > FEW_BLOCKS) {
-        return degraded(format!("The node is {ahead} blocks behind what was read before."));
+        return degraded(format!("The node is {ahead} blocks behind the last block that was read."));
     }
     if blocks > 0 && seconds > BEHIND_S {
         return degraded(format!("The sync is {blocks} blocks and {seconds} s behind the newest block."));
@@ -139,7 +140,7 @@ fn behind(last: Option<&SyncBlock>, head: &Block) -> Option<Degradation> {
     None
 }
 
-/// The lanes whose executors run out of gas.
+/// The lanes whose executors are low on gas.
 #[derive(Debug, Default)]
 struct Gas {
     lanes: usize,
@@ -168,7 +169,7 @@ impl Gas {
     }
 }
 
-/// What the tables say.
+/// The state read from the database.
 struct Found {
     last: Option<SyncBlock>,
     quarantined: u64,
@@ -203,7 +204,7 @@ impl Found {
                 Degradation::new(Reason::FeesAboveCeiling, detail)
             }
             HoldReason::HourlyVolume => {
-                let detail = format!("{trades} trades wait: they do not fit into the volume of this hour.");
+                let detail = format!("{trades} trades wait: they exceed the remaining volume of this hour.");
                 Degradation::new(Reason::HourlyVolumeUsed, detail)
             }
         })

@@ -1,19 +1,19 @@
-//! What the workers' registry says of the service.
+//! Problems of this process's workers.
 
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
 
 use super::{Degradation, Reason};
-use crate::worker::{WorkerRegistry, WorkerStatus};
+use crate::process::worker_registry::{WorkerRegistry, WorkerStatus};
 
-/// For how long a panic is shown.
+/// The time that a panic is reported.
 const PANIC_SHOWN_MS: i64 = MINUTE_MS;
-/// A worker that has failed for longer is shown: a single failure is not.
+/// The time after which repeated failures are reported. A single failure is not.
 const FAILING_MS: i64 = 10_000;
-/// A tick that takes longer is shown.
+/// The time after which a running tick is reported as hanging.
 const LONG_TICK_MS: i64 = MINUTE_MS;
 
-/// What is wrong with the workers of this process.
+/// Returns the problems of this process's workers.
 pub(super) fn degradations(workers: &WorkerRegistry, now: Timestamp) -> Vec<Degradation> {
     let workers = workers.list();
     let named = |is_wrong: fn(&WorkerStatus, Timestamp) -> bool| {

@@ -1,150 +1,132 @@
-//! A catalogue as its author writes it.
+//! The parsed form of a catalog file.
 
 use domain::Timestamp;
 use serde::Serialize;
 
-/// All that one file says. Items name each other by key: those of this file, or of one that was imported before.
+/// The content of one file. Items refer to each other by keys of this file, or of files that were
+/// imported before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Catalogue {
-    /// Organizations.
+pub struct Catalog {
     pub organizations: Vec<OrganizationItem>,
-    /// Partners of organizations.
     pub partners: Vec<PartnerItem>,
-    /// Threads.
     pub threads: Vec<ThreadItem>,
-    /// Chapters of threads.
     pub chapters: Vec<ChapterItem>,
-    /// Markets.
     pub markets: Vec<MarketItem>,
 }
 
-impl Catalogue {
-    /// The number of items.
+impl Catalog {
     pub const fn items(&self) -> usize {
         let Self { organizations, partners, threads, chapters, markets } = self;
         organizations.len() + partners.len() + threads.len() + chapters.len() + markets.len()
     }
 }
 
-/// An organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrganizationItem {
-    /// Its author's key.
+    /// The author's key.
     pub key: String,
-    /// Its name.
     pub name: String,
-    /// Its name in addresses.
+    /// The name in URLs.
     pub slug: String,
     /// Markdown.
     pub description: Option<String>,
-    /// An image's URL.
+    /// An image URL.
     pub logo: Option<String>,
-    /// A URL.
     pub website: Option<String>,
 }
 
-/// A partner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PartnerItem {
-    /// Its author's key.
+    /// The author's key.
     pub key: String,
-    /// The key of its organization, which it stays with.
+    /// The key of its organization. It cannot change.
     pub organization: String,
-    /// Its name.
     pub name: String,
-    /// Its name in addresses.
+    /// The name in URLs.
     pub slug: String,
     /// Markdown.
     pub description: Option<String>,
-    /// An image's URL.
+    /// An image URL.
     pub logo: Option<String>,
-    /// A URL.
     pub website: Option<String>,
-    /// Whether it is shown as active.
     pub active: bool,
 }
 
-/// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadItem {
-    /// Its author's key.
+    /// The author's key.
     pub key: String,
-    /// Its title.
     pub title: String,
-    /// The key of its organization; its partner's where absent.
+    /// The key of its organization. Defaults to the partner's organization.
     pub organization: Option<String>,
     /// The key of its partner.
     pub partner: Option<String>,
     /// Markdown.
     pub description: Option<String>,
-    /// A cover's URL.
+    /// The URL of a cover image.
     pub image: Option<String>,
-    /// A background's URL.
+    /// The URL of a background image.
     pub background_image: Option<String>,
-    /// Such as `sports`.
+    /// For example `sports`.
     pub category: Option<String>,
-    /// Free words.
     pub tags: Vec<String>,
-    /// When it starts; already started where absent.
+    /// The start. `None` means that it has already started.
     pub start_time: Option<Timestamp>,
-    /// When it ends; never where absent.
+    /// The end. `None` means that it never ends.
     pub end_time: Option<Timestamp>,
 }
 
-/// A chapter. Chapters of a thread stand in the order of the file, unless they say otherwise.
+/// A chapter. Chapters are in the order of the file unless they have a `position`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChapterItem {
-    /// Its author's key.
+    /// The author's key.
     pub key: String,
-    /// The key of its thread, which it stays with.
+    /// The key of its thread. It cannot change.
     pub thread: String,
-    /// Its title.
     pub title: String,
-    /// Its place in the thread, from zero.
+    /// The position in the thread, from zero.
     pub position: Option<u32>,
 }
 
-/// A market.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MarketItem {
-    /// Its author's key.
+    /// The author's key.
     pub key: String,
-    /// What is asked.
     pub question: String,
-    /// The outcomes' names.
+    /// The outcomes' labels.
     pub outcomes: Vec<String>,
-    /// The outcomes' odds at the opening, summing to exactly one; all equal where absent.
+    /// The outcomes' opening odds, which must sum to exactly one. Empty means equal odds.
     pub opening_odds: Vec<Decimal>,
-    /// The market maker's `b`, USDC.
+    /// The market maker's `b` in USDC.
     pub liquidity: Decimal,
-    /// The fee, hundredths of a percent.
+    /// The fee in basis points.
     pub fee_bps: u16,
-    /// When trading ends.
+    /// The end of trading.
     pub end_time: Timestamp,
-    /// The key of its thread; its chapter's where absent.
+    /// The key of its thread. Defaults to the chapter's thread.
     pub thread: Option<String>,
     /// The key of its chapter.
     pub chapter: Option<String>,
     /// Markdown.
     pub description: Option<String>,
-    /// Such as `sports`; its thread's where absent.
+    /// For example `sports`. Defaults to the thread's category.
     pub category: Option<String>,
-    /// Free words; its thread's where absent.
+    /// Defaults to the thread's tags.
     pub tags: Option<Vec<String>>,
-    /// Its place among the featured markets, the least first.
+    /// The position among the featured markets, lowest first.
     pub featured: Option<u32>,
-    /// The URL of the post it came from.
+    /// The URL of the original post.
     pub source_url: Option<String>,
 }
 
-/// A decimal as it was written, in quotes or as a number. JSON's readers round numbers of more than 15 digits, so those must
-/// be in quotes.
+/// A decimal as written, quoted or as a number. JSON parsers round numbers of more than 15 digits,
+/// so longer ones must be quoted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Decimal(pub String);

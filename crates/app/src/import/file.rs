@@ -1,57 +1,55 @@
-//! Reading a catalogue's text: every member that is unknown, missing or of another form is reported, with its path and line.
+//! Parses a catalog file. Reports every unknown, missing or malformed member with its path and
+//! line.
 
-use domain::document::{self, Fault, Faults, Members, Node, Value};
 use domain::trade::FieldError;
+use protocol::document::{self, Fault, Faults, Members, Node, Value};
 
-use super::document::{
-    Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem,
-};
+use super::document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 use super::{Problem, yaml};
 
 const INSTANT: &str = "must be an ISO 8601 instant such as 2026-04-29T12:00:00Z";
-const KEY: &str = "a text that stays the same";
+const KEY: &str = "an identifier that never changes";
 
-/// The languages of a catalogue's text. They say the same things.
+/// The file formats. Both have the same data model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// JSON.
     Json,
-    /// YAML 1.2: `yes` and `no` are texts there, and `true` and `false` are not.
+    /// YAML 1.2, in which `yes` and `no` are texts, while `true` and `false` are not.
     Yaml,
 }
 
-/// Reads a catalogue, or reports everything that is wrong with its form.
-pub fn read(text: &str, format: Format) -> Result<Catalogue, Vec<Problem>> {
+/// Parses a catalog, or returns all format errors.
+pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<Problem>> {
     let node = match format {
         Format::Json if text.trim().is_empty() => Node::new(Value::Null),
         Format::Json => document::from_json(text.as_bytes())
             .map_err(|FieldError { pointer, detail }| vec![Problem::new(pointer, detail)])?,
         Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
     };
-    // An empty document of YAML is a null, which the parser writes as `~`.
+    // An empty YAML document is null, which the parser returns as `~`.
     let is_empty = match &node.value {
         Value::Null => true,
         Value::Plain(text) => text.is_empty() || text == "~",
         _ => false,
     };
     let mut faults = Faults::default();
-    let catalogue = match is_empty {
-        true => Catalogue::default(),
-        false => catalogue(node, &mut faults),
+    let catalog = match is_empty {
+        true => Catalog::default(),
+        false => catalog(node, &mut faults),
     };
-    if faults.is_empty() && catalogue.items() == 0 {
+    if faults.is_empty() && catalog.items() == 0 {
         faults.add(FieldError::new("", "must have at least one item"), None);
     }
     if faults.is_empty() {
-        return Ok(catalogue);
+        return Ok(catalog);
     }
     let problem = |Fault { error, line }| Problem { path: error.pointer, line, detail: error.detail };
     Err(faults.into_list().into_iter().map(problem).collect())
 }
 
-fn catalogue(node: Node, faults: &mut Faults) -> Catalogue {
-    let Some(mut members) = Members::new(node, "", faults) else { return Catalogue::default() };
-    let catalogue = Catalogue {
+fn catalog(node: Node, faults: &mut Faults) -> Catalog {
+    let Some(mut members) = Members::new(node, "", faults) else { return Catalog::default() };
+    let catalog = Catalog {
         organizations: members.objects("organizations", organization),
         partners: members.objects("partners", partner),
         threads: members.objects("threads", thread),
@@ -59,10 +57,10 @@ fn catalogue(node: Node, faults: &mut Faults) -> Catalogue {
         markets: members.objects("markets", market),
     };
     members.finish();
-    catalogue
+    catalog
 }
 
-/// A required text. Empty if it is missing, which is noted.
+/// Reads a required text. Records a fault and returns an empty text if it is missing.
 fn required(members: &mut Members<'_>, name: &'static str, what: &str) -> String {
     let text = members.text(name);
     members.required(name, text, what).unwrap_or_default()
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_form_is_reported_at_once_with_its_pointer_and_line() {
+    fn all_errors_are_reported_with_their_pointer_and_line() {
         let text =
             "threads:\n  - key: a\n    endTime: soon\n    titel: x\n  - key: [b]\n    title: y\nmarkets: 3\n";
         let known = "key, title, organization, partner, description, image, backgroundImage, category, tags, startTime, endTime";
@@ -181,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_the_language_have_their_line() {
+    fn syntax_errors_have_their_line() {
         for (text, message) in [
             (
                 "threads:\n  - key: a\n    key: b\n    title: x\n",
@@ -197,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_same_form() {
+    fn json_is_read_like_yaml() {
         for (text, message) in [
             ("{\"threads\": [\n{\"key\": \"a\"}]}", "/threads/0/title: is required: a text"),
             ("{\"threads\": 3}", "/threads: must be a list, got 3"),
@@ -205,7 +203,7 @@ mod tests {
                 "{\"threads\": [{\"key\": \"a\", \"title\": \"b\"}], \"threads\": []}",
                 "/threads: must be sent only once",
             ),
-            ("{", "the file: must be valid JSON in UTF-8: the fault is at line 1, column 1"),
+            ("{", "the file: must be valid JSON in UTF-8: the error is at line 1, column 1"),
             ("[]", "the file: must be an object, got a list"),
             ("{\"chapters\": [[\"a\"]]}", "/chapters/0: must be an object, got a list"),
         ] {
@@ -224,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn unquoted_words_are_texts() {
+    fn unquoted_words_are_strings() {
         let text = "threads:\n  - {key: 2030, title: yes, tags: [no, 1.50, 2030-01-01]}\n";
         let thread = read(text, Format::Yaml).unwrap().threads.remove(0);
         assert_eq!((thread.key.as_str(), thread.title.as_str()), ("2030", "yes"));

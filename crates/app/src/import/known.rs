@@ -1,4 +1,4 @@
-//! What the database knows of a catalogue's items before it is imported.
+//! The database's state of a catalog's items before an import.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,26 +8,27 @@ use store::imports::{self, Import};
 use store::markets::Market;
 use store::{StoreError, Tx};
 
-use super::document::Catalogue;
+use super::document::Catalog;
 use super::{Kind, Problem};
 use crate::Ctx;
 
-/// What was imported before of what the catalogue holds or names, and whose the slugs are.
+/// The earlier imports of all items that the catalog contains or refers to, and the owners of its
+/// slugs.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub organizations: HashMap<String, Organization>,
     pub imports: HashMap<(Kind, String), Import>,
     pub partners: HashMap<String, Partner>,
     pub threads: HashMap<String, Thread>,
-    /// Those of chapters that are named without their thread.
+    /// Threads of chapters that are referred to without their thread.
     pub threads_of_chapters: HashMap<ThreadId, Thread>,
     pub chapters: HashMap<String, Chapter>,
     pub markets: HashMap<String, (Market, Vec<String>)>,
     pub slugs: HashMap<(Kind, String), String>,
 }
 
-pub(super) async fn read(ctx: &Ctx, catalogue: &Catalogue) -> Result<Known, StoreError> {
-    let asked = (keys(catalogue), slugs(catalogue));
+pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreError> {
+    let asked = (keys(catalog), slugs(catalog));
     ctx.store
         .read(asked, |tx, (keys, slugs)| {
             Box::pin(async move {
@@ -54,7 +55,7 @@ impl Known {
     async fn find(&mut self, tx: &mut Tx, kind: Kind, key: &str) -> Result<(), StoreError> {
         let Some(import) = imports::find(tx, kind.as_str(), key).await? else { return Ok(()) };
         let owned = key.to_owned();
-        // An id that does not read leaves the item without its row: what names it is refused.
+        // An invalid id leaves the item without a row, and references to it are rejected.
         let id = import.row_id.as_str();
         match kind {
             Kind::Organization => {
@@ -97,9 +98,9 @@ impl Known {
     }
 }
 
-/// The keys of all items, and all that they name.
-fn keys(catalogue: &Catalogue) -> HashSet<(Kind, String)> {
-    let Catalogue { organizations, partners, threads, chapters, markets } = catalogue;
+/// Returns the keys of all items and of all their references.
+fn keys(catalog: &Catalog) -> HashSet<(Kind, String)> {
+    let Catalog { organizations, partners, threads, chapters, markets } = catalog;
     let mut keys: HashSet<(Kind, String)> = HashSet::new();
     let mut add = |kind, key: &str| {
         keys.insert((kind, key.to_owned()));
@@ -129,22 +130,22 @@ fn keys(catalogue: &Catalogue) -> HashSet<(Kind, String)> {
     keys
 }
 
-fn slugs(catalogue: &Catalogue) -> Vec<(Kind, String)> {
-    let organizations = catalogue.organizations.iter().map(|item| (Kind::Organization, &item.slug));
-    let partners = catalogue.partners.iter().map(|item| (Kind::Partner, &item.slug));
+fn slugs(catalog: &Catalog) -> Vec<(Kind, String)> {
+    let organizations = catalog.organizations.iter().map(|item| (Kind::Organization, &item.slug));
+    let partners = catalog.partners.iter().map(|item| (Kind::Partner, &item.slug));
     let all = organizations.chain(partners).map(|(kind, slug)| (kind, slug.clone()));
     all.filter(|(_, slug)| !slug.contains('\0')).collect()
 }
 
-/// Whether a text can be an author's key.
+/// Returns whether a text is a valid author's key.
 pub(super) fn is_key(key: &str) -> bool {
     let starts_well = key.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
     let well_formed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'/');
     starts_well && key.len() <= 100 && key.bytes().all(well_formed)
 }
 
-/// A catalogue that is too large to be judged as a whole.
-pub(super) fn too_large(catalogue: &Catalogue, most: usize) -> Option<Problem> {
-    let items = catalogue.items();
+/// Returns a problem if the catalog has more than `most` items.
+pub(super) fn too_large(catalog: &Catalog, most: usize) -> Option<Problem> {
+    let items = catalog.items();
     (items > most).then(|| Problem::new("", format!("must have at most {most} items, got {items}")))
 }

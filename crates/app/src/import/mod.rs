@@ -1,11 +1,13 @@
-//! Importing a catalogue that an author keeps in a file: organizations, partners, threads, chapters and markets.
+//! Imports a catalog file: organizations, partners, threads, chapters and markets.
 //!
-//! Each item has a key that its author chose and that stays. What was made of a key is remembered with digests of what was
-//! read, in the transaction that makes it, so that a run after a change, after a failure or after a kill does what is left
-//! to do and nothing twice. The whole is judged before any of it is made, and everything that is wrong is told at once.
+//! Each item has a stable key chosen by its author. The transaction that creates an item also
+//! stores its key, with digests of the item's content. So another run, after a change or a crash,
+//! only does what is left and creates nothing twice. The whole catalog is validated first, and all
+//! problems are reported together.
 //!
-//! A market's terms are the chain's and never change; how it is listed may. Its row and its key are written first, then the
-//! market is made on chain under the row's id: a run that finds the row without the market finishes it.
+//! A market's terms are fixed on chain and cannot change, but its listing can. Its row and key are
+//! written first, then the market is created on chain with the row's id. If a run finds the row
+//! without the market on chain, it finishes the creation.
 
 mod document;
 mod file;
@@ -15,7 +17,7 @@ mod planner;
 mod run;
 mod yaml;
 
-pub use document::{Catalogue, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
+pub use document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 pub use file::{Format, read};
 pub use plan::{Action, Plan, Step};
 pub use planner::plan;
@@ -27,23 +29,18 @@ use store::StoreError;
 
 use crate::AppError;
 
-/// What can be imported.
+/// The kinds of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// An organization.
     Organization,
-    /// A partner.
     Partner,
-    /// A thread.
     Thread,
-    /// A chapter.
     Chapter,
-    /// A market.
     Market,
 }
 
 impl Kind {
-    /// The word of the store and of what is printed.
+    /// The identifier in the database and in output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Organization => "organization",
@@ -61,19 +58,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Something in a catalogue that cannot be imported.
+/// A problem that prevents the import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// JSON pointer to the member, such as `/markets/3/endTime`; empty for the file as a whole.
+    /// A JSON pointer such as `/markets/3/endTime`. Empty for the whole file.
     pub path: String,
-    /// The line in the file, if it is known.
+    /// The line in the file, if known.
     pub line: Option<u32>,
     /// The requirement that is not met.
     pub detail: String,
 }
 
 impl Problem {
-    /// The member at `path` does not meet the requirement `detail`.
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), line: None, detail: detail.into() }
     }
@@ -93,13 +89,13 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a catalogue was not imported, or not all of it.
+/// The reason why a catalog was not imported, or not completely.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Nothing was made: all that is wrong.
-    #[error("the catalogue has {} problems", .0.len())]
+    /// Nothing was written; the catalog has these problems.
+    #[error("the catalog has {} problems", .0.len())]
     Refused(Vec<Problem>),
-    /// It was cut short. Another run goes on from there.
+    /// The import was interrupted. Another run continues it.
     #[error(transparent)]
     Failed(#[from] AppError),
 }

@@ -1,4 +1,4 @@
-//! What a run will do, item by item.
+//! The plan of an import, item by item.
 
 use domain::Usdc;
 use store::catalog::{Chapter, Organization, Partner, Thread};
@@ -7,21 +7,20 @@ use store::imports::Import;
 use super::Kind;
 use crate::markets::NewMarket;
 
-/// What is done about an item.
+/// The action for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is new.
     Create,
-    /// A market whose creation was cut short before it was on chain.
+    /// Finish a market whose creation was interrupted before it was on chain.
     Finish,
-    /// It says something else than before.
+    /// The item has changed since the last import.
     Update,
-    /// It says what it said before. What was changed meanwhile by other means stays.
+    /// The item has not changed. Changes that were made outside of imports are preserved.
     Skip,
 }
 
 impl Action {
-    /// The word of what is printed.
+    /// The identifier in output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -32,12 +31,10 @@ impl Action {
     }
 }
 
-/// One item and what is done about it.
+/// An item with its action.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it is.
     pub kind: Kind,
-    /// What is done.
     pub action: Action,
     pub(super) import: Import,
     pub(super) row: Row,
@@ -45,28 +42,28 @@ pub struct Step {
 }
 
 impl Step {
-    /// Its author's key.
+    /// The author's key.
     pub fn key(&self) -> &str {
         &self.import.key
     }
 
-    /// The id of its row.
+    /// The id of the item's row.
     pub fn id(&self) -> &str {
         &self.import.row_id
     }
 
-    /// The members of the row that a run changes, by their names in the API.
+    /// The changed members of the row, by their API names.
     pub fn changed(&self) -> &[String] {
         if self.action == Action::Update { &self.changed } else { &[] }
     }
 
-    /// Whether it needs a market on chain.
+    /// Returns whether the item needs a new market on chain.
     pub fn is_for_the_chain(&self) -> bool {
         self.kind == Kind::Market && matches!(self.action, Action::Create | Action::Finish)
     }
 }
 
-/// What the row is to hold.
+/// The new content of the row.
 #[derive(Debug, Clone)]
 pub(super) enum Row {
     Organization(Organization),
@@ -76,17 +73,17 @@ pub(super) enum Row {
     Market(Box<NewMarket>),
 }
 
-/// A whole catalogue that can be imported.
+/// The plan of a valid catalog.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// In the order of the work: what others stand under comes first.
+    /// In the order of execution: parents come first.
     pub steps: Vec<Step>,
-    /// What the markets that are still to be made on chain take from the resolver, at the most.
+    /// The maximum USDC that the resolver needs for the markets that are not on chain yet.
     pub funding: Usdc,
 }
 
 impl Plan {
-    /// How many steps are so.
+    /// Returns the number of steps with this action.
     pub fn count(&self, action: Action) -> usize {
         self.steps.iter().filter(|step| step.action == action).count()
     }

@@ -1,4 +1,4 @@
-//! Judging a catalogue as a whole: what each item becomes, and all that is wrong.
+//! Plans an import: validates the catalog as a whole and decides the action for each item.
 
 mod arrangement;
 mod changes;
@@ -16,29 +16,29 @@ use store::catalog::{Chapter, Partner, Thread};
 use store::imports::Import;
 use uuid::Uuid;
 
-use super::document::Catalogue;
+use super::document::Catalog;
 use super::known::{self, Known};
 use super::plan::{Action, Plan, Row, Step};
 use super::{ImportError, Kind, Problem};
 use crate::{AppError, Ctx, markets};
 
-/// The most items of one catalogue.
+/// The maximum number of items per catalog.
 const MAX_ITEMS: usize = 10_000;
 
-/// Judges a catalogue and tells what a run will do. Makes nothing. Where the creation of a market was cut short, the chain is
-/// asked whether it has the market.
-pub async fn plan(ctx: &Ctx, catalogue: &Catalogue) -> Result<Plan, ImportError> {
-    if let Some(problem) = known::too_large(catalogue, MAX_ITEMS) {
+/// Plans an import without changing anything. For a market whose creation was interrupted, asks the
+/// chain whether it exists.
+pub async fn plan(ctx: &Ctx, catalog: &Catalog) -> Result<Plan, ImportError> {
+    if let Some(problem) = known::too_large(catalog, MAX_ITEMS) {
         return Err(ImportError::Refused(vec![problem]));
     }
-    let known = known::read(ctx, catalogue).await?;
+    let known = known::read(ctx, catalog).await?;
     let new_id = || ctx.uuid();
     let mut planner = Planner::new(&known, ctx.now(), &new_id);
-    planner.organizations(&catalogue.organizations);
-    planner.partners(&catalogue.partners);
-    planner.threads(&catalogue.threads);
-    planner.chapters(&catalogue.chapters);
-    planner.markets(&catalogue.markets);
+    planner.organizations(&catalog.organizations);
+    planner.partners(&catalog.partners);
+    planner.threads(&catalog.threads);
+    planner.chapters(&catalog.chapters);
+    planner.markets(&catalog.markets);
     let Planner { mut steps, problems, .. } = planner;
     if !problems.is_empty() {
         return Err(ImportError::Refused(problems));
@@ -48,7 +48,8 @@ pub async fn plan(ctx: &Ctx, catalogue: &Catalogue) -> Result<Plan, ImportError>
     Ok(Plan { steps, funding })
 }
 
-/// A market that the chain has, and the sync has only not read yet, needs nothing more of the chain.
+/// Changes the action of markets that are on chain but not read by the sync yet: they need nothing
+/// more on chain.
 async fn settle_finished(ctx: &Ctx, known: &Known, steps: &mut [Step]) -> Result<(), AppError> {
     for step in steps.iter_mut().filter(|step| step.action == Action::Finish) {
         let Row::Market(new) = &step.row else { continue };
@@ -68,7 +69,10 @@ fn funding(steps: &[Step]) -> Result<Usdc, ImportError> {
         let Row::Market(new) = &step.row else { continue };
         let one = markets::funding_ceil(new.liquidity, new.outcomes.len(), &new.opening_odds);
         funding = one.and_then(|one| funding.checked_add(one)).ok_or_else(|| {
-            ImportError::Refused(vec![Problem::new("/markets", "must take less USDC than there can be")])
+            ImportError::Refused(vec![Problem::new(
+                "/markets",
+                "must need less USDC in total than can exist",
+            )])
         })?;
     }
     Ok(funding)
@@ -80,14 +84,14 @@ struct Planner<'a> {
     new_id: &'a (dyn Fn() -> Uuid + Sync),
     steps: Vec<Step>,
     problems: Vec<Problem>,
-    /// Where each key of this file stands.
+    /// The path of each key in this file.
     seen: HashMap<(Kind, &'a str), String>,
     slugs: HashMap<(Kind, &'a str), String>,
     organizations: HashMap<&'a str, OrganizationId>,
     partners: HashMap<&'a str, Partner>,
     /// As they will be after the run.
     threads: HashMap<&'a str, Thread>,
-    /// As this file says them.
+    /// As this file describes them.
     said_threads: HashMap<ThreadId, Thread>,
     chapters: HashMap<&'a str, Chapter>,
     next_position: HashMap<&'a str, u32>,
@@ -126,7 +130,7 @@ impl<'a> Planner<'a> {
         self.known.imports.get(&(kind, key.to_owned()))
     }
 
-    /// The id of the row that a key stands for, or a new one.
+    /// Returns the row id of a key, or a new id.
     fn id_of(&self, kind: Kind, key: &str) -> Uuid {
         let known = self.import(kind, key).and_then(|import| Uuid::try_parse(&import.row_id).ok());
         known.unwrap_or_else(|| (self.new_id)())
@@ -153,20 +157,22 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Refuses a name that nothing has. What stands in this file and is wrong itself was told of there.
+    /// Reports an unknown key, unless the item is in this file. An invalid item in this file
+    /// already has its own problem.
     fn unknown(&mut self, at: &str, member: &str, kind: Kind, key: &str) {
         if self.seen.contains_key(&(kind, key)) {
             return;
         }
-        let requirement = format!("must be the key of a {kind} in this file or in one imported before");
+        let requirement =
+            format!("must be the key of a known {kind}, in this file or in a file imported earlier");
         let detail = format!("{requirement}, got {}", shown(key));
         self.refuse(at, member, detail);
     }
 
-    /// What an item stays under, for good.
+    /// Checks that a fixed parent did not change.
     fn check_stays(&mut self, kind: Kind, key: &str, terms: &Value, at: &str, member: &str) {
         if self.import(kind, key).is_some_and(|old| old.terms_hash != digest(terms)) {
-            self.refuse(at, member, format!("cannot change: a {kind} stays with its {member}"));
+            self.refuse(at, member, format!("cannot change: the {member} of the {kind} is fixed"));
         }
     }
 
@@ -189,7 +195,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// A digest that is the same wherever the same was said.
+/// Returns a digest that depends only on the content.
 fn digest(said: &Value) -> String {
     hex::encode(Sha256::digest(said.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Doing what a plan says.
+//! Executes an import plan.
 
 use chain::Signer;
 use domain::{ErrorCode, Timestamp};
@@ -12,10 +12,11 @@ use super::{ImportError, Problem};
 use crate::markets;
 use crate::{AppError, Ctx};
 
-/// Items that are written in one transaction.
+/// The number of items per transaction.
 const CHUNK: usize = 100;
 
-/// Whether the resolver can pay for the plan's markets: its own USDC, unless there is somebody who makes test money.
+/// Checks that the resolver can pay for the plan's markets. Always true if there is a `minter` of
+/// test USDC.
 pub async fn check_funding(
     ctx: &Ctx,
     plan: &Plan,
@@ -36,15 +37,15 @@ pub async fn check_funding(
 fn unfunded(plan: &Plan, resolver: &Signer, balance_atomic: &str) -> ImportError {
     let count = plan.steps.iter().filter(|step| step.is_for_the_chain()).count();
     let detail = format!(
-        "must be paid for by the resolver {1}: the {count} new ones take up to {0} millionths of a USDC, it has {balance_atomic}",
+        "must be funded by the resolver {1}: the {count} new markets need up to {0} millionths of a USDC, and it has {balance_atomic}",
         plan.funding.atomic(),
         resolver.address()
     );
     ImportError::Refused(vec![Problem::new("/markets", detail)])
 }
 
-/// Does what is left to do, and tells each item once it is done. What is arranged comes first, then one market after
-/// another; whatever stops it, another run with the same catalogue goes on from there.
+/// Executes a plan, and calls `done` for each finished item. Items other than markets come first,
+/// then one market at a time. If it is interrupted, another run with the same catalog continues it.
 pub async fn run(
     ctx: &Ctx,
     plan: &Plan,
@@ -66,6 +67,8 @@ pub async fn run(
     }
     for step in on_chain {
         let Row::Market(new) = &step.row else { continue };
+        // The row and its key are committed before the market is created on chain. After a crash in
+        // between, the next run finds the row and finishes the market under the same id.
         write(ctx, vec![step.clone()]).await?;
         markets::create(ctx, resolver, new.as_ref().clone()).await?;
         done(step);
@@ -81,9 +84,10 @@ async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
     });
     let steps: Vec<_> = markets.collect::<Vec<_>>().into_iter().zip(steps).collect();
     ctx.store
-        .write((steps, now), |tx, (steps, now)| {
+        .try_write((steps, now), |tx, (steps, now)| {
             Box::pin(async move {
-                // Before the rows of organizations, too, which changes of threads look at.
+                // Locked before the rows of organizations, in the same order as in changes of
+                // threads. Another order could deadlock.
                 store::traders::lock(tx).await?;
                 for (market, step) in steps {
                     apply(tx, step, market.as_ref(), *now).await?;
@@ -145,6 +149,6 @@ fn made_meanwhile(import: &Import, error: StoreError) -> AppError {
         return error.into();
     }
     let Import { kind, key, .. } = import;
-    let detail = format!("Another run has just made the {kind} {key:?}. Run this one again.");
+    let detail = format!("A concurrent import created the {kind} {key:?}. Run the import again.");
     AppError::new(ErrorCode::ValidationFailed).detail(detail)
 }

@@ -1,16 +1,18 @@
-//! YAML 1.2 as nodes. Scalars without quotes stay texts, so that a number is read as its author wrote it.
+//! Parses YAML 1.2 into nodes. Plain scalars stay texts, so that a number is read exactly as
+//! written.
 
 use std::collections::HashMap;
 
-use domain::document::{Node, Value};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
+use protocol::document::{Node, Value};
 
 use super::Problem;
 
-/// The most nodes that aliases may add: a few lines of YAML can stand for more than any memory holds.
+/// The maximum number of nodes that aliases may add. A few lines of nested aliases could otherwise
+/// exhaust the memory.
 const MAX_ALIASED: usize = 1_000_000;
 
-/// Reads the one document of `text`. A text without any is null.
+/// Parses the single document of `text`. An empty text is null.
 pub(super) fn read(text: &str) -> Result<Node, Problem> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(text) {
@@ -32,7 +34,7 @@ struct Reader {
     aliased: usize,
 }
 
-/// A list or an object that is not complete yet.
+/// A list or object that is not complete yet.
 #[derive(Debug)]
 struct Open {
     line: Option<u32>,
@@ -78,10 +80,14 @@ impl Reader {
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned();
                 let node =
-                    node.ok_or_else(|| Problem::at_line("", line, "must not have an alias of itself"))?;
+                    node.ok_or_else(|| Problem::at_line("", line, "must not contain an alias of itself"))?;
                 self.aliased += size(&node);
                 if self.aliased > MAX_ALIASED {
-                    return Err(Problem::at_line("", line, "must not repeat as much by aliases"));
+                    return Err(Problem::at_line(
+                        "",
+                        line,
+                        "must not expand to more than 1,000,000 values through aliases",
+                    ));
                 }
                 return self.add(node, 0);
             }
@@ -101,7 +107,7 @@ impl Reader {
                 Some(name) => members.push((name, node)),
                 None => match node.value {
                     Value::Plain(name) | Value::Text(name) => *key = Some(name),
-                    _ => return Err(Problem::at_line("", node.line, "must have texts as names of members")),
+                    _ => return Err(Problem::at_line("", node.line, "must have strings as member names")),
                 },
             },
         }
@@ -109,7 +115,7 @@ impl Reader {
     }
 }
 
-/// The members with those of `<<`, unless they have a member of the same name.
+/// Merges the members of `<<` keys. Explicit members take precedence.
 fn merged(members: Vec<(String, Node)>) -> Vec<(String, Node)> {
     let (merges, mut members): (Vec<_>, Vec<_>) =
         members.into_iter().partition(|(name, node)| name == "<<" && matches!(node.value, Value::Object(_)));
@@ -137,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aliases_are_read_within_bounds() {
+    fn aliases_are_expanded_within_limits() {
         let node = read("a: &x [1, 2]\nb: *x\n").unwrap();
         let Value::Object(members) = node.value else { panic!("{node:?}") };
         assert_eq!(members[0].1.value, members[1].1.value);
@@ -146,12 +152,15 @@ mod tests {
             let alias = format!("*a{}", n - 1);
             bomb.push_str(&format!("a{n}: &a{n} [{}]\n", [alias.as_str(); 10].join(", ")));
         }
-        assert_eq!(read(&bomb).unwrap_err().detail, "must not repeat as much by aliases");
+        assert_eq!(
+            read(&bomb).unwrap_err().detail,
+            "must not expand to more than 1,000,000 values through aliases"
+        );
         assert!(read("a: &x [*x]\n").is_err());
     }
 
     #[test]
-    fn merged_members_yield_to_the_objects_own() {
+    fn own_members_override_merged_ones() {
         let node = read("- &m {a: 1, b: 2}\n- {<<: *m, b: 3}\n").unwrap();
         let Value::List(items) = node.value else { panic!("{node:?}") };
         let Value::Object(members) = &items[1].value else { panic!("{items:?}") };
@@ -160,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_know_their_lines() {
+    fn nodes_have_their_lines() {
         let node = read("a: 1\nb:\n  - c\n").unwrap();
         let Value::Object(members) = node.value else { panic!("{node:?}") };
         assert_eq!((members[0].1.line, members[1].1.line), (Some(1), Some(3)));

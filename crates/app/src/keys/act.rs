@@ -1,16 +1,17 @@
-//! What the audit log says about keys: never the key itself, its digest or its webhook secret.
+//! Audit log entries about keys. They never contain the key, its digest or its webhook secret.
 
 use domain::ids::KeyId;
 use serde_json::{Value, json};
 use store::audit_log::Act;
 use store::keys::Key;
 
-/// An act on a key.
+use crate::webhooks::host_of;
+
 pub fn on_key(action: &'static str, id: KeyId) -> Act {
     Act::new(action, format!("key:{id}"))
 }
 
-/// What a key may do.
+/// Returns the key's permissions and limits for the audit log.
 pub fn state_of(key: &Key) -> Value {
     let usdc = |limit: Option<domain::Usdc>| limit.map(|usdc| usdc.to_string());
     json!({
@@ -27,26 +28,4 @@ pub fn state_of(key: &Key) -> Value {
         "highValueUsdcAtomic": usdc(key.overrides.high_value),
         "expiresAt": key.expires_at,
     })
-}
-
-/// The scheme and the host of a URL. Its path and its query may be secrets of the receiver.
-pub fn host_of(url: Option<&str>) -> Option<String> {
-    let (scheme, rest) = url?.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next()?;
-    let host = authority.rsplit('@').next()?;
-    Some(format!("{scheme}://{host}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_host_of_a_webhook_url_is_logged() {
-        let host = |url| host_of(Some(url));
-        assert_eq!(host("https://h.example/services/SECRET?t=x").as_deref(), Some("https://h.example"));
-        assert_eq!(host("https://user:pass@h.example:8443").as_deref(), Some("https://h.example:8443"));
-        assert_eq!(host("nothing"), None);
-        assert_eq!(host_of(None), None);
-    }
 }

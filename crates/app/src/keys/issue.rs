@@ -1,4 +1,4 @@
-//! Issuing keys.
+//! Issues new keys.
 
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
@@ -7,40 +7,33 @@ use domain::{ErrorCode, Timestamp};
 use store::audit_log::note;
 use store::keys::{Key, MAX_ACTIVE};
 
-use super::webhook_secret;
 use crate::{AppError, Ctx, webhooks};
 
-/// What a key is issued with.
+/// The properties of a new key.
 #[derive(Debug, Clone)]
 pub struct IssueKey {
-    /// Whose it will be.
     pub user_id: UserId,
-    /// A label.
     pub name: String,
-    /// What it is issued as.
     pub tier: Tier,
-    /// What it may do; the tier's scopes where absent.
+    /// Defaults to the tier's scopes.
     pub scopes: Option<Scopes>,
-    /// When it ends by itself.
     pub expires_at: Option<Timestamp>,
-    /// Where it may be used from.
     pub ip_allowlist: IpAllowlist,
-    /// Where its events go.
+    /// The URL that receives the key's events.
     pub webhook_url: Option<String>,
-    /// Limits of its own; `enterprise` and `mm` alone.
+    /// Limits that replace the tier's. Only for `enterprise` and `mm`.
     pub overrides: LimitOverrides,
-    /// The version of the API that it speaks where a request names none; the current one where absent.
+    /// The API version of requests that name none. Defaults to the current version.
     pub api_version: Option<String>,
 }
 
-/// A new key. The plaintext and the webhook secret exist only here; neither can be had again.
+/// A new key. The plaintext and the webhook secret are returned once and cannot be read again.
 #[derive(Debug, Clone)]
 pub struct IssuedKey {
-    /// The stored half.
+    /// The stored part.
     pub key: Key,
-    /// The key itself.
     pub plaintext: PlaintextKey,
-    /// The secret that signs its webhooks.
+    /// The secret that signs the key's webhooks.
     pub webhook_secret: WebhookSecret,
 }
 
@@ -48,7 +41,7 @@ pub struct IssuedKey {
 pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     let has_overrides = wanted.overrides != LimitOverrides::default();
     if has_overrides && !wanted.tier.takes_overrides() {
-        return Err(AppError::field("/tier", "must be enterprise or mm for limits of its own"));
+        return Err(AppError::field("/tier", "must be enterprise or mm if the key overrides limits"));
     }
     if wanted.name.is_empty() || wanted.name.chars().count() > 100 || wanted.name.contains('\0') {
         return Err(AppError::field("/name", "must have 1 to 100 characters"));
@@ -57,13 +50,14 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         webhooks::check_url(&ctx.config.webhooks.targets, "/webhookUrl", url)?;
     }
     let plaintext =
+        // Random bytes may not give a valid key; then draw again.
         std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))
             .find_map(std::convert::identity)
             .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
     let id = KeyId(ctx.uuid());
     let webhook_secret = WebhookSecret::from_bytes(ctx.random());
-    let sealed = webhook_secret::seal(ctx, id, &webhook_secret)?;
-    let digest = hex::encode(plaintext.digest(&ctx.config.key_pepper));
+    let sealed = webhooks::secret::seal(ctx, id, &webhook_secret)?;
+    let digest = hex::encode(plaintext.digest(ctx.config.key_pepper.expose()));
     let now = ctx.now();
     let key = Key {
         id,
@@ -83,9 +77,10 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     };
     let key = ctx
         .store
-        .write((key, digest, sealed), |tx, (key, digest, sealed)| {
+        .try_write((key, digest, sealed), |tx, (key, digest, sealed)| {
             Box::pin(async move {
-                // Locked, so that keys asked for at once are counted one after the other.
+                // Lock the user, so that concurrent requests cannot exceed the limit of active keys
+                // together.
                 if !store::users::lock(tx, key.user_id).await? {
                     return Err(
                         AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id.")

@@ -1,22 +1,22 @@
-//! Pausing a key's trading: the caller's own emergency stop.
+//! Pausing a key's trading: the client's own emergency stop.
 //!
-//! From the instant at which the pause is stored the key creates and confirms no trade, in any process: creation asks in
-//! the statement that writes the trade, confirming and signing in their transactions. Trades that wait to be signed are
-//! rejected; those that are signed already are the chain's to decide. Reads go on. The operator resumes the key.
+//! As soon as the pause is stored, the key can neither create nor confirm trades, in any process.
+//! The statement that inserts a trade checks it, and so do the transactions that confirm and sign.
+//! Trades that wait to be signed are rejected. Trades that are already signed are up to the chain.
+//! Reads still work. Only the operator can resume the key.
 //!
-//! A key that was revoked or has expired is stopped in the same places, and for good.
+//! Revoked and expired keys are stopped in the same places, permanently.
 
 use domain::ids::KeyId;
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
-use store::StoreError;
 use store::audit_log::note;
 use store::keys::{Key, TradingStop};
 
-use super::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx, Submission};
 
-/// The refusal of a trade with a key that makes none.
+/// The error for a trade with a key that can no longer trade.
 pub fn stopped(stop: TradingStop) -> AppError {
     let code = match stop {
         TradingStop::Revoked => ErrorCode::ApiKeyRevoked,
@@ -26,10 +26,10 @@ pub fn stopped(stop: TradingStop) -> AppError {
     AppError::new(code).submission(Submission::NotSubmitted)
 }
 
-/// Pauses the trading of the caller's key and gives since when it is paused. Doing it again changes nothing.
+/// Pauses trading of the caller's key. Returns the start of the pause. Idempotent.
 pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
     let input = (caller.key.id, ctx.now());
-    let since: Result<Option<Timestamp>, StoreError> = ctx
+    let since = ctx
         .write_of_user(caller.user_id(), input, |tx, (id, now)| {
             Box::pin(store::keys::mark_paused(tx, *id, *now))
         })
@@ -37,17 +37,17 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
     let since = since
         .map_err(|error| AppError::from(error).of_one_unit())?
         .ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
-    ctx.key_cache.forget(caller.key.id);
-    // What waits to be signed is rejected at once.
+    ctx.process.key_cache.forget(caller.key.id);
+    // Wake the executors: they reject the trades that wait to be signed.
     ctx.wake.executor.notify_waiters();
     Ok(since)
 }
 
-/// Lets a paused key trade again. Doing it again changes nothing.
+/// Resumes trading of a paused key. Idempotent.
 pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
     let resumed = ctx
         .store
-        .write(id, |tx, id| {
+        .try_write(id, |tx, id| {
             Box::pin(async move {
                 let was_paused = store::keys::mark_resumed(tx, *id).await?;
                 let key = store::keys::find(tx, *id).await?;
@@ -60,6 +60,6 @@ pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
             })
         })
         .await;
-    ctx.key_cache.forget(id);
+    ctx.process.key_cache.forget(id);
     resumed
 }

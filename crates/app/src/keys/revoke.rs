@@ -1,5 +1,6 @@
-//! Revoking a key. What was not signed before is never signed after it, in any process: the statements that create, confirm
-//! and sign ask for the key. Its delegation on chain is revoked too, by the executor of the account's lane.
+//! Revokes keys. Nothing new is signed after a revocation, in any process, because the transactions
+//! that create, confirm and sign check the key. The executor of the account's lane also revokes the
+//! delegation on chain.
 
 use domain::ErrorCode;
 use domain::delegation::Change;
@@ -11,22 +12,22 @@ use store::keys::Key;
 
 use crate::{AppError, Ctx, delegations};
 
-/// A key that was revoked.
 #[derive(Debug, Clone)]
 pub struct Revoked {
-    /// The key.
     pub key: Key,
-    /// The revocation of its delegation on chain, as it is now.
+    /// The revocation of the delegation on chain, in its current state.
     pub on_chain: DelegationChange,
 }
 
-/// Revokes a key and queues the revocation of its delegation on chain, whether a node answers or not. The revocation is
-/// effective in this process at once and in all others within a second; on chain it follows. Revoking again does no harm.
+/// Revokes a key and queues the revocation of its delegation on chain. No node is needed.
+///
+/// The revocation takes effect in this process at once and in others within a second; on chain it
+/// follows later. Idempotent.
 pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
     let (now, change_id, lanes) = (ctx.now(), delegations::new_id(ctx), ctx.config.lanes);
     let revoked = ctx
         .store
-        .write((id, now, change_id, lanes), |tx, (id, now, change_id, lanes)| {
+        .try_write((id, now, change_id, lanes), |tx, (id, now, change_id, lanes)| {
             Box::pin(async move {
                 let newly = store::keys::mark_revoked(tx, *id, *now).await?;
                 let key = store::keys::find(tx, *id).await?.ok_or_else(|| {
@@ -40,8 +41,8 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
             })
         })
         .await;
-    ctx.key_cache.forget(id);
-    // What waits to be signed is rejected at once.
+    ctx.process.key_cache.forget(id);
+    // Wake the executors: they reject the trades that wait to be signed.
     ctx.wake.executor.notify_waiters();
     revoked
 }

@@ -1,4 +1,4 @@
-//! The shared limits of a service that is one process.
+//! The limits of a service that runs as a single process.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,8 @@ use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
 use super::table::Table;
 use super::{Kind, MAX_ADDRESSES};
 
-/// Users are as many as the service has; addresses can be made up, so they are bounded.
+/// Rate limit state in memory. The number of users is limited by the service. Addresses can be made
+/// up, so their tables are bounded.
 #[derive(Debug)]
 pub struct Memory {
     reads: Table<UserId, SlidingWindow>,

@@ -1,11 +1,12 @@
-//! How often somebody may call: per user for reads and for writes, per address for what comes without a key, and the
+//! Rate limits: per user for reads and writes, per address for requests without a key, and the
 //! lockout of addresses that fail to authenticate.
 //!
-//! What users have used and who is shut out is kept in this process, or in Redis (or Valkey) where several processes serve
-//! one set of users. Both say the same to the same requests: the rules are those of [`domain::rate`], and Redis does them
-//! atomically in scripts. A limiter that cannot be asked lets nobody through, within a quarter of a second.
+//! The state is in memory, or in Redis (or Valkey) if several processes serve the same users. Both
+//! give the same results: the rules are those of [`domain::rate`], which Redis runs atomically in
+//! scripts. If Redis does not respond within a quarter of a second, requests are rejected.
 //!
-//! The address limiter is always this process's own: it stands before routes that must answer without any dependency.
+//! The address limiter always uses this process's memory, because it protects routes that must
+//! respond without any dependency.
 
 mod familiar;
 mod memory;
@@ -27,31 +28,31 @@ use table::Table;
 
 pub use familiar::KeyMark;
 
-/// Requests a minute from one address that come without a key or with one that is refused.
+/// Requests per minute from one address without a valid key.
 pub const ADDRESS_LIMIT: u32 = 300;
-/// How many addresses are remembered at once. Whoever has more at hand is not stopped by a limit per address.
+/// The maximum number of tracked addresses. A client with more addresses than this cannot be
+/// stopped by a limit per address.
 const MAX_ADDRESSES: usize = 128 * 1_024;
-/// When to come again where the limiter did not answer.
+/// The retry time in seconds when the limiter does not respond.
 pub const UNAVAILABLE_RETRY_S: u32 = 1;
-/// How long Redis may take for a connection, and for an answer.
+/// The timeout of a Redis connection, and of a command.
 const REDIS_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Which of a user's limiters a request draws on.
+/// The limiters of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Reads: a sliding window.
     Read,
     /// Writes: a token bucket.
     Write,
-    /// Redeliveries of webhooks: a token bucket of their own.
+    /// Redeliveries of webhooks: a separate token bucket.
     Redelivery,
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Redelivery];
 
-    /// The name that headers and refusals tell.
+    /// The name in headers and errors.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -61,13 +62,11 @@ impl Kind {
     }
 }
 
-/// The limiter could not be asked.
+/// The limiter cannot be used right now.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
-    /// Redis refused or could not be reached.
     #[error("Redis: {0}")]
     Redis(#[from] ::redis::RedisError),
-    /// Redis took too long.
     #[error("Redis did not answer within {} ms", REDIS_TIMEOUT.as_millis())]
     Timeout,
 }
@@ -78,26 +77,24 @@ impl From<Unavailable> for AppError {
     }
 }
 
-/// A Redis URL that cannot be used. Never shows the URL, which may hold a password.
+/// An unusable Redis URL. The message never contains the URL, which may include a password.
 #[derive(Debug, thiserror::Error)]
-#[error("the Redis URL cannot be used: {0}")]
+#[error("the Redis URL is invalid: {0}")]
 pub struct BadRedisUrl(String);
 
-/// Every limiter of a service.
+/// All limiters of this process.
 #[derive(Debug)]
 pub struct Limits {
     shared: Shared,
     addresses: Table<IpAddr, SlidingWindow>,
-    /// What this process has seen of keys' uses.
+    /// Uses of keys that this process has seen.
     familiar: Table<(IpAddr, KeyMark), LastUse>,
 }
 
-/// Where the limits stand that all processes of a service share.
+/// The storage of the limits that all processes of a service share.
 #[derive(Debug)]
 enum Shared {
-    /// Here: the service is this process.
     Memory(Memory),
-    /// In Redis.
     Redis(Box<Redis>),
 }
 
@@ -108,13 +105,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// In this process's memory.
+    /// Creates limits in this process's memory.
     pub fn memory() -> Self {
         Self::over(Shared::Memory(Memory::new()))
     }
 
-    /// In the Redis or Valkey at this URL (`redis://[user:password@]host[:port][/database]`), under keys that begin with
-    /// `prefix`. Nothing is connected yet, so that a service can start before its Redis.
+    /// Creates limits in Redis or Valkey at this URL
+    /// (`redis://[user:password@]host[:port][/database]`). All Redis keys begin with `prefix`. The
+    /// connection is opened on first use, so that the service can start before Redis.
     pub fn redis(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
         Ok(Self::over(Shared::Redis(Box::new(Redis::new(url, prefix)?))))
     }
@@ -123,7 +121,7 @@ impl Limits {
         Self { shared, addresses: Table::bounded(MAX_ADDRESSES), familiar: Table::bounded(MAX_ADDRESSES) }
     }
 
-    /// Where the limits stand, for people.
+    /// Returns the storage's name for logs.
     pub const fn place(&self) -> &'static str {
         match self.shared {
             Shared::Memory(_) => "the process's memory",
@@ -131,7 +129,7 @@ impl Limits {
         }
     }
 
-    /// Asks for one more request of the user, whose key has this many requests a minute.
+    /// Counts one more request of the user. `limit` is the key's limit in requests per minute.
     pub async fn take(
         &self,
         kind: Kind,
@@ -145,7 +143,8 @@ impl Limits {
         }
     }
 
-    /// Asks for one more request of the address to a route that asks for no key, of so many a minute.
+    /// Counts one more request of the address to an anonymous route. `limit` is in requests per
+    /// minute.
     pub async fn take_route(
         &self,
         ip: IpAddr,
@@ -160,7 +159,7 @@ impl Limits {
         }
     }
 
-    /// Until when the address is shut out, if it is.
+    /// Returns the end of the address's lockout, if it is locked out.
     pub async fn shut_out(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
         let network = network_of(ip);
         match &self.shared {
@@ -169,7 +168,8 @@ impl Limits {
         }
     }
 
-    /// Counts a failed authentication from the address; until when that shuts it out, if it does.
+    /// Counts a failed authentication from the address. Returns the end of the lockout that it
+    /// causes, if any.
     pub async fn fail(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
         let network = network_of(ip);
         match &self.shared {
@@ -178,21 +178,23 @@ impl Limits {
         }
     }
 
-    /// Notes that a key was used successfully from the address. Other processes hear of it at most every ten minutes.
+    /// Records a successful use of a key from the address. Other processes learn of it at most
+    /// every ten minutes.
     pub async fn note_success(&self, ip: IpAddr, key: KeyMark, now: Timestamp) {
         let network = network_of(ip);
         let share = self.familiar.with((network, key), now, |last| last.note(now));
         if share && let Shared::Redis(redis) = &self.shared {
-            // Only a lockout would ever ask for it.
+            // Best effort: the shared use only matters if the address is locked out later.
             if let Err(error) = redis.note_success(network, key, now).await {
-                tracing::debug!(%error, "a key's use is not known to the other processes");
+                tracing::debug!(%error, "could not share the last use of a key with the other processes");
             }
         }
     }
 
-    /// Whether a key was used successfully from the address in the last 24 hours.
+    /// Returns whether the key was used successfully from the address in the last 24 hours.
     pub async fn is_familiar(&self, ip: IpAddr, key: KeyMark, now: Timestamp) -> Result<bool, Unavailable> {
         let network = network_of(ip);
+        // This process's own memory first: most checks need no round trip.
         if self.familiar.find(&(network, key), |last| last.is_recent(now)) == Some(true) {
             return Ok(true);
         }
@@ -202,18 +204,18 @@ impl Limits {
         }
     }
 
-    /// Asks for one more request of the address.
+    /// Counts one more request of the address.
     pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> Verdict {
         self.addresses.with(network_of(ip), now, |window| window.take(ADDRESS_LIMIT, now))
     }
 
-    /// What the address's limiter says, without counting anything.
+    /// Returns the address limiter's state without counting a request.
     pub fn peek_address(&self, ip: IpAddr, now: Timestamp) -> Verdict {
         let known = self.addresses.find(&network_of(ip), |window| window.peek(ADDRESS_LIMIT, now));
         known.unwrap_or_else(|| SlidingWindow::default().peek(ADDRESS_LIMIT, now))
     }
 
-    /// Whether the limiter can be asked.
+    /// Checks that the limiter responds.
     pub async fn ping(&self) -> Result<(), Unavailable> {
         match &self.shared {
             Shared::Memory(_) => Ok(()),
@@ -222,30 +224,27 @@ impl Limits {
     }
 }
 
-/// The refusal of a request whose limiter, named so, is used up.
+/// The error for a request that exceeds the named limiter.
 pub fn exceeded(limiter: &str, verdict: Verdict) -> AppError {
     let Verdict { limit, retry_after_ms, .. } = verdict;
     let whose = if limiter == "address" { "Requests without an accepted key" } else { "Your requests" };
-    let detail = format!(
-        "{whose} are limited to {limit} a minute ({limiter}), which are used up. Wait as long as Retry-After says."
-    );
+    let detail =
+        format!("{whose} are limited to {limit} per minute ({limiter}). Wait for Retry-After seconds.");
     AppError::new(ErrorCode::RateLimitExceeded)
         .detail(detail)
         .with("limiter", limiter)
         .retry_after_s(retry_after_s(retry_after_ms))
 }
 
-/// The refusal of an address that is shut out.
+/// The error for an address that is locked out.
 pub fn shut_out(until: Timestamp, now: Timestamp) -> AppError {
     AppError::new(ErrorCode::RateLimitExceeded)
-        .detail(
-            "Too many requests from your address failed to authenticate. Wait as long as Retry-After says.",
-        )
+        .detail("Too many failed authentications from your address. Wait for Retry-After seconds.")
         .with("limiter", "lockout")
         .retry_after_s(retry_after_s(until.since_ms(now)))
 }
 
-/// Whole seconds after which another try makes sense: rounded up, and at least one.
+/// Rounds milliseconds up to whole seconds, and to at least one.
 pub fn retry_after_s(ms: i64) -> u32 {
     u32::try_from(ms.max(1).unsigned_abs().div_ceil(1_000)).unwrap_or(u32::MAX)
 }

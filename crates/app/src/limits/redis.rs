@@ -1,8 +1,10 @@
-//! The shared limits in Redis or Valkey: one key for each limiter of a user and for each address that failed, changed by one
-//! script each, so that processes that ask at once are answered one after the other.
+//! The shared limits in Redis or Valkey.
 //!
-//! Time is the asking process's. A script takes the latest that it has seen, so that a process whose clock is behind
-//! cannot win anything by it. Keys end by themselves well after they have become idle.
+//! There is one Redis key per limiter. One script changes it, so that concurrent processes are
+//! serialized.
+//!
+//! The time comes from the calling process. A script uses the latest time it has seen, so a process
+//! with a slow clock gains nothing. Redis keys expire well after they have become idle.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -18,10 +20,11 @@ use redis::{Client, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisErr
 use super::familiar::{SHARE_EVERY_MS, is_recent};
 use super::{BadRedisUrl, KeyMark, Kind, REDIS_TIMEOUT, Unavailable};
 
-/// After how long without an acknowledgement a connection counts as lost: a peer that vanished must not be waited for.
+/// The time without an acknowledgement after which a connection counts as lost. Without it, a peer
+/// that vanished would block for minutes.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
-/// A connection that comes back by itself, and the scripts.
+/// A reconnecting connection and the scripts.
 pub struct Redis {
     client: Client,
     connection: tokio::sync::OnceCell<ConnectionManager>,
@@ -88,7 +91,8 @@ impl Redis {
         Ok(Verdict { allowed, limit, remaining, reset_at: Timestamp::from_ms(reset_at_ms), retry_after_ms })
     }
 
-    /// The end of the lockout is the first element of the address's list, the latest instant seen the second.
+    /// Returns the end of the lockout. The Redis list holds the end first, then the latest time
+    /// seen.
     pub async fn shut_out(&self, network: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
         let mut command = redis::cmd("LRANGE");
         command.arg(self.lockout_key(network)).arg(0).arg(1);
@@ -103,7 +107,6 @@ impl Redis {
         Ok((until_ms > 0).then_some(Timestamp::from_ms(until_ms)))
     }
 
-    /// Notes when a key was last used successfully from the network.
     pub async fn note_success(
         &self,
         network: IpAddr,
@@ -112,7 +115,8 @@ impl Redis {
     ) -> Result<(), Unavailable> {
         let mut command = redis::cmd("SET");
         command.arg(self.familiar_key(network, key)).arg(now.ms());
-        // A later use may be shared this much later.
+        // The next use may only be shared after `SHARE_EVERY_MS`, so the entry must live that much
+        // longer.
         command.arg("PX").arg(DAY_MS + SHARE_EVERY_MS);
         let mut connection = self.connection().await?;
         in_time(command.query_async(&mut connection)).await
@@ -154,11 +158,13 @@ impl Redis {
         in_time(script.key(key).arg(arguments).invoke_async(&mut connection)).await
     }
 
-    /// The connection, made when it is first asked for: it belongs to the runtime that asks.
+    /// Returns the connection. It is created on first use, because it belongs to the current
+    /// runtime.
     async fn connection(&self) -> Result<ConnectionManager, Unavailable> {
         let connect = || async {
             let settings = ConnectionManagerConfig::new()
-                // Whoever asks next tries again; nobody waits for a row of tries.
+                // No retries here: the next request tries again, and no request should wait for a
+                // series of attempts.
                 .set_number_of_retries(0)
                 .set_connection_timeout(Some(REDIS_TIMEOUT))
                 .set_response_timeout(Some(REDIS_TIMEOUT));
@@ -168,11 +174,12 @@ impl Redis {
     }
 }
 
+// Only the category: the error's text may contain the URL and its password.
 fn bad_url(error: RedisError) -> BadRedisUrl {
     BadRedisUrl(error.category().to_owned())
 }
 
-/// The whole of it, connecting included, within the time that an answer may take.
+/// Limits the whole call, including connecting, to [`REDIS_TIMEOUT`].
 async fn in_time<T>(asked: impl Future<Output = Result<T, RedisError>>) -> Result<T, Unavailable> {
     tokio::time::timeout(REDIS_TIMEOUT, asked).await.map_err(|_| Unavailable::Timeout)?.map_err(Into::into)
 }

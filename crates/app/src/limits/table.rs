@@ -1,21 +1,23 @@
-//! States by key in memory, in shards that are locked one at a time; what is idle is dropped.
+//! In-memory states by key, in separately locked shards. Idle states are removed.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 
 use domain::Timestamp;
 use domain::rate::{Lockout, SlidingWindow, TokenBucket};
+use domain::time::MINUTE_MS;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 
 const SHARDS: usize = 64;
-/// How often a shard looks for what is idle.
-const SWEEP_EVERY_MS: i64 = 60_000;
-/// Of how many states one makes room for another: whoever makes up addresses has each of them pay for no more.
+/// The interval at which a shard removes idle states.
+const SWEEP_EVERY_MS: i64 = MINUTE_MS;
+/// The number of states to choose from when a full shard must evict one. It bounds the cost of a
+/// request from a new address.
 const CANDIDATES: usize = 8;
 
-/// A state that is, from some instant on, as good as none.
+/// A state that equals the default from some time on.
 pub trait Idle: Default {
-    /// That instant.
+    /// Returns the time from which the state equals the default.
     fn idle_at(&self) -> Timestamp;
 }
 
@@ -37,7 +39,6 @@ impl Idle for Lockout {
     }
 }
 
-/// The states.
 #[derive(Debug)]
 pub struct Table<K, V> {
     shards: Box<[Mutex<Shard<K, V>>]>,
@@ -52,19 +53,20 @@ struct Shard<K, V> {
 }
 
 impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
-    /// As many as there are: for keys that nobody can make up.
+    /// Creates a table without a maximum, for keys that clients cannot make up.
     pub fn unbounded() -> Self {
         Self::bounded(usize::MAX)
     }
 
-    /// At most about `max`. When there is no room for another, the one of a few that would be idle soonest makes room.
+    /// Creates a table of about `max` states. A full shard evicts, of a few candidates, the one
+    /// that becomes idle first.
     pub fn bounded(max: usize) -> Self {
         let shard = || Mutex::new(Shard { states: IndexMap::new(), sweep_at: Timestamp::from_ms(0) });
         let max_per_shard = (max / SHARDS).max(1);
         Self { shards: (0..SHARDS).map(|_| shard()).collect(), hasher: RandomState::new(), max_per_shard }
     }
 
-    /// Changes the key's state, which is the default where there is none.
+    /// Changes the key's state, creating the default if there is none.
     pub fn with<T>(&self, key: K, now: Timestamp, change: impl FnOnce(&mut V) -> T) -> T {
         let hash = self.hash(&key);
         let mut shard = self.shards[hash % SHARDS].lock();
@@ -78,7 +80,7 @@ impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
         change(shard.states.entry(key).or_default())
     }
 
-    /// Looks at the key's state, where there is one.
+    /// Reads the key's state, if there is one.
     pub fn find<T>(&self, key: &K, look: impl FnOnce(&mut V) -> T) -> Option<T> {
         self.shards[self.hash(key) % SHARDS].lock().states.get_mut(key).map(look)
     }
@@ -89,7 +91,7 @@ impl<K: Hash + Eq + Copy, V: Idle> Table<K, V> {
 }
 
 impl<K: Hash + Eq + Copy, V: Idle> Shard<K, V> {
-    /// `chance` says where the candidates begin.
+    /// Evicts one state. `chance` selects the first candidate.
     fn make_room(&mut self, chance: usize) {
         let count = self.states.len();
         let idle_at = |place: &usize| self.states.get_index(*place).map(|(_, state)| state.idle_at());
@@ -113,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_idle_is_dropped() {
+    fn idle_entries_are_dropped() {
         let table = Table::unbounded();
         for key in 0..10_000 {
             table.with(key, at(0), |window: &mut SlidingWindow| window.take(1, at(0)));
         }
         assert_eq!(len(&table), 10_000);
-        // A minute later each shard drops its own at the first request that comes to it.
+        // A minute later each shard removes its idle states at its next request.
         for key in 10_000..12_000 {
             table.with(key, at(60_000), |window| window.take(1, at(60_000)));
         }
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_forgets_what_would_be_idle_soon() {
+    fn a_full_table_drops_the_entries_closest_to_idle() {
         let table = Table::bounded(SHARDS * 8);
         table.with(0, at(0), |window: &mut SlidingWindow| window.take(1, at(50_000)));
         for key in 1..100_000 {

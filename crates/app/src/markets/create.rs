@@ -1,85 +1,94 @@
-//! Creating a market: its row first, then the market on chain under the row's id, so that a creation that was cut short is
-//! finished by doing it again and never done twice.
+//! Creates a market: first its row, then the market on chain under the row's id. A creation that was
+//! interrupted is finished by repeating it and never creates a second market.
 
 use std::collections::HashSet;
 
 use alloy_primitives::U256;
-use chain::{MarketTerms, Signer, calls};
+use chain::{Call, MarketTerms, Revert, calls};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::text::same_name;
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::Tx;
 use store::audit_log::{Act, note};
 use store::catalog::Listing;
 use store::markets::Market;
 use uuid::Uuid;
 
-use super::life::sent_as;
 use super::{funding_ceil, reference_of};
-use crate::{AppError, Ctx, audit_log, catalog};
+use crate::roles::{RoleAct, Sender, Sent, perform};
+use crate::{AppError, Ctx, catalog};
 
-/// The least odds that the hub takes.
+/// The minimum odds of the hub.
 const LEAST_ODDS_WAD: u64 = 1_000_000_000_000;
 
-/// What a market is made of.
+/// The terms and the listing of a new market.
 #[derive(Debug, Clone)]
 pub struct NewMarket {
-    /// Its id, where a creation is done again; a new one otherwise.
+    /// The id of an interrupted creation. `None` creates a new id.
     pub id: Option<MarketId>,
-    /// What is asked.
     pub question: String,
     /// Markdown.
     pub description: Option<String>,
-    /// Such as `sports`.
+    /// The category, such as `sports`.
     pub category: Option<String>,
-    /// Free words.
     pub tags: Vec<String>,
-    /// The outcomes' names, 2 to 250.
+    /// The names of 2 to 250 outcomes.
     pub outcomes: Vec<String>,
-    /// Opening odds in WAD, summing to one; all equal where empty.
+    /// The opening odds in WAD, which sum to one. Empty if all are equal.
     pub opening_odds: Vec<U256>,
     /// The market maker's `b`.
     pub liquidity: Usdc,
-    /// Hundredths of a percent.
+    /// The fee in hundredths of a percent.
     pub fee_bps: u16,
-    /// When trading ends.
+    /// The end of trading.
     pub end_time: Timestamp,
-    /// Its thread.
     pub thread_id: Option<ThreadId>,
-    /// Its organization; within a thread it is the thread's.
+    /// The organization. In a thread it is the thread's.
     pub organization_id: Option<OrganizationId>,
-    /// Its partner; within a thread it is the thread's.
+    /// The partner. In a thread it is the thread's.
     pub partner_id: Option<PartnerId>,
-    /// Its chapter.
     pub chapter_id: Option<String>,
-    /// The post it came from.
+    /// The URL of the post that the market is based on.
     pub source_url: Option<String>,
-    /// Its place among the featured markets.
+    /// The place among the featured markets.
     pub featured_position: Option<u32>,
 }
 
-/// Creates a market, funded by `resolver`, who must have allowed the hub to take the funding.
-pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<MarketId, AppError> {
+/// A market whose row is stored.
+#[derive(Debug, Clone)]
+pub struct Created {
+    pub id: MarketId,
+    /// The creation on chain; `None` if the market was on chain before.
+    pub sent: Option<Sent>,
+}
+
+/// Creates a market, funded by the resolver, who must have approved the funding for the hub. A
+/// wallet approves it in the transaction before this one.
+pub async fn create<'a>(
+    ctx: &Ctx,
+    resolver: impl Into<Sender<'a>>,
+    new: NewMarket,
+) -> Result<Created, AppError> {
     check(&new, ctx.now())?;
     let id = new.id.unwrap_or_else(|| MarketId(ctx.uuid()));
     let market = row(ctx, id, &new);
     ctx.store
-        .write((market, new.outcomes.clone()), |tx, (market, labels)| {
+        .try_write((market, new.outcomes.clone()), |tx, (market, labels)| {
             Box::pin(async move {
                 match store::markets::find(tx, market.id).await? {
-                    Some(_) => Ok(()),
+                    Some(stored) => reject_other_terms(tx, &stored, market, labels).await,
                     None => insert(tx, market, labels).await,
                 }
             })
         })
         .await?;
-    let reference = reference_of(id);
-    if ctx.chain.market_of(reference).await?.is_none() {
+    let mut sent = None;
+    if !is_on_chain(ctx, id).await? {
         let terms = MarketTerms {
-            reference,
+            reference: reference_of(id),
             outcomes: u8::try_from(new.outcomes.len())
                 .map_err(|_| AppError::new(ErrorCode::InternalError))?,
             fee_bps: new.fee_bps,
@@ -88,16 +97,45 @@ pub async fn create(ctx: &Ctx, resolver: &Signer, new: NewMarket) -> Result<Mark
             liquidity_usdc_atomic: new.liquidity.atomic(),
             opening_odds_wad: new.opening_odds,
         };
-        let hub = ctx.chain.contracts().hub;
-        let sent = async { Ok(ctx.chain.transact(resolver, Some(hub), calls::create_market(&terms)).await?) };
-        audit_log::around(ctx, Act::new("market.create", format!("market:{id}")), sent, sent_as).await?;
+        let act = RoleAct {
+            act: Act::new("market.create", format!("market:{id}")),
+            terms: Value::Null,
+            call: Call::new(ctx.chain.contracts().hub, calls::create_market(&terms)),
+            // The hub takes the funding last, so a missing allowance means that all other checks
+            // have passed.
+            prevented: Some(Revert::AllowanceMissing),
+        };
+        sent = Some(perform(ctx, resolver.into(), act, async |_| Ok(None)).await?);
     }
     ctx.wake.sync.notify_waiters();
-    Ok(id)
+    Ok(Created { id, sent })
 }
 
-/// Adds a market's row. Within a thread it gets the organization and the partner that the thread has now: what was known of
-/// the thread may be older.
+/// Rejects a creation under the id of a stored market with other terms. The market on chain would
+/// not be the stored one.
+async fn reject_other_terms(
+    tx: &mut Tx,
+    stored: &Market,
+    new: &Market,
+    labels: &[String],
+) -> Result<(), AppError> {
+    let outcomes = store::markets::outcomes(tx, stored.id).await?;
+    let terms =
+        |market: &Market| (market.question.clone(), market.fee_bps, market.liquidity, market.end_time);
+    if terms(stored) == terms(new) && outcomes.iter().map(|outcome| &outcome.label).eq(labels) {
+        return Ok(());
+    }
+    let requirement = "must be used with the same question, outcomes, liquidity, fee and end time as before";
+    Err(AppError::field("/id", requirement))
+}
+
+/// Returns whether the hub has a market under this id.
+pub async fn is_on_chain(ctx: &Ctx, id: MarketId) -> Result<bool, AppError> {
+    Ok(ctx.chain.market_of(reference_of(id)).await?.is_some())
+}
+
+/// Adds a market's row. In a thread it gets the thread's current organization and partner, because
+/// those of the caller may be outdated.
 pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(), AppError> {
     let mut market = market.clone();
     if market.thread_id.is_some() {
@@ -116,7 +154,7 @@ pub(crate) async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> R
     Ok(())
 }
 
-/// Whether a market can be made of this; asks nobody.
+/// Validates a new market without the database and the chain.
 pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
     let mut wrong = wrong_terms(new);
     wrong.extend(catalog::check::listing(&new.listing(MarketId(Uuid::nil()))));
@@ -126,7 +164,7 @@ pub fn check(new: &NewMarket, now: Timestamp) -> Result<(), AppError> {
     catalog::checked(wrong)
 }
 
-/// What is wrong with what never changes of a market.
+/// Returns the field errors of the terms that never change.
 pub(crate) fn wrong_terms(new: &NewMarket) -> Vec<FieldError> {
     let mut wrong = Vec::new();
     wrong.extend(catalog::check::line("/question", &new.question, 500));
@@ -140,19 +178,19 @@ pub(crate) fn wrong_terms(new: &NewMarket) -> Vec<FieldError> {
             wrong.push(FieldError::new("/openingOdds", requirement));
         }
     }
-    let mut refuse = |pointer: &str, detail: &str, got: &str| {
+    let mut reject = |pointer: &str, detail: &str, got: &str| {
         wrong.push(FieldError::new(pointer, detail).got(got));
     };
     if new.fee_bps > 1_000 {
-        refuse("/feeBps", "must be at most 1000", &new.fee_bps.to_string());
+        reject("/feeBps", "must be at most 1000", &new.fee_bps.to_string());
     }
     if new.liquidity < Usdc::from_whole(1) {
-        refuse("/liquidity", "must be at least 1 USDC", &new.liquidity.decimal());
+        reject("/liquidity", "must be at least 1 USDC", &new.liquidity.to_decimal());
     } else if funding_ceil(new.liquidity, new.outcomes.len(), &[]).is_none() {
-        refuse("/liquidity", "must be less: no market can have as much", &new.liquidity.decimal());
+        reject("/liquidity", "must be less: no market can have as much", &new.liquidity.to_decimal());
     }
     if u32::try_from(new.end_time.s()).is_err() {
-        refuse("/endTime", "must be before 2106", &new.end_time.to_string());
+        reject("/endTime", "must be before 2106", &new.end_time.to_string());
     }
     wrong
 }
@@ -173,8 +211,8 @@ fn wrong_outcomes(outcomes: &[String], wrong: &mut Vec<FieldError>) {
     }
 }
 
-/// Whether these can be a market's odds at its opening: WAD, summing to exactly one, none of them less than the hub takes.
-/// An error is the requirement that they do not meet.
+/// Checks opening odds in WAD: they must sum to exactly one and be at least the hub's minimum. The
+/// error is the requirement that they do not meet.
 pub fn check_odds(odds: &[U256]) -> Result<(), &'static str> {
     let sum = odds.iter().fold(U256::ZERO, |sum, odds| sum.saturating_add(*odds));
     if sum != Wad::ONE.0 {
@@ -187,7 +225,7 @@ pub fn check_odds(odds: &[U256]) -> Result<(), &'static str> {
 }
 
 impl NewMarket {
-    /// How the market is listed from the beginning.
+    /// The market's first listing.
     pub(crate) fn listing(&self, market_id: MarketId) -> Listing {
         Listing {
             market_id,
@@ -230,7 +268,6 @@ pub(crate) fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
         payouts: None,
         resolution_tx_hash: None,
         resolution_source: None,
-        refund_scale: None,
         end_time: new.end_time,
         frozen_at: None,
         resolved_at: None,

@@ -1,52 +1,32 @@
-//! A market by its id, as it is or was a moment ago.
+//! Loads a market by id, possibly from a short-lived cache.
 
 use std::sync::Arc;
 
 use domain::ErrorCode;
 use domain::ids::MarketId;
 use store::StoreError;
-use store::markets::{Market, Outcome};
 
-use crate::fresh::Weigh;
+pub use crate::process::market_cache::Rows;
 use crate::{AppError, Ctx};
 
-/// A market's row and its outcomes' rows.
-pub type Rows = (Market, Vec<Outcome>);
-
-impl Weigh for MarketId {
-    fn weight_bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-}
-
-/// The texts that importers choose, and the rows themselves.
-impl Weigh for Arc<Rows> {
-    fn weight_bytes(&self) -> usize {
-        let (market, outcomes) = self.as_ref();
-        let texts = [&market.description, &market.source_url, &market.resolution_source];
-        let texts: usize = texts.into_iter().flatten().chain(&market.tags).map(String::len).sum();
-        let labels: usize = outcomes.iter().map(|outcome| outcome.label.len()).sum();
-        size_of::<Market>() + market.question.len() + texts + outcomes.len() * size_of::<Outcome>() + labels
-    }
-}
-
-/// The market on chain with this id. Its rows are those of the database, or as fresh as [`crate::fresh::Fresh`] says: what
-/// this process has written shows at once.
+/// Returns the market if it is on chain. The rows come from the database or from the cache with the
+/// limits of [`TtlCache`](crate::process::ttl_cache::TtlCache). Writes of this process are visible at once.
 pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreError> {
-    if let Some(rows) = ctx.markets.get(&id, ctx.market_as_of(id, ctx.now())) {
+    if let Some(rows) = ctx.process.markets.get(&id, ctx.market_as_of(id, ctx.now())) {
         return Ok(Some(rows));
     }
+    // Taken before the read: a write during the read must make this entry stale.
     let as_of = ctx.markets_as_of();
     let rows = read(ctx, id).await?.map(Arc::new);
     if let Some(rows) = &rows {
-        ctx.markets.put(id, as_of, None, Arc::clone(rows));
+        ctx.process.markets.put(id, as_of, None, Arc::clone(rows));
     }
     Ok(rows)
 }
 
-/// The same as it is in the database.
+/// Returns the market from the database, without the cache.
 pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<Rows>, StoreError> {
-    let found: Result<Option<Rows>, StoreError> = ctx
+    let found = ctx
         .store
         .read(id, |tx, id| {
             Box::pin(async move {
@@ -55,12 +35,14 @@ pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<Rows>, StoreError> {
                 Ok(Some((market, outcomes)))
             })
         })
-        .await;
-    Ok(found?.filter(|(market, _)| market.chain_market_id.is_some()))
+        .await?;
+    Ok(found.filter(|(market, _)| market.chain_market_id.is_some()))
 }
 
-/// The market that a request names, on the chain that is served here, and the hub's number for it. `MARKET_NOT_FOUND` for
-/// an unknown or malformed id, `CHAIN_NOT_SUPPORTED`.
+/// Returns the requested market, which must be on this service's chain, and its number on chain.
+///
+/// # Errors
+/// `MARKET_NOT_FOUND` for an unknown or malformed id, `CHAIN_NOT_SUPPORTED`.
 pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<Rows>, u64), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = id.parse().map_err(|_| not_found())?;
@@ -73,13 +55,13 @@ pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<Rows>, u64), AppError> {
     }
 }
 
-/// The outcome that a request names, of a market with so many; `OUTCOME_INDEX_INVALID`.
+/// Checks an outcome index of a request. Fails with `OUTCOME_INDEX_INVALID`.
 pub fn outcome_of(outcomes: usize, index: i64) -> Result<u8, AppError> {
     let found = u8::try_from(index).ok().filter(|index| usize::from(*index) < outcomes);
     found.ok_or_else(|| {
         let last = outcomes.saturating_sub(1);
         AppError::new(ErrorCode::OutcomeIndexInvalid)
-            .detail(format!("The market has {outcomes} outcomes; the index goes from 0 to {last}."))
+            .detail(format!("The market has {outcomes} outcomes. The index must be from 0 to {last}."))
     })
 }
 

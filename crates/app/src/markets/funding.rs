@@ -1,21 +1,24 @@
-//! What a market's creation takes from the resolver: `b ln(1 / min odds)`, the most that the market maker can lose.
+//! The funding of a market, which the resolver pays: `b ln(1 / min odds)`, the maximum loss of the
+//! market maker.
 
 use alloy_primitives::{U256, U512};
-use chain::{ChainError, Signer, calls};
+use chain::{Call, ChainError, Signer, calls};
 use domain::Usdc;
 use domain::key::Environment;
 
+use crate::roles::{Sender, Sent, send};
 use crate::{AppError, Ctx};
 
 const WAD: u64 = 1_000_000_000_000_000_000;
 /// `ln 2`, WAD, rounded up.
 const LN_2_WAD: u64 = 693_147_180_559_945_310;
-/// Binary digits after the point of the logarithm, and of the number that it is taken of.
+/// Binary digits after the point of the logarithm, and of its argument.
 const LOG_BITS: usize = 24;
 const POINT: usize = 128;
 
-/// What the hub will take, or up to a ten-millionth of `b` more: computed with integers that are only ever rounded up. The
-/// hub alone decides what it really takes. `opening_odds` are WAD; all equal where empty. `None` where it is no amount.
+/// Returns the funding that the hub takes, or up to a ten-millionth of `b` more: all integer
+/// arithmetic rounds up. Only the hub decides the exact amount. `opening_odds` are WAD and empty if
+/// all are equal. Returns `None` if the result is not an amount.
 pub fn funding_ceil(liquidity: Usdc, outcomes: usize, opening_odds: &[U256]) -> Option<Usdc> {
     let inverse = match opening_odds.iter().min() {
         Some(least) if least.is_zero() => return None,
@@ -28,8 +31,9 @@ pub fn funding_ceil(liquidity: Usdc, outcomes: usize, opening_odds: &[U256]) -> 
     u64::try_from(funding).ok().filter(|atomic| *atomic <= i64::MAX as u64).map(Usdc::from_atomic)
 }
 
-/// The binary logarithm of a number of at least one, with [`POINT`] binary digits after the point, as a number with
-/// [`LOG_BITS`] of them. Each squaring of what is left below two gives one more digit.
+/// Returns the binary logarithm, with [`LOG_BITS`] binary digits after the point, of a number of at
+/// least one with [`POINT`] binary digits after the point. Each squaring of the rest, which is below
+/// two, gives one more digit.
 fn log2_ceil(number: U256) -> U256 {
     let one = U256::from(1) << POINT;
     let whole = number.bit_len().saturating_sub(POINT + 1);
@@ -47,39 +51,43 @@ fn log2_ceil(number: U256) -> U256 {
     if left > one { log + U256::from(1) } else { log }
 }
 
-/// Whether the resolver can pay for a market.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The funding of a market and the means of the resolver.
+#[derive(Debug, Clone)]
 pub struct Funded {
-    /// What the market takes at the most.
+    /// The maximum that the market takes.
     pub needed: Usdc,
-    /// What the resolver has: enough wherever test money can be made.
+    /// The resolver's balance.
     pub balance: Usdc,
+    /// The approval of the funding for the hub.
+    pub approval: Sent,
 }
 
-/// Lets the hub take a market's funding from the resolver. Where `minter` is given, and only then, what the resolver lacks is
-/// made: test money.
-pub async fn fund(
+/// Approves a market's funding for the hub. If `minter` is set, it mints missing USDC on test chains,
+/// except for a wallet, for which nothing is sent.
+pub async fn fund<'a>(
     ctx: &Ctx,
-    resolver: &Signer,
+    resolver: impl Into<Sender<'a>>,
     minter: Option<&Signer>,
     needed: Usdc,
 ) -> Result<Funded, AppError> {
+    let resolver = resolver.into();
     let contracts = ctx.chain.contracts();
     let mut balance = usdc_of(ctx.chain.usdc_balance(resolver.address()).await?);
-    let minter = minter.filter(|_| ctx.config.environment == Environment::Test);
+    let is_test = ctx.config.environment == Environment::Test;
+    let minter = minter.filter(|_| is_test && matches!(resolver, Sender::Key(_)));
     if let (Some(minter), true) = (minter, balance < needed) {
         let mint = calls::mint(resolver.address(), U256::from(needed.saturating_sub(balance).atomic()));
         match ctx.chain.transact(minter, Some(contracts.usdc), mint).await {
-            // A token that is not ours to make: the resolver has what it has.
+            // The minter does not own this token: the balance stays as it is.
             Ok(_) | Err(ChainError::Reverted(_)) => {}
             Err(error) => return Err(error.into()),
         }
         balance = usdc_of(ctx.chain.usdc_balance(resolver.address()).await?);
     }
-    // An allowance of exactly this much: what another market's creation left is replaced, and nothing is left open.
-    let approve = calls::approve(contracts.hub, U256::from(needed.atomic()));
-    ctx.chain.transact(resolver, Some(contracts.usdc), approve).await?;
-    Ok(Funded { needed, balance })
+    // Exactly this much: it replaces the rest of an earlier approval and leaves nothing over.
+    let approve = Call::new(contracts.usdc, calls::approve(contracts.hub, U256::from(needed.atomic())));
+    let approval = send(ctx, resolver, approve, None).await?;
+    Ok(Funded { needed, balance, approval })
 }
 
 fn usdc_of(atomic: U256) -> Usdc {
@@ -95,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn funding_is_b_times_the_logarithm_of_the_least_odds_inverse() {
+    fn funding_is_b_times_the_log_of_the_longest_odds() {
         let b = Usdc::from_whole(1_000_000);
         // Exact values, rounded up to atomic units: b ln 2, b ln 3, b ln 250, b ln (1 / 0.35).
         for (outcomes, given, exact) in [
@@ -110,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certain_outcome_beside_an_impossible_one_has_no_funding() {
+    fn odds_of_one_and_zero_have_no_funding() {
         assert_eq!(funding_ceil(Usdc::from_whole(1), 2, &odds(&[100, 0])), None);
     }
 }

@@ -1,51 +1,48 @@
-//! What trading did to a market over time: its candles, and the market maker's state at their ends.
+//! Price history: a market's candles and the market maker's state at their ends.
 
 use domain::candle::{Bucket, Interval, roll_up};
 use domain::market::MarketStatus;
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp, Wad};
-use store::StoreError;
 use store::markets::{Market, Outcome};
 
 use crate::{AppError, Ctx};
 
-/// The most candles of each outcome in one answer.
+/// The maximum number of candles per outcome in one response.
 pub const MOST_INTERVALS: i64 = 1_000;
-/// The most candles of all outcomes in one answer: a market of more than ten outcomes gets fewer intervals.
+/// The maximum number of candles of all outcomes in one response. A market with more than ten
+/// outcomes gets fewer intervals.
 pub const MOST_CANDLES: i64 = 10_000;
-/// How many intervals the answer has at most where none was asked for.
+/// The maximum number of intervals if the request names no interval.
 const WANTED_INTERVALS: i64 = 300;
-/// Between requests while the candles are made.
+/// The retry time, in seconds, while candles are recomputed.
 const RETRY_AFTER_S: u32 = 5;
 
-/// What is asked for; what is left out is chosen.
+/// A requested span. Missing values are chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
-    /// How long a candle is; the shortest that gives at most 300.
+    /// The length of a candle. By default the shortest that gives at most 300.
     pub interval: Option<Interval>,
-    /// The beginning, inclusive; 24 hours before the end, or as much of them as one answer holds at the interval.
+    /// The start, inclusive. By default 24 hours before the end, or less if one response cannot
+    /// hold them at the interval.
     pub from: Option<Timestamp>,
-    /// The end, exclusive; now, or the end of the market's trading.
+    /// The end, exclusive. By default now, or the end of the market's trading.
     pub to: Option<Timestamp>,
 }
 
-/// A time up to now, or up to the end of the market's trading, for charts.
+/// A chart range that ends now, or at the end of the market's trading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Range {
-    /// An hour.
     OneHour,
-    /// 24 hours.
     OneDay,
-    /// Seven days.
     SevenDays,
-    /// Thirty days.
     ThirtyDays,
-    /// From the market's creation on, or as much of it as one answer holds in days.
+    /// Since the market's creation, or as many days as one response can hold.
     All,
 }
 
 impl Range {
-    /// Every range and its word.
+    /// Every range and its identifier.
     pub const WORDS: [(&'static str, Self); 5] = [
         ("1h", Self::OneHour),
         ("24h", Self::OneDay),
@@ -54,12 +51,11 @@ impl Range {
         ("all", Self::All),
     ];
 
-    /// The range of a word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::WORDS.into_iter().find(|(known, _)| *known == word).map(|(_, range)| range)
     }
 
-    /// The span of the history of a market with so many outcomes at `now`; the interval is chosen where none is given.
+    /// Returns the span of this range at `now`. If `interval` is `None`, it is chosen later.
     pub fn span(self, market: &Market, outcomes: usize, interval: Option<Interval>, now: Timestamp) -> Span {
         let to = trading_end(market, now).plus_ms(1);
         let ms = match self {
@@ -67,7 +63,7 @@ impl Range {
             Self::OneDay => DAY_MS,
             Self::SevenDays => 7 * DAY_MS,
             Self::ThirtyDays => 30 * DAY_MS,
-            // A day less than fits: the first and the last one are parts of days.
+            // One day less than fits, because the first and the last day are partial.
             Self::All => {
                 let most_days = (most_intervals(outcomes) - 1).max(1);
                 to.since_ms(market.created_at).clamp(DAY_MS / 24, most_days * DAY_MS)
@@ -80,32 +76,32 @@ impl Range {
 /// The market maker's state at one time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolState {
-    /// When.
     pub at: Timestamp,
-    /// The block of the last trade before; `None` where there was none.
+    /// The block of the last trade before `at`. `None` if there was none.
     pub block: Option<u64>,
     /// The cost `C`.
     pub cost: Wad,
-    /// Each outcome's quantity `q`.
+    /// The quantity `q` of each outcome.
     pub quantities: Vec<Wad>,
 }
 
-/// A market's history over whole intervals.
+/// A market's history in whole intervals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct History {
-    /// How long a candle is.
+    /// The length of a candle.
     pub interval: Interval,
     /// The start of the first interval.
     pub from: Timestamp,
-    /// The end of the last one.
+    /// The end of the last interval.
     pub to: Timestamp,
     /// The state at `from`.
     pub opening: PoolState,
-    /// The intervals in which the market was traded.
+    /// The intervals that have trades.
     pub buckets: Vec<Bucket>,
 }
 
-/// The history of a market over the intervals that `span` touches. `outcomes` are all of the market's.
+/// Returns the history of a market in the intervals that `span` touches. `outcomes` must be all of
+/// the market's outcomes.
 pub async fn history(
     ctx: &Ctx,
     market: &Market,
@@ -114,7 +110,7 @@ pub async fn history(
 ) -> Result<History, AppError> {
     let (interval, from, to) = bounds(market, outcomes.len(), span, ctx.now())?;
     let stored = interval.stored();
-    let read: Result<_, StoreError> = ctx
+    let (is_behind, mut buckets) = ctx
         .store
         .read((market.id, stored, from, to), |tx, (id, stored, from, to)| {
             Box::pin(async move {
@@ -122,13 +118,13 @@ pub async fn history(
                 Ok((store::candles::is_behind(tx, *id).await?, buckets))
             })
         })
-        .await;
-    let (is_behind, mut buckets) = read?;
+        .await?;
     if is_behind {
         return Err(AppError::new(ErrorCode::DependencyUnavailable)
-            .detail("The market's history is being put together. Try again in a moment.")
+            .detail("The market's history is still being computed. Try again in a few seconds.")
             .retry_after_s(RETRY_AFTER_S));
     }
+    // The list may begin with the last bucket before the span, which provides the opening state.
     let before = match buckets.first() {
         Some(first) if first.start < from => Some(buckets.remove(0)),
         _ => None,
@@ -146,7 +142,7 @@ pub async fn history(
 }
 
 impl PoolState {
-    /// The state that a bucket's last trade left.
+    /// Returns the state after a bucket's last trade.
     pub fn after(bucket: &Bucket) -> Self {
         Self {
             at: bucket.at,
@@ -157,20 +153,20 @@ impl PoolState {
     }
 }
 
-/// The most intervals in one answer of a market with so many outcomes.
+/// Returns the maximum number of intervals in one response.
 fn most_intervals(outcomes: usize) -> i64 {
     let outcomes = i64::try_from(outcomes).unwrap_or(i64::MAX).max(1);
     (MOST_CANDLES / outcomes).clamp(1, MOST_INTERVALS)
 }
 
-/// The interval, and the whole intervals that the span touches.
+/// Returns the interval, and the span extended to whole intervals.
 fn bounds(
     market: &Market,
     outcomes: usize,
     span: Span,
     now: Timestamp,
 ) -> Result<(Interval, Timestamp, Timestamp), AppError> {
-    // The end is exclusive, and a trade of this very instant belongs to the answer.
+    // The end is exclusive, so add 1 ms to include a trade at this instant.
     let to = span.to.unwrap_or_else(|| trading_end(market, now).plus_ms(1));
     let most = most_intervals(outcomes);
     let from = span.from.unwrap_or_else(|| {
@@ -207,7 +203,7 @@ fn too_many(
     }
 }
 
-/// When trading ended, or now where it goes on.
+/// Returns the end of trading, or `now` if the market is still trading.
 fn trading_end(market: &Market, now: Timestamp) -> Timestamp {
     let settled = matches!(market.status, MarketStatus::Resolved | MarketStatus::Cancelled);
     let stopped = settled.then(|| market.frozen_at.or(market.resolved_at)).flatten();

@@ -1,4 +1,4 @@
-//! What a trade would move now, or would have moved at a block, asked of the contracts.
+//! Price quotes from the contracts, for now or for a past block.
 
 use std::sync::Arc;
 
@@ -12,34 +12,30 @@ use store::markets::{Market, Outcome};
 use super::{get, outcome_of};
 use crate::{AppError, Ctx, minimum};
 
-/// Buying or selling, and of how much: USDC atomic for a buy, tokens WAD for a sale.
+/// The trade to quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Action {
-    /// Buy or sell.
     pub side: Side,
-    /// In the side's unit.
+    /// Atomic USDC for a buy, WAD tokens for a sale.
     pub amount: U256,
 }
 
-/// A quote and what it was computed against.
+/// A quote and the state that it was computed from.
 #[derive(Debug, Clone)]
 pub struct Quote {
-    /// The market.
     pub market: Market,
-    /// Its outcomes: as the sync last read them, or with the quantities of the block that was asked for.
+    /// As the sync last read them, or with the quantities of the requested block.
     pub outcomes: Vec<Outcome>,
-    /// The outcome.
     pub outcome_index: u8,
-    /// What was asked.
     pub action: Action,
-    /// What would move.
+    /// The amounts that would move.
     pub fill: Fill,
-    /// The block that was asked for, or the chain's newest when it was asked.
+    /// The requested block, or the newest block at the time of the call.
     pub block: Block,
 }
 
-/// Quotes a trade by a call on the chain: as it is now, or as it was right after the block of this number. Only an open market
-/// is quoted; of a block, one that was open then.
+/// Quotes a trade by a contract call, either now or in the state after the given block. The market
+/// must be open then.
 pub async fn quote(
     ctx: &Ctx,
     market_id: &str,
@@ -58,8 +54,8 @@ pub async fn quote(
         Side::Sell => ChainSide::SellTokens,
     };
     if let Some(block) = block {
-        let past = past(ctx, block, number, outcome_index, side, action.amount).await?;
-        let Past { block, quantities, fill } = past;
+        let Past { block, quantities, fill } =
+            past(ctx, block, number, outcome_index, side, action.amount).await?;
         let outcomes = outcomes.into_iter().zip(quantities);
         let outcomes = outcomes.map(|(outcome, quantity)| Outcome { quantity: Wad(quantity), ..outcome });
         let outcomes = outcomes.collect();
@@ -73,7 +69,7 @@ pub async fn quote(
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }
 
-/// Quotes a trade as it is now in USDC on both sides, fee included: what a buy spends, what a sale brings.
+/// Quotes a trade in USDC now, including the fee: the USDC that a buy spends or that a sale pays.
 pub async fn quote_usdc(
     ctx: &Ctx,
     market_id: &str,
@@ -95,7 +91,7 @@ pub async fn quote_usdc(
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }
 
-/// What would move now, and the chain's newest block.
+/// Returns the amounts that would move now, and the newest block.
 async fn quote_now(
     ctx: &Ctx,
     market: u64,
@@ -131,7 +127,8 @@ async fn past(
     let found = ctx.chain.block(block).await?;
     let block =
         found.ok_or_else(|| AppError::field("/block", "must be the number of a block on the chain"))?;
-    // By the block's hash, so that a reorganisation between the reads cannot mix two branches.
+    // Query by the block's hash: a reorganization between the two calls then cannot mix two
+    // branches.
     let read = async {
         tokio::try_join!(
             ctx.chain.quantities_at(block.hash, market),

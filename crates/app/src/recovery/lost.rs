@@ -1,4 +1,4 @@
-//! A lost trade, built again from the transaction that carried it.
+//! Rebuilds lost trades from the transactions that carried them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,18 +10,19 @@ use domain::{Timestamp, Usdc, Wad};
 use store::trades::Trade;
 use store::{StoreError, Tx};
 
-use super::decision::Decision;
-use crate::trades::lane_of;
+use crate::lane::lane_of;
+use crate::lost_data::Decision;
 use crate::{AppError, Ctx};
 
-/// The intents of transactions that were read. A batch's trades stand beside each other, so the last one is enough.
+/// A cache of the last transaction's intents. Trades of one batch are adjacent, so one transaction
+/// is enough.
 #[derive(Debug, Default)]
 pub struct Carriers {
     last: Option<(B256, HashMap<TradeId, Intent>)>,
 }
 
 impl Carriers {
-    /// The intent that was decided.
+    /// Returns the intent that the decision is about.
     pub async fn intent_of(&mut self, ctx: &Ctx, decision: &Decision) -> Result<Option<Intent>, AppError> {
         if self.last.as_ref().is_none_or(|(hash, _)| *hash != decision.tx_hash) {
             let intents = ctx.chain.intents_of(decision.tx_hash).await?;
@@ -33,16 +34,16 @@ impl Carriers {
     }
 }
 
-/// Where a lost trade belongs.
+/// The chain and lanes that lost trades are assigned to.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// The service's chain.
     pub chain_id: u64,
-    /// How many lanes there are.
+    /// The number of lanes.
     pub lanes: u16,
 }
 
-/// The trade as it was while it was executing; `None` if its user, key or market is not in the database.
+/// Rebuilds the trade in the state `executing`. `None` if the database lacks its user, key or
+/// market.
 pub async fn rebuild(
     tx: &mut Tx,
     decision: &Decision,
@@ -72,7 +73,7 @@ pub async fn rebuild(
         amount_type,
         metadata: BTreeMap::new(),
         client_request_id: None,
-        // No request has this fingerprint.
+        // The request is unknown, and no request has an empty fingerprint.
         request_hash: String::new(),
         correlation_id: CorrelationId::of(decision.trade_id),
         intent_side: intent.side as u8,
@@ -95,9 +96,11 @@ pub async fn rebuild(
     }))
 }
 
-/// What the intent's request asked for. The amount is written as a request would write it.
+/// Returns the side, amount type and amount that a request for this intent would have. The amount
+/// is formatted like a request's.
 fn asked(intent: &Intent) -> (Side, AmountType, String) {
     let usdc = || decimal(intent.usdc_atomic.into());
+    // WAD (1e-18) to millionths.
     let tokens = || decimal(intent.tokens_wad / 1_000_000_000_000);
     match intent.side {
         ChainSide::BuyForUsdc => (Side::Buy, AmountType::Usdc, usdc()),
@@ -108,7 +111,7 @@ fn asked(intent: &Intent) -> (Side, AmountType, String) {
     }
 }
 
-/// Millionths as a decimal with two to six digits after the point.
+/// Formats millionths as a decimal with two to six fraction digits.
 fn decimal(millionths: u128) -> String {
     let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
     let rest = format!("{rest:06}");
@@ -116,12 +119,13 @@ fn decimal(millionths: u128) -> String {
     format!("{whole}.{}", rest.get(..digits).unwrap_or(&rest))
 }
 
-/// A trade's id begins with the time of its creation, which is not after its block.
+/// Returns the creation time in the trade's id (a UUID version 7), if it is not after its block.
 fn created_at(decision: &Decision) -> Timestamp {
     let named = decision.trade_id.0.get_timestamp().map(|time| {
         let (seconds, nanos) = time.to_unix();
         Timestamp::from_ms(i64::try_from(seconds * 1_000 + u64::from(nanos) / 1_000_000).unwrap_or(i64::MAX))
     });
+    // Ignore an implausible id, whose time is after its block.
     named.filter(|named| *named <= decision.at.plus_ms(1_000)).unwrap_or(decision.at)
 }
 
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_written_with_two_to_six_digits() {
+    fn amounts_have_two_to_six_decimals() {
         let written: Vec<String> =
             [0, 1, 10_000, 1_500_000, 25_000_000, 12_345_678].into_iter().map(decimal).collect();
         assert_eq!(written, ["0.00", "0.000001", "0.01", "1.50", "25.00", "12.345678"]);

@@ -1,57 +1,52 @@
-//! What a recovery would do, without doing it.
+//! Computes what a recovery would change, without changing anything.
 
 use domain::ids::{KeyId, TradeId};
 use domain::trade::Status;
-use store::StoreError;
 
-use super::decision::{Decisions, Verdict, unknown};
-use super::detect::default_from;
 use super::lost::{Carriers, Place, rebuild};
 use super::run::highest_nonces;
+use crate::lost_data::{Decisions, Verdict, default_from, unknown};
 use crate::{AppError, Ctx};
 
-/// What a recovery would do.
+/// The changes that a recovery would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The first block whose trades were compared.
+    /// The first compared block.
     pub from_block: u64,
-    /// The last one.
+    /// The last compared block.
     pub until_block: u64,
-    /// Keys whose next nonce the chain has used.
+    /// Keys whose next nonce is already used on chain.
     pub raised_nonces: Vec<RaisedNonce>,
-    /// Trades that do not fit the chain.
+    /// Trades whose rows do not agree with the chain.
     pub trades: Vec<LostTrade>,
 }
 
-/// A key's nonce that would be raised.
+/// A key whose next nonce would be raised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RaisedNonce {
-    /// The key.
     pub key_id: KeyId,
-    /// Its next nonce.
+    /// The current next nonce.
     pub from: u32,
-    /// Its next nonce afterwards.
+    /// The next nonce after the recovery.
     pub to: u32,
 }
 
-/// A trade that would be written again or corrected.
+/// A trade that would be restored or corrected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostTrade {
-    /// The trade.
     pub trade_id: TradeId,
-    /// The account that traded.
     pub account: String,
-    /// The block that decided it.
+    /// The block that decided the trade.
     pub block_number: u64,
-    /// Its status in the database, if it is there.
+    /// The status in the database, if the trade exists.
     pub status: Option<Status>,
-    /// Its status afterwards.
+    /// The status after the recovery.
     pub becomes: Status,
-    /// Whether its user, key and market are in the database: otherwise it cannot be written again.
+    /// The trade's user, key and market are in the database. Otherwise it cannot be restored.
     pub is_attributed: bool,
 }
 
-/// What a recovery from `from_block` on would do now.
+/// Returns the changes that a recovery from `from_block` on would make now.
 pub async fn plan(ctx: &Ctx, from_block: Option<u64>) -> Result<Plan, AppError> {
     let from_block = match from_block {
         Some(from_block) => from_block,
@@ -65,7 +60,7 @@ pub async fn plan(ctx: &Ctx, from_block: Option<u64>) -> Result<Plan, AppError> 
 async fn raised_nonces(ctx: &Ctx) -> Result<Vec<RaisedNonce>, AppError> {
     let (mut after, mut raised) = (None, Vec::new());
     loop {
-        let highest = highest_nonces(ctx, after).await?;
+        let highest = highest_nonces(ctx, &ctx.chain, after).await?;
         let Some((last, _)) = highest.last() else { return Ok(raised) };
         after = Some(last.id);
         let behind = highest.iter().filter(|(key, highest)| key.next_nonce <= *highest);
@@ -82,10 +77,10 @@ async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>,
     let (mut carriers, mut lost) = (Carriers::default(), Vec::new());
     let place = Place { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
     while let Some(some) = decisions.next(ctx).await? {
-        let found: Result<_, StoreError> = ctx.store.read(some, |tx, some| Box::pin(unknown(tx, some))).await;
-        for (decision, status) in found? {
+        let found = ctx.store.read(some, |tx, some| Box::pin(unknown(tx, some))).await?;
+        for (decision, status) in found {
             let intent = carriers.intent_of(ctx, &decision).await?;
-            let rebuilt: Result<bool, StoreError> = ctx
+            let rebuilt = ctx
                 .store
                 .read((decision.clone(), intent, place), |tx, (decision, intent, place)| {
                     Box::pin(async move {

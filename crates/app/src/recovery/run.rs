@@ -1,8 +1,10 @@
-//! The steps of a recovery.
+//! The steps of a recovery. Each step is idempotent, so that a recovery can be repeated after a
+//! crash.
 
 use std::collections::BTreeSet;
 
 use alloy_primitives::Address;
+use chain::Chain;
 use domain::ids::KeyId;
 use domain::time::MINUTE_MS;
 use domain::trade::{Settlement, Status, TraceEvent, Transition};
@@ -15,92 +17,95 @@ use store::recoveries::{Changes, Recovery};
 use store::trades::{Moved, Trade};
 use store::{StoreError, Tx};
 
-use super::decision::{Decision, Decisions, Verdict, unknown};
 use super::lost::{Carriers, Place, rebuild};
-use crate::{AppError, Ctx, markets};
+use crate::ctx::CHAIN_CONCURRENCY;
+use crate::lost_data::{Decision, Decisions, Verdict, unknown};
+use crate::{AppError, Ctx, ledger};
 
-/// Keys whose nonces are asked for at once, and questions to the chain that are open at once.
+/// Maximum number of keys in one read.
 const KEYS: u32 = 100;
-const CONCURRENT: usize = 16;
-/// Beyond the longest life of an intent: a clock of the chain may lag.
+/// The maximum number of nonces that one key can have lost. A node that reports more is wrong.
+/// Raising a key's nonce that far would waste its limited range, because skipped nonces cannot be
+/// used again.
+const MOST_LOST_NONCES: u64 = 1_000_000;
+/// A margin beyond the longest lifetime of an intent, because the chain's clock may lag.
 const MARGIN_MS: i64 = MINUTE_MS;
 
-/// How far a recovery came.
+/// The progress of a recovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Advance {
     /// No recovery is open.
     Idle,
-    /// It waits for this.
+    /// The recovery waits for the described condition.
     Waiting(String),
-    /// It has ended.
+    /// The recovery has ended.
     Done(Box<Recovery>),
 }
 
-/// Takes the open recovery as far as it can come now. `executors` are the addresses of the lanes.
+/// Advances the open recovery as far as possible now. `executors` are the addresses of the lanes.
 pub async fn advance(ctx: &Ctx, executors: &[Address]) -> Result<Advance, AppError> {
-    let open: Result<Option<Recovery>, StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find_open(tx))).await;
+    let open = ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find_open(tx))).await;
     let Some(open) = open? else { return Ok(Advance::Idle) };
     let until = match until_block(ctx, &open, executors).await? {
         Ok(until) => until,
         Err(why) => return wait(ctx, &open, why).await,
     };
+    // The order matters: readers of the feed must see a new generation before restored trades write
+    // new events, and nonces must be raised before lanes sign again.
     begin_generation(ctx, open.id).await?;
-    raise_nonces(ctx, open.id).await?;
+    raise_nonces(ctx, open.id, until).await?;
     let Written { unattributed, touched } = write_again(ctx, &open, until).await?;
     for number in touched {
-        markets::compare_with_chain(ctx, number).await?;
+        ledger::compare_with_chain(ctx, number).await?;
     }
     end(ctx, open.id, unattributed).await
 }
 
 async fn wait(ctx: &Ctx, open: &Recovery, why: String) -> Result<Advance, AppError> {
+    // Written only when the reason changes, not in every tick.
     if open.waits_for.as_ref() != Some(&why) {
-        tracing::warn!(recovery = open.id, why, "the recovery waits");
-        let noted: Result<(), StoreError> = ctx
-            .store
+        tracing::warn!(recovery = open.id, why, "the recovery is waiting");
+        ctx.store
             .write((open.id, why.clone()), |tx, (id, why)| {
                 Box::pin(store::recoveries::put_waits_for(tx, *id, Some(why)))
             })
-            .await;
-        noted?;
+            .await?;
     }
     Ok(Advance::Waiting(why))
 }
 
-/// The last block whose decisions are compared, once it is settled: transactions that were signed before cannot be mined
-/// after it. Otherwise what is waited for.
+/// Returns the last block to compare, once it is settled. No earlier signed transaction can be
+/// mined after it. Otherwise returns the condition to wait for.
 async fn until_block(
     ctx: &Ctx,
     open: &Recovery,
     executors: &[Address],
 ) -> Result<Result<u64, String>, AppError> {
     let until = match open.until_block {
+        // Fixed once and stored, so that the comparison does not chase the head.
         Some(until) => until,
         None => {
             if let Some(executor) = find_pending(ctx, open, executors).await? {
                 return Ok(Err(format!("transactions of the executor {executor} are not mined yet")));
             }
             let head = ctx.chain.head().await?.number;
-            let noted: Result<(), StoreError> = ctx
-                .store
+            ctx.store
                 .write((open.id, head), |tx, (id, head)| {
                     Box::pin(store::recoveries::put_until_block(tx, *id, *head))
                 })
-                .await;
-            noted?;
+                .await?;
             head
         }
     };
-    let settled: Result<Option<u64>, StoreError> =
-        ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    let settled = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
     if settled?.is_some_and(|settled| settled >= until) {
         return Ok(Ok(until));
     }
     Ok(Err(format!("block {until} is not settled yet")))
 }
 
-/// An executor with transactions in the node's pool. Past the deadlines of all intents in them they do not matter.
+/// Returns an executor with transactions in the node's mempool. After the deadlines of all intents
+/// in them they no longer matter.
 async fn find_pending(
     ctx: &Ctx,
     open: &Recovery,
@@ -120,38 +125,65 @@ async fn find_pending(
 }
 
 async fn begin_generation(ctx: &Ctx, id: i64) -> Result<(), AppError> {
-    let begun: Result<(), StoreError> = ctx
+    Ok(ctx
         .store
         .write((id, ctx.now()), |tx, (id, now)| Box::pin(store::recoveries::begin_generation(tx, *id, *now)))
-        .await;
-    Ok(begun?)
+        .await?)
 }
 
-/// The keys after `after`, each with the highest nonce that the Gate has seen from it.
-pub async fn highest_nonces(ctx: &Ctx, after: Option<KeyId>) -> Result<Vec<(SigningKey, u32)>, AppError> {
-    let keys: Result<Vec<SigningKey>, StoreError> =
-        ctx.store.read(after, |tx, after| Box::pin(store::keys::list_signing(tx, *after, KEYS))).await;
-    stream::iter(keys?)
+/// Returns one page of keys after `after`, each with the highest nonce that the Gate has seen.
+pub async fn highest_nonces(
+    ctx: &Ctx,
+    chain: &Chain,
+    after: Option<KeyId>,
+) -> Result<Vec<(SigningKey, u32)>, AppError> {
+    let keys =
+        ctx.store.read(after, |tx, after| Box::pin(store::keys::list_signing(tx, *after, KEYS))).await?;
+    stream::iter(keys)
         .map(async |key| {
             let account = key.account.parse();
-            let account: Address =
-                account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-            let highest = ctx.chain.policy(account, key.key_index).await?.nonce_top;
+            let account: Address = account.map_err(AppError::internal)?;
+            let highest = chain.policy(account, key.key_index).await?.nonce_top;
+            if u64::from(highest) > u64::from(key.next_nonce) + MOST_LOST_NONCES {
+                return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(format!(
+                    "The node reports nonce {highest} for the key {}, whose next nonce is {}.",
+                    key.id, key.next_nonce
+                )));
+            }
             Ok::<_, AppError>((key, highest))
         })
-        .buffered(CONCURRENT)
+        .buffered(CHAIN_CONCURRENCY)
         .try_collect()
         .await
 }
 
-async fn raise_nonces(ctx: &Ctx, id: i64) -> Result<(), AppError> {
+/// Returns the chain at a settled block not before `until`. A node's newest block may be
+/// reorganized away.
+async fn settled_chain(ctx: &Ctx, until: u64) -> Result<Chain, AppError> {
+    // The embedded chain has only one state, and it is settled.
+    if ctx.chain.is_embedded() {
+        return Ok(ctx.chain.clone());
+    }
+    let block = ctx
+        .store
+        .read(until, |tx, until| {
+            Box::pin(
+                async move { Ok(store::sync::list(tx, *until, i64::MAX.unsigned_abs(), 1).await?.pop()) },
+            )
+        })
+        .await;
+    let block = block?.ok_or_else(|| AppError::new(ErrorCode::DependencyUnavailable))?;
+    Ok(ctx.chain.at_block(ledger::parse_hash(&block.hash)?))
+}
+
+async fn raise_nonces(ctx: &Ctx, id: i64, until: u64) -> Result<(), AppError> {
+    let chain = settled_chain(ctx, until).await?;
     let mut after = None;
     loop {
-        let highest = highest_nonces(ctx, after).await?;
+        let highest = highest_nonces(ctx, &chain, after).await?;
         let Some((last, _)) = highest.last() else { return Ok(()) };
         after = Some(last.id);
-        let raised: Result<(), StoreError> = ctx
-            .store
+        ctx.store
             .write((id, highest), |tx, (id, highest)| {
                 Box::pin(async move {
                     let mut raised_nonces = 0;
@@ -162,15 +194,13 @@ async fn raise_nonces(ctx: &Ctx, id: i64) -> Result<(), AppError> {
                     store::recoveries::add_changes(tx, *id, changes).await
                 })
             })
-            .await;
-        raised?;
+            .await?;
     }
 }
 
-/// What bringing trades in line with the chain found.
 struct Written {
     unattributed: u64,
-    /// The hub's numbers of the markets in which lost trades were made.
+    /// The numbers on chain of the markets with restored trades.
     touched: BTreeSet<u64>,
 }
 
@@ -178,7 +208,7 @@ async fn write_again(ctx: &Ctx, open: &Recovery, until: u64) -> Result<Written, 
     let mut written = Written { unattributed: 0, touched: BTreeSet::new() };
     let mut carriers = Carriers::default();
     let mut decisions = Decisions::new(open.from_block, until);
-    // A duplicate decides only if no other event of the trade does.
+    // Process duplicates last: a duplicate decides a trade only if no other event does.
     let mut duplicates = Vec::new();
     while let Some(some) = decisions.next(ctx).await? {
         let (late, some): (Vec<_>, Vec<_>) =
@@ -197,22 +227,22 @@ async fn write_some(
     carriers: &mut Carriers,
     written: &mut Written,
 ) -> Result<(), AppError> {
-    let found: Result<_, StoreError> =
-        ctx.store.read(decisions, |tx, decisions| Box::pin(unknown(tx, decisions))).await;
+    let found = ctx.store.read(decisions, |tx, decisions| Box::pin(unknown(tx, decisions))).await;
     let place = Place { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    // One transaction per decision: a crash in between leaves complete trades only.
     for (decision, _) in found? {
         if let Verdict::Made(made) = &decision.verdict {
             written.touched.insert(made.chain_market_id);
         }
         let intent = carriers.intent_of(ctx, &decision).await?;
         let step = Step { id, decision, intent, place, now: ctx.now() };
-        let done: Done = ctx.store.write(step, |tx, step| Box::pin(step.write(tx))).await?;
+        let done: Done = ctx.store.try_write(step, |tx, step| Box::pin(step.write(tx))).await?;
         written.unattributed += u64::from(done == Done::Unattributed);
     }
     Ok(())
 }
 
-/// One decision, brought into the tables in one transaction.
+/// The restoration of one decision, in one transaction.
 struct Step {
     id: i64,
     decision: Decision,
@@ -232,6 +262,7 @@ impl Step {
         let Self { id, decision, now, .. } = self;
         let recovered = TraceEvent::recovered(decision.block_number, decision.tx_hash, *now);
         let (trade, changes) = match store::trades::find_any(tx, decision.trade_id).await? {
+            // Checked again inside the transaction: the sync may have settled the trade since.
             Some(trade) if decision.verdict.fits(trade.state.status()) => return Ok(Done::Written),
             Some(trade) => {
                 let reopened = store::trades::reopen(tx, &trade, &recovered).await?;
@@ -241,7 +272,7 @@ impl Step {
             None => {
                 let Some(trade) = self.lost_trade(tx).await? else {
                     tracing::error!(trade.id = %decision.trade_id, account = %decision.account, block = decision.block_number,
-                        "a trade on chain has no user, key or market here");
+                        "a trade on chain has no user, key or market in the database");
                     return Ok(Done::Unattributed);
                 };
                 if !store::trades::insert_recovered(tx, &trade, &recovered, *now).await? {
@@ -280,17 +311,17 @@ impl Step {
                 Transition::fail(Status::Executing, failure, self.now)
             }
         };
-        ending.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))
+        ending.map_err(AppError::internal)
     }
 }
 
-/// Another transaction was faster: the next tick looks again.
+/// The error if another transaction changed the trade. The next tick tries again.
 fn moved() -> AppError {
-    AppError::new(ErrorCode::DependencyUnavailable).detail("A trade moved while it was recovered.")
+    AppError::new(ErrorCode::DependencyUnavailable).detail("A trade changed while it was being recovered.")
 }
 
 async fn end(ctx: &Ctx, id: i64, unattributed: u64) -> Result<Advance, AppError> {
-    let ended: Result<Option<Recovery>, StoreError> = ctx
+    let ended = ctx
         .store
         .write((id, unattributed, ctx.now()), |tx, (id, unattributed, now)| {
             Box::pin(async move {
@@ -311,13 +342,14 @@ async fn end(ctx: &Ctx, id: i64, unattributed: u64) -> Result<Advance, AppError>
         raised_nonces,
         unattributed_trades,
         generation = ended.generation,
-        "lost data was recovered from the chain; requests whose idempotency keys were lost are taken for new ones"
+        "recovered lost data from the chain: requests whose idempotency keys were lost are treated as new"
     );
+    // Lanes stopped signing when the recovery was opened.
     ctx.wake.executor.notify_waiters();
     Ok(Advance::Done(Box::new(ended)))
 }
 
-/// A recovery as the audit log keeps it.
+/// Returns the audit log entry of a recovery.
 fn report(recovery: &Recovery) -> serde_json::Value {
     let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades } = recovery.changes;
     json!({

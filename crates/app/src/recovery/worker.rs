@@ -1,7 +1,8 @@
-//! The worker that recovers lost data.
+//! The worker that runs recoveries.
 //!
-//! It writes `recoveries`, the feed's generation, keys' next nonces, and the trades that do not fit the chain; it acts only
-//! while a recovery is open, and several of it do no harm. A crash leaves the recovery open.
+//! It writes `recoveries`, the feed's generation, the keys' next nonces, and trades whose rows do
+//! not agree with the chain. It only acts while a recovery is open. A lease selects one process,
+//! but several would do no harm.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,28 +10,28 @@ use std::time::Duration;
 use alloy_primitives::Address;
 use store::audit_log::Actor;
 
-use super::detect::is_open;
 use super::run::{Advance, advance};
-use crate::health::{Degradation, Reason};
 use crate::lease::LeaseHolder;
+use crate::lost_data::is_open;
+use crate::process::degradations::{Degradation, Reason};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The recovery's worker.
 pub struct Recoverer {
     lease: LeaseHolder,
     executors: Vec<Address>,
-    /// In whose name the audit log has what it does, although nobody asked for it.
+    /// The actor in the audit log, since no operator requested an automatic recovery.
     actor: Option<Actor>,
 }
 
 impl Recoverer {
-    /// A recovery worker beside lanes with these addresses. `owner` names this process in leases.
+    /// Creates the worker. `executors` are the addresses of the lanes, and `owner` identifies this
+    /// process in leases.
     pub fn new(owner: String, executors: Vec<Address>) -> Self {
         Self { lease: LeaseHolder::new("recovery".to_owned(), owner), executors, actor: None }
     }
 
-    /// With its recoveries in the audit log.
+    /// Sets the actor that the audit log records.
     #[must_use]
     pub fn acting_as(mut self, actor: Actor) -> Self {
         self.actor = Some(actor);
@@ -52,7 +53,7 @@ impl Worker for Recoverer {
         "recovery"
     }
 
-    /// One tick does the whole recovery, however many keys and blocks there are.
+    /// One tick runs the whole recovery, which may have many keys and blocks.
     fn longest_tick(&self) -> Duration {
         Duration::from_secs(6 * 60 * 60)
     }
@@ -62,8 +63,9 @@ impl Worker for Recoverer {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        // Before the lease: every process reports the degradation, not only the one that recovers.
         let is_open = is_open(ctx).await?;
-        ctx.degradations.put(Reason::Recovering, is_open.then(degradation));
+        ctx.process.degradations.put(Reason::Recovering, is_open.then(degradation));
         if !is_open {
             return Ok(Progress::Idle);
         }
@@ -73,7 +75,6 @@ impl Worker for Recoverer {
 }
 
 fn degradation() -> Degradation {
-    let detail =
-        "The database was set back and is being compared with the chain. No trade is signed until then.";
+    let detail = "The database was restored and is being compared with the chain. No trade is signed until this is done.";
     Degradation::new(Reason::Recovering, detail).stops_trading(true)
 }

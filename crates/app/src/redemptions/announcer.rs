@@ -1,33 +1,31 @@
-//! The announcer: tells the users of the service that a market in which they have a position has its final result, and which
-//! of their positions pay.
+//! The announcer: creates events that tell users that a market with one of their positions has its
+//! final result, and which positions pay.
 //!
-//! It writes the events and, in the same transaction, `announcements`: how far it has gone through each market. A page that
-//! a crash cuts short is told whole or not begun, so each user is told once. Nothing is told before the result is final.
+//! The transaction that writes a page's events also records the progress in `announcements`. So
+//! after a crash a page is written completely or not at all, and each user gets each event once.
+//! Nothing is announced before the result is final.
 
 use domain::event::{self, EventKind, MarketData, PositionData};
 use domain::ids::EventId;
 use domain::market::MarketStatus;
-use domain::redemption::Payout;
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::{Timestamp, Usdc, Wad};
 use futures::StreamExt;
 use serde_json::Error as Unwritable;
-use store::StoreError;
 use store::events::NewEvent;
 use store::leases::Lease;
 use store::redemptions::{Announced, Owned};
 
-use super::{FinalResult, Redemptions, redeemable, settled_block};
+use super::{FinalResult, redeemable, settled_block};
+use crate::config::Redemptions;
+use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// Markets of one tick, and positions of each.
+/// The number of markets per tick, and of positions per page.
 const MARKETS: u32 = 20;
 const POSITIONS: u32 = 100;
-/// Questions to the chain that are open at once.
-const CONCURRENT: usize = 16;
 
-/// The announcer's worker.
 #[derive(Debug)]
 pub struct Announcer {
     lease: LeaseHolder,
@@ -49,17 +47,17 @@ impl Worker for Announcer {
 }
 
 impl Announcer {
-    /// An announcer. `owner` names this process in leases.
+    /// Creates the worker. `owner` identifies this process in leases.
     pub fn new(owner: String) -> Self {
         Self { lease: LeaseHolder::new("announcer".to_owned(), owner) }
     }
 }
 
-/// Tells the owners of the next markets' positions.
+/// Announces the next pages.
 async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
     let turn = Turn::begin(ctx);
     let chain_id = ctx.chain.chain_id();
-    let markets: Result<Vec<_>, StoreError> = ctx
+    let markets = ctx
         .store
         .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unannounced(tx, *id, MARKETS)))
         .await;
@@ -69,7 +67,7 @@ async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
         if turn.is_over() && progress == Progress::More {
             return Ok(progress);
         }
-        // A result that is not final yet may be another in the end.
+        // A result that is not final may still change.
         let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
         announce_page(ctx, lease, market, &result).await?;
         progress = Progress::More;
@@ -77,14 +75,14 @@ async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
     Ok(progress)
 }
 
-/// Tells the owners of a market's next positions.
+/// Announces one page of a market's positions.
 async fn announce_page(
     ctx: &Ctx,
     lease: &Lease,
     mut market: Announced,
     result: &FinalResult,
 ) -> Result<(), AppError> {
-    let page: Result<Vec<Owned>, StoreError> = ctx
+    let page = ctx
         .store
         .read(market.clone(), |tx, market| Box::pin(store::redemptions::list_owned(tx, market, POSITIONS)))
         .await;
@@ -96,10 +94,10 @@ async fn announce_page(
     let now = ctx.now();
     let worths = worths(ctx, &market, result, &page).await?;
     let events = events_of(&mut market, result, page.into_iter().zip(worths), now);
-    let events = events.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let events = events.map_err(AppError::internal)?;
     let input = (lease.clone(), market, events, is_last.then_some(now));
     ctx.store
-        .write(input, |tx, (lease, market, events, ended_at)| {
+        .try_write(input, |tx, (lease, market, events, ended_at)| {
             Box::pin(async move {
                 lease::check(tx, lease).await?;
                 for event in events {
@@ -111,8 +109,8 @@ async fn announce_page(
         .await
 }
 
-/// What the chain would pay for each position that nobody has claimed. Where the service claims by itself there is nothing
-/// for its owner to do.
+/// Returns the amount that the chain would pay for each unclaimed position. Zero if the service
+/// claims automatically, because then the owner does not have to act.
 async fn worths(
     ctx: &Ctx,
     market: &Announced,
@@ -121,27 +119,23 @@ async fn worths(
 ) -> Result<Vec<Usdc>, AppError> {
     let worths: Vec<Result<Usdc, AppError>> = futures::stream::iter(page.to_vec())
         .map(async |position| {
-            let pays = match result.payout(position.outcome_index) {
-                Payout::PerToken(payout) => payout > Wad::ZERO,
-                Payout::Refund => true,
-            };
+            let pays = result.payout(position.outcome_index) > Wad::ZERO;
             let automatic = ctx.config.redemptions == Redemptions::Automatic;
             if automatic || !pays || position.is_claimed || position.tokens == Wad::ZERO {
                 return Ok(Usdc::ZERO);
             }
             let account = position.account.parse();
-            let account =
-                account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            let account = account.map_err(AppError::internal)?;
             let worth = redeemable(ctx, account, market.number, position.outcome_index).await?;
             Ok(if worth >= ctx.config.min_claim { worth } else { Usdc::ZERO })
         })
-        .buffered(CONCURRENT)
+        .buffered(CHAIN_CONCURRENCY)
         .collect()
         .await;
     worths.into_iter().collect()
 }
 
-/// The events of a page: the result once for each account, and every position that pays.
+/// Returns the events of a page: the result once per account, and one event per position that pays.
 fn events_of(
     market: &mut Announced,
     result: &FinalResult,
@@ -150,10 +144,12 @@ fn events_of(
 ) -> Result<Vec<NewEvent>, Unwritable> {
     let mut events = Vec::new();
     for (position, worth) in page {
-        // One that was sold before the end is none; one that was paid since then was held at the end.
+        // A position that was sold before the result does not count. One that is empty but changed
+        // later was paid since then.
         if position.tokens == Wad::ZERO && position.updated_at < market.resolved_at {
             continue;
         }
+        // Pages are sorted by account, so comparing with the last one is enough, also across pages.
         if market.told != position.account {
             events.push(resolved(market, result, &position, now)?);
             market.told.clone_from(&position.account);

@@ -1,8 +1,7 @@
-//! Claiming a settled position. There is one claim for each position: a repetition finds it, whatever has become of it. A
-//! claim that failed is judged again and made again in its row, and so is one whose refund was topped up since.
+//! Claims settled positions. Each position has one claim, and a repeated request returns it. A
+//! failed claim is checked again and reopened in the same row.
 
 use domain::ids::{CorrelationId, MarketId, RedemptionId};
-use domain::market::MarketStatus;
 use domain::redemption::{self, Status};
 use domain::{ErrorCode, Usdc, Wad};
 use store::StoreError;
@@ -11,35 +10,34 @@ use store::redemptions::{Again, Redemption};
 
 use super::{FinalResult, redeemable, settled_block};
 use crate::accounts::{account_of, address_of};
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx, Submission, markets, minimum};
 
-/// A request to claim, not yet judged.
+/// A request to claim, before any check.
 #[derive(Debug, Clone)]
 pub struct NewClaim {
-    /// The market, as it was sent.
+    /// As sent.
     pub market_id: String,
-    /// The outcome, as it was sent.
+    /// As sent.
     pub outcome_index: i64,
-    /// The trace that the caller's own trace names.
+    /// The correlation id from the client's trace context.
     pub correlation_id: Option<CorrelationId>,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Claimed {
-    /// A new claim.
     Created(Redemption),
-    /// The position's claim as it is now.
+    /// The position's existing claim in its current state.
     Existing(Redemption),
 }
 
-/// Why no claim was made.
+/// The reason why no claim was created.
 enum Refused {
     Because(AppError),
     /// Another request was faster.
     Raced,
-    /// The answer to the commit was lost: the claim may be there.
+    /// The commit's result is unknown: the claim may have been created.
     Lost(StoreError),
 }
 
@@ -58,7 +56,7 @@ impl From<StoreError> for Refused {
     }
 }
 
-/// Judges a request and makes its claim, unless there is one.
+/// Validates a request and creates its claim, unless there is one.
 pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed, AppError> {
     let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
     let (rows, number) = markets::get(ctx, &new.market_id).await.map_err(not_submitted)?;
@@ -66,17 +64,18 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     let outcome_index = markets::outcome_of(outcomes.len(), new.outcome_index).map_err(not_submitted)?;
     let existing = find(ctx, caller, market.id, outcome_index).await.map_err(not_submitted)?;
     if let Some(existing) = &existing
-        && !may_be_made_again(ctx, existing, market, number).await
+        && existing.status != Status::Failed
     {
         return Ok(Claimed::Existing(existing.clone()));
     }
-    // It may be stored from here on.
+    // The claim may be stored after this point.
     let unknown = |error: AppError| error.submission(Submission::Unknown);
     let is_new = match make(ctx, caller, &new, (market, number, outcome_index), existing.as_ref()).await {
         Ok(()) => existing.is_none(),
         Err(Refused::Raced) => false,
         Err(Refused::Because(error)) => {
-            // A position that an equal request has claimed meanwhile may be paid already.
+            // A concurrent request may have claimed the position, and it may already be paid. Then
+            // return that claim.
             let raced = find(ctx, caller, market.id, outcome_index).await.map_err(unknown)?;
             return match raced.filter(|claim| {
                 error.code == ErrorCode::PositionNotClaimable && Some(claim) != existing.as_ref()
@@ -99,34 +98,15 @@ async fn find(
     market_id: MarketId,
     outcome_index: u8,
 ) -> Result<Option<Redemption>, AppError> {
-    let found: Result<_, StoreError> = ctx
+    Ok(ctx
         .store
         .read((caller.user_id(), market_id, outcome_index), |tx, (user_id, market_id, index)| {
             Box::pin(store::redemptions::find_of_position(tx, *user_id, *market_id, *index))
         })
-        .await;
-    Ok(found?)
+        .await?)
 }
 
-/// Whether a claim has ended and there is something to be judged again. A repetition must find its claim also while the
-/// chain does not answer: then a completed claim stays as it is.
-async fn may_be_made_again(ctx: &Ctx, claim: &Redemption, market: &Market, number: u64) -> bool {
-    match claim.status {
-        Status::Pending | Status::Executing => false,
-        Status::Failed => true,
-        Status::Completed => {
-            let may_be_topped_up = market.status == MarketStatus::Cancelled
-                && market.refund_scale.is_some_and(|scale| scale > Wad::ZERO);
-            let Ok(account) = claim.account.parse() else { return false };
-            may_be_topped_up
-                && redeemable(ctx, account, number, claim.outcome_index)
-                    .await
-                    .is_ok_and(|rest| rest > Usdc::ZERO && rest >= ctx.config.min_claim)
-        }
-    }
-}
-
-/// Makes every check, and the claim.
+/// Runs all checks and writes the claim.
 async fn make(
     ctx: &Ctx,
     caller: &Caller,
@@ -151,7 +131,7 @@ async fn make(
     })?;
     minimum::check_claim(ctx, expected)?;
     let held = ctx.chain.position(address, number, outcome_index).await.map_err(AppError::from)?;
-    let (tokens, now) = (Wad(held.tokens_wad), ctx.now());
+    let (tokens, now) = (Wad(held), ctx.now());
     let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {
         Some((id, ended_at)) => {
             let again = Again { id, ended_at, expected, tokens };

@@ -1,29 +1,30 @@
-//! The payer: claims every settled position of the service's accounts by itself, where winnings are paid automatically.
+//! The payer: claims every settled position of the service's accounts, if payment is automatic.
 //!
-//! It writes `redemptions`, new ones and ended ones that are worth something again, and `payout_scans`: how far it has gone
-//! through each market. The executor and the sync do the rest. A page of a market's positions is claimed in one transaction
-//! with the note of how far it went, so a crash leaves the page claimed or not begun; a position has one claim in any case.
+//! It writes `redemptions` (new claims, and ended ones that are worth something again) and
+//! `payout_scans`, its progress in each market. The executor and the sync do the rest. One
+//! transaction writes a page's claims and the progress, so after a crash a page is complete or not
+//! started. A position has only one claim in any case.
 
 use domain::ids::{CorrelationId, RedemptionId};
-use domain::redemption::{Payout, Status};
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::redemption::Status;
+use domain::{Timestamp, Usdc, Wad};
 use futures::StreamExt;
-use store::StoreError;
 use store::leases::Lease;
 use store::redemptions::{Again, Payable, Redemption, SettledMarket};
 
-use super::{FinalResult, Redemptions, redeemable, settled_block};
+use super::{FinalResult, redeemable, settled_block};
+use crate::config::Redemptions;
+use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// Markets of one tick, and positions of each.
+/// The number of markets per tick, and of positions per page.
 const MARKETS: u32 = 20;
 const POSITIONS: u32 = 100;
-/// Questions to the chain that are open at once.
-const CONCURRENT: usize = 16;
 
-/// The payer's worker. Markets settle seldom: the timer alone wakes it, and not every block that holds a trade.
+/// The worker. It only runs on the timer, because markets settle rarely and waking it for every
+/// block would be wasteful.
 #[derive(Debug)]
 pub struct Payer {
     lease: LeaseHolder,
@@ -48,17 +49,17 @@ impl Worker for Payer {
 }
 
 impl Payer {
-    /// A payer. `owner` names this process in leases.
+    /// Creates the worker. `owner` identifies this process in leases.
     pub fn new(owner: String) -> Self {
         Self { lease: LeaseHolder::new("payer".to_owned(), owner) }
     }
 }
 
-/// Gathers the claims of the next markets.
+/// Creates the claims of the next pages.
 async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
     let turn = Turn::begin(ctx);
     let chain_id = ctx.chain.chain_id();
-    let markets: Result<Vec<_>, StoreError> = ctx
+    let markets = ctx
         .store
         .read(chain_id, |tx, id| Box::pin(store::redemptions::list_unscanned(tx, *id, MARKETS)))
         .await;
@@ -68,7 +69,7 @@ async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
         if turn.is_over() && progress == Progress::More {
             return Ok(progress);
         }
-        // A result that is not final yet may be another in the end.
+        // A result that is not final may still change.
         let Some(result) = FinalResult::of(ctx, market.number, settled).await? else { continue };
         pay_page(ctx, lease, market, &result).await?;
         progress = Progress::More;
@@ -76,20 +77,20 @@ async fn work(ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
     Ok(progress)
 }
 
-/// A position that is worth something.
+/// A position with the amount that it pays.
 struct Winning {
     position: Payable,
     worth: Usdc,
 }
 
-/// Claims the next page of a market's positions.
+/// Creates the claims of one page of a market's positions.
 async fn pay_page(
     ctx: &Ctx,
     lease: &Lease,
     mut market: SettledMarket,
     result: &FinalResult,
 ) -> Result<(), AppError> {
-    let page: Result<Vec<_>, StoreError> = ctx
+    let page = ctx
         .store
         .read(market.clone(), |tx, market| Box::pin(store::redemptions::list_payable(tx, market, POSITIONS)))
         .await;
@@ -104,7 +105,7 @@ async fn pay_page(
     let scanned_at = is_last.then_some(now);
     let input = (lease.clone(), market, claims, scanned_at, now);
     ctx.store
-        .write(input, |tx, (lease, market, claims, scanned_at, now)| {
+        .try_write(input, |tx, (lease, market, claims, scanned_at, now)| {
             Box::pin(async move {
                 lease::check(tx, lease).await?;
                 for claim in claims {
@@ -121,33 +122,29 @@ async fn pay_page(
     Ok(())
 }
 
-/// The positions of a page that the chain would pay at least the smallest claim and that have no open claim.
+/// Returns the positions that pay at least the minimum claim and have no open claim.
 async fn winning(
     ctx: &Ctx,
     market: &SettledMarket,
     result: &FinalResult,
     page: Vec<Payable>,
 ) -> Result<Vec<Winning>, AppError> {
-    let may_win = |position: &Payable| match result.payout(position.outcome_index) {
-        Payout::PerToken(payout) => payout > Wad::ZERO && position.tokens > Wad::ZERO,
-        // The rest of a refund is owed to a position whose tokens are gone.
-        Payout::Refund => true,
-    };
+    let may_win =
+        |position: &Payable| result.payout(position.outcome_index) > Wad::ZERO && position.tokens > Wad::ZERO;
     let is_unclaimed = |position: &Payable| position.claim.is_none_or(|(_, ended_at)| ended_at.is_some());
     let asked = page.into_iter().filter(|position| may_win(position) && is_unclaimed(position));
     let worths: Vec<Result<Winning, AppError>> = futures::stream::iter(asked)
         .map(async |position| {
             let account = position.account.parse();
-            let account =
-                account.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+            let account = account.map_err(AppError::internal)?;
             let worth = redeemable(ctx, account, market.number, position.outcome_index).await?;
             Ok(Winning { position, worth })
         })
-        .buffered(CONCURRENT)
+        .buffered(CHAIN_CONCURRENCY)
         .collect()
         .await;
     let worths: Result<Vec<_>, _> = worths.into_iter().collect();
-    // What is worth less than the smallest claim is left to its holder, who can redeem it on chain.
+    // Smaller amounts are left to the holder, who can redeem them on chain.
     let is_paid = |winning: &Winning| winning.worth > Usdc::ZERO && winning.worth >= ctx.config.min_claim;
     Ok(worths?.into_iter().filter(is_paid).collect())
 }

@@ -1,4 +1,4 @@
-//! Releasing a trade that was held for its value.
+//! Releases trades that were held for confirmation.
 
 use domain::ids::TradeId;
 use domain::trade::{
@@ -9,19 +9,20 @@ use store::Tx;
 use store::keys::TradingStop;
 use store::trades::{History, Moved, Trade};
 
-use crate::keys::{Caller, stopped};
+use crate::caller::Caller;
+use crate::keys::stopped;
 use crate::{AppError, Ctx, Submission};
 
-/// What a caller needs for confirming a held trade.
+/// The data that a client needs to confirm a held trade.
 #[derive(Clone)]
 pub struct Confirmation {
-    /// The one-time token.
     pub token: String,
-    /// The end of the window.
+    /// The end of the confirmation window.
     pub expires_at: Timestamp,
 }
 
-/// What confirms `trade`, while it can be confirmed. The same for every replay of its request.
+/// Returns the confirmation of a trade that can still be confirmed. Every replay of the request
+/// returns the same token.
 pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
     match trade.state {
         State::PendingConfirmation { expires_at } if expires_at > ctx.now() => {
@@ -31,11 +32,11 @@ pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
     }
 }
 
-/// Releases a held trade of the caller's user, whichever of the user's keys made it; as it is then, with the statuses it
-/// went through.
+/// Releases a held trade of the caller's user. Returns the trade and its statuses.
 ///
-/// Neither the market nor a deadline of the caller's is judged here: the risk engine does that next. Where the caller has
-/// set no deadline, the intent's lifetime begins now.
+/// Any trading key of the user may confirm, not only the one that created the trade. Market and
+/// client deadline are not checked here, because the risk engine does so next. If the client set no
+/// deadline, the intent's lifetime begins now.
 pub async fn confirm(
     ctx: &Ctx,
     caller: &Caller,
@@ -53,7 +54,8 @@ pub async fn confirm(
     };
     let released = ctx.write_of_user(caller.user_id(), input, |tx, input| Box::pin(release(tx, input))).await;
     let released = released.map_err(|error: AppError| {
-        // Without the database nothing is known of the trade: an earlier confirm may have released it.
+        // Errors without a submission come from the database. The result is unknown: an earlier
+        // confirm may have released the trade.
         let is_told = error.extensions.contains_key("submission");
         if is_told { error } else { error.submission(Submission::Unknown) }
     })?;
@@ -62,16 +64,16 @@ pub async fn confirm(
 }
 
 fn key(ctx: &Ctx) -> ConfirmationKey {
-    ConfirmationKey::derive(&ctx.config.key_pepper)
+    ConfirmationKey::derive(ctx.config.key_pepper.expose())
 }
 
 struct Input {
     caller: Caller,
-    /// None where the text in its place is no id: no trade has it.
+    /// `None` if the path segment is not a valid id: then no trade has it.
     id: Option<TradeId>,
     token_fits: bool,
     now: Timestamp,
-    /// The latest deadline that an intent released now may have.
+    /// The latest deadline of an intent that is released now.
     longest: Timestamp,
 }
 
@@ -80,11 +82,11 @@ async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppErro
     if let Some(stop) = store::keys::find_trading_stop(tx, caller.key.id, *now).await? {
         return Err(stopped(stop));
     }
-    let confirm = Transition::confirm(Status::PendingConfirmation, *now)
-        .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let confirm = Transition::confirm(Status::PendingConfirmation, *now).map_err(AppError::internal)?;
     let not_found = || AppError::new(ErrorCode::ResourceNotFound).submission(Submission::NotSubmitted);
     let id = id.ok_or_else(not_found)?;
-    // Twice: where another confirm or the expiry is faster, what it made of the trade is judged.
+    // Try twice: if another confirm or the expiry is faster, the second round reports the new
+    // state.
     for _ in 0..2 {
         let trade = store::trades::find(tx, caller.user_id(), id).await?.ok_or_else(not_found)?;
         judge_confirmation(&trade.state, trade.held_until, *now, *token_fits)
@@ -98,15 +100,17 @@ async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppErro
             return Ok((Trade { state: State::Pending, deadline, updated_at: *now, ..trade }, history));
         }
     }
-    Err(AppError::new(ErrorCode::InternalError).caused_by("a held trade neither moved nor stood still"))
+    Err(AppError::internal("a held trade was neither confirmed nor found unchanged"))
 }
 
-/// The refusal of a trade whose own key makes no trade any more. The caller's key may be another one, and good: the codes of
-/// a key that was refused would tell it to stop using that.
+/// The error for a trade whose own key can no longer trade.
+///
+/// The caller's key may be a different, valid one. An error code about the key would make the
+/// client stop using it.
 fn key_stopped(trade: &Trade, stop: TradingStop) -> AppError {
     let refusal = match stop {
         TradingStop::Paused => stopped(stop)
-            .detail("The key that made this trade is paused, so the trade stays held until it expires."),
+            .detail("The key that created this trade is paused. The trade stays held until it expires."),
         TradingStop::Revoked | TradingStop::Expired => AppError::new(ErrorCode::WalletDelegationNotEnabled)
             .detail(KEY_ENDED)
             .submission(Submission::NotSubmitted),
@@ -125,7 +129,8 @@ fn refused(trade: &Trade, refusal: ConfirmRefusal) -> AppError {
     AppError::new(code).submission(submission_of(&trade.state)).trade(trade.id)
 }
 
-/// Whether a trade was sent, or will be without anybody doing more for it.
+/// Returns whether a trade was submitted to the chain, or will be without further action by the
+/// client.
 fn submission_of(state: &State) -> Submission {
     match state {
         State::PendingConfirmation { .. } | State::Rejected(_) => Submission::NotSubmitted,

@@ -1,5 +1,8 @@
-//! Accepting a trade. The checks run in the documented order; the rows that make a trade are written in one transaction
-//! or not at all. Replays are judged before market, caps and balance, so that a retry succeeds after the market froze.
+//! Creates trades from requests.
+//!
+//! The checks run in the documented order. One transaction writes every row that makes up a trade.
+//! Replays are looked up before market, caps and balance are checked, so that a client's retry
+//! still succeeds after the market froze.
 
 use std::sync::Arc;
 
@@ -13,65 +16,70 @@ use store::StoreError;
 use store::markets::Market;
 use store::trades::{Inserted, Reuse, Trade};
 
-use super::bounds::{Plan, plan, quoted_amount, side_of};
 use super::funds::{Funds, delegated_account, insufficient};
-use super::intents::lane_of;
+use super::plan::{Plan, Sellable, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
-use crate::keys::{Caller, stopped};
+use crate::caller::Caller;
+use crate::keys::stopped;
+use crate::lane::lane_of;
 use crate::{AppError, Ctx, Submission, markets, minimum, nodes};
 
-/// The route that idempotency keys of trades belong to.
+/// The route under which idempotency keys of trades are stored.
 pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
 
-/// A request to create a trade, not yet judged.
+/// A request to create a trade, before any check.
 #[derive(Debug, Clone)]
 pub struct NewTrade {
-    /// The fields as they came.
+    /// The request's fields, not yet validated.
     pub draft: Draft,
-    /// The `Idempotency-Key` header, already of the right form.
+    /// The `Idempotency-Key` header, with its format already checked.
     pub idempotency_key: Option<String>,
-    /// Make every check and create nothing.
+    /// If set, run every check but create nothing.
     pub dry_run: bool,
-    /// The trace that the caller's own trace names.
+    /// The correlation id from the client's trace context.
     pub correlation_id: Option<CorrelationId>,
 }
 
-/// What became of a request.
+/// The result of an accepted request.
 #[derive(Debug)]
 pub enum Accepted {
-    /// A new trade, `pending` or held for confirmation.
+    /// A new trade, either `pending` or held for confirmation.
     Created(Trade),
-    /// The idempotency key was used for this very request before: the trade that it created then, as it is now.
+    /// The trade that an earlier, identical request with this idempotency key created, in its
+    /// current state.
     ReplayedByKey(Trade),
-    /// The `clientRequestId` names this trade: as it is now.
+    /// The trade with this `clientRequestId`, in its current state.
     FoundByClientRequest(Trade),
-    /// Every check passed; nothing was created.
+    /// Every check passed and nothing was created.
     DryRun(Box<DryRun>),
 }
 
-/// What a trade would do now.
+/// The trade that a request would create now.
 #[derive(Debug)]
 pub struct DryRun {
-    /// The request.
     pub request: TradeRequest,
-    /// The market.
     pub market: Market,
-    /// What the chain would be asked.
+    /// The amounts and bounds that would be sent to the chain.
     pub plan: Plan,
-    /// What it would move now.
+    /// The amounts that the trade would move at the current price.
     pub quote: Fill,
-    /// Whether it would be held for confirmation.
     pub is_held: bool,
 }
 
-/// Judges a request and, unless it is a repetition or a dry run, creates its trade.
+/// Validates a request and creates its trade, unless the request is a replay or a dry run.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
+    // Wait for earlier requests with the same key in this process. Otherwise a retry would repeat
+    // the whole work and lose at the insert below.
     let _turn = match &new.idempotency_key {
-        Some(key) => Some(ctx.turns.take(caller.user_id(), key).await.ok_or_else(in_progress)?),
+        Some(key) => {
+            Some(ctx.process.idempotency_locks.take(caller.user_id(), key).await.ok_or_else(in_progress)?)
+        }
         None => None,
     };
     let request = TradeRequest::new(new.draft.clone());
     let fingerprint = request.as_ref().ok().map(|request| hex::encode(request.fingerprint()));
+    // Before anything is validated: a replay must succeed even if the request would be rejected
+    // now.
     if !new.dry_run
         && let Some(replayed) = find_replay(ctx, caller, &new, fingerprint.as_deref()).await?
     {
@@ -79,7 +87,7 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
     }
     let created = create_new(ctx, caller, &new, request, fingerprint.unwrap_or_default()).await;
     match created {
-        // Another request with the same key was faster: what it made is the answer to this one too.
+        // Another request with the same key was faster: answer with the trade that it created.
         Err(Refused::Raced) => match find_replay_of_unjudged(ctx, caller, &new).await? {
             Some(replayed) => Ok(replayed),
             None => Err(in_progress()),
@@ -97,15 +105,15 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
     }
 }
 
-/// Why nothing was created.
+/// The reason why nothing was created.
 enum Refused {
     Because(AppError),
     Raced,
-    /// A block was settled while the balance was judged.
+    /// A block was settled between reading the balance and writing the trade.
     Settled,
-    /// Another request with the same key is still being written.
+    /// Another request with the same key has not committed yet.
     InProgress,
-    /// The answer to the commit was lost: the trade may be there.
+    /// The commit's result is unknown: the trade may have been created.
     Lost(StoreError),
 }
 
@@ -131,12 +139,14 @@ async fn create_new(
     request: Result<TradeRequest, domain::trade::RequestRefusal>,
     request_hash: String,
 ) -> Result<Accepted, Refused> {
-    // As early as it is known. The statement that writes the trade asks again.
+    // Check early to fail fast. The transaction that inserts the trade checks the key again.
     if let Some(stop) = caller.key.trading_stop(ctx.now()) {
         return Err(stopped(stop).into());
     }
     let request = request.map_err(AppError::from)?;
     let now = ctx.now();
+    // A replay never gets here, so a deadline that has passed since the first request does not
+    // break a retry.
     if request.deadline.is_some_and(|deadline| deadline <= now) {
         let past = request.deadline.unwrap_or(now).to_string();
         return Err(AppError::wrong_value("/deadline", "must be in the future", &past).into());
@@ -147,14 +157,15 @@ async fn create_new(
     let (market, outcome_index) = tradeable_market(ctx, &request).await?;
     let chain_market_id = market.chain_market_id.unwrap_or_default();
     let side = side_of(&request);
-    // Beside the account, so that the quote costs no time; what refuses the account comes first all the same.
+    // Read the account and the quote concurrently. Account errors are still reported first.
     let (account, quote) = tokio::join!(delegated_account(ctx, caller), async {
         let amount = quoted_amount(&request)?;
         Some(ctx.chain.quote(chain_market_id, outcome_index, side, amount).await)
     });
     let (account, address, state) = account?;
     if request.amount_type == AmountType::Usdc {
-        // The caps come before the balance, and what the request names in USDC needs no quote to be held against them.
+        // The documented order is caps before balance. An amount in USDC can be checked before the
+        // quote.
         limits::check_per_trade(&caller.limits(), request.amount).map_err(AppError::from)?;
     }
 
@@ -162,7 +173,7 @@ async fn create_new(
     let balance = if sells {
         let held =
             ctx.chain.position(address, chain_market_id, outcome_index).await.map_err(AppError::from)?;
-        Wad(held.tokens_wad)
+        Wad(held)
     } else {
         Wad::ZERO
     };
@@ -176,18 +187,20 @@ async fn create_new(
         None => ctx.chain.quote(chain_market_id, outcome_index, side, balance.0).await,
     };
     let quote = quote.map_err(|error| minimum::refused_quote(ctx, error))?;
-    let plan = plan(&request, &quote, ctx.config.default_slippage_bps)?;
+    let plan = plan(&request, &quote, ctx.config.default_slippage_bps, Sellable::of(&state.policy, now))?;
     minimum::check_trade(ctx, Usdc::from_atomic(quote.usdc_atomic))?;
     limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
     if sells && balance < plan.gives {
-        let detail = "The smart account does not hold the tokens that this sale takes.";
+        let detail = "The smart account does not hold enough tokens for this sale.";
         return Err(AppError::new(ErrorCode::InsufficientBalance).detail(detail).into());
     }
 
     let trade_id = TradeId(ctx.uuid());
     let is_held = limits::is_high_value(&caller.limits(), plan.counted);
     let held_until = is_held.then(|| now.plus_ms(ctx.config.confirmation_window_ms));
-    // While a trade is held its deadline is the caller's own, or later than any that it can get when it is released.
+    // While the trade is held, use the latest deadline that it could get on release. `confirm`
+    // replaces it by a full lifetime from the moment of release, unless the client's own deadline
+    // is earlier.
     let lifetime = held_until.unwrap_or(now).plus_ms(ctx.config.intent_lifetime_ms);
     let trade = Trade {
         id: trade_id,
@@ -208,7 +221,7 @@ async fn create_new(
         intent_usdc: plan.usdc,
         intent_tokens: plan.tokens,
         max_slippage_bps: plan.slippage_bps,
-        volume: plan.counted,
+        volume: plan.reserved,
         waiting_for: None,
         deadline: request.deadline.map_or(lifetime, |deadline| deadline.min(lifetime)),
         key_index: caller.key.key_index,
@@ -227,6 +240,8 @@ async fn create_new(
         check_dry(ctx, caller, &trade, funds.spendable).await?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
     }
+    // The newest balance may be too low by the trades that are mined but not settled (see `Funds`),
+    // so an insufficient balance is checked once more at the last settled block.
     match insert(ctx, caller, new, &trade, funds).await {
         Err(Refused::Because(error)) if error.code == ErrorCode::InsufficientBalance && !sells => {
             insert_on_settled_funds(ctx, caller, new, &trade, (address, &state), error).await?;
@@ -239,13 +254,14 @@ async fn create_new(
     Ok(Accepted::Created(trade))
 }
 
-/// The market and outcome that a request names, open on the chain that is served here.
+/// Loads the requested market and outcome. The market must be open, not quarantined and on this
+/// chain.
 async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, u8), AppError> {
     let (rows, _) = markets::get(ctx, &request.market_id).await?;
     let (market, outcomes) = rows.as_ref();
     let status = market.status_at(ctx.now());
     if status != MarketStatus::Open {
-        let detail = format!("The market is {status}; only an OPEN market can be traded.");
+        let detail = format!("The market is {status}. Only an OPEN market can be traded.");
         return Err(AppError::new(ErrorCode::MarketNotTradeable)
             .detail(detail)
             .with("marketStatus", status.as_str()));
@@ -261,13 +277,13 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
     Ok((market.clone(), outcome_index))
 }
 
-/// The caps and the balance without setting anything aside.
+/// Checks the daily cap and the balance without reserving anything.
 async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -> Result<(), AppError> {
     if trade.reserved == Usdc::ZERO {
         return Ok(());
     }
     let input = (trade.key_id, trade.user_id, trade.created_at);
-    let read: Result<(Usdc, Usdc), StoreError> = ctx
+    let (spent, reserved) = ctx
         .store
         .read(input, |tx, (key_id, user_id, now)| {
             Box::pin(async move {
@@ -276,8 +292,7 @@ async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -
                 Ok((spent, account.map_or(Usdc::ZERO, |account| account.reserved)))
             })
         })
-        .await;
-    let (spent, reserved) = read?;
+        .await?;
     limits::check_daily(&caller.limits(), spent, trade.reserved)?;
     match reserved.checked_add(trade.reserved) {
         Some(needed) if needed <= spendable => Ok(()),
@@ -285,10 +300,13 @@ async fn check_dry(ctx: &Ctx, caller: &Caller, trade: &Trade, spendable: Usdc) -
     }
 }
 
-/// How often a balance is judged again because a block was settled meanwhile.
+/// The number of attempts when new blocks are settled between the balance read and the insert.
 const SETTLED_TRIES: u32 = 8;
 
-/// The same on the funds of the last settled block: a trade that is in a block and not yet settled must not count twice.
+/// Inserts the trade if the balance at the last settled block covers it.
+///
+/// A trade that is mined but not settled has already left the newest balance and is still reserved.
+/// At the settled block it counts only once.
 async fn insert_on_settled_funds(
     ctx: &Ctx,
     caller: &Caller,
@@ -298,7 +316,8 @@ async fn insert_on_settled_funds(
     refusal: AppError,
 ) -> Result<(), Refused> {
     for _ in 0..SETTLED_TRIES {
-        // A node that no longer has the settled block's state leaves the newest balance's answer standing.
+        // The node no longer has the state of the settled block: return the rejection from the
+        // newest balance.
         let Ok(Some(funds)) = Funds::settled(ctx, address, state).await else { return Err(refusal.into()) };
         match insert(ctx, caller, new, trade, funds).await {
             Err(Refused::Settled) => {}
@@ -308,7 +327,8 @@ async fn insert_on_settled_funds(
     Err(Refused::Settled)
 }
 
-/// Writes the trade, its first trace event, its idempotency key and what it sets aside: whole or not at all.
+/// Writes the trade, its first trace event, its idempotency key and its reservation in one
+/// transaction.
 async fn insert(
     ctx: &Ctx,
     caller: &Caller,
@@ -333,6 +353,8 @@ async fn insert(
     ctx.write_of_user(trade.user_id, input, |tx, input| {
         Box::pin(async move {
             let Input { trade, limits, idempotency_key, idempotency_until, funds } = input.as_ref();
+            // First, so that a concurrent duplicate stops here, before it locks the rows that all
+            // trades of the key use.
             if let Some(key) = idempotency_key {
                 let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
                 let (user_id, now) = (trade.user_id, trade.created_at);
@@ -347,11 +369,15 @@ async fn insert(
                 }
             }
             if trade.reserved > Usdc::ZERO {
+                // Locks the key's row until the commit, so that parallel requests cannot exceed the
+                // daily cap together.
                 let spent = store::keys::lock_spent(tx, trade.key_id, trade.created_at).await?;
                 limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
                 store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
                 let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
-                // The account's row is locked from here on, and a settlement would need it to release anything.
+                // The account's row is now locked. A settlement needs this lock to release the
+                // account's reservations, so the settled block that is read here stays valid for
+                // this account.
                 if funds.settled.is_some() && store::sync::find_settled(tx).await? != funds.settled {
                     return Err(Refused::Settled);
                 }
@@ -363,6 +389,7 @@ async fn insert(
             let trace = Transition::created(&trade.state, trade.created_at);
             match store::trades::insert(tx, trade, &trace).await? {
                 Inserted::Added => Ok(()),
+                // Only `clientRequestId` can be taken: another request with the same id was faster.
                 Inserted::Taken => Err(Refused::Raced),
                 Inserted::Stopped(stop) => Err(stopped(stop).into()),
             }

@@ -1,26 +1,24 @@
-//! The ends that trades come to by the clock and by their keys: held trades whose confirmation window is over, and trades
-//! that wait while their key is revoked or expires. What they had set aside is given back.
+//! Ends held trades whose confirmation window is over, and waiting trades whose key was revoked or
+//! expired. Their reservations are released.
 //!
-//! Any process may do it at any time. A confirm that comes at the same instant, an executor that claims the trade, and this
-//! move are all compare-and-sets on the status, so exactly one of them happens. A crash leaves trades that the next tick
-//! finds again; until then a confirm is refused by the clock and by the key, and the executor rejects what it claims.
+//! This runs in every process without a lease. Confirms, executors that claim a trade and this
+//! worker all use a compare-and-set on the status, so exactly one of them succeeds. After a crash
+//! the next tick finds the same trades. Until then a confirm is rejected by the clock and the key,
+//! and an executor rejects the trades that it claims.
 
-use domain::ErrorCode;
 use domain::time::MINUTE_MS;
 use domain::trade::{Status, Transition};
-use store::StoreError;
-use store::trades::Trade;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The most trades of one tick.
+/// The maximum number of trades per tick.
 const AT_ONCE: u32 = 100;
-/// For how long the trades of a key that has ended are looked for. It only makes them end at once: later the executor rejects
-/// those that it claims, and held ones end with their window.
+/// The time after a key's end during which its trades are looked up. It only ends them sooner:
+/// later the executor rejects the trades that it claims, and held trades end with their window.
 const LOOK_BACK_MS: i64 = 10 * MINUTE_MS;
 
-/// The expiry's worker. A window's end sends no signal: the timer wakes it.
+/// The worker. It runs on a timer, because the end of a window sends no signal.
 #[derive(Debug, Default)]
 pub struct Expiry;
 
@@ -30,8 +28,9 @@ impl Worker for Expiry {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        // A trade that waits here may have been made on chain, which the recovery finds out.
-        if ctx.switches.is_recovering() {
+        // During a recovery, a trade that waits here may already have executed on chain. The
+        // recovery finds out.
+        if ctx.process.switches.is_recovering() {
             return Ok(Progress::Idle);
         }
         let ended = end_with_keys(ctx).await?;
@@ -40,40 +39,37 @@ impl Worker for Expiry {
     }
 }
 
-/// Fails held trades whose window is over; how many there were.
+/// Ends held trades whose window is over. Returns how many were due.
 async fn expire_held(ctx: &Ctx) -> Result<usize, AppError> {
     let now = ctx.now();
-    let expire = Transition::expire(Status::PendingConfirmation, now)
-        .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-    // Most ticks find nothing; a look by a reader keeps the writer free of them.
-    let due: Result<Vec<Trade>, StoreError> =
+    let expire = Transition::expire(Status::PendingConfirmation, now).map_err(AppError::internal)?;
+    // Most ticks find nothing. Looking with a reader keeps the single writer free.
+    let due =
         ctx.store.read(now, |tx, now| Box::pin(store::trades::list_unconfirmed(tx, *now, AT_ONCE))).await;
     let due = due?;
     let count = due.len();
     if count == 0 {
         return Ok(0);
     }
-    let expired: Result<(), StoreError> = ctx
-        .store
+    ctx.store
         .write((due, expire), |tx, (due, expire)| {
             Box::pin(async move {
                 for trade in due {
-                    // A stale one was confirmed, or expired by another process.
+                    // Stale trades were confirmed, or expired by another process, since the read.
                     store::trades::apply(tx, trade, expire).await?;
                 }
                 Ok(())
             })
         })
-        .await;
-    expired?;
+        .await?;
     Ok(count)
 }
 
-/// Ends the trades of keys that were revoked or have expired of late, unless an executor has claimed them; how many there
-/// were.
+/// Ends the trades of recently ended keys that no executor has claimed. Returns how many were
+/// found.
 async fn end_with_keys(ctx: &Ctx) -> Result<usize, AppError> {
     let now = ctx.now();
-    let found: Result<Vec<Trade>, StoreError> = ctx
+    let found = ctx
         .store
         .read((now.plus_ms(-LOOK_BACK_MS), now), |tx, (since, now)| {
             Box::pin(async move {
@@ -89,14 +85,12 @@ async fn end_with_keys(ctx: &Ctx) -> Result<usize, AppError> {
     let found = found?;
     let count = found.len();
     for trade in found {
-        let end = Transition::end_with_key(trade.state.status(), now)
-            .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-        // One at a time: an executor that claims many of them locks their rows in another order.
-        let ended: Result<_, StoreError> = ctx
-            .store
+        let end = Transition::end_with_key(trade.state.status(), now).map_err(AppError::internal)?;
+        // One transaction per trade: an executor that claims many trades locks their rows in
+        // another order, so a larger transaction could deadlock with it.
+        ctx.store
             .write((trade, end), |tx, (trade, end)| Box::pin(store::trades::apply(tx, trade, end)))
-            .await;
-        ended?;
+            .await?;
     }
     Ok(count)
 }

@@ -1,24 +1,23 @@
-//! Repetitions of a request: which trade an idempotency key or a `clientRequestId` leads to.
+//! Looks up the trade of a repeated request, by idempotency key or `clientRequestId`.
 
 use domain::ErrorCode;
 use domain::trade::TradeRequest;
-use store::StoreError;
 use store::trades::Trade;
 
 use super::create::{Accepted, IDEMPOTENCY_ROUTE, NewTrade};
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx, Submission};
 
-/// The first request with this key has not come to its end in time.
+/// The error for a request whose predecessor with the same key is still running.
 pub fn in_progress() -> AppError {
     AppError::new(ErrorCode::IdempotencyKeyConflict)
-        .detail("The first request with this key is still running. Try again in a second.")
+        .detail("The first request with this key is still running. Try again in 1 second.")
         .with("reason", "in_progress")
         .retry_after_s(1)
         .submission(Submission::Unknown)
 }
 
-/// The same for a request that has not been judged yet.
+/// Like [`find_replay`], for a request whose fingerprint was not computed yet.
 pub async fn find_replay_of_unjudged(
     ctx: &Ctx,
     caller: &Caller,
@@ -29,8 +28,10 @@ pub async fn find_replay_of_unjudged(
     find_replay(ctx, caller, new, fingerprint.as_deref()).await
 }
 
-/// The trade that the idempotency key or the `clientRequestId` leads to. A request without a fingerprint is malformed,
-/// and so it differs from whatever was accepted before.
+/// Returns the trade that the idempotency key or the `clientRequestId` refers to.
+///
+/// A malformed request has no fingerprint. It never equals an accepted request, so a key that is in
+/// use gives a conflict.
 pub async fn find_replay(
     ctx: &Ctx,
     caller: &Caller,
@@ -42,7 +43,7 @@ pub async fn find_replay(
         return Ok(None);
     }
     let input = (caller.user_id(), new.idempotency_key.clone(), client_request_id, ctx.now());
-    let found: Result<_, StoreError> = ctx
+    let (by_key, by_client) = ctx
         .store
         .read(input, |tx, (user_id, key, client_request_id, now)| {
             Box::pin(async move {
@@ -63,8 +64,7 @@ pub async fn find_replay(
                 Ok((by_key, by_client))
             })
         })
-        .await;
-    let (by_key, by_client) = found?;
+        .await?;
     let conflict = |code: ErrorCode, trade: &Trade| {
         AppError::new(code).submission(Submission::NotSubmitted).trade(trade.id)
     };
@@ -73,6 +73,8 @@ pub async fn find_replay(
             return Err(conflict(ErrorCode::IdempotencyKeyConflict, trade));
         }
     }
+    // A key and a client id that refer to two trades are a mistake of the client: neither is the
+    // right answer.
     match (by_key, by_client) {
         (Some(by_key), Some(by_client)) if by_key.id != by_client.id => {
             Err(conflict(ErrorCode::ClientRequestIdConflict, &by_client))

@@ -1,10 +1,11 @@
-//! The risk engine: each trade against the chain as it is now, just before it is signed. What it refuses never reaches the
-//! chain; what it lets through the chain itself judges again.
+//! The risk engine: checks each trade against the current chain state just before it is signed.
+//!
+//! A rejected trade never reaches the chain. The contracts check every accepted trade again.
 
 use std::collections::HashMap;
 
-use alloy_primitives::{Address, U256};
-use chain::{AccountState, Chain, ChainError, Fill, Revert, Side};
+use alloy_primitives::{Address, B256, U256};
+use chain::{AccountState, Chain, ChainError, Fill, Revert, Side, face_value_usdc_atomic};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
 use domain::trade::HoldReason;
@@ -13,53 +14,80 @@ use futures::StreamExt;
 use store::trades::Trade;
 
 use super::intents::{account_of, side_of};
-use crate::{AppError, Ctx, chain_errors, markets};
+use crate::ctx::CHAIN_CONCURRENCY;
+use crate::error::revert;
+use crate::{AppError, Ctx};
 
-/// What becomes of a trade before it is signed.
+/// The decision about a trade before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// To be sent, with a nonce above the highest one that the Gate has seen from the key.
+    /// Sign it, with a nonce above `highest_nonce`.
     Send {
-        /// That highest nonce.
+        /// The highest nonce of the key that the Gate has seen.
         highest_nonce: u32,
-        /// What it would move.
+        /// The USDC that a buy would move at the current price. Zero for sales.
         usdc: Usdc,
     },
-    /// Refused.
     Reject(RiskRefusal),
-    /// Too late.
+    /// The deadline has passed.
     Expired,
-    /// The chain does not answer: to be judged again.
+    /// The chain did not give a clear answer: check again in the next tick.
     Later,
 }
 
 const EXPIRED: &str = "The deadline passed before the trade was sent.";
-/// Questions to the chain that are open at once.
-const CONCURRENT: usize = 16;
+/// The longest time that a rejection waits for a block that is as new as the trade.
+const QUIET_CHAIN_MS: i64 = 10_000;
 
-/// A trade with the chain's number of its market.
+/// A trade and its market's number on chain.
 pub type Candidate = (Trade, u64);
 
-/// Judges trades in their order; what earlier ones of the same account take is taken off for the later ones.
+/// Decides about trades in order. Amounts that earlier trades of the same account take are not
+/// available to later ones.
 ///
-/// A refusal cannot be taken back, and one backend of a node may be behind. So a trade is refused only if it would be after
-/// the last block that was read, too; until then it waits.
+/// A rejection is final, and one backend of a node may lag behind. So a trade is rejected only if
+/// the last block that the sync read gives a rejection too, and if that block is at least as new as
+/// the trade. The trade may have been accepted on a newer block than the executor's node has; until
+/// that block is read it waits.
 pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<Verdict>, AppError> {
     let verdicts = judge_on(&ctx.chain, trades, ctx.now()).await;
     let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+    // The embedded chain cannot lag behind itself.
     if !refuses || ctx.chain.is_embedded() {
         return Ok(verdicts);
     }
-    let known = match markets::last_read_block(ctx).await? {
-        Some(block) => judge_on(&ctx.chain.at_block(block), trades, ctx.now()).await,
-        None => vec![Verdict::Later; trades.len()],
+    let Some((block, block_time)) = last_read_block(ctx).await? else {
+        return Ok(vec![Verdict::Later; trades.len()]);
     };
-    let confirmed = verdicts.into_iter().zip(known).map(|(newest, known)| match (&newest, &known) {
-        (Verdict::Reject(_), Verdict::Reject(_)) => known,
-        (Verdict::Reject(_), _) => Verdict::Later,
-        _ => newest,
-    });
+    let now = ctx.now();
+    let known = judge_on(&ctx.chain.at_block(block), trades, now).await;
+    let confirmed =
+        trades.iter().zip(verdicts).zip(known).map(|(((trade, _), newest), known)| match (&newest, &known) {
+            (Verdict::Reject(_), Verdict::Reject(_)) if is_covered(trade.updated_at, block_time, now) => {
+                known
+            }
+            (Verdict::Reject(_), _) => Verdict::Later,
+            _ => newest,
+        });
     Ok(confirmed.collect())
+}
+
+/// Returns the hash and time of the last block read, if there is one.
+async fn last_read_block(ctx: &Ctx) -> Result<Option<(B256, Timestamp)>, AppError> {
+    let last = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await;
+    let Some(last) = last? else { return Ok(None) };
+    let hash = last.hash.parse();
+    let hash = hash.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    Ok(Some((hash, last.at)))
+}
+
+/// Returns whether a block of this time includes every state that a trade was accepted on.
+///
+/// A chain without recent blocks is not waited for: see [`QUIET_CHAIN_MS`].
+fn is_covered(accepted_at: Timestamp, block_time: Timestamp, now: Timestamp) -> bool {
+    // Block times are whole seconds, so the block may be up to 999 ms newer than its timestamp
+    // says.
+    block_time.plus_ms(999) >= accepted_at || now.since_ms(accepted_at) >= QUIET_CHAIN_MS
 }
 
 async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Verdict> {
@@ -70,17 +98,18 @@ async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ve
     let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> =
         futures::stream::iter(accounts)
             .map(async |(account, key)| ((account, key), chain.account_state(account, key).await))
-            .buffer_unordered(CONCURRENT)
+            .buffer_unordered(CHAIN_CONCURRENCY)
             .collect()
             .await;
     let quotes: Vec<_> = trades.iter().map(|candidate| quote(chain, candidate)).collect();
     let quotes: Vec<Result<Fill, ChainError>> =
-        futures::stream::iter(quotes).buffered(CONCURRENT).collect().await;
+        futures::stream::iter(quotes).buffered(CHAIN_CONCURRENCY).collect().await;
 
     let mut verdicts = Vec::with_capacity(trades.len());
     for ((trade, _), quote) in trades.iter().zip(quotes) {
         let state = account_of(trade).ok().and_then(|account| states.get_mut(&(account, trade.key_index)));
         verdicts.push(match (state, quote) {
+            // A failed account read gives no state: no decision without one.
             (Some(Ok(state)), quote) => judge_one(trade, state, quote, now),
             _ => Verdict::Later,
         });
@@ -95,7 +124,7 @@ async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fi
     let held = if side.is_buy() {
         U256::ZERO
     } else {
-        chain.position(account, *chain_market_id, trade.outcome_index).await?.tokens_wad
+        chain.position(account, *chain_market_id, trade.outcome_index).await?
     };
     let amount = match side {
         Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
@@ -126,6 +155,7 @@ fn judge_one(
         Err(ChainError::Reverted(revert)) => return refused(&revert),
         Err(_) => return Verdict::Later,
     };
+    // Checked here because a quote knows nothing of the account.
     if !state.policy.is_live(now.s()) || state.gate_allowance_atomic.is_zero() {
         return Verdict::Reject(RiskRefusal::DelegationInactive);
     }
@@ -143,7 +173,26 @@ fn judge_one(
     let usdc = Usdc::from_atomic(fill.usdc_atomic);
     let send = Verdict::Send { highest_nonce: policy.nonce_top, usdc };
     if !side.is_buy() {
-        return send;
+        let left = policy.sale_left_usdc_atomic(now.s());
+        // The Gate first charges the whole token bound against the cap, then refunds the part that
+        // the sale did not use.
+        let bound = face_value_usdc_atomic(trade.intent_tokens.0);
+        if fill.tokens_wad > trade.intent_tokens.0 {
+            return refused(&Revert::SaleBoundExceeded);
+        }
+        if bound > policy.sale_per_trade_usdc_atomic {
+            return refused(&Revert::SalePerTradeCapExceeded);
+        }
+        if bound > left {
+            return refused(&Revert::SaleDailyCapExceeded);
+        }
+        // Later trades of this account see the caps as this sale would leave them.
+        let sold = policy.sale_daily_usdc_atomic - left + face_value_usdc_atomic(fill.tokens_wad);
+        if now.s() >= policy.sale_window_start_s + (DAY_MS / 1_000) as u64 {
+            policy.sale_window_start_s = now.s();
+        }
+        policy.sold_usdc_atomic = sold;
+        return Verdict::Send { highest_nonce: policy.nonce_top, usdc: Usdc::ZERO };
     }
     let window_is_over = now.s() >= policy.window_start_s + (DAY_MS / 1_000) as u64;
     let spent = if window_is_over { 0 } else { policy.spent_usdc_atomic };
@@ -164,11 +213,28 @@ fn judge_one(
 }
 
 fn refused(revert: &Revert) -> Verdict {
-    chain_errors::risk_of(revert).map_or(Verdict::Later, Verdict::Reject)
+    revert::risk_of(revert).map_or(Verdict::Later, Verdict::Reject)
 }
 
-/// The failure of a trade that came too late, with what it waited for.
+/// Returns the failure of a trade whose deadline has passed. The message says what the trade was
+/// waiting for.
 pub fn expired(trade: &Trade) -> domain::trade::Failure {
     let message = trade.waiting_for.map_or(EXPIRED, HoldReason::expiry_message);
     domain::trade::Failure { code: ErrorCode::RequestTimeout, message: message.to_owned(), tx_hash: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_waits_for_a_recent_block_or_ten_seconds() {
+        let at = Timestamp::from_ms;
+        let is_covered = |accepted: i64, block: i64, now: i64| is_covered(at(accepted), at(block), at(now));
+        assert!(!is_covered(100_500, 99_000, 100_600));
+        assert!(is_covered(100_500, 100_000, 100_600));
+        assert!(is_covered(100_500, 102_000, 102_100));
+        assert!(!is_covered(100_500, 99_000, 110_499));
+        assert!(is_covered(100_500, 99_000, 110_500));
+    }
 }

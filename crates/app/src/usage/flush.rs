@@ -1,20 +1,19 @@
-//! Adding what was counted to the database: by a worker every few seconds, and once more when the service stops.
+//! Writes usage counts to the database, every few seconds and at shutdown.
 //!
-//! Every process adds to the rows of its keys' hours, and readers sum them. A process that dies loses what it has counted
-//! since its last flush. A flush whose end is not known, since the connection was lost in its commit, is made again: then
-//! these few seconds may be counted twice.
+//! Every process adds to the rows of its keys' hours, and readers sum them. A process that crashes
+//! loses the counts since its last flush. A flush whose commit result is unknown is repeated, so
+//! that these few seconds may be counted twice.
 
-use store::StoreError;
 use store::usage::KeyHour;
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The most keys' hours of one transaction.
+/// The maximum number of rows per transaction.
 const AT_ONCE: usize = 200;
 
-/// The worker that flushes. Requests are still answered while workers stop: whoever stops the service flushes what they
-/// leave.
+/// The worker that flushes counts. Requests are still served while workers stop, so the shutdown
+/// must flush once more.
 #[derive(Debug, Default)]
 pub struct Flusher;
 
@@ -29,17 +28,18 @@ impl Worker for Flusher {
     }
 }
 
-/// Adds everything that this process has counted to the database. What cannot be added stays counted.
+/// Adds all counts of this process to the database. Counts that could not be written stay in
+/// memory.
 pub async fn flush(ctx: &Ctx) -> Result<(), AppError> {
-    let _alone = ctx.usage.hold_readers().await;
-    let mut left = ctx.usage.take();
+    let _alone = ctx.process.usage.hold_readers().await;
+    // Readers wait, so that none of them finds a count in neither place or in both.
+    let mut left = ctx.process.usage.take();
     while !left.is_empty() {
         let batch: Vec<KeyHour> = left.drain(..left.len().min(AT_ONCE)).collect();
-        let added: Result<(), StoreError> =
-            ctx.store.write(batch.clone(), |tx, hours| Box::pin(store::usage::add(tx, hours))).await;
+        let added = ctx.store.write(batch.clone(), |tx, hours| Box::pin(store::usage::add(tx, hours))).await;
         if let Err(error) = added {
-            ctx.usage.put_back(&batch);
-            ctx.usage.put_back(&left);
+            ctx.process.usage.put_back(&batch);
+            ctx.process.usage.put_back(&left);
             return Err(error.into());
         }
     }

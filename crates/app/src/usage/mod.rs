@@ -1,57 +1,52 @@
-//! What each key is used for: counted in memory as requests are answered, added to the database every few seconds, and
-//! told to the key's owner over the last 24 hours, 7 days and 30 days.
+//! Usage of each key: counted in memory, written to the database every few seconds, and reported to
+//! the key's owner for the last 24 hours, 7 days and 30 days.
 
 mod flush;
-mod record;
 
 use domain::usage::{GasCounts, RequestCounts, TradeCounts, WebhookCounts, Windows};
 use domain::{Timestamp, Usdc};
 
 pub use flush::{Flusher, flush};
-pub use record::Recorder;
 
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
-/// What a key has spent of its daily cap.
+/// A key's use of its daily cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spend {
-    /// Its buys of the last 24 hours.
+    /// The key's buys of the last 24 hours.
     pub last_24h: Usdc,
-    /// What is left of the cap.
+    /// The rest of the cap.
     pub remaining: Usdc,
 }
 
-/// What a key was used for.
+/// A key's usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
-    /// What it has spent.
     pub spend: Spend,
-    /// What became of its requests.
     pub requests: Windows<RequestCounts>,
-    /// What became of its trades.
     pub trades: Windows<TradeCounts>,
-    /// What the transactions cost that carried its trades.
+    /// Costs of the transactions that carried the key's trades.
     pub gas: Windows<GasCounts>,
-    /// What became of the deliveries to its webhook.
     pub webhooks: Windows<WebhookCounts>,
-    /// When its last request was answered.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// What the calling key was used for, and nothing of the user's other keys.
+/// Returns the usage of the caller's key only.
 ///
-/// Requests that this process has counted are all in it; those of other processes once they are added.
+/// It includes all requests that this process counted. Those of other processes are included once
+/// they are flushed.
 pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Usage, AppError> {
     let (key_id, now) = (caller.key.id, ctx.now());
-    // What is counted here moves from memory to the database: while it is read, it stays where it is.
-    let _still = ctx.usage.hold_still().await;
-    let used: Result<_, store::StoreError> = ctx
+    // Block flushes during the read. Otherwise a count could move between memory and database and
+    // be missed or counted twice.
+    let _still = ctx.process.usage.hold_still().await;
+    let used = ctx
         .store
         .read((key_id, now), |tx, (key_id, now)| Box::pin(store::usage::sum(tx, *key_id, *now)))
         .await;
     let mut used = used?;
-    for counted in ctx.usage.of_key(key_id) {
+    for counted in ctx.process.usage.of_key(key_id) {
         used.requests.holding(counted.hour, now).for_each(|window| window.merge(&counted.counts));
         used.last_used_at = used.last_used_at.max(Some(counted.last_used_at));
     }
@@ -65,11 +60,10 @@ pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Usage, AppError> {
     })
 }
 
-/// What the calling key has spent of its daily cap.
+/// Returns the use of the daily cap of the caller's key.
 pub async fn spend(ctx: &Ctx, caller: &Caller) -> Result<Spend, AppError> {
     let input = (caller.key.id, ctx.now());
-    let spent: Result<Usdc, store::StoreError> =
-        ctx.store.read(input, |tx, (id, now)| Box::pin(store::keys::find_spent(tx, *id, *now))).await;
-    let last_24h = spent?;
+    let last_24h =
+        ctx.store.read(input, |tx, (id, now)| Box::pin(store::keys::find_spent(tx, *id, *now))).await?;
     Ok(Spend { last_24h, remaining: caller.limits().daily.saturating_sub(last_24h) })
 }

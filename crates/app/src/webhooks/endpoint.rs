@@ -1,29 +1,28 @@
-//! A key's receiver: its health, and what holds its queue back.
+//! The health of a key's receiver and the state of its queue.
 
 use domain::webhook::{Admission, Breaker, due};
 use domain::{ErrorCode, Timestamp};
-use store::StoreError;
 use store::webhooks::{Head, Secrets};
 
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
-/// What is known of a key's receiver.
+/// The state of a key's receiver.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// What the breaker says of it.
+    /// The breaker's decision about the next attempt.
     pub admission: Admission,
-    /// What the queue waits for, and when it is attempted next; the past means now.
+    /// The head of the queue and the time of its next attempt. A time in the past means now.
     pub head: Option<(Head, Timestamp)>,
-    /// The events and replays that wait, the head among them.
+    /// The number of waiting events and replays, including the head.
     pub waiting: u64,
-    /// The secrets, sealed.
+    /// Sealed.
     pub secrets: Secrets,
 }
 
-/// The receiver of the caller's key.
+/// Returns the receiver of the caller's key.
 pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<Endpoint, AppError> {
-    let read: Result<_, StoreError> = ctx
+    let (found, secrets) = ctx
         .store
         .read(caller.key.id, |tx, key_id| {
             Box::pin(async move {
@@ -31,15 +30,15 @@ pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<Endpoint, AppError> 
                 Ok((store::webhooks::find_endpoint(tx, *key_id).await?, secrets))
             })
         })
-        .await;
-    let (found, secrets) = read?;
+        .await?;
     let secrets = secrets.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
+    // No event was ever queued for this key.
     let Some(found) = found else {
         return Ok(Endpoint { admission: Admission::Send, head: None, waiting: 0, secrets });
     };
     let breaker = match found.breaker.as_str() {
         "" => Breaker::default(),
-        text => text.parse().map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?,
+        text => text.parse().map_err(AppError::internal)?,
     };
     let admission = breaker.admits(ctx.now());
     let head = found.head.map(|head| {

@@ -1,33 +1,19 @@
-//! Webhooks: what is told to the keys' endpoints.
+//! Webhooks: the URLs and secrets of keys, and the delivery of events to them.
+//!
+//! `dispatcher` works through the queues, and `sender` makes the HTTP requests.
 
 mod dispatcher;
 mod endpoint;
 mod redeliver;
+pub mod rewrap;
 mod rotate;
+pub mod secret;
 pub mod sender;
 mod url;
 
-pub use dispatcher::{Dispatcher, Pulse, dispatch_due};
+pub use dispatcher::{Dispatcher, dispatch_due};
 pub use endpoint::{Endpoint, endpoint};
 pub use redeliver::{redeliver, send_test};
 pub use rotate::{Rotated, rotate_secret};
-pub use url::check_url;
-
-use domain::webhook::target::TargetPolicy;
-
-/// Settings of deliveries.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Where deliveries may go.
-    pub targets: TargetPolicy,
-    /// The most queues that one process works through at once, each with one attempt under way.
-    pub max_in_flight: u32,
-    /// How long a queue is held without being renewed: long enough that a sender can begin attempts for a while.
-    pub hold_ms: i64,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { targets: TargetPolicy::public(), max_in_flight: 1_024, hold_ms: 20_000 }
-    }
-}
+pub(crate) use url::host_of;
+pub use url::{check_url, set_webhook_url};

@@ -1,19 +1,20 @@
-//! Sending an event again, and sending one to try a receiver.
+//! Redelivers events and sends test events.
 
 use domain::ErrorCode;
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, UserId};
-use store::StoreError;
 use store::events::NewEvent;
 use store::webhooks::{Delivery, Redelivered};
 
-use crate::keys::Caller;
+use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
-/// Puts the user's event at the end of its key's queue once more: `RESOURCE_NOT_FOUND`, `WEBHOOK_NOT_CONFIGURED`,
-/// `WEBHOOK_REPLAY_LIMIT_REACHED`.
+/// Adds the user's event to the end of its key's queue again.
+///
+/// # Errors
+/// `RESOURCE_NOT_FOUND`, `WEBHOOK_NOT_CONFIGURED`, `WEBHOOK_REPLAY_LIMIT_REACHED`.
 pub async fn redeliver(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delivery, AppError> {
-    let redelivered: Result<_, StoreError> = ctx
+    let redelivered = ctx
         .write_of_user(user_id, (user_id, id, ctx.now()), |tx, (user_id, id, now)| {
             Box::pin(store::webhooks::redeliver(tx, *user_id, *id, *now))
         })
@@ -28,16 +29,20 @@ pub async fn redeliver(ctx: &Ctx, user_id: UserId, id: EventId) -> Result<Delive
     }
 }
 
-/// Queues an event that tells nothing for the receiver of the caller's key: `WEBHOOK_NOT_CONFIGURED`. The key's row is asked,
-/// and not what was read of it a moment ago: what is answered as queued is queued.
+/// Queues a test event for the receiver of the caller's key.
+///
+/// # Errors
+/// `WEBHOOK_NOT_CONFIGURED` if the key has no URL.
 pub async fn send_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError> {
     let (id, user_id, key_id, at) =
         (EventId::of_test(ctx.uuid()), caller.user_id(), caller.key.id, ctx.now());
     let kind = EventKind::Test;
     let body = event::body(id, kind, at, &TestData { test: true, api_key_id: key_id });
-    let body = body.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+    let body = body.map_err(AppError::internal)?;
     let test = NewEvent { id, user_id, kind, key_id: Some(key_id), trade_id: None, body, at };
     ctx.write_of_user(user_id, (key_id, test), |tx, (key_id, test)| {
+        // Read the key's row again instead of using `caller`: the URL may have been removed since
+        // authentication, and then nothing would be queued.
         Box::pin(async move {
             let key = store::keys::find(tx, *key_id).await?;
             if key.is_none_or(|key| key.webhook_url.is_none()) {
@@ -49,9 +54,9 @@ pub async fn send_test(ctx: &Ctx, caller: &Caller) -> Result<Delivery, AppError>
     })
     .await
     .map_err(AppError::of_one_unit)?;
-    let found: Result<_, StoreError> = ctx
+    let found = ctx
         .store
         .read((user_id, id), |tx, (user_id, id)| Box::pin(store::webhooks::find(tx, *user_id, *id)))
-        .await;
-    found?.ok_or_else(|| AppError::new(ErrorCode::InternalError))
+        .await?;
+    found.ok_or_else(|| AppError::new(ErrorCode::InternalError))
 }

@@ -1,32 +1,34 @@
-//! Rotating the secret that signs a key's deliveries.
+//! Rotates the secret that signs a key's deliveries.
 
 use domain::ids::KeyId;
 use domain::webhook::{Cooldown, WebhookSecret, may_rotate, previous_expires_at};
 use domain::{ErrorCode, Timestamp};
 
-use crate::keys::webhook_secret;
+use super::secret;
 use crate::{AppError, Ctx};
 
-/// A new secret. It exists only here and cannot be had again.
+/// A new secret. The plain text is returned once and cannot be read again.
 #[derive(Debug, Clone)]
 pub struct Rotated {
-    /// The secret.
     pub secret: WebhookSecret,
-    /// Since when it signs.
+    /// The time from which the new secret signs.
     pub rotated_at: Timestamp,
-    /// Until when the one before it signs too.
+    /// The time until which the previous secret signs too.
     pub previous_expires_at: Timestamp,
 }
 
-/// Puts a new secret in the place of the key's: `WEBHOOK_SECRET_ROTATION_COOLDOWN` where the last rotation is less than a
-/// minute ago.
+/// Replaces the key's secret.
+///
+/// # Errors
+/// `WEBHOOK_SECRET_ROTATION_COOLDOWN` if the last rotation was less than a minute ago.
 pub async fn rotate_secret(ctx: &Ctx, key_id: KeyId) -> Result<Rotated, AppError> {
     let (secret, rotated_at) = (WebhookSecret::from_bytes(ctx.random()), ctx.now());
     let previous_expires_at = previous_expires_at(rotated_at);
-    let sealed = webhook_secret::seal(ctx, key_id, &secret)?;
+    let sealed = secret::seal(ctx, key_id, &secret)?;
     ctx.store
-        .write((key_id, sealed, rotated_at, previous_expires_at), |tx, (key_id, sealed, now, until)| {
+        .try_write((key_id, sealed, rotated_at, previous_expires_at), |tx, (key_id, sealed, now, until)| {
             Box::pin(async move {
+                // Locked, so that of two concurrent rotations the second one sees the cooldown.
                 let secrets = store::webhooks::lock_secrets(tx, *key_id).await?;
                 let secrets = secrets.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
                 may_rotate(secrets.rotated_at, *now).map_err(cooldown)?;

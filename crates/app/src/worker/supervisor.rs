@@ -1,5 +1,5 @@
-//! Running workers: a tick that fails is repeated after a pause, a tick that does not end is cut off, and a worker that panics
-//! is replaced by a new one.
+//! Runs workers: retries failed ticks after a pause, cancels ticks that hang, and replaces workers
+//! that panic.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -7,24 +7,26 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::OptionFuture;
-use store::StoreError;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, timeout};
 
 use super::{Progress, Worker};
 use crate::{AppError, Ctx, lease};
 
-/// How long after a panic a new worker starts: at first, and at most.
+/// The delay before a worker restarts after a panic: the first delay and the maximum.
 const FIRST_RESTART: Duration = Duration::from_secs(1);
 const LAST_RESTART: Duration = Duration::from_secs(30);
-/// A worker that has worked for so long before it panicked is restarted as if it was the first time.
+/// After running this long without a panic, a worker's restart delay is reset.
 const HEALTHY: Duration = Duration::from_secs(60);
-/// How long after a failed tick the next one follows: at first, and at most. Everything goes on within 5 s after a fault ends.
+/// The delay after a failed tick: the first delay and the maximum. With 4 s, everything resumes
+/// within 5 s after a fault ends.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(4);
 
-/// Runs the workers that `make` makes, one after the other, until `stop` turns true: the first one, and a new one each time
-/// that one has panicked. A worker ticks at once while there is more, then on its signal or after `pause`.
+/// Runs a worker until `stop` is true, and creates a new one with `make` after each panic.
+///
+/// While there is more work, the worker ticks at once. Otherwise it waits for its signal or for
+/// `pause`.
 pub async fn supervise<W: Worker>(
     make: impl Fn() -> W + Send + Sync,
     ctx: Ctx,
@@ -34,27 +36,29 @@ pub async fn supervise<W: Worker>(
     let label = make().label();
     let mut restart = FIRST_RESTART;
     while !*stop.borrow() {
-        ctx.workers.start(&label);
+        ctx.process.workers.start(&label);
         let began = Instant::now();
         let life = async { run(&make(), &ctx, pause, stop.clone()).await };
+        // A new worker replaces the panicked one, so no state that the panic left inconsistent is
+        // used again.
         let Err(panic) = AssertUnwindSafe(life).catch_unwind().await else { return };
         if began.elapsed() >= HEALTHY {
             restart = FIRST_RESTART;
         }
         let (panic, restart_in_ms) = (message(panic.as_ref()), restart.as_millis());
-        tracing::error!(worker = label, panic, restart_in_ms, "a worker panicked; it is restarted");
-        ctx.workers.panics(&label, ctx.now());
-        // Not awaited: a database that does not answer must not delay the restart.
+        tracing::error!(worker = label, panic, restart_in_ms, "a worker panicked: restarting it");
+        ctx.process.workers.panics(&label, ctx.now());
+        // Spawned, not awaited: an unresponsive database must not delay the restart.
         tokio::spawn(count_panic(ctx.clone()));
         drop(timeout(restart, stop.wait_for(|stop| *stop)).await);
         restart = (2 * restart).min(LAST_RESTART);
     }
 }
 
-/// Ticks until `stop` turns true.
+/// Ticks until `stop` is true.
 ///
-/// The signal is armed before the tick, so that what arrives while it runs is not slept over. A tick that has begun runs
-/// to its end.
+/// The signal is enabled before the tick, so that a notification during the tick is not lost. A
+/// running tick is not interrupted by `stop`.
 async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch::Receiver<bool>) {
     let label = worker.label();
     let mut timer = interval(pause);
@@ -86,13 +90,13 @@ async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch:
         }
     }
     if let Err(error) = worker.release(ctx).await {
-        tracing::warn!(worker = label, %error, cause = ?error.source, "a lease was not given up; it ends by itself");
+        tracing::warn!(worker = label, %error, cause = ?error.source, "could not release a lease: it expires");
     }
 }
 
-/// One tick, and what it says of the worker. A lease that another process has taken is no fault.
+/// Runs one tick and records its result. A lease lost to another process is not a failure.
 async fn tick<W: Worker>(worker: &W, label: &str, ctx: &Ctx) -> Result<Progress, AppError> {
-    ctx.workers.tick_begins(label, ctx.now());
+    ctx.process.workers.tick_begins(label, ctx.now());
     let ticked = match timeout(worker.longest_tick(), worker.tick(ctx)).await {
         Ok(ticked) => ticked,
         Err(_) => Err(AppError::new(domain::ErrorCode::DependencyUnavailable)
@@ -100,27 +104,27 @@ async fn tick<W: Worker>(worker: &W, label: &str, ctx: &Ctx) -> Result<Progress,
     };
     match ticked {
         Ok(progress) => {
-            ctx.workers.tick_succeeds(label);
+            ctx.process.workers.tick_succeeds(label);
             Ok(progress)
         }
         Err(error) if lease::is_lost(&error) => {
-            tracing::info!(worker = label, %error, "another process goes on with the work");
-            ctx.workers.tick_succeeds(label);
+            tracing::info!(worker = label, %error, "another process continues the work");
+            ctx.process.workers.tick_succeeds(label);
             Ok(Progress::Idle)
         }
         Err(error) => {
-            ctx.workers.tick_fails(label, ctx.now());
+            ctx.process.workers.tick_fails(label, ctx.now());
             Err(error)
         }
     }
 }
 
-/// Counts a panic for the operator, if the database answers.
+/// Counts a panic in the database for the operator, if the database responds.
 async fn count_panic(ctx: Ctx) {
-    let counted: Result<(), StoreError> =
+    let counted =
         ctx.store.write((), |tx, ()| Box::pin(store::quarantine::count_up(tx, "worker_panics", 1))).await;
     if let Err(error) = counted {
-        tracing::warn!(%error, "a worker's panic was not counted");
+        tracing::warn!(%error, "could not count the panic of a worker");
     }
 }
 

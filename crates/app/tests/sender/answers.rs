@@ -1,4 +1,4 @@
-//! What is sent, and what answers say.
+//! Contents of requests and interpretation of responses.
 
 use app::webhooks::sender::Outcome;
 use bytes::Bytes;
@@ -9,7 +9,7 @@ use crate::receiver::Receiver;
 use crate::{BODY, answered, local_sender, post};
 
 #[tokio::test]
-async fn a_delivery_is_one_post_with_the_headers_given_and_the_bodys_own_bytes() {
+async fn a_delivery_is_one_post_with_its_headers_and_exact_body() {
     let receiver = Receiver::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -26,7 +26,7 @@ async fn a_delivery_is_one_post_with_the_headers_given_and_the_bodys_own_bytes()
 }
 
 #[tokio::test]
-async fn an_answer_is_told_with_its_status_its_retry_after_and_how_it_begins() {
+async fn an_answer_has_its_status_retry_after_and_start_of_body() {
     let receiver = Receiver::answering(
         "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 120\r\nContent-Length: 12\r\n\r\nback \0soon\r\n",
     )
@@ -37,7 +37,7 @@ async fn an_answer_is_told_with_its_status_its_retry_after_and_how_it_begins() {
 }
 
 #[tokio::test]
-async fn every_status_is_told_as_it_is() {
+async fn every_status_is_reported_unchanged() {
     let sender = local_sender();
     for status in [200, 201, 202, 299, 300, 304, 400, 401, 404, 408, 410, 429, 499, 500, 502, 599, 600, 999] {
         let receiver =
@@ -47,7 +47,7 @@ async fn every_status_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_is_not_followed() {
+async fn a_redirect_is_not_followed() {
     let canary = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     let sender = local_sender();
     for status in [301, 302, 303, 307, 308] {
@@ -61,13 +61,13 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
         assert_eq!(receiver.seen.requests().len(), 1);
     }
     assert_eq!(canary.seen.connections(), 0);
-    // The canary would have noticed.
+    // The canary would have noticed a request.
     assert_eq!(post(&sender, &canary.target("/")).await.outcome, answered(200));
     assert_eq!(canary.seen.connections(), 1);
 }
 
 #[tokio::test]
-async fn interim_answers_are_passed_over() {
+async fn interim_answers_are_skipped() {
     let receiver = Receiver::answering(
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
          HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok",
@@ -78,8 +78,8 @@ async fn interim_answers_are_passed_over() {
 }
 
 #[tokio::test]
-async fn a_compressed_body_is_bytes_and_never_unpacked() {
-    // The beginning of a gzip stream that would unpack to zeros without end.
+async fn a_compressed_body_is_never_decompressed() {
+    // The beginning of a gzip stream that would decompress to endless zeros.
     let packed =
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x01\x0d\x00\x00\x00\xc2\xa0\xf7\x4f\x6d\x0e";
     let head =
@@ -92,7 +92,7 @@ async fn a_compressed_body_is_bytes_and_never_unpacked() {
 }
 
 #[tokio::test]
-async fn a_kibibyte_of_the_body_is_kept() {
+async fn one_kibibyte_of_the_body_is_stored() {
     let answer = format!("HTTP/1.1 400 Bad Request\r\nContent-Length: 60000\r\n\r\n{}", "é".repeat(30_000));
     let receiver = Receiver::answering(answer).await;
     let attempt = post(&local_sender(), &receiver.target("/")).await;
@@ -100,7 +100,7 @@ async fn a_kibibyte_of_the_body_is_kept() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_body_breaks_off_is_an_answer() {
+async fn an_answer_with_a_truncated_body_counts() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthat was",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nthat was\r\nnonsense\r\n",
@@ -114,7 +114,7 @@ async fn an_answer_whose_body_breaks_off_is_an_answer() {
 }
 
 #[tokio::test]
-async fn an_offer_of_another_protocol_is_an_answer() {
+async fn an_upgrade_offer_counts_as_an_answer() {
     let receiver = Receiver::answering(
         "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
     )

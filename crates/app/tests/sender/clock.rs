@@ -1,9 +1,9 @@
-//! A clock that stands still.
+//! A clock that only the test advances.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Holds the paused clock, which would otherwise run ahead whenever every task waits for a socket.
+/// Holds the paused clock. Otherwise tokio would advance it whenever all tasks wait for sockets.
 pub struct StoppedClock {
     _held: mpsc::Sender<()>,
 }
@@ -17,7 +17,7 @@ impl StoppedClock {
         Self { _held: held }
     }
 
-    /// Lets time pass in half seconds, each with what is due then.
+    /// Advances time in steps of half a second, and runs what is due after each step.
     pub async fn pass(&self, duration: Duration) {
         let step = Duration::from_millis(500);
         let mut left = duration;

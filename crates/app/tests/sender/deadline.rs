@@ -1,4 +1,4 @@
-//! Ten seconds for everything.
+//! The total time limit of ten seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn begin(sender: Sender, target: Target) -> JoinHandle<Attempt> {
     tokio::spawn(async move { post(&sender, &target).await })
 }
 
-/// Nothing arrived in time, and the end came at ten seconds and no more than half a second later. The clock runs again, so
-/// that an attempt without an end fails the test instead of holding it.
+/// Asserts that the attempt timed out after ten seconds, and at most half a second later. The clock
+/// runs again, so that an attempt that never ends fails the test instead of blocking it.
 async fn assert_timed_out(clock: StoppedClock, attempt: JoinHandle<Attempt>) {
     drop(clock);
     let attempt = attempt.await.unwrap();
@@ -28,7 +28,7 @@ async fn assert_timed_out(clock: StoppedClock, attempt: JoinHandle<Attempt>) {
     assert!((10_000..=10_500).contains(&attempt.duration_ms), "{attempt:?}");
 }
 
-/// Answers at once with `first`, and with the rest when so much time has passed.
+/// Sends `first` at once, and `rest` after the given time.
 async fn answering_after(after: Duration, first: &'static str, rest: &'static str) -> Receiver {
     Receiver::scripted(move |mut stream, _, seen: Arc<Seen>| async move {
         seen.read(&mut stream).await;
@@ -58,7 +58,7 @@ async fn an_answer_after_9_9_seconds_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_10_1_seconds_comes_too_late() {
+async fn an_answer_after_10_1_seconds_is_too_late() {
     for (first, rest) in [
         ("", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"),
@@ -74,7 +74,7 @@ async fn an_answer_after_10_1_seconds_comes_too_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_byte_a_second_buys_no_time() {
+async fn a_slow_trickle_of_bytes_does_not_extend_the_deadline() {
     for (first, byte) in [
         ("HTTP/1.1 200 OK\r\nX-Slow: ", "a"),
         ("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", "a"),
@@ -99,7 +99,7 @@ async fn a_byte_a_second_buys_no_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_receiver_that_says_nothing_is_left_after_10_seconds() {
+async fn a_silent_receiver_times_out_after_10_seconds() {
     for scheme in ["http", "https"] {
         let clock = StoppedClock::new();
         let (connected, mut connections) = tokio::sync::mpsc::unbounded_channel();
@@ -112,7 +112,7 @@ async fn a_receiver_that_says_nothing_is_left_after_10_seconds() {
         let mut stream = connections.recv().await.unwrap();
         clock.pass(Duration::from_secs(11)).await;
         assert_timed_out(clock, attempt).await;
-        // And the connection is closed, so that what was sent has an end.
+        // The connection must be closed, so that the sent data ends.
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.unwrap();
     }
 }
@@ -126,7 +126,7 @@ impl Resolver for SilentNameServer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_name_servers_time_counts_too() {
+async fn the_time_of_the_name_server_counts() {
     let clock = StoppedClock::new();
     let tls = trusting(RootCertStore::empty());
     let sender = Sender::with_tls(TargetPolicy::public(), Arc::new(SilentNameServer), tls);

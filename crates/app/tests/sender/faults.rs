@@ -1,4 +1,4 @@
-//! Receivers that break off, send nonsense, or send without end.
+//! Receivers that break off, send invalid data, or never stop sending.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use tokio::sync::Notify;
 use crate::receiver::Receiver;
 use crate::{CUT, Names, answered, local_sender, local_target, post, sender};
 
-/// Sends `head` and then `more` again and again, up to a hundred megabytes, until the other side closes. The count of
-/// bytes sent by then, and a sign that it is over.
+/// Sends `head` once and `more` repeatedly, up to 100 MB, until the other side closes. Returns the
+/// number of bytes sent and a signal for the end.
 async fn sending_without_end(
     head: &'static [u8],
     more: &'static [u8],
@@ -37,7 +37,7 @@ async fn sending_without_end(
 }
 
 #[tokio::test]
-async fn of_a_body_without_end_64_kib_are_read() {
+async fn at_most_64_kib_of_an_endless_body_are_read() {
     for head in [
         &b"HTTP/1.1 200 OK\r\n\r\n"[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n",
@@ -47,13 +47,13 @@ async fn of_a_body_without_end_64_kib_are_read() {
         let attempt = post(&local_sender(), &receiver.target("/")).await;
         assert_eq!((attempt.outcome, attempt.answer_head.unwrap().len()), (answered(200), 1_024));
         ended.notified().await;
-        // What was sent beyond that stood in the sockets' buffers.
+        // Anything beyond was in the sockets' buffers.
         assert!(sent.load(Ordering::SeqCst) < 20_000_000, "{sent:?}");
     }
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_no_answer() {
+async fn an_endless_head_is_not_an_answer() {
     for more in [&[b'a'; 10_000][..], b"X-A: b\r\n", b"HTTP/1.1 200 OK\r\n"] {
         let (receiver, sent, ended) = sending_without_end(b"HTTP/1.1 200 OK\r\nX-Long: ", more).await;
         assert_eq!(post(&local_sender(), &receiver.target("/")).await.outcome, CUT);
@@ -63,7 +63,7 @@ async fn a_head_without_end_is_no_answer() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_no_answer() {
+async fn bytes_that_are_not_http_are_not_an_answer() {
     for answer in [
         "",
         "\r\n\r\n",
@@ -88,7 +88,7 @@ async fn what_is_not_http_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_reset_is_cut() {
+async fn a_reset_connection_is_reported_as_cut() {
     for reads in [false, true] {
         let receiver = Receiver::scripted(move |mut stream, _, seen| async move {
             if reads {
@@ -102,7 +102,7 @@ async fn a_connection_that_is_reset_is_cut() {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens_takes_no_connection() {
+async fn a_closed_port_refuses_the_connection() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let attempt = post(&local_sender(), &local_target(&format!("http://{address}/"))).await;
     assert_eq!(attempt.outcome, Outcome::Unreachable(NetworkFault::Connect));
@@ -118,7 +118,7 @@ async fn a_name_without_an_address_is_not_found() {
 }
 
 #[tokio::test]
-async fn where_one_address_takes_no_connection_the_next_does() {
+async fn the_next_address_is_tried_if_one_refuses() {
     let receiver = Receiver::answering("HTTP/1.1 204 No Content\r\n\r\n").await;
     let names = Names::default().with("hooks.example.com", &[&["127.0.0.9", "::1", "127.0.0.1"]]);
     let sender = sender(TargetPolicy::development(), Arc::new(names));
@@ -127,7 +127,7 @@ async fn where_one_address_takes_no_connection_the_next_does() {
 }
 
 #[tokio::test]
-async fn receivers_that_hang_hold_up_no_other() {
+async fn hanging_receivers_do_not_delay_others() {
     let hanging = Receiver::scripted(|mut stream, _, seen| async move {
         seen.read(&mut stream).await;
         std::future::pending().await

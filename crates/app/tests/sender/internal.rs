@@ -1,4 +1,5 @@
-//! No delivery ever reaches an internal address. The canary listens on every address of this machine, in both families.
+//! No delivery ever reaches an internal address. The canary listens on every address of this
+//! machine, in both families.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use domain::webhook::target::{Target, TargetPolicy};
 use crate::receiver::Receiver;
 use crate::{Names, local_target, post, sender};
 
-/// Hosts that lead to this machine, or would if anything let them.
+/// Hosts that lead to this machine, or would if a check were missing.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
     "127.0.0.2",
@@ -78,7 +79,8 @@ const HOSTS: &[&str] = &[
     ":@127.0.0.1",
 ];
 
-/// Names that a stranger's name server gives inner addresses, alone or among public ones that nobody must call either.
+/// DNS answers with internal addresses, only or mixed with public ones, which must not be called
+/// either.
 const ANSWERS: &[&[&str]] = &[
     &["127.0.0.1"],
     &["127.0.0.2"],
@@ -104,21 +106,21 @@ const ANSWERS: &[&[&str]] = &[
     &["2620:fe::fe", "9.9.9.9", "149.112.112.112", "::1"],
 ];
 
-/// Takes connections on every address of this machine, and closes them.
+/// Accepts connections on every address of this machine and closes them.
 async fn canary() -> Receiver {
     let everywhere = if std::net::TcpListener::bind("[::1]:0").is_ok() { "[::]:0" } else { "0.0.0.0:0" };
     Receiver::at(everywhere, |_, _, _| async {}).await
 }
 
 #[tokio::test]
-async fn no_spelling_of_an_inner_address_leads_to_it() {
+async fn no_spelling_of_an_internal_address_reaches_it() {
     let canary = canary().await;
     let sender = sender(TargetPolicy::public(), Arc::default());
     assert!(HOSTS.len() >= 60);
     for host in HOSTS {
         let url = format!("https://{host}:{}/", canary.address.port());
         assert!(Target::parse(&url, &TargetPolicy::public()).is_err(), "{url}");
-        // As if the judgement of the text had been another's.
+        // As if another policy had accepted the URL's text.
         if let Ok(target) = Target::parse(&url, &TargetPolicy::development()) {
             assert_eq!(post(&sender, &target).await.outcome, Outcome::TargetRefused, "{url}");
         }
@@ -127,7 +129,7 @@ async fn no_spelling_of_an_inner_address_leads_to_it() {
 }
 
 #[tokio::test]
-async fn no_name_leads_to_an_inner_address() {
+async fn no_name_reaches_an_internal_address() {
     let canary = canary().await;
     for answer in ANSWERS {
         let names = Arc::new(Names::default().with("hooks.example.com", &[answer]));
@@ -140,9 +142,9 @@ async fn no_name_leads_to_an_inner_address() {
 }
 
 #[tokio::test]
-async fn a_name_server_that_changes_its_answer_after_the_judgement_gains_nothing() {
+async fn a_dns_change_after_the_check_has_no_effect() {
     let canary = Receiver::at("127.0.0.1:0", |_, _, _| async {}).await;
-    // A receiver outside, for which an admitted address of this machine has to stand.
+    // Stands for a receiver outside: an allowed address of this machine.
     let outside = format!("127.0.0.2:{}", canary.address.port());
     let outside = Receiver::at(&outside, |_, _, _| async {}).await;
     let names = Arc::new(Names::default().with("hooks.example.com", &[&["127.0.0.2"], &["127.0.0.1"]]));
@@ -158,9 +160,10 @@ async fn a_name_server_that_changes_its_answer_after_the_judgement_gains_nothing
     assert_eq!((outside.seen.connections(), canary.seen.connections()), (1, 0));
 }
 
-/// What the canary's silence is worth: with the wrong policy, every spelling that is one of this machine's reaches it.
+/// The control: with the wrong policy, every spelling of this machine's addresses reaches the
+/// canary.
 #[tokio::test]
-async fn the_canary_notices_a_policy_that_is_wrong() {
+async fn the_canary_detects_a_wrong_policy() {
     let canary = canary().await;
     let names = Names::default().with("localhost", &[&["127.0.0.1", "::1"]]);
     let names = names.with("hooks.example.com", &[&["127.0.0.1"]]);

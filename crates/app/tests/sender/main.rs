@@ -1,6 +1,7 @@
-//! The sender of webhooks against real sockets: receivers that break every rule, and addresses that it must never call.
+//! The webhook sender against real sockets: receivers that break every rule, and addresses that
+//! must never be called.
 //!
-//! Deadlines are tested on a clock that stands still but for the test's own word.
+//! Deadlines are tested on a clock that only the test advances.
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
 
 mod answers;
@@ -28,7 +29,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 const BODY: &[u8] = br#"{"id":"evt_1"}"#;
 
-/// The addresses that each name has: the first list for the first question, the last for every further one.
+/// The addresses of each name: the first list for the first lookup, the last list for all further
+/// lookups.
 #[derive(Default)]
 struct Names {
     answers: HashMap<String, Vec<Vec<IpAddr>>>,
@@ -57,7 +59,7 @@ impl Resolver for Names {
     }
 }
 
-/// Believes the authorities in `roots`.
+/// Trusts the certificate authorities in `roots`.
 fn trusting(roots: RootCertStore) -> ClientConfig {
     ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -70,7 +72,7 @@ fn sender(policy: TargetPolicy, names: Arc<Names>) -> Sender {
     Sender::with_tls(policy, names, trusting(RootCertStore::empty()))
 }
 
-/// A sender that may call this machine.
+/// Returns a sender that may call this machine.
 fn local_sender() -> Sender {
     sender(TargetPolicy::development(), Arc::default())
 }

@@ -1,4 +1,4 @@
-//! Receivers by hand, byte by byte.
+//! Receivers that control every byte of their responses.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::local_target;
 
-/// What a receiver saw.
+/// The requests that a receiver has seen.
 #[derive(Default)]
 pub struct Seen {
     connections: AtomicUsize,
@@ -22,22 +22,21 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// How many connections were made.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The requests, head and body.
+    /// The requests, with head and body.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().clone()
     }
 
-    /// Comes back once there is a request that nobody has waited for.
+    /// Waits for a request that no earlier call has waited for.
     pub async fn request(&self) {
         self.request.notified().await;
     }
 
-    /// Reads a request to its end; false where the connection ends.
+    /// Reads a complete request. Returns false if the connection ends.
     pub async fn read(&self, stream: &mut (impl AsyncRead + Unpin)) -> bool {
         let mut bytes = Vec::new();
         loop {
@@ -65,7 +64,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Leaves each connection, with its number from 1, to `script`.
+    /// Passes each connection and its number, from 1, to `script`.
     pub async fn scripted<S, F>(script: S) -> Self
     where
         S: Fn(TcpStream, usize, Arc<Seen>) -> F + Send + 'static,
@@ -93,7 +92,7 @@ impl Receiver {
         Self { address, seen, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Answers every request with these bytes, for as long as the connection lasts.
+    /// Sends these bytes for every request, as long as the connection lasts.
     pub async fn answering(answer: impl AsRef<[u8]> + Clone + Send + Sync + 'static) -> Self {
         Self::scripted(move |mut stream, _, seen| {
             let answer = answer.clone();
@@ -108,7 +107,7 @@ impl Receiver {
         .await
     }
 
-    /// Reads one request, answers with these bytes, and closes.
+    /// Reads one request, sends these bytes, and closes.
     pub async fn answering_once(answer: impl AsRef<[u8]> + Clone + Send + Sync + 'static) -> Self {
         Self::scripted(move |mut stream, _, seen| {
             let answer = answer.clone();
@@ -120,7 +119,6 @@ impl Receiver {
         .await
     }
 
-    /// Its URL, with this path.
     pub fn target(&self, path: &str) -> Target {
         local_target(&format!("http://{}{path}", self.address))
     }

@@ -1,4 +1,4 @@
-//! Which connections are used again.
+//! Reuse of connections.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{CUT, Names, answered, local_sender, local_target, post, sender};
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 
 #[tokio::test]
-async fn deliveries_to_one_host_share_a_connection_and_one_resolution_of_its_name() {
+async fn deliveries_to_one_host_share_a_connection_and_a_lookup() {
     let receiver = Receiver::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
     let names = Arc::new(Names::default().with("hooks.example.com", &[&["127.0.0.1"]]));
     let sender = sender(TargetPolicy::development(), Arc::clone(&names));
@@ -25,7 +25,7 @@ async fn deliveries_to_one_host_share_a_connection_and_one_resolution_of_its_nam
 }
 
 #[tokio::test]
-async fn another_name_or_port_has_a_connection_of_its_own() {
+async fn another_name_or_port_has_its_own_connection() {
     let receiver = Receiver::answering(NO_CONTENT).await;
     let names = Names::default()
         .with("one.example.com", &[&["127.0.0.1"]])
@@ -39,7 +39,7 @@ async fn another_name_or_port_has_a_connection_of_its_own() {
 }
 
 #[tokio::test]
-async fn deliveries_at_once_have_a_connection_each_and_leave_them_to_the_next() {
+async fn concurrent_deliveries_have_separate_reusable_connections() {
     let receiver = Receiver::answering(NO_CONTENT).await;
     let (sender, target) = (local_sender(), receiver.target("/"));
     for _ in 0..3 {
@@ -51,7 +51,7 @@ async fn deliveries_at_once_have_a_connection_each_and_leave_them_to_the_next() 
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_only_after_a_whole_answer_that_lets_it_be() {
+async fn a_connection_is_reused_only_after_a_complete_answer() {
     let long = format!("HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n\r\n{}", "a".repeat(70_000));
     for answer in [
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -68,7 +68,7 @@ async fn a_connection_is_used_again_only_after_a_whole_answer_that_lets_it_be() 
 }
 
 #[tokio::test]
-async fn an_answer_of_64_kib_leaves_its_connection_usable() {
+async fn an_answer_of_64_kib_keeps_its_connection_usable() {
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 65536\r\n\r\n{}", "a".repeat(65_536));
     let receiver = Receiver::answering(answer).await;
     let sender = local_sender();
@@ -79,7 +79,7 @@ async fn an_answer_of_64_kib_leaves_its_connection_usable() {
 }
 
 #[tokio::test]
-async fn what_a_receiver_says_without_being_asked_is_no_answer_to_the_next_delivery() {
+async fn unsolicited_bytes_do_not_answer_the_next_delivery() {
     let twice = format!("{NO_CONTENT}HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let receiver = Receiver::answering(twice).await;
     let sender = local_sender();
@@ -89,9 +89,9 @@ async fn what_a_receiver_says_without_being_asked_is_no_answer_to_the_next_deliv
 }
 
 #[tokio::test]
-async fn a_delivery_under_which_a_kept_connection_breaks_is_cut_and_not_posted_twice() {
+async fn a_broken_reused_connection_does_not_post_twice() {
     let receiver = Receiver::scripted(|mut stream, number, seen| async move {
-        // The first connection takes a second delivery and closes instead of answering it.
+        // The first connection reads a second delivery and closes instead of responding.
         while seen.read(&mut stream).await && !(number == 1 && seen.requests().len() == 2) {
             stream.write_all(NO_CONTENT.as_bytes()).await.unwrap();
         }
@@ -106,7 +106,7 @@ async fn a_delivery_under_which_a_kept_connection_breaks_is_cut_and_not_posted_t
 }
 
 #[tokio::test]
-async fn a_delivery_under_which_a_new_connection_breaks_is_cut() {
+async fn a_delivery_on_a_broken_new_connection_is_reported_as_cut() {
     let receiver = Receiver::scripted(|mut stream, _, seen| async move {
         seen.read(&mut stream).await;
     })

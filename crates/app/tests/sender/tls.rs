@@ -1,4 +1,5 @@
-//! Whose certificates are believed. The certificates were made with openssl and hold for a hundred years, but for one.
+//! Trust in certificates. They were made with openssl and, except for one, are valid for a hundred
+//! years.
 
 use std::sync::Arc;
 
@@ -24,10 +25,11 @@ const SELF_SIGNED: &str = include_str!("certificates/self_signed.pem");
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const NO_TLS: Outcome = Outcome::Unreachable(NetworkFault::Tls);
 
-/// The names and protocols that connections asked for.
+/// The names and protocols that clients requested.
 type Asked = Arc<Mutex<Vec<(Option<String>, Option<Vec<u8>>)>>>;
 
-/// A receiver with this certificate, which would rather speak HTTP/2. After an answer of HTTP/1.0 it just closes.
+/// Starts a receiver with this certificate that prefers HTTP/2. After an HTTP/1.0 response it just
+/// closes.
 async fn receiver(certificate: &str, answer: &'static str) -> (Receiver, Asked) {
     let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(RECEIVER_KEY.as_bytes()).unwrap();
@@ -61,7 +63,7 @@ async fn receiver(certificate: &str, answer: &'static str) -> (Receiver, Asked) 
     (receiver, asked)
 }
 
-/// A sender that believes the authority, and knows two names of this machine.
+/// Returns a sender that trusts the authority, and knows two names of this machine.
 fn believer() -> Sender {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
@@ -76,7 +78,7 @@ fn target(receiver: &Receiver, host: &str) -> Target {
 }
 
 #[tokio::test]
-async fn a_believed_certificate_of_the_targets_name_is_delivered_to_under_that_name() {
+async fn a_trusted_certificate_of_the_targets_name_is_accepted() {
     let (receiver, asked) = receiver(RECEIVER, OK).await;
     let sender = believer();
     for _ in 0..2 {
@@ -96,7 +98,7 @@ async fn a_certificate_may_name_an_address() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_does_not_hold_is_refused_before_anything_is_sent() {
+async fn an_invalid_certificate_is_rejected_before_anything_is_sent() {
     for (certificate, host) in [
         (SELF_SIGNED, "hooks.example.com"),
         (EXPIRED, "hooks.example.com"),
@@ -110,8 +112,8 @@ async fn a_certificate_that_does_not_hold_is_refused_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn an_authority_that_this_machine_does_not_know_is_refused() {
-    // Where a machine knows no authority at all, there is no such sender.
+async fn an_unknown_certificate_authority_is_rejected() {
+    // A machine without any trusted authority cannot create such a sender.
     let resolver = Arc::new(SystemResolver::default());
     let Ok(sender) = Sender::new(TargetPolicy::development(), resolver) else { return };
     let (receiver, _) = receiver(RECEIVER, OK).await;
@@ -122,7 +124,7 @@ async fn an_authority_that_this_machine_does_not_know_is_refused() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_speaks_no_tls_gets_nothing_in_the_clear() {
+async fn a_receiver_without_tls_gets_nothing_in_plaintext() {
     let receiver = Receiver::scripted(|mut stream, _, _| async move {
         let mut hello = [0; 3];
         stream.read_exact(&mut hello).await.unwrap();
@@ -134,9 +136,9 @@ async fn a_receiver_that_speaks_no_tls_gets_nothing_in_the_clear() {
     assert_eq!(attempt.outcome, NO_TLS);
 }
 
-/// As many servers do.
+/// Many servers close without a TLS close notification.
 #[tokio::test]
-async fn a_connection_that_ends_without_a_word_of_tls_ends_the_answers_body() {
+async fn a_connection_closed_without_tls_notice_ends_the_body() {
     let (receiver, _) = receiver(RECEIVER, "HTTP/1.0 200 OK\r\n\r\nok").await;
     let attempt = post(&believer(), &target(&receiver, "hooks.example.com")).await;
     assert_eq!((attempt.outcome, attempt.answer_head.as_deref()), (answered(200), Some("ok")));

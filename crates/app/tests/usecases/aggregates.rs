@@ -1,11 +1,12 @@
-//! Sums over markets and movements: right after every move, taken back with what is taken back, made again from nothing.
+//! Aggregates over markets and movements: updated at once, taken back with reorganized blocks, and
+//! rebuilt from nothing.
 
 use alloy_primitives::{Address, U256};
-use app::aggregates::{Verified, rebuild, verify};
 use app::catalog;
 use app::leaderboard::{Ranked, leaderboard};
+use app::ledger::aggregates::{Verified, rebuild, verify};
 use domain::ids::{MarketId, OrganizationId, ThreadId};
-use domain::time::DAY_MS;
+use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Usdc, UsdcDelta};
 use store::catalog::{Organization, Thread};
 use store::listed::{ListStatus, ScopeKind, Totals};
@@ -18,8 +19,6 @@ use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket};
 
 use crate::scene::Scene;
-
-const HOUR_MS: i64 = 3_600_000;
 
 pub async fn organization(app: &TestApp, slug: &str) -> OrganizationId {
     let id = OrganizationId(app.ctx.uuid());
@@ -85,11 +84,11 @@ async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64
 
 async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<Ranked> {
     let extent = Extent { limit: 10, offset: 0 };
-    // Another process has kept none.
+    // Another process, with an empty cache.
     leaderboard(&app.ctx_of_another_process(), timeframe, sort, extent).await.unwrap().items
 }
 
-/// Every sum that is kept; rows that are zero count as rows that are not there.
+/// Returns every stored aggregate. Rows of zeros count as missing.
 async fn sums(app: &TestApp) -> Kept {
     let read: Result<_, StoreError> =
         app.ctx.store.read((), |tx, ()| Box::pin(store::traders::kept::all(tx))).await;
@@ -105,9 +104,9 @@ async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
     verify(&app.ctx).await.unwrap()
 }
 
-/// Ranking is dear: it is done once in five seconds, whoever asks.
+/// Ranking is expensive, so it runs at most once in five seconds.
 #[tokio::test]
-async fn a_leaderboard_is_shown_as_it_stood_within_five_seconds() {
+async fn a_leaderboard_is_at_most_five_seconds_old() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let volumes = async |sort| {
         let page = Extent { limit: 10, offset: 0 };
@@ -129,7 +128,7 @@ async fn a_leaderboard_is_shown_as_it_stood_within_five_seconds() {
 }
 
 store::on_each_engine! {
-    async fn a_market_is_counted_where_it_stands_and_its_sums_follow_it(store: Store) {
+    async fn the_sums_of_a_market_move_with_its_thread(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let other = app.market(&["Yes", "No"]).await;
         let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
@@ -141,7 +140,7 @@ store::on_each_engine! {
         app.stranger_buys(market, 1, "20").await;
         app.run_workers().await;
         let sums = |markets, usdc, participants| Totals { markets, volume: Usdc::from_whole(usdc), participants };
-        // Ada trades on both and is counted once.
+        // Ada trades in both markets and is counted once.
         assert_eq!(totals(&app, ScopeKind::Thread, one).await, sums(2, 35, 2));
         assert_eq!(totals(&app, ScopeKind::Organization, club).await, sums(2, 35, 2));
         assert_eq!(listed(&app, market).await.participants, 2);
@@ -152,7 +151,7 @@ store::on_each_engine! {
         assert_eq!(totals(&app, ScopeKind::Organization, league).await, sums(1, 30, 2));
         app.assert_aggregates().await;
 
-        // A thread takes its markets along to another organization.
+        // A thread's markets move to another organization with it.
         catalog::change_thread(&app.ctx, two, move |thread| thread.organization_id = Some(club)).await.unwrap();
         assert_eq!(totals(&app, ScopeKind::Organization, club).await, sums(2, 35, 2));
         assert_eq!(totals(&app, ScopeKind::Organization, league).await, sums(0, 0, 0));
@@ -164,7 +163,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_window_holds_the_trades_of_its_time_and_lets_them_go(store: Store) {
+    async fn a_window_counts_only_the_trades_of_its_time(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -201,7 +200,7 @@ store::on_each_engine! {
         assert_eq!(trending(&app, Window::OneHour).await.len(), 1);
     }
 
-    async fn leaders_are_ranked_by_total_profit_or_only_by_what_was_realised(store: Store) {
+    async fn leaders_are_ranked_by_total_or_realized_profit(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let bob = app.user("bob").funded("1000").await;
         let bobs = app.key(&bob, domain::key::Tier::Mm).await;
@@ -213,7 +212,7 @@ store::on_each_engine! {
         app.run_workers().await;
         bobs.sell_all(&market, 0).await;
         app.run_workers().await;
-        // Bob has realised a profit, and buys at a price that falls again.
+        // Bob has realized a profit, and buys at a price that falls again.
         bobs.buy(&market, 0, "300").await;
         app.run_workers().await;
         app.stranger_buys(market, 1, "300").await;
@@ -230,7 +229,7 @@ store::on_each_engine! {
         assert_eq!(by_total.len(), by_realized.len());
     }
 
-    async fn leaders_are_ranked_by_what_they_realised_or_traded_in_the_time(store: Store) {
+    async fn leaders_are_ranked_by_profit_or_volume_of_the_period(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -257,7 +256,7 @@ store::on_each_engine! {
         app.assert_aggregates().await;
     }
 
-    async fn a_cancelled_market_is_refunded_once_it_owes_nobody_anything(store: Store) {
+    async fn a_cancelled_market_is_refunded_once_all_holders_are_paid(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let untraded = app.market(&["Yes", "No"]).await;
         key.buy(&market, 0, "10").await;
@@ -274,7 +273,7 @@ store::on_each_engine! {
         app.assert_aggregates().await;
     }
 
-    async fn sums_made_again_are_the_sums_that_were_kept(store: Store) {
+    async fn rebuilt_sums_equal_the_stored_ones(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let one = thread(&app, None, "One").await;
         put_under(&app, market.id, Some(one)).await;
@@ -292,7 +291,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn whatever_is_spoilt_is_found_and_mended(store: Store) {
+    async fn corrupted_sums_are_found_and_repaired(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -313,17 +312,17 @@ store::on_each_engine! {
             rebuild(&app.ctx).await.unwrap();
             app.assert_aggregates().await;
         }
-        // A movement that is not the chain's is no sum's fault.
+        // The aggregates are right; only the movement differs from the chain.
         let verified = spoil(&app, "UPDATE movements SET fee_atomic = fee_atomic + 1").await;
         assert!(verified.differences.iter().any(|d| d.what.starts_with("movement ")), "{verified:?}");
     }
 
-    async fn a_market_belongs_to_whom_its_thread_belongs(store: Store) {
+    async fn a_market_has_the_organization_of_its_thread(store: Store) {
         let Scene { app, market, .. } = Scene::on(store).await;
         let (club, league) = (organization(&app, "club").await, organization(&app, "league").await);
         let one = thread(&app, Some(club), "One").await;
         put_under(&app, market.id, Some(one)).await;
-        // Who makes the market has read the thread before it was moved.
+        // The market's creator has read the thread before it was moved.
         catalog::change_thread(&app.ctx, one, move |thread| thread.organization_id = Some(league)).await.unwrap();
         let late = app.market_with(&["Yes", "No"], |new| {
             (new.thread_id, new.organization_id) = (Some(one), Some(club));
@@ -336,13 +335,13 @@ store::on_each_engine! {
         let of = |id: MarketId| format!("organization and partner of market {id}");
         let told: Vec<_> = verified.differences.iter().map(|difference| difference.what.clone()).collect();
         assert_eq!(told, [of(market.id), of(late.id)]);
-        // Any change of the thread takes its markets along.
+        // Any change of the thread corrects its markets.
         catalog::change_thread(&app.ctx, one, |thread| thread.title = "Two".to_owned()).await.unwrap();
         assert_eq!(app.market_row(late).await.0.organization_id, None);
         app.assert_aggregates().await;
     }
 
-    async fn lists_are_narrowed_sorted_and_counted(store: Store) {
+    async fn lists_are_filtered_sorted_and_counted(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let named = |question: &'static str, category: &'static str| {
             move |new: &mut app::markets::NewMarket| {
@@ -405,7 +404,7 @@ store::on_each_engine! {
         assert_eq!(list(MarketFilter { statuses: vec![ListStatus::Open], ..text("final") }, sort, Order::Asc).await, [z]);
     }
 
-    async fn threads_are_found_by_their_words_and_tags(store: Store) {
+    async fn threads_are_found_by_words_and_tags(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (one, two) = (thread(&app, None, "World Cup").await, thread(&app, None, "Rain in May").await);
         let list = async |filter: ThreadFilter| {
@@ -443,7 +442,7 @@ store::on_each_engine! {
         assert_eq!(list(text("sno")).await, [two]);
     }
 
-    async fn what_a_reorganisation_takes_back_no_sum_holds(store: Store) {
+    async fn a_reorg_removes_its_trades_from_every_sum(store: Store) {
         let app = TestApp::with().on(store).forkable().confirmations(40).start().await;
         let Scene { app, key, market, .. } = Scene::of(app).await;
         let club = organization(&app, "club").await;

@@ -1,4 +1,5 @@
-//! The same stories over a real node's JSON-RPC, where `FORETELL_ANVIL` names anvil's binary.
+//! The same scenarios with a real node over JSON-RPC. They run if `FORETELL_ANVIL` names the anvil
+//! binary.
 
 use alloy_primitives::U256;
 use chain::Side;
@@ -14,7 +15,7 @@ fn over(anvil: &Anvil) -> Setup {
 }
 
 store::on_each_engine! {
-    async fn a_trade_goes_its_way_on_anvil(store: Store) {
+    async fn a_trade_completes_on_anvil(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let Scene { app, ada, key, market } = Scene::of(over(&anvil).on(store).start().await).await;
         let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(25_000_000)).await;
@@ -31,7 +32,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_that_a_reorganisation_dropped_is_executed_again_and_once(store: Store) {
+    async fn a_trade_dropped_by_a_reorg_is_executed_again_once(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let app = over(&anvil).on(store).confirmations(6).start().await;
         let Scene { app, key, market, .. } = Scene::of(app).await;
@@ -54,7 +55,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn two_processes_on_one_database_and_one_anvil_double_nothing(store: Store) {
+    async fn two_processes_on_one_database_and_anvil_execute_once(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let app = over(&anvil).on(store).lanes(2).start().await;
         let market = app.market(&["Yes", "No"]).await;
@@ -82,7 +83,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_completes_once_the_chain_marks_its_block_as_finalized(store: Store) {
+    async fn a_trade_completes_once_its_block_is_finalized(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let Scene { app, key, market, .. } = Scene::of(over(&anvil).on(store).finalized().start().await).await;
         let trade = key.buy(&market, 0, "25").await;

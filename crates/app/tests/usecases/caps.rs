@@ -26,7 +26,7 @@ async fn one_trade_is_at_most_the_cap_per_trade() {
 }
 
 #[tokio::test]
-async fn the_cap_per_trade_counts_what_a_sale_brings() {
+async fn the_cap_per_trade_counts_the_proceeds_of_a_sale() {
     let Scene { app, ada, key, market } = free_key().await;
     let rich = app.key(&ada, Tier::Mm).await;
     rich.buy(&market, 0, "2000").await;
@@ -38,12 +38,12 @@ async fn the_cap_per_trade_counts_what_a_sale_brings() {
     let sold = key.sell(&market, 0, "500").await;
     app.run_workers().await;
     assert_eq!(app.status(sold.id).await, Status::Completed);
-    // Sales do not use the daily cap up.
+    // Sales do not use the daily cap.
     assert_eq!(app.spent(&key).await, Usdc::ZERO);
 }
 
 #[tokio::test]
-async fn a_day_holds_exactly_the_daily_cap() {
+async fn the_daily_cap_can_be_used_up_exactly() {
     let Scene { app, key, market, .. } = free_key().await;
     key.buy(&market, 0, "500").await;
     key.buy(&market, 1, "499.5").await;
@@ -58,7 +58,7 @@ async fn a_day_holds_exactly_the_daily_cap() {
 }
 
 #[tokio::test]
-async fn a_trade_leaves_the_window_24_hours_after_it_was_made_and_not_a_millisecond_sooner() {
+async fn a_trade_leaves_the_window_after_exactly_24_hours() {
     let Scene { app, key, market, .. } = free_key().await;
     key.buy(&market, 0, "500").await;
     app.run_workers().await;
@@ -77,7 +77,7 @@ async fn a_trade_leaves_the_window_24_hours_after_it_was_made_and_not_a_millisec
 }
 
 #[tokio::test]
-async fn a_trade_that_was_rejected_gives_back_what_it_had_set_aside() {
+async fn a_rejected_trade_releases_its_reservation() {
     let Scene { app, ada, key, market } = free_key().await;
     let trade = key.buy(&market, 0, "500").await;
     assert_eq!(
@@ -98,7 +98,7 @@ async fn a_trade_that_was_rejected_gives_back_what_it_had_set_aside() {
 }
 
 #[tokio::test]
-async fn a_trade_that_failed_gives_back_what_it_had_set_aside() {
+async fn a_failed_trade_releases_its_reservation() {
     let Scene { app, ada, key, market } = free_key().await;
     let trade = key.buy(&market, 0, "500").await;
     app.advance_ms(app.ctx.config.intent_lifetime_ms).await;
@@ -109,7 +109,7 @@ async fn a_trade_that_failed_gives_back_what_it_had_set_aside() {
 }
 
 #[tokio::test]
-async fn what_left_the_window_is_not_given_back_a_second_time() {
+async fn a_reservation_outside_the_window_is_not_released_twice() {
     let Scene { app, key, market, .. } = free_key().await;
     let late = key.buy(&market, 0, "500").await;
     app.advance_ms(DAY_MS).await;
@@ -132,7 +132,7 @@ async fn a_key_has_its_own_caps_and_shares_the_balance() {
     assert_eq!(app.reserved(&ada).await, Usdc::from_whole(1_007));
 }
 
-/// What the model knows of a trade: when it was made, of how much, and whether it still counts.
+/// The model's state of a trade: its time, its amount, and whether it still counts.
 struct Made {
     id: domain::ids::TradeId,
     at: domain::Timestamp,
@@ -141,7 +141,7 @@ struct Made {
 }
 
 store::on_each_engine! {
-    async fn in_every_window_of_24_hours_the_cap_is_kept_and_nothing_below_it_is_refused(store: Store) {
+    async fn every_24_hour_window_admits_exactly_up_to_the_cap(store: Store) {
         const CAP: u64 = 1_000_000_000;
         let app = TestApp::with().on(store).start().await;
         let Scene { app, key, market, .. } = Scene::with(app, "1000000", Tier::Free).await;
@@ -158,7 +158,7 @@ store::on_each_engine! {
             let now = app.ctx.now();
             let in_window = made.iter().filter(|made| made.counts && now.since_ms(made.at) < DAY_MS);
             let spent: u64 = in_window.map(|made| made.usdc).sum();
-            // Often exactly what is left, or a millionth more.
+            // Often exactly the remaining amount, or a millionth more.
             let usdc = match roll(4) {
                 0 => CAP - spent,
                 1 => CAP - spent + 1,
@@ -178,7 +178,8 @@ store::on_each_engine! {
                     refused += 1;
                 }
             }
-            // Every third time trades wait until the next step, and most of those are too late then.
+            // In every third step, trades wait until the next step, and most of them are too late
+            // then.
             if roll(3) > 0 {
                 app.run_workers().await;
                 for made in made.iter_mut().rev().take(5) {
@@ -192,7 +193,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn spends_count_again_when_a_clock_that_was_ahead_is_corrected(store: Store) {
+    async fn spending_counts_again_after_a_fast_clock_is_corrected(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let Scene { app, key, market, .. } = Scene::with(app, "100000", Tier::Free).await;
         key.buy(&market, 0, "500").await;

@@ -1,4 +1,4 @@
-//! The cleaner forgets what nobody will ask for again, and nothing else.
+//! The cleaner deletes rows that are no longer needed, and nothing else.
 
 use app::cleanup::Cleaner;
 use app::worker::Worker;
@@ -8,7 +8,7 @@ use store::Store;
 use crate::scene::Scene;
 
 store::on_each_engine! {
-    async fn expired_idempotency_keys_and_old_batches_go_and_trades_stay(store: Store) {
+    async fn cleanup_removes_expired_idempotency_keys_and_old_batches(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         key.buy(&market, 0, "1").idempotent("old").await;
         app.run_workers().await;

@@ -1,4 +1,4 @@
-//! A process that dies at any step, and the one that takes its place: every trade ends exactly once.
+//! Processes that die at any step and are replaced: every trade ends exactly once.
 
 use alloy_primitives::U256;
 use chain::Fees;
@@ -12,7 +12,7 @@ use crate::scene::Scene;
 
 const RECEIPT: &str = "eth_getTransactionReceipt";
 
-/// Ada has made seven trades.
+/// Ada has seven trades.
 async fn seven_trades(store: Store) -> (Scene, Vec<TradeId>) {
     let scene = Scene::on(store).await;
     let mut trades = Vec::new();
@@ -44,7 +44,7 @@ async fn open_batch(app: &TestApp) -> (Batch, Vec<SignedForm>) {
 }
 
 store::on_each_engine! {
-    async fn dead_after_claiming(store: Store) {
+    async fn a_crash_after_claiming_executes_every_trade_once(store: Store) {
         let (Scene { mut app, .. }, trades) = seven_trades(store).await;
         app.faults.next("eth_feeHistory", Fault::LostRequest);
         app.workers.try_run(&app.ctx).await.unwrap_err();
@@ -57,7 +57,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn dead_after_storing_and_before_sending(store: Store) {
+    async fn a_crash_before_sending_executes_every_trade_once(store: Store) {
         let (Scene { mut app, .. }, trades) = seven_trades(store).await;
         let before = app.faults.sent().len();
         app.faults.next_send(Fault::LostRequest);
@@ -73,7 +73,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn dead_after_sending_and_before_the_receipt(store: Store) {
+    async fn a_crash_before_the_receipt_executes_every_trade_once(store: Store) {
         let (Scene { mut app, .. }, trades) = seven_trades(store).await;
         let before = app.faults.sent().len();
         app.faults.next_send(Fault::LostAnswer);
@@ -88,12 +88,12 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn dead_after_the_receipt_and_before_noting_it(store: Store) {
+    async fn a_crash_before_recording_the_receipt_executes_once(store: Store) {
         let (Scene { mut app, .. }, trades) = seven_trades(store).await;
         let before = app.faults.sent().len();
         app.faults.always(RECEIPT, Fault::LostRequest);
         app.workers.try_run(&app.ctx).await.unwrap_err();
-        // The sync ends the trades from the chain's events, whatever the executor knows.
+        // The sync ends trades from the chain's events, no matter what the executor knows.
         app.workers.synchronise(&app.ctx).await;
         assert_all(&app, &trades, Status::Completed).await;
         app.faults.heal();
@@ -105,7 +105,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn dead_between_reading_the_chain_and_writing_it_down(store: Store) {
+    async fn a_crash_between_reading_and_storing_a_block_loses_nothing(store: Store) {
         let (Scene { mut app, .. }, trades) = seven_trades(store).await;
         app.workers.execute(&app.ctx).await;
         for method in ["eth_getLogs", "eth_getBlockByNumber"] {
@@ -119,7 +119,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn dying_over_and_over_at_random_requests(store: Store) {
+    async fn crashes_at_random_requests_execute_every_trade_once(store: Store) {
         const METHODS: [&str; 7] = ["eth_sendRawTransaction", RECEIPT, "eth_call", "eth_feeHistory",
             "eth_getBlockByNumber", "eth_getTransactionCount", "eth_getLogs"];
         let Scene { mut app, key, market, .. } = Scene::on(store).await;
@@ -131,9 +131,9 @@ store::on_each_engine! {
             let [method, fault, skip] = app.ctx.random::<3>();
             let method = METHODS[usize::from(method) % METHODS.len()];
             let faults = [Fault::LostRequest, Fault::LostAnswer];
-            // A few of its requests go through before one does not.
+            // A few requests succeed before one fails.
             app.faults.after(usize::from(skip % 5), method, faults[usize::from(fault) % 2]);
-            // Whether a tick fails or goes round the fault depends on the request.
+            // The tick fails or survives the fault, depending on the request.
             drop(app.workers.try_run(&app.ctx).await);
             app.faults.heal();
             app.restart(&format!("life {round}")).await;
@@ -145,7 +145,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_batch_that_no_block_takes_is_sent_again_and_then_replaced_at_a_higher_fee() {
+async fn an_unmined_batch_is_resent_and_then_replaced_at_a_higher_fee() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     let before = app.faults.sent().len();
@@ -180,7 +180,7 @@ async fn a_batch_that_no_block_takes_is_sent_again_and_then_replaced_at_a_higher
 }
 
 #[tokio::test]
-async fn a_node_that_is_away_for_long_does_not_raise_the_fee_without_end() {
+async fn a_long_node_outage_does_not_raise_the_fee_without_limit() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     app.faults.every_send(Fault::LostRequest);
@@ -202,7 +202,7 @@ async fn a_node_that_is_away_for_long_does_not_raise_the_fee_without_end() {
 }
 
 #[tokio::test]
-async fn a_batch_whose_nonce_another_transaction_took_is_signed_again_and_executes_once() {
+async fn a_batch_that_lost_its_nonce_is_resigned_and_executes_once() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     app.faults.next_send(Fault::LostRequest);
@@ -221,13 +221,14 @@ async fn a_batch_whose_nonce_another_transaction_took_is_signed_again_and_execut
 }
 
 #[tokio::test]
-async fn an_intent_that_was_executed_under_another_batch_is_found_by_its_event() {
+async fn an_intent_executed_in_another_batch_is_found_by_its_event() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     app.faults.next_send(Fault::LostRequest);
     app.workers.execute(&app.ctx).await;
     let (batch, _) = open_batch(&app).await;
-    // Somebody with the executor's key sends the very intents in a transaction that the database does not know.
+    // Another holder of the executor's key sends the same intents in a transaction that is not in
+    // the database.
     let gate = app.ctx.chain.contracts().gate;
     let receipt = app.send(&app.roles.executors[0], gate, batch.calldata.into()).await;
     app.advance_ms(app.ctx.config.resend_after_ms).await;

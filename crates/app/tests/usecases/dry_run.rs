@@ -1,4 +1,4 @@
-//! Dry runs: every check and the quote, and nothing else.
+//! Dry runs: every check and the quote, without any effect.
 
 use domain::key::Tier;
 use domain::trade::State;
@@ -8,7 +8,7 @@ use testkit::TestApp;
 use crate::scene::{Scene, assert_refused};
 
 #[tokio::test]
-async fn a_dry_run_creates_nothing_and_says_what_the_trade_then_does() {
+async fn a_dry_run_creates_nothing_and_predicts_the_trade() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let before = app.rows().await;
     let dry = key.buy(&market, 0, "12.345678").idempotent("k").named("n").dry_run().await.unwrap();
@@ -24,7 +24,7 @@ async fn a_dry_run_creates_nothing_and_says_what_the_trade_then_does() {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_refused_as_the_trade_would_be() {
+async fn a_dry_run_fails_like_the_trade() {
     let app = TestApp::new().await;
     let Scene { app, ada, key, market } = Scene::with(app, "700", Tier::Free).await;
     let refused = async |usdc: &str| key.buy(&market, 0, usdc).dry_run().await.unwrap_err().code;

@@ -1,7 +1,7 @@
-//! From pending to the chain: batches, and what the risk engine stops before it.
+//! From pending to the chain: batches, and trades that the risk engine rejects.
 
 use alloy_primitives::{Address, U256};
-use chain::{Side, calls};
+use chain::{KeyLimits, Side, calls};
 use domain::risk::RiskRefusal;
 use domain::trade::{Failure, State, Status};
 use domain::{ErrorCode, Timestamp, Usdc};
@@ -10,6 +10,16 @@ use store::trades::Trade;
 use testkit::{Fault, Request, TestApp, hub};
 
 use crate::scene::Scene;
+
+fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> KeyLimits {
+    KeyLimits {
+        per_trade_usdc_atomic,
+        daily_usdc_atomic,
+        sale_per_trade_usdc_atomic: daily_usdc_atomic,
+        sale_daily_usdc_atomic: daily_usdc_atomic,
+        expiry_s,
+    }
+}
 
 fn failure(trade: &Trade) -> &Failure {
     match &trade.state {
@@ -20,7 +30,7 @@ fn failure(trade: &Trade) -> &Failure {
 
 async fn assert_rejected(app: &TestApp, trade: Trade, reason: RiskRefusal) {
     let sent = app.faults.sent().len();
-    // Only what a block says that was read can refuse a trade.
+    // A trade can only be rejected in the light of a block that the sync has read.
     app.workers.synchronise(&app.ctx).await;
     app.workers.execute(&app.ctx).await;
     match app.trade(trade.id).await.state {
@@ -33,7 +43,7 @@ async fn assert_rejected(app: &TestApp, trade: Trade, reason: RiskRefusal) {
     app.assert_ledger_equals_chain().await;
 }
 
-/// Asks for at least what is quoted now: nothing may happen in between.
+/// Requires at least the amount that is quoted now, so no other trade may come first.
 async fn at_the_quote<'a>(scene: &'a Scene, usdc: &'a str) -> Request<'a> {
     let amount: Usdc = usdc.parse().unwrap();
     let quote = scene.app.quote(scene.market, 0, Side::BuyForUsdc, U256::from(amount.atomic())).await;
@@ -42,7 +52,7 @@ async fn at_the_quote<'a>(scene: &'a Scene, usdc: &'a str) -> Request<'a> {
 }
 
 store::on_each_engine! {
-    async fn a_hundred_trades_go_in_one_transaction_and_the_next_in_another(store: Store) {
+    async fn one_transaction_executes_at_most_100_trades(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let mut trades = Vec::new();
         for n in 0..101u8 {
@@ -64,10 +74,10 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_bound_missed_only_on_chain_fails_that_trade_and_no_other() {
+async fn a_bound_missed_only_on_chain_fails_only_that_trade() {
     let scene = Scene::new().await;
     let first = at_the_quote(&scene, "100").await.await;
-    // Judged on the same state as the first, and executed after it.
+    // Checked on the same state as the first, and executed after it.
     scene.app.clock.advance(1);
     let second = at_the_quote(&scene, "100").await.await;
     let third = scene.key.buy(&scene.market, 0, "5").await;
@@ -87,7 +97,7 @@ async fn a_bound_missed_only_on_chain_fails_that_trade_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_price_that_moved_before_the_trade_was_sent_rejects_it() {
+async fn a_price_change_before_sending_rejects_the_trade() {
     let scene = Scene::new().await;
     let trade = at_the_quote(&scene, "100").await.await;
     scene.app.stranger_buys(scene.market, 0, "50").await;
@@ -103,7 +113,7 @@ async fn a_market_frozen_after_acceptance_rejects_the_trade() {
 }
 
 #[tokio::test]
-async fn a_balance_that_is_gone_rejects_the_trade() {
+async fn a_missing_balance_rejects_the_trade() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     let everything = calls::transfer(Address::repeat_byte(9), U256::from(10_000_000_000u64));
@@ -112,7 +122,7 @@ async fn a_balance_that_is_gone_rejects_the_trade() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_gone_reject_the_sale() {
+async fn missing_tokens_reject_the_sale() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     app.run_workers().await;
@@ -124,7 +134,7 @@ async fn tokens_that_are_gone_reject_the_sale() {
 }
 
 #[tokio::test]
-async fn a_sale_of_everything_that_is_gone_is_rejected() {
+async fn a_sale_of_an_empty_position_is_rejected() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     app.run_workers().await;
@@ -149,10 +159,10 @@ async fn caps_lowered_on_chain_after_acceptance_reject_the_trade() {
     let gate = app.ctx.chain.contracts().gate;
     let expiry = u32::try_from(app.ctx.now().s()).unwrap() + 86_400;
     let trade = key.buy(&market, 0, "10").await;
-    app.as_owner(&ada, gate, calls::set_policy(0, 9_999_999, 100_000_000, expiry)).await;
+    app.as_owner(&ada, gate, calls::set_policy(0, limits(9_999_999, 100_000_000, expiry))).await;
     assert_rejected(&app, trade, RiskRefusal::TradeTooLarge).await;
     let trade = key.buy(&market, 0, "10").await;
-    app.as_owner(&ada, gate, calls::set_policy(0, 100_000_000, 9_999_999, expiry)).await;
+    app.as_owner(&ada, gate, calls::set_policy(0, limits(100_000_000, 9_999_999, expiry))).await;
     assert_rejected(&app, trade, RiskRefusal::DailyLimitExceeded).await;
 }
 
@@ -176,7 +186,7 @@ async fn trades_of_one_batch_share_the_balance_and_the_last_one_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_trade_not_sent_before_its_deadline_fails_and_never_reaches_the_chain() {
+async fn a_trade_past_its_deadline_fails_and_is_never_sent() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let in_a_minute: Timestamp = app.ctx.now().plus_ms(60_000);
     let with_deadline =
@@ -191,7 +201,7 @@ async fn a_trade_not_sent_before_its_deadline_fails_and_never_reaches_the_chain(
 }
 
 #[tokio::test]
-async fn a_deadline_that_passes_on_the_way_is_kept_by_the_chain() {
+async fn the_chain_enforces_a_deadline_that_passes_after_sending() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "10").await;
     app.faults.next_send(Fault::LostRequest);
@@ -206,7 +216,7 @@ async fn a_deadline_that_passes_on_the_way_is_kept_by_the_chain() {
 }
 
 #[tokio::test]
-async fn lanes_work_side_by_side_and_an_account_keeps_its_own() {
+async fn lanes_work_in_parallel_and_an_account_keeps_its_lane() {
     let app = TestApp::with().lanes(3).start().await;
     let market = app.market(&["Yes", "No"]).await;
     let mut lanes = std::collections::HashSet::new();
@@ -225,7 +235,7 @@ async fn lanes_work_side_by_side_and_an_account_keeps_its_own() {
 }
 
 #[tokio::test]
-async fn a_paused_gate_holds_trades_back_and_sends_nothing_over_and_over() {
+async fn a_paused_gate_delays_trades_without_repeated_sends() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let gate = app.ctx.chain.contracts().gate;
     let trade = key.buy(&market, 0, "10").await;
@@ -243,14 +253,14 @@ async fn a_paused_gate_holds_trades_back_and_sends_nothing_over_and_over() {
 }
 
 #[tokio::test]
-async fn a_batch_that_reverted_as_a_whole_is_sent_again_as_the_same_intents() {
+async fn a_reverted_batch_is_sent_again_with_the_same_intents() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let gate = app.ctx.chain.contracts().gate;
     let mut trades = Vec::new();
     for _ in 0..3 {
         trades.push(key.buy(&market, 0, "10").await.id);
     }
-    // The guardian pauses the Gate while the batch is on its way.
+    // The guardian pauses the Gate while the batch is in flight.
     let held = app.faults.hold("eth_sendRawTransaction");
     let sends = async {
         app.workers.execute(&app.ctx).await;
@@ -280,7 +290,7 @@ async fn a_batch_that_reverted_as_a_whole_is_sent_again_as_the_same_intents() {
 }
 
 #[tokio::test]
-async fn a_trade_that_no_longer_fits_into_the_hour_when_it_is_made_fails_with_the_dependency() {
+async fn a_trade_above_the_hourly_cap_on_chain_fails_with_the_dependency() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let gate = app.ctx.chain.contracts().gate;
     let fits = key.buy(&market, 0, "10").await;
@@ -290,7 +300,12 @@ async fn a_trade_that_no_longer_fits_into_the_hour_when_it_is_made_fails_with_th
     let held = app.faults.hold("eth_sendRawTransaction");
     let lower = async {
         held.reached().await;
-        app.send(&app.roles.guardian, gate, calls::set_hourly_volume_cap(15_000_000)).await;
+        app.send(
+            &app.roles.guardian,
+            gate,
+            calls::lower_executor(app.roles.executors[0].address(), 15_000_000),
+        )
+        .await;
         held.release();
     };
     tokio::join!(app.workers.execute(&app.ctx), lower);

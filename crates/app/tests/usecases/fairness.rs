@@ -1,4 +1,4 @@
-//! Users of one lane take turns, however many trades each of them has queued.
+//! Users of one lane take turns, no matter how many trades each of them has queued.
 
 use std::collections::HashMap;
 
@@ -20,16 +20,16 @@ async fn buys(app: &TestApp, key: &TestKey, market: &TestMarket, count: usize) -
     trades
 }
 
-/// The trades in the order in which the chain made them.
+/// Returns the trades in the order in which the chain executed them.
 async fn made(app: &TestApp) -> Vec<TradeId> {
     const SQL: &str = "SELECT trade_id FROM movements WHERE trade_id IS NOT NULL ORDER BY id";
     let read: Result<Vec<TradeId>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.parse(0)))).await;
+        app.ctx.store.read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| row.get("trade_id")))).await;
     read.unwrap()
 }
 
 store::on_each_engine! {
-    async fn first_come_the_first_trades_of_all_users_then_their_second_ones(store: Store) {
+    async fn the_first_trades_of_all_users_precede_their_second_ones(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let (bob, cleo) = (app.user("bob").funded("100").await, app.user("cleo").funded("100").await);
         let (bob, cleo) = (app.key(&bob, Tier::Mm).await, app.key(&cleo, Tier::Mm).await);
@@ -41,7 +41,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_user_who_queues_hundreds_delays_another_by_one_batch_at_most(store: Store) {
+    async fn a_user_with_a_long_queue_delays_others_by_at_most_one_batch(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let bob = app.user("bob").funded("100").await;
         let bob = app.key(&bob, Tier::Mm).await;

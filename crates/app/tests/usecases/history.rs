@@ -1,4 +1,4 @@
-//! What is kept of a market's prices, held against what its movements say.
+//! Stored candles, compared with the market's movements.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::scene::Scene;
 
 const EVER: Timestamp = Timestamp::from_ms(i64::MAX);
 
-/// A market's bucket of an interval as it is defined: every outcome's distance is written down after every trade.
+/// A market's bucket computed by definition: every outcome's distance is recorded after every
+/// trade.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Defined {
     at_ms: i64,
@@ -59,7 +60,7 @@ async fn stored(app: &TestApp, market: TestMarket, interval: Interval) -> Vec<Bu
     read.unwrap()
 }
 
-/// Every stored bucket is what the movements say, and there is no other.
+/// Asserts that the stored buckets are exactly those that follow from the movements.
 async fn assert_candles(app: &TestApp, market: TestMarket) {
     let (_, outcomes) = app.market_row(market).await;
     let trades = trades(app, market).await;
@@ -107,7 +108,7 @@ async fn assert_candles(app: &TestApp, market: TestMarket) {
     }
 }
 
-/// Repeatable chance.
+/// A reproducible random generator.
 struct Dice(u64);
 
 impl Dice {
@@ -119,7 +120,8 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % sides
     }
 
-    /// Buys and sales of the stranger, some in one block's second, some minutes or hours apart, read now and then.
+    /// Buys and sells as the stranger: some in the same second, some minutes or hours apart. Reads
+    /// the chain now and then.
     async fn trade(&mut self, app: &TestApp, market: TestMarket, outcomes: u64, trades: u32) {
         let hub = app.ctx.chain.contracts().hub;
         for _ in 0..trades {
@@ -143,14 +145,14 @@ async fn sql(app: &TestApp, sql: &'static str) {
     done.unwrap();
 }
 
-/// As a database is that an older version of the service has filled.
+/// Puts the database in the state that an older version of the service would have left.
 async fn forget_candles(app: &TestApp) {
     sql(app, "DELETE FROM candles").await;
     sql(app, "INSERT INTO candle_backlog (market_id, after_movement_id) SELECT DISTINCT market_id, '' FROM movements").await;
 }
 
 store::on_each_engine! {
-    async fn candles_are_what_the_movements_say_through_trading_and_reorganisations(store: Store) {
+    async fn candles_equal_the_movements_through_trades_and_reorgs(store: Store) {
         let app = TestApp::with().on(store).forkable().confirmations(60).start().await;
         let (two, three) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
         let mut dice = Dice(7);
@@ -161,7 +163,7 @@ store::on_each_engine! {
         assert_candles(&app, three).await;
 
         app.branches().part();
-        // In the very second of the last block that stands, and later.
+        // In the same second as the last remaining block, and later.
         app.stranger_buys(three, 1, "5").await;
         dice.trade(&app, three, 3, 6).await;
         app.run_workers().await;
@@ -179,7 +181,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn candles_made_again_from_the_first_movement_are_the_same(store: Store) {
+    async fn candles_rebuilt_from_the_first_movement_are_equal(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let market = app.market(&["A", "B", "C"]).await;
         Dice(11).trade(&app, market, 3, 8).await;
@@ -196,14 +198,14 @@ store::on_each_engine! {
         assert_eq!(stored(&app, market, Interval::OneMinute).await, before);
     }
 
-    async fn a_gap_in_the_candles_is_closed_at_the_markets_next_trade(store: Store) {
+    async fn a_gap_in_the_candles_is_filled_at_the_next_trade(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (market, other) = (app.market(&["Yes", "No"]).await, app.market(&["Yes", "No"]).await);
         let mut dice = Dice(13);
         dice.trade(&app, market, 2, 3).await;
         dice.trade(&app, other, 2, 3).await;
         app.run_workers().await;
-        // As after a trade that a process of an older version has read.
+        // As if a process of an older version had read a trade.
         sql(&app, "DELETE FROM candles WHERE at_ms = (SELECT MAX(at_ms) FROM candles)").await;
         app.stranger_buys(other, 0, "3").await;
         app.run_workers().await;
@@ -213,13 +215,14 @@ store::on_each_engine! {
         assert_candles(&app, market).await;
     }
 
-    async fn a_backlog_is_worked_off_in_pieces_while_the_sync_reads_on(store: Store) {
+    async fn a_backlog_is_processed_in_parts_during_the_sync(store: Store) {
         let Scene { app, key, market, .. } = Scene::of(TestApp::with().on(store).start().await).await;
         for n in 0..3u8 {
             key.buy(&market, n % 2, "10").await;
             app.run_workers().await;
         }
-        // The same trades 900 times over, in the chain's first block: 2,700 that are read of a chain that never had them.
+        // The same trades 900 times over, in the chain's first block: 2,700 movements that exist
+        // only in the database.
         let real = trades(&app, market).await;
         let copies = (0..2_700u32).zip(real.iter().cycle()).map(|(n, trade)| Movement {
             id: Movement::id_at(1, n),
@@ -243,7 +246,7 @@ store::on_each_engine! {
         let refused: AppError =
             markets::history(&app.ctx, &row, &outcomes, markets::Span::default()).await.unwrap_err();
         assert_eq!((refused.code, refused.retry_after_s), (ErrorCode::DependencyUnavailable, Some(5)));
-        // What is read meanwhile waits for its turn.
+        // A movement that is read in the meantime waits in the backlog.
         app.stranger_buys(market, 1, "5").await;
         assert_eq!(app.workers.sync.tick(&app.ctx).await.unwrap(), Progress::More);
         assert_eq!(trades(&app, market).await.len(), 2_704);
@@ -254,7 +257,7 @@ store::on_each_engine! {
         markets::history(&app.ctx, &row, &outcomes, markets::Span::default()).await.unwrap();
     }
 
-    async fn a_reorganisation_while_a_backlog_is_worked_off_starts_it_again(store: Store) {
+    async fn a_reorg_during_a_backlog_restarts_it(store: Store) {
         let app = TestApp::with().on(store).forkable().confirmations(60).start().await;
         let market = app.market(&["Yes", "No"]).await;
         let mut dice = Dice(17);
@@ -263,7 +266,7 @@ store::on_each_engine! {
         app.branches().part();
         dice.trade(&app, market, 2, 4).await;
         app.run_workers().await;
-        // The backlog has come to the last movement, which the other branch does not have.
+        // The backlog has reached the last movement, which the other branch does not have.
         sql(&app, "INSERT INTO candle_backlog (market_id, after_movement_id) SELECT market_id, MAX(id) FROM movements
             GROUP BY market_id").await;
         app.branches().switch();
@@ -274,7 +277,7 @@ store::on_each_engine! {
         assert_candles(&app, market).await;
     }
 
-    async fn quotes_of_past_blocks_are_those_of_their_time_on_anvil(store: Store) {
+    async fn quotes_at_past_blocks_use_their_state_on_anvil(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let app = TestApp::with().over(anvil.provider.clone()).on(store).start().await;
         let market = app.market(&["Yes", "No"]).await;
@@ -298,7 +301,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_trade_at_a_buckets_very_start_belongs_to_it() {
+async fn a_trade_at_the_start_of_a_bucket_belongs_to_it() {
     let app = TestApp::new().await;
     let market = app.market(&["Yes", "No"]).await;
     assert_eq!(Interval::OneHour.floor(START), START);

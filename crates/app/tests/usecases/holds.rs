@@ -1,14 +1,12 @@
-//! Trades that wait before they are signed: for lower fees, and for volume of the contracts' hour. No gas is spent on them, and
-//! other trades go on.
+//! Trades that wait before they are signed: for lower fees, or for volume in the contracts' hour.
+//! They cost no gas, and other trades continue.
 
-use chain::calls;
 use domain::ErrorCode;
+use domain::Usdc;
 use domain::ids::TradeId;
 use domain::key::Tier;
 use domain::time::MINUTE_MS;
 use domain::trade::{HoldReason, State, Status};
-use domain::usage::HOUR_MS;
-use domain::{Usdc, Wad};
 use store::trades::Traced;
 use store::{Store, StoreError};
 use testkit::{Fault, TestApp, TestKey};
@@ -25,7 +23,7 @@ async fn trace(app: &TestApp, id: TradeId) -> Vec<Traced> {
     read.unwrap()
 }
 
-/// What the trade's trace says of its waiting.
+/// Returns the reasons for waiting in the trade's trace.
 async fn holds(app: &TestApp, id: TradeId) -> Vec<String> {
     let trace = trace(app, id).await;
     let held = trace.into_iter().filter(|event| event.kind == "signing.held");
@@ -52,7 +50,7 @@ async fn scene_with_ceiling(store: Store) -> Scene {
     Scene::of(TestApp::with().on(store).max_fee_per_gas(50 * GWEI).start().await).await
 }
 
-/// Ada's market under an hourly cap of 100 USDC, and the keys of Bob and Cleo.
+/// Creates Ada's market with an hourly cap of 100 USDC, and keys of Bob and Cleo.
 async fn scene_with_cap(store: Store) -> (Scene, TestKey, TestKey) {
     let app = TestApp::with().on(store).hourly_volume(Usdc::from_whole(100)).start().await;
     let scene = Scene::of(app).await;
@@ -63,7 +61,7 @@ async fn scene_with_cap(store: Store) -> (Scene, TestKey, TestKey) {
 }
 
 store::on_each_engine! {
-    async fn trades_wait_while_fees_are_above_the_ceiling_and_go_on_when_they_fall(store: Store) {
+    async fn trades_wait_while_fees_are_above_the_ceiling(store: Store) {
         let Scene { app, key, market, .. } = scene_with_ceiling(store).await;
         let sent = app.faults.sent().len();
         app.faults.always("eth_feeHistory", Fault::Answer(HIGH_FEES));
@@ -84,7 +82,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_that_waits_for_lower_fees_fails_at_its_deadline_with_the_reason(store: Store) {
+    async fn a_trade_waiting_for_fees_fails_at_its_deadline_with_the_reason(store: Store) {
         let Scene { app, ada, key, market } = scene_with_ceiling(store).await;
         let sent = app.faults.sent().len();
         app.faults.always("eth_feeHistory", Fault::Answer(HIGH_FEES));
@@ -92,7 +90,7 @@ store::on_each_engine! {
         app.run_workers().await;
         app.advance_ms(app.ctx.config.intent_lifetime_ms).await;
         app.run_workers().await;
-        let message = "The deadline passed while the chain's fees were above the service's ceiling.";
+        let message = "The deadline passed while the chain's fees were above the operator's limit.";
         assert_eq!(expiry_of(&app, trade.id).await, (ErrorCode::RequestTimeout, message.to_owned()));
         assert_eq!((app.reserved(&ada).await, app.spent(&key).await), (Usdc::ZERO, Usdc::ZERO));
         assert_eq!(app.faults.sent().len(), sent);
@@ -117,13 +115,13 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_above_what_the_hour_has_left_waits_while_smaller_ones_of_others_go_on(store: Store) {
+    async fn a_trade_above_the_hourly_cap_does_not_delay_smaller_ones(store: Store) {
         let (Scene { app, key, market, .. }, bob, cleo) = scene_with_cap(store).await;
         let washed = key.buy(&market, 0, "80").await;
         app.run_workers().await;
         let large = bob.buy(&market, 0, "30").await;
         let small = cleo.buy(&market, 0, "15").await;
-        // Bob's trades stay in their order.
+        // Bob's trades keep their order.
         app.clock.advance(1);
         let behind = bob.buy(&market, 0, "1").await;
         app.run_workers().await;
@@ -139,27 +137,28 @@ store::on_each_engine! {
         assert_eq!(app.status(last.id).await, Status::Completed, "the last of the hour is used");
         app.advance_ms(10 * MINUTE_MS).await;
         app.run_workers().await;
-        let message = "The deadline passed while the hourly volume of all trades was used up.";
+        let message = "The deadline passed while the hourly volume of all trades was exhausted.";
         assert_eq!(expiry_of(&app, large.id).await, (ErrorCode::RequestTimeout, message.to_owned()));
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_that_waits_is_made_when_a_new_hour_begins(store: Store) {
+    async fn a_waiting_trade_executes_when_the_hourly_cap_has_refilled(store: Store) {
         let (Scene { app, key, market, .. }, bob, _) = scene_with_cap(store).await;
         key.buy(&market, 0, "80").await;
         app.run_workers().await;
-        // Nothing is mined until shortly before the hour ends.
-        app.clock.advance(HOUR_MS - 2 * MINUTE_MS);
-        let large = bob.buy(&market, 0, "30").await;
+        // Nothing is mined until a sixth of the hour has passed. Then 36 USDC are left, and 50
+        // eight minutes later.
+        app.clock.advance(10 * MINUTE_MS);
+        let large = bob.buy(&market, 0, "45").await;
         app.run_workers().await;
         assert_eq!(app.status(large.id).await, Status::Pending);
-        app.advance_ms(3 * MINUTE_MS).await;
+        app.advance_ms(8 * MINUTE_MS).await;
         app.run_workers().await;
         assert_eq!(app.status(large.id).await, Status::Completed);
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn hundreds_of_large_trades_that_wait_do_not_keep_out_a_small_one(store: Store) {
+    async fn hundreds_of_waiting_trades_do_not_block_a_small_one(store: Store) {
         let (Scene { app, key, market, .. }, bob, _) = scene_with_cap(store).await;
         key.buy(&market, 0, "50").await;
         app.run_workers().await;
@@ -175,26 +174,22 @@ store::on_each_engine! {
         assert_eq!(count_held(&app).await, [(HoldReason::HourlyVolume, 120)]);
     }
 
-    async fn sales_count_with_what_they_bring_whatever_their_bound_is(store: Store) {
+    async fn sales_execute_at_the_hourly_cap_and_restore_part_of_it(store: Store) {
         let (Scene { app, key, market, .. }, bob, _) = scene_with_cap(store).await;
-        let gate = app.ctx.chain.contracts().gate;
-        let cap = |usdc: u64| calls::set_hourly_volume_cap(usdc * 1_000_000);
-        app.send(&app.roles.guardian, gate, cap(1_000)).await;
         key.buy(&market, 0, "100").await;
         app.run_workers().await;
-        app.send(&app.roles.guardian, gate, cap(120)).await;
-        let sale = key.sell_all(&market, 0).with(|draft| draft.max_slippage_bps = Some(10_000)).await;
-        assert_eq!((sale.intent_usdc, sale.intent_tokens), (Usdc::ZERO, Wad::ZERO));
-        let small = bob.buy(&market, 1, "10").await;
-        let sent = app.faults.sent().len();
+        let waits = bob.buy(&market, 1, "10").await;
         app.run_workers().await;
-        assert_eq!(app.status(sale.id).await, Status::Pending);
-        assert_eq!(app.status(small.id).await, Status::Completed);
-        assert_eq!(app.faults.sent().len(), sent + 1);
+        assert_eq!(app.status(waits.id).await, Status::Pending);
+        let sale = key.sell_all(&market, 0).with(|draft| draft.max_slippage_bps = Some(10_000)).await;
+        app.run_workers().await;
+        assert_eq!(app.status(sale.id).await, Status::Completed);
+        app.run_workers().await;
+        assert_eq!(app.status(waits.id).await, Status::Completed);
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_is_signed_and_not_mined_counts_for_the_hour(store: Store) {
+    async fn signed_trades_count_towards_the_hourly_cap(store: Store) {
         let (Scene { app, key, market, .. }, bob, cleo) = scene_with_cap(store).await;
         app.faults.every_send(Fault::NeverMined);
         let first = key.buy(&market, 0, "80").await;

@@ -1,4 +1,4 @@
-//! One request, one trade, however often it is sent.
+//! One request creates one trade, no matter how often it is sent.
 
 use app::trades::Accepted;
 use domain::ErrorCode;
@@ -12,18 +12,18 @@ use testkit::TestApp;
 use crate::scene::{Scene, assert_refused};
 
 #[tokio::test]
-async fn the_same_request_under_the_same_key_is_replayed() {
+async fn the_same_request_with_the_same_key_is_replayed() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "25").idempotent("k").await;
     let rows = app.rows().await;
     assert_eq!(key.buy(&market, 0, "25").idempotent("k").replayed().await, trade);
-    // Another spelling of the amount is the same request.
+    // A different spelling of the amount is the same request.
     assert_eq!(key.buy(&market, 0, "25.000000").idempotent("k").replayed().await.id, trade.id);
     assert_eq!(app.rows().await, rows);
 }
 
 #[tokio::test]
-async fn another_request_under_the_same_key_is_a_conflict() {
+async fn another_request_with_the_same_key_is_a_conflict() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "25").idempotent("k").await;
     for other in [
@@ -40,7 +40,7 @@ async fn another_request_under_the_same_key_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_malformed_request_under_a_used_key_is_a_conflict() {
+async fn a_malformed_request_with_a_used_key_is_a_conflict() {
     let Scene { app, key, market, .. } = Scene::new().await;
     key.buy(&market, 0, "25").idempotent("k").await;
     let malformed = key.buy(&market, 0, "25.0000000").idempotent("k");
@@ -50,7 +50,7 @@ async fn a_malformed_request_under_a_used_key_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_key_is_free_again_after_24_hours_and_not_a_millisecond_sooner() {
+async fn a_key_expires_after_exactly_24_hours() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let first = key.buy(&market, 0, "25").idempotent("k").await;
     app.run_workers().await;
@@ -82,7 +82,7 @@ async fn two_keys_of_a_user_share_their_idempotency_keys() {
 }
 
 #[tokio::test]
-async fn a_client_request_id_finds_the_trade_as_it_is_now_and_for_ever() {
+async fn a_client_request_id_always_finds_the_current_trade() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let trade = key.buy(&market, 0, "25").named("mine").await;
     assert_eq!(key.buy(&market, 0, "25").named("mine").found().await.state, State::Pending);
@@ -94,7 +94,7 @@ async fn a_client_request_id_finds_the_trade_as_it_is_now_and_for_ever() {
 }
 
 #[tokio::test]
-async fn a_key_and_a_client_request_id_that_lead_to_two_trades_are_a_conflict_of_their_own() {
+async fn ids_of_two_different_trades_are_a_conflict() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let one = key.buy(&market, 0, "25").idempotent("k").named("one").await;
     let two = key.buy(&market, 0, "25").named("two").await;
@@ -105,7 +105,7 @@ async fn a_key_and_a_client_request_id_that_lead_to_two_trades_are_a_conflict_of
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_stored_so_the_key_works_after_topping_up() {
+async fn a_rejected_request_does_not_use_up_its_key() {
     let app = TestApp::new().await;
     let Scene { app, ada, key, market } = Scene::with(app, "10", Tier::Mm).await;
     let request = || key.buy(&market, 0, "25").idempotent("k").named("n");
@@ -116,7 +116,7 @@ async fn a_refusal_is_not_stored_so_the_key_works_after_topping_up() {
 }
 
 #[tokio::test]
-async fn a_replay_succeeds_after_the_market_froze_and_the_money_is_gone() {
+async fn a_replay_succeeds_in_a_frozen_market_without_a_balance() {
     let app = TestApp::new().await;
     let Scene { app, key, market, .. } = Scene::with(app, "25", Tier::Mm).await;
     let trade = key.buy(&market, 0, "25").idempotent("k").await;
@@ -151,7 +151,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn fifty_requests_at_once_with_one_client_request_id_make_one_trade(store: Store) {
+    async fn fifty_requests_with_one_client_request_id_make_one_trade(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let sent = (0..50).map(|_| {
             let key = key.clone();
@@ -164,7 +164,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn different_requests_at_once_under_one_key_make_one_trade_and_conflicts(store: Store) {
+    async fn different_requests_with_one_key_make_one_trade(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let sent = (1..=20).map(|usdc| {
             let key = key.clone();

@@ -1,10 +1,10 @@
-//! Importing catalogues: whole or not at all where it can be, and never twice.
+//! Importing catalogs: completely or not at all if possible, and never twice.
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use app::import::{self, Action, Catalogue, Format, ImportError, Plan};
+use app::import::{self, Action, Catalog, Format, ImportError, Plan};
 use domain::ids::{MarketId, ThreadId};
 use domain::{Timestamp, Usdc};
 use store::catalog::Thread;
@@ -14,13 +14,13 @@ use testkit::{Fault, TestApp, signer};
 
 use crate::aggregates::organization;
 
-const EXAMPLE: &str = include_str!("../../../../docs/examples/catalogue.yaml");
+const EXAMPLE: &str = include_str!("../../../../docs/examples/catalog.yaml");
 
-fn yaml(text: &str) -> Catalogue {
+fn yaml(text: &str) -> Catalog {
     import::read(text, Format::Yaml).unwrap_or_else(|problems| panic!("{problems:?}"))
 }
 
-fn example() -> Catalogue {
+fn example() -> Catalog {
     yaml(EXAMPLE)
 }
 
@@ -28,8 +28,8 @@ async fn started(store: Store) -> TestApp {
     TestApp::with().on(store).start().await
 }
 
-async fn run(app: &TestApp, catalogue: &Catalogue) -> Result<Vec<String>, ImportError> {
-    let plan = import::plan(&app.ctx, catalogue).await?;
+async fn run(app: &TestApp, catalog: &Catalog) -> Result<Vec<String>, ImportError> {
+    let plan = import::plan(&app.ctx, catalog).await?;
     let mut done = Vec::new();
     let resolver = &app.roles.resolver;
     import::run(&app.ctx, &plan, resolver, None, &mut |step| {
@@ -40,9 +40,9 @@ async fn run(app: &TestApp, catalogue: &Catalogue) -> Result<Vec<String>, Import
     Ok(done)
 }
 
-/// What is wrong, a line each.
-async fn refused(app: &TestApp, catalogue: &Catalogue) -> Vec<String> {
-    match import::plan(&app.ctx, catalogue).await {
+/// Returns the problems, one per line.
+async fn refused(app: &TestApp, catalog: &Catalog) -> Vec<String> {
+    match import::plan(&app.ctx, catalog).await {
         Err(ImportError::Refused(problems)) => problems.iter().map(ToString::to_string).collect(),
         other => panic!("{other:?}"),
     }
@@ -52,15 +52,15 @@ fn id_of(plan: &Plan, key: &str) -> String {
     plan.steps.iter().find(|step| step.key() == key).unwrap().id().to_owned()
 }
 
-async fn plan(app: &TestApp, catalogue: &Catalogue) -> Plan {
-    import::plan(&app.ctx, catalogue).await.unwrap()
+async fn plan(app: &TestApp, catalog: &Catalog) -> Plan {
+    import::plan(&app.ctx, catalog).await.unwrap()
 }
 
 fn everything_is(plan: &Plan, action: Action) -> bool {
     plan.count(action) == plan.steps.len()
 }
 
-/// The markets on chain, the newest first.
+/// Returns the markets on chain, newest first.
 async fn markets(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
     let page = domain::page::Page { limit: 100, after: None };
     let listed: Result<_, StoreError> = app
@@ -81,8 +81,8 @@ async fn threads(app: &TestApp) -> Vec<Thread> {
     listed.unwrap()
 }
 
-/// Lets a future go on a number of times and drops it then, as a process that dies drops what it was at; whether it had
-/// ended.
+/// Polls a future a number of times and then drops it, like a process that dies. Returns whether it
+/// had finished.
 async fn cut_short(mut polls: usize, future: impl Future) -> bool {
     let mut future = pin!(future);
     std::future::poll_fn(move |context| match polls.checked_sub(1) {
@@ -96,7 +96,7 @@ async fn cut_short(mut polls: usize, future: impl Future) -> bool {
 }
 
 store::on_each_engine! {
-    async fn a_catalogue_is_made_once(store: Store) {
+    async fn a_catalog_is_imported_once(store: Store) {
         let app = started(store).await;
         assert!(everything_is(&plan(&app, &example()).await, Action::Create));
         let done = run(&app, &example()).await.unwrap();
@@ -128,7 +128,7 @@ store::on_each_engine! {
         assert!(outcomes[0].opening > outcomes[1].opening, "the odds are those of the file");
     }
 
-    async fn what_changes_is_updated_and_what_cannot_change_is_refused(store: Store) {
+    async fn changes_are_applied_and_forbidden_ones_are_rejected(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let ids = plan(&app, &example()).await;
@@ -151,7 +151,7 @@ store::on_each_engine! {
                 "thread regatta-2030",
                 "chapter regatta-2030/weather",
                 "chapter regatta-2030/cup",
-                // It has its category from the thread.
+                // The thread provides its category.
                 "market regatta-2030/winner",
                 "market regatta-2030/storm",
                 "market town-hall/bridge"
@@ -177,12 +177,12 @@ store::on_each_engine! {
         });
         wrong.partners[0].organization = "other".to_owned();
         wrong.chapters[0].thread = "town-hall".to_owned();
-        let fixed = |path: &str| format!("{path}: cannot change: it is a term of a market that is made");
+        let fixed = |path: &str| format!("{path}: cannot change: the market already exists");
         assert_eq!(
             refused(&app, &wrong).await,
             [
-                "/partners/0/organization: cannot change: a partner stays with its organization".to_owned(),
-                "/chapters/0/thread: cannot change: a chapter stays with its thread".to_owned(),
+                "/partners/0/organization: cannot change: the organization of the partner is fixed".to_owned(),
+                "/chapters/0/thread: cannot change: the thread of the chapter is fixed".to_owned(),
                 fixed("/markets/0/question"),
                 fixed("/markets/0/outcomes"),
                 fixed("/markets/1/liquidity"),
@@ -193,7 +193,7 @@ store::on_each_engine! {
         assert_eq!(markets(&app).await, made);
     }
 
-    async fn the_same_odds_in_another_spelling_are_the_same_terms(store: Store) {
+    async fn equal_odds_in_another_notation_are_the_same_terms(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let mut same = example();
@@ -202,7 +202,7 @@ store::on_each_engine! {
         assert!(everything_is(&plan(&app, &same).await, Action::Skip));
     }
 
-    async fn a_later_file_may_name_what_an_earlier_one_made(store: Store) {
+    async fn a_file_can_refer_to_entries_of_an_earlier_one(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let later = "
@@ -217,7 +217,7 @@ markets:
         assert_eq!(made.iter().filter(|(market, _)| market.category.as_deref() == Some("sports")).count(), 3);
     }
 
-    async fn a_new_market_belongs_to_whom_the_operator_has_given_its_thread(store: Store) {
+    async fn a_new_market_has_the_current_owner_of_its_thread(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let known = plan(&app, &example()).await;
@@ -242,7 +242,7 @@ markets:
         app.assert_aggregates().await;
     }
 
-    async fn a_thread_that_is_moved_after_the_plan_takes_the_plans_markets_along(store: Store) {
+    async fn a_thread_moved_after_the_plan_takes_its_new_markets(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         let mut more = example();
@@ -261,7 +261,7 @@ markets:
         app.assert_aggregates().await;
     }
 
-    async fn a_market_that_has_ended_stays_in_the_file(store: Store) {
+    async fn an_ended_market_can_stay_in_the_file(store: Store) {
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         app.clock.advance(Timestamp::from_s(2_000_000_000).since_ms(app.ctx.now()));
@@ -272,7 +272,7 @@ markets:
         assert_eq!(refused(&app, &more).await, ["/markets/3/endTime: must be in the future, got \"2030-08-20T10:00:00.000Z\""]);
     }
 
-    async fn what_the_chain_did_unheard_is_not_done_again(store: Store) {
+    async fn a_transaction_with_a_lost_answer_is_not_repeated(store: Store) {
         let app = started(store).await;
         for (skipped, fault) in [
             (0, Fault::LostRequest),
@@ -290,17 +290,17 @@ markets:
         assert_three_on_chain(&app).await;
     }
 
-    async fn whenever_a_run_dies_the_next_one_goes_on(store: Store) {
+    async fn the_next_run_resumes_after_a_crash_anywhere(store: Store) {
         let app = started(store).await;
         let mut deaths = 0;
         for polls in 0.. {
-            let catalogue = numbered(polls);
-            let ended = cut_short(polls, run(&app, &catalogue)).await;
-            // What the dead run had handed to the database may still be on its way.
-            if run(&app, &catalogue).await.is_err() {
-                run(&app, &catalogue).await.unwrap();
+            let catalog = numbered(polls);
+            let ended = cut_short(polls, run(&app, &catalog)).await;
+            // Writes of the dead run may still be in progress.
+            if run(&app, &catalog).await.is_err() {
+                run(&app, &catalog).await.unwrap();
             }
-            assert!(everything_is(&plan(&app, &catalogue).await, Action::Skip), "after {polls} steps");
+            assert!(everything_is(&plan(&app, &catalog).await, Action::Skip), "after {polls} steps");
             if ended {
                 break;
             }
@@ -316,8 +316,8 @@ markets:
     }
 }
 
-/// A small catalogue of its own.
-fn numbered(number: usize) -> Catalogue {
+/// Returns a small catalog of its own.
+fn numbered(number: usize) -> Catalog {
     yaml(&format!(
         "
 threads:
@@ -336,7 +336,7 @@ async fn markets_of_all(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
     made
 }
 
-/// Three markets, each with its own number, and no fourth one on the hub.
+/// Asserts three markets, each with its own number, and no fourth one on chain.
 async fn assert_three_on_chain(app: &TestApp) {
     app.workers.synchronise(&app.ctx).await;
     let made = markets(app).await;
@@ -352,7 +352,7 @@ async fn assert_three_on_chain(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_market_without_its_funding_makes_nothing() {
+async fn missing_funding_for_a_market_creates_nothing() {
     let app = TestApp::new().await;
     let plan = plan(&app, &example()).await;
     assert!(plan.funding > Usdc::from_whole(4_000) && plan.funding < Usdc::from_whole(8_000));
@@ -360,16 +360,16 @@ async fn a_market_without_its_funding_makes_nothing() {
     let refusal = import::check_funding(&app.ctx, &plan, &poor, None).await.unwrap_err();
     let ImportError::Refused(problems) = refusal else { panic!("{refusal}") };
     assert_eq!(problems[0].path, "/markets");
-    assert!(problems[0].detail.contains("the 3 new ones take up to"), "{}", problems[0]);
+    assert!(problems[0].detail.contains("the 3 new markets need up to"), "{}", problems[0]);
     import::run(&app.ctx, &plan, &poor, None, &mut |_| panic!("something was made")).await.unwrap_err();
     assert!(threads(&app).await.is_empty());
     assert!(markets(&app).await.is_empty());
-    // Who makes test money makes what is missing.
+    // A minter of test USDC provides what is missing.
     assert!(import::check_funding(&app.ctx, &plan, &poor, Some(&app.roles.deployer)).await.is_ok());
 }
 
 #[tokio::test]
-async fn json_and_yaml_say_the_same() {
+async fn json_and_yaml_files_are_equivalent() {
     let app = TestApp::new().await;
     let json = serde_json::to_string_pretty(&example()).unwrap();
     let read = import::read(&json, Format::Json).unwrap();
@@ -379,7 +379,7 @@ async fn json_and_yaml_say_the_same() {
 }
 
 #[tokio::test]
-async fn what_the_operator_changed_stays_until_the_file_changes() {
+async fn changes_of_the_operator_stay_until_the_file_changes() {
     let app = TestApp::new().await;
     run(&app, &example()).await.unwrap();
     let id: ThreadId = id_of(&plan(&app, &example()).await, "town-hall").parse().unwrap();
@@ -393,14 +393,14 @@ async fn what_the_operator_changed_stays_until_the_file_changes() {
     let changes: Vec<_> = planned.steps.iter().filter(|step| !step.changed().is_empty()).collect();
     let changed_of: Vec<_> =
         changes.iter().map(|step| format!("{}: {}", step.key(), step.changed().join(" "))).collect();
-    // The market has its thread's tags.
+    // The thread provides the market's tags.
     assert_eq!(changed_of, ["town-hall: tags title", "town-hall/bridge: tags"]);
     run(&app, &changed).await.unwrap();
     assert_eq!(title(threads(&app).await), "Town hall");
 }
 
 #[tokio::test]
-async fn a_market_follows_its_listing() {
+async fn an_import_updates_the_listing_of_a_market() {
     let app = TestApp::new().await;
     run(&app, &example()).await.unwrap();
     let known = plan(&app, &example()).await;

@@ -1,8 +1,9 @@
-//! The audit log of failed authentications, and what is remembered of keys between requests.
+//! The audit log of failed authentications, and the cached state of keys between requests.
 
 use app::cleanup::Cleaner;
-use app::keys::audit::{Failure, flush};
+use app::keys::audit::flush;
 use app::keys::{authenticate, revoke};
+use app::process::audit_buffer::FailedAuthentication;
 use app::worker::Worker;
 use domain::ErrorCode;
 use domain::ids::KeyId;
@@ -15,7 +16,9 @@ use crate::scene::Scene;
 
 fn fail(ctx: &app::Ctx, key_id: KeyId, code: ErrorCode, ip: &str) {
     let (route, request_id) = ("GET /v1/markets".to_owned(), format!("req at {}", ctx.now().ms()));
-    ctx.key_audit.note(Failure { key_id, code, ip: ip.parse().unwrap(), route, request_id }, ctx.now());
+    ctx.process
+        .key_audit
+        .note(FailedAuthentication { key_id, code, ip: ip.parse().unwrap(), route, request_id }, ctx.now());
 }
 
 async fn entries(app: &TestApp, key_id: KeyId) -> Vec<AuditEntry> {
@@ -25,7 +28,7 @@ async fn entries(app: &TestApp, key_id: KeyId) -> Vec<AuditEntry> {
 }
 
 store::on_each_engine! {
-    async fn equal_failures_of_a_minute_are_one_row_whichever_process_saw_them(store: Store) {
+    async fn equal_failures_of_a_minute_are_one_row_over_all_processes(store: Store) {
         let Scene { app, key, .. } = Scene::on(store).await;
         let (other, id) = (app.ctx_of_another_process(), key.caller.key.id);
         let minute_begins_in = MINUTE_MS - app.ctx.now().ms() % MINUTE_MS;
@@ -57,7 +60,7 @@ store::on_each_engine! {
         assert_eq!(many.request_id, format!("req at {}", began.ms()));
     }
 
-    async fn failures_are_forgotten_after_ninety_days(store: Store) {
+    async fn failures_are_deleted_after_90_days(store: Store) {
         let Scene { app, key, .. } = Scene::on(store).await;
         let id = key.caller.key.id;
         app.clock.advance(MINUTE_MS - app.ctx.now().ms() % MINUTE_MS);
@@ -87,10 +90,10 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn failures_that_cannot_be_written_stay_noted() {
+async fn failures_stay_in_memory_until_they_can_be_stored() {
     let Scene { app, key, .. } = Scene::new().await;
     let mut broken = app.ctx_of_another_process();
-    broken.key_audit = std::sync::Arc::clone(&app.ctx.key_audit);
+    broken.process = std::sync::Arc::clone(&app.ctx.process);
     broken.store = store::testing::sqlite().await;
     broken.store.close().await;
     fail(&broken, key.caller.key.id, ErrorCode::ApiKeyRevoked, "192.0.2.1");
@@ -101,7 +104,7 @@ async fn failures_that_cannot_be_written_stay_noted() {
 }
 
 #[tokio::test]
-async fn a_flood_from_ever_new_addresses_is_bounded() {
+async fn failures_from_many_addresses_use_bounded_memory() {
     let Scene { app, key, .. } = Scene::new().await;
     for n in 0..3_000u32 {
         fail(&app.ctx, key.caller.key.id, ErrorCode::ApiKeyRevoked, &std::net::Ipv4Addr::from(n).to_string());
@@ -113,7 +116,7 @@ async fn a_flood_from_ever_new_addresses_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_just_read_is_authenticated_without_the_database() {
+async fn a_cached_key_is_authenticated_without_the_database() {
     let Scene { app, key, .. } = Scene::new().await;
     let ip = "203.0.113.7".parse().unwrap();
     let guess = format!("service_test_{}", "a".repeat(32));

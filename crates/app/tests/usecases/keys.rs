@@ -1,16 +1,16 @@
-//! API keys: issued, found again, refused.
+//! API keys: issued, found and rejected.
 
 use std::net::IpAddr;
 
 use app::AppError;
-use app::keys::{Caller, IssueKey, authenticate, revoke};
+use app::caller::Caller;
+use app::keys::{IssueKey, authenticate, revoke};
 use domain::key::{Environment, LimitOverrides, PlaintextKey, Scope, Scopes, Tier};
+use domain::time::HOUR_MS;
 use domain::{ErrorCode, Usdc};
 use futures::future::join_all;
 use store::Store;
 use testkit::{TestApp, TestKey, key_of};
-
-const HOUR_MS: i64 = 3_600_000;
 
 async fn call(app: &TestApp, key: &str) -> Result<Caller, AppError> {
     call_from(app, key, "203.0.113.7").await
@@ -26,7 +26,7 @@ async fn code(call: impl Future<Output = Result<Caller, AppError>>) -> ErrorCode
 }
 
 store::on_each_engine! {
-    async fn an_issued_key_is_found_by_its_plaintext_alone(store: Store) {
+    async fn an_issued_key_is_found_only_by_its_plaintext(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").await;
         let key: TestKey = app.issue(IssueKey { scopes: None, ..key_of(&ada, Tier::Enterprise) }).await.unwrap();
@@ -42,7 +42,7 @@ store::on_each_engine! {
         assert_eq!(code(call(&app, &wrong)).await, ErrorCode::ApiKeyInvalid);
     }
 
-    async fn a_revoked_key_is_over_at_once_and_revoking_it_again_changes_nothing(store: Store) {
+    async fn a_revocation_takes_effect_at_once_and_is_idempotent(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").await;
         let key = app.disabled_key(&ada, Tier::Mm).await;
@@ -68,16 +68,16 @@ store::on_each_engine! {
         revoke(&app.ctx, keys[0].caller.key.id).await.unwrap();
         assert_eq!(refused().await, None);
         assert_eq!(refused().await, Some(ErrorCode::ActiveKeyLimitReached));
-        // A key that has expired is not active.
+        // An expired key does not count as active.
         app.clock.advance(HOUR_MS);
         assert_eq!(refused().await, None);
         assert_eq!(refused().await, Some(ErrorCode::ActiveKeyLimitReached));
-        // Another user has five of his own.
+        // Another user has a separate limit of five keys.
         let bob = app.user("bob").await;
         app.disabled_key(&bob, Tier::Mm).await;
     }
 
-    async fn twenty_keys_asked_for_at_once_are_five(store: Store) {
+    async fn twenty_concurrent_requests_issue_five_keys(store: Store) {
         let app = std::sync::Arc::new(TestApp::with().on(store).start().await);
         let ada = app.user("ada").await;
         let issued = (0..20).map(|_| {
@@ -98,7 +98,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_key_ends_at_its_expiry_and_not_a_millisecond_sooner() {
+async fn a_key_expires_exactly_at_its_expiry() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let expires_at = Some(app.ctx.now().plus_ms(HOUR_MS));
@@ -112,7 +112,7 @@ async fn a_key_ends_at_its_expiry_and_not_a_millisecond_sooner() {
 }
 
 #[tokio::test]
-async fn headers_that_hold_no_key_of_this_place_are_refused_each_in_its_way() {
+async fn each_invalid_header_has_its_own_error() {
     let app = TestApp::new().await;
     let ip = "203.0.113.7".parse().unwrap();
     assert_eq!(authenticate(&app.ctx, None, ip).await.unwrap_err().code, ErrorCode::ApiKeyMissing);
@@ -126,7 +126,7 @@ async fn headers_that_hold_no_key_of_this_place_are_refused_each_in_its_way() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_other_environment_is_invalid_even_where_its_row_is_here() {
+async fn a_stored_key_of_the_other_environment_is_invalid() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let mut live = app.ctx.clone();
@@ -139,7 +139,7 @@ async fn a_key_of_the_other_environment_is_invalid_even_where_its_row_is_here() 
 }
 
 #[tokio::test]
-async fn an_allowlist_lets_only_its_addresses_in() {
+async fn an_allowlist_admits_only_its_addresses() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let ip_allowlist = "203.0.113.0/24, 2001:db8::1".parse().unwrap();
@@ -153,7 +153,7 @@ async fn an_allowlist_lets_only_its_addresses_in() {
 }
 
 #[tokio::test]
-async fn self_serve_tiers_take_no_limits_of_their_own() {
+async fn self_serve_tiers_cannot_have_individual_limits() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let overrides = LimitOverrides { daily: Some(Usdc::from_whole(5)), ..LimitOverrides::default() };
@@ -166,7 +166,7 @@ async fn self_serve_tiers_take_no_limits_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_a_key_was_issued_with_reads_back_and_its_secrets_are_stored_nowhere_in_plain() {
+async fn key_settings_round_trip_and_secrets_are_never_stored_in_plain() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let scopes = Scopes::of(&[Scope::TradesRead]);
@@ -186,7 +186,7 @@ async fn what_a_key_was_issued_with_reads_back_and_its_secrets_are_stored_nowher
 }
 
 #[tokio::test]
-async fn a_key_for_nobody_is_not_issued() {
+async fn a_key_without_a_user_or_valid_name_is_not_issued() {
     let app = TestApp::new().await;
     let ada = app.user("ada").await;
     let wanted = IssueKey { user_id: domain::ids::UserId(app.ctx.uuid()), ..key_of(&ada, Tier::Mm) };

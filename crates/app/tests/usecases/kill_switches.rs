@@ -1,4 +1,5 @@
-//! What the operator switches off: told to every process, and what a halt stops and leaves alone.
+//! Kill switches: they reach every process. A halt stops new trades and leaves everything else
+//! alone.
 
 use app::kill_switches::{Setting, TRADING, refresh, set};
 use domain::ErrorCode;
@@ -11,10 +12,10 @@ use crate::scene::Scene;
 const WHY: &str = "the oracle is wrong";
 
 store::on_each_engine! {
-    async fn a_switch_that_one_process_sets_is_seen_by_another_at_its_next_look(store: Store) {
+    async fn a_switch_takes_effect_in_other_processes_at_their_next_read(store: Store) {
         let Scene { app, .. } = Scene::on(store).await;
         let other = app.ctx_of_another_process();
-        let check = |ctx: &app::Ctx| ctx.switches.check("GET", "/v1/markets", false).err().map(|e| (e.code, e.retry_after_s));
+        let check = |ctx: &app::Ctx| ctx.process.switches.check("GET", "/v1/markets", false).err().map(|e| (e.code, e.retry_after_s));
         let name = "GET /v1/markets";
         let thrown = set(&app.ctx, name, Setting::Off, "ada", Some(WHY.to_owned())).await.unwrap();
         assert_eq!((thrown.thrown_at, thrown.changed_by.as_str()), (Some(app.ctx.now()), "ada"));
@@ -22,8 +23,8 @@ store::on_each_engine! {
         assert_eq!(check(&other), None);
         refresh(&other).await.unwrap();
         assert_eq!(check(&other), Some((ErrorCode::RouteDisabled, Some(30))));
-        assert!(other.switches.check("POST", "/v1/markets", true).is_ok());
-        assert!(other.switches.check("GET", "/v1/markets/{id}", false).is_ok());
+        assert!(other.process.switches.check("POST", "/v1/markets", true).is_ok());
+        assert!(other.process.switches.check("GET", "/v1/markets/{id}", false).is_ok());
 
         app.clock.advance(1_000);
         let again = set(&app.ctx, name, Setting::Off, "bob", None).await.unwrap();
@@ -37,7 +38,7 @@ store::on_each_engine! {
         assert_eq!(rows.unwrap(), [back]);
     }
 
-    async fn a_halt_leaves_pending_trades_waiting_and_what_is_signed_goes_on(store: Store) {
+    async fn a_halt_delays_pending_trades_and_signed_ones_continue(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let signed = key.buy(&market, 0, "5").await.id;
         app.faults.next_send(Fault::LostRequest);
@@ -58,10 +59,10 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_process_whose_look_fails_keeps_what_it_knows() {
+async fn a_failed_read_keeps_the_known_switches() {
     let Scene { app, .. } = Scene::new().await;
     set(&app.ctx, TRADING, Setting::Off, "ada", None).await.unwrap();
     app.ctx.store.close().await;
     assert!(refresh(&app.ctx).await.is_err());
-    assert!(app.ctx.switches.is_trading_halted());
+    assert!(app.ctx.process.switches.is_trading_halted());
 }

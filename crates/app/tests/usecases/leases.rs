@@ -1,4 +1,5 @@
-//! Several processes over one database and one chain: one of them works at a time, and none doubles another's work.
+//! Several processes on one database and chain: only one of them works at a time, and none repeats
+//! another's work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use testkit::TestApp;
 use crate::scene::Scene;
 
 async fn write_under(ctx: &Ctx, lease: store::leases::Lease) -> Result<(), AppError> {
-    ctx.store.write(lease, |tx, held| Box::pin(async move { lease::check(tx, held).await })).await
+    ctx.store.try_write(lease, |tx, held| Box::pin(async move { lease::check(tx, held).await })).await
 }
 
-/// The application's context with leases of a third of a second.
+/// Returns the application's context with leases of a third of a second.
 fn with_short_leases(app: &TestApp) -> Ctx {
     let mut ctx = app.ctx.clone();
     let mut config = ctx.config.as_ref().clone();
@@ -32,13 +33,13 @@ async fn lease_end(ctx: &Ctx, name: &'static str) -> i64 {
     let found: Result<Option<i64>, StoreError> = ctx
         .store
         .read(name, |tx, name| {
-            Box::pin(async move { tx.find(SQL, &[Value::from(*name)], |row| row.int(0)).await })
+            Box::pin(async move { tx.find(SQL, &[Value::from(*name)], |row| row.get("until_ms")).await })
         })
         .await;
     found.unwrap().unwrap_or_default()
 }
 
-/// Waits until the lease was renewed at the present instant.
+/// Waits until the lease was renewed at the present time.
 async fn renewed(ctx: &Ctx, name: &'static str) {
     let mut polls = tokio::time::interval(Duration::from_millis(5));
     for _ in 0..2_000 {
@@ -75,7 +76,7 @@ store::on_each_engine! {
         assert_eq!(app.rows().await.batches, 1);
     }
 
-    async fn a_holder_that_has_lost_its_lease_stops_where_it_is(store: Store) {
+    async fn a_holder_stops_when_its_lease_is_lost(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let trade = key.buy(&market, 0, "10").await;
         app.workers.release(&app.ctx).await;
@@ -92,7 +93,7 @@ store::on_each_engine! {
         let takes_over = async {
             work.notified().await;
             let successor = app.another_process("successor");
-            // A renewal that comes first leaves the successor without work.
+            // If a renewal comes first, the successor has nothing to do.
             while !app.status(trade.id).await.is_terminal() {
                 app.clock.advance(ctx.config.lease_ms);
                 drop(successor.try_run(&ctx).await);
@@ -111,7 +112,7 @@ store::on_each_engine! {
         app.mine(40).await;
         let mut ctx = app.ctx.clone();
         let mut config = ctx.config.as_ref().clone();
-        // No time at all: the blocks that are read again at the same time are settled, the others at the next tick.
+        // No time at all: one group of blocks is verified and settled, the others in the next tick.
         config.lease_ms = 0;
         ctx.config = Arc::new(config);
         let mut ticks = 0;
@@ -123,7 +124,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_lease_has_one_owner_until_its_time_is_over(store: Store) {
+    async fn a_lease_has_one_owner_until_it_expires(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ctx = &app.ctx;
         let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
@@ -139,7 +140,7 @@ store::on_each_engine! {
         assert_eq!(one.claim(ctx).await.unwrap(), None);
     }
 
-    async fn a_lease_that_is_renewed_in_time_keeps_its_epoch(store: Store) {
+    async fn a_lease_renewed_in_time_keeps_its_epoch(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ctx = &app.ctx;
         let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
@@ -153,7 +154,7 @@ store::on_each_engine! {
         assert!(two.claim(ctx).await.unwrap().is_some());
     }
 
-    async fn an_owner_that_came_back_holds_a_lease_of_its_own_and_not_its_old_one(store: Store) {
+    async fn a_returning_owner_gets_a_new_lease(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ctx = &app.ctx;
         let [one, two] = ["one", "two"].map(|owner| LeaseHolder::new("work".to_owned(), owner.to_owned()));
@@ -167,13 +168,13 @@ store::on_each_engine! {
         write_under(ctx, third).await.unwrap();
     }
 
-    async fn an_executor_frozen_while_it_signs_changes_nothing_when_it_comes_back(store: Store) {
+    async fn an_executor_frozen_while_signing_changes_nothing_later(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let trade = key.buy(&market, 0, "10").await;
         let before = app.faults.sent().len();
         let frozen = app.another_process("frozen");
         app.workers.release(&app.ctx).await;
-        // It has claimed the trade, judged it, and now asks for its nonce.
+        // It has claimed and checked the trade, and now requests its nonce.
         let held = app.faults.hold("eth_getTransactionCount");
         let ctx = app.ctx.clone();
         let thaws = tokio::spawn(async move { frozen.executors[0].tick(&ctx).await });
@@ -193,7 +194,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_executor_frozen_between_storing_and_sending_doubles_nothing(store: Store) {
+    async fn an_executor_frozen_before_sending_executes_nothing_twice(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let trade = key.buy(&market, 0, "10").await;
         let frozen = app.another_process("frozen");
@@ -207,13 +208,13 @@ store::on_each_engine! {
         successor.run(&app.ctx).await;
         assert_eq!(app.status(trade.id).await, Status::Completed);
         held.release();
-        // It only finds out that there is nothing left to do, or that it may not write any more.
+        // It finds out that nothing is left to do, or that it may no longer write.
         drop(thaws.await.unwrap());
         successor.run(&app.ctx).await;
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_sync_frozen_while_it_reads_writes_nothing_twice(store: Store) {
+    async fn a_sync_frozen_while_reading_writes_nothing_twice(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         key.buy(&market, 0, "10").await;
         app.workers.execute(&app.ctx).await;
@@ -232,7 +233,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn three_processes_that_work_at_once_and_lose_their_leases_double_nothing(store: Store) {
+    async fn three_processes_that_lose_leases_execute_nothing_twice(store: Store) {
         let app = TestApp::with().on(store).lanes(2).start().await;
         let market = app.market(&["Yes", "No"]).await;
         app.workers.release(&app.ctx).await;
@@ -251,7 +252,7 @@ store::on_each_engine! {
                 let ctx = app.ctx.clone();
                 let clock = app.clock.clone();
                 tokio::spawn(async move {
-                    // Time enough for a lease to be lost goes by while the others work.
+                    // Enough time to lose a lease passes while the others work.
                     for _ in 0..3 {
                         clock.advance(ctx.config.lease_ms / 3);
                         drop(workers.try_run(&ctx).await);

@@ -1,5 +1,5 @@
-//! The limiters, in memory and on Redis alike: they follow the pure rules step by step, hold exactly when many ask at once,
-//! and let nobody through when they cannot be asked.
+//! The rate limiters, in memory and in Redis: they follow the pure rules step by step, are exact
+//! under concurrency, and reject requests when they are unavailable.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use app::AppError;
 use app::limits::{ADDRESS_LIMIT, KeyMark, Kind, Limits};
 use domain::ids::UserId;
 use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
+use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp};
 use futures::future::join_all;
 use testkit::{START, TestRedis};
@@ -15,10 +16,9 @@ use uuid::Uuid;
 
 const ADA: UserId = UserId(Uuid::from_u128(1));
 const KEY: KeyMark = KeyMark(1);
-const DAY_MS: i64 = 86_400_000;
 const BOB: UserId = UserId(Uuid::from_u128(2));
 
-/// Runs the test on each place that limits can stand in; `$limits` are those of one process.
+/// Runs the test with each storage of the limits. `$limits` are those of one process.
 macro_rules! on_both {
     ($($name:ident;)*) => {$(
         mod $name {
@@ -40,12 +40,12 @@ on_both! {
     reads_follow_the_window_step_by_step;
     writes_and_redeliveries_follow_the_bucket_step_by_step;
     failed_authentications_follow_the_lockout_step_by_step;
-    users_and_kinds_have_limiters_of_their_own;
-    an_address_is_shut_out_with_its_whole_network;
-    a_key_is_familiar_for_a_day_after_its_last_use_from_a_network;
+    users_and_kinds_have_separate_limiters;
+    an_address_is_locked_out_with_its_network;
+    a_key_is_familiar_to_its_last_network_for_a_day;
 }
 
-/// Repeatable numbers.
+/// A reproducible random generator.
 struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ impl Dice {
         self.0 % n
     }
 
-    /// Mostly no time or little, sometimes a long pause, sometimes back.
+    /// Returns mostly no time or little, sometimes a long pause, sometimes a step back.
     fn pause_ms(&mut self) -> i64 {
         match self.below(30) {
             0 => self.below(100_000).cast_signed(),
@@ -86,7 +86,7 @@ mod steps {
     }
 
     pub async fn writes_and_redeliveries_follow_the_bucket_step_by_step(limits: &Limits) {
-        // The largest limit that a key can have is exact too.
+        // The largest possible limit of a key is exact too.
         for (number, numbers) in [[60, 60], [7, 7], [5, 40], [u32::MAX, 1]].into_iter().enumerate() {
             let user = UserId(Uuid::from_u128(200 + number as u128));
             let mut buckets = [TokenBucket::default(), TokenBucket::default()];
@@ -112,7 +112,8 @@ mod steps {
             let expected = lockout.fail(now);
             assert_eq!(limits.fail(ip, now).await.unwrap(), expected, "step {step}");
             longest_ms = expected.map_or(longest_ms, |until| longest_ms.max(until.since_ms(now)));
-            // Mostly within a lockout's reach; sometimes to about its end, or past the day that forgets it.
+            // Mostly within the range of a lockout. Sometimes near its end, or past the day after
+            // which it is forgotten.
             now = now.plus_ms(match dice.below(100) {
                 0 => dice.below(30 * 3_600_000).cast_signed(),
                 1..=4 => expected.map_or(0, |until| until.since_ms(now)) - dice.below(2).cast_signed(),
@@ -122,7 +123,7 @@ mod steps {
         assert!(longest_ms > 30 * 60_000, "the walk hardly doubled: {longest_ms}");
     }
 
-    pub async fn users_and_kinds_have_limiters_of_their_own(limits: &Limits) {
+    pub async fn users_and_kinds_have_separate_limiters(limits: &Limits) {
         for user in [ADA, BOB] {
             for kind in Kind::ALL {
                 assert!(limits.take(kind, user, 1, START).await.unwrap().allowed, "{user:?} {kind:?}");
@@ -131,7 +132,7 @@ mod steps {
         }
     }
 
-    pub async fn a_key_is_familiar_for_a_day_after_its_last_use_from_a_network(limits: &Limits) {
+    pub async fn a_key_is_familiar_to_its_last_network_for_a_day(limits: &Limits) {
         let (here, there) = ("2001:db8:1:2::1".parse().unwrap(), "2001:db8:1:3::1".parse().unwrap());
         limits.note_success(here, KEY, START).await;
         limits.note_success(here, KEY, START.plus_ms(1_000)).await;
@@ -148,7 +149,7 @@ mod steps {
         }
     }
 
-    pub async fn an_address_is_shut_out_with_its_whole_network(limits: &Limits) {
+    pub async fn an_address_is_locked_out_with_its_network(limits: &Limits) {
         for host in 0..20 {
             limits.fail(format!("2001:db8:1:2::{host}").parse().unwrap(), START).await.unwrap();
             limits.fail(format!("192.0.2.{host}").parse().unwrap(), START).await.unwrap();
@@ -162,7 +163,7 @@ mod steps {
     }
 }
 
-/// Asks 200 times at once of all `processes`; how often it was allowed.
+/// Makes 200 concurrent requests to all `processes`. Returns how many were allowed.
 async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
     let asks = (0..200).map(|number| {
         let limits = Arc::clone(&processes[number % processes.len()]);
@@ -171,13 +172,13 @@ async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
     let verdicts: Vec<Verdict> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
     let mut left: Vec<_> = verdicts.iter().filter(|it| it.allowed).map(|it| it.remaining).collect();
     left.sort_unstable();
-    // Each of them was told another number.
+    // Each of them got a different remaining count.
     assert_eq!(left, (0..limit).collect::<Vec<_>>());
     left.len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_parallel_requests_exactly_the_limit_is_allowed_in_one_process() {
+async fn parallel_requests_get_exactly_the_limit() {
     let process = [Arc::new(Limits::memory())];
     for kind in Kind::ALL {
         assert_eq!(at_once(&process, kind, 137).await, 137);
@@ -185,7 +186,7 @@ async fn of_200_parallel_requests_exactly_the_limit_is_allowed_in_one_process() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_parallel_requests_exactly_the_limit_is_allowed_over_two_processes() {
+async fn parallel_requests_over_two_processes_get_exactly_the_limit() {
     let Some(redis) = TestRedis::start().await else { return };
     let processes = [Arc::new(redis.limits()), Arc::new(redis.limits())];
     for kind in Kind::ALL {
@@ -194,7 +195,7 @@ async fn of_200_parallel_requests_exactly_the_limit_is_allowed_over_two_processe
 }
 
 #[tokio::test]
-async fn an_address_that_fails_at_one_process_is_shut_out_of_the_other() {
+async fn a_lockout_applies_in_every_process() {
     let Some(redis) = TestRedis::start().await else { return };
     let (one, other) = (redis.limits(), redis.limits());
     let ip = "192.0.2.1".parse().unwrap();
@@ -205,7 +206,7 @@ async fn an_address_that_fails_at_one_process_is_shut_out_of_the_other() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_used_at_one_process_is_familiar_to_the_other() {
+async fn a_key_used_in_one_process_is_familiar_to_the_other() {
     let Some(redis) = TestRedis::start().await else { return };
     let (one, other) = (redis.limits(), redis.limits());
     let ip = "192.0.2.1".parse().unwrap();
@@ -215,7 +216,7 @@ async fn a_key_that_was_used_at_one_process_is_familiar_to_the_other() {
 }
 
 #[tokio::test]
-async fn a_process_whose_clock_is_behind_wins_nothing_by_it() {
+async fn a_process_with_a_slow_clock_gains_no_requests() {
     let Some(redis) = TestRedis::start().await else { return };
     let (right, behind) = (redis.limits(), redis.limits());
     for kind in Kind::ALL {
@@ -225,7 +226,8 @@ async fn a_process_whose_clock_is_behind_wins_nothing_by_it() {
     }
 }
 
-/// Every question is refused as it should be, and none takes much longer than the quarter of a second that it may.
+/// Asserts that every request is rejected correctly, and within little more than a quarter of a
+/// second.
 async fn assert_unavailable(limits: &Limits) {
     let ip = "192.0.2.1".parse().unwrap();
     let began = Instant::now();
@@ -243,7 +245,7 @@ async fn assert_unavailable(limits: &Limits) {
     }
 }
 
-/// Asks until Redis answers, which it does soon, though not always at the first time.
+/// Repeats a request until Redis responds, which may need a few attempts.
 async fn recovered(limits: &Limits, now: Timestamp) -> Verdict {
     for _ in 0..100 {
         if let Ok(verdict) = limits.take(Kind::Read, ADA, 60, now).await {
@@ -255,7 +257,7 @@ async fn recovered(limits: &Limits, now: Timestamp) -> Verdict {
 }
 
 #[tokio::test]
-async fn a_redis_that_stops_lets_nobody_through_and_comes_back_by_itself() {
+async fn a_redis_outage_admits_no_request_and_recovers_automatically() {
     let Some(redis) = TestRedis::start().await else { return };
     let limits = redis.limits();
     assert_eq!(limits.take(Kind::Read, ADA, 60, START).await.unwrap().remaining, 59);
@@ -266,12 +268,12 @@ async fn a_redis_that_stops_lets_nobody_through_and_comes_back_by_itself() {
         recovered(&limits, START).await;
         limits.ping().await.unwrap();
     }
-    // What was counted before still counts.
+    // Requests that were counted before still count.
     assert!(recovered(&limits, START).await.remaining < 57);
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_holds_nobody_up() {
+async fn a_hanging_redis_does_not_delay_requests() {
     let Some(redis) = TestRedis::start().await else { return };
     let limits = redis.limits();
     limits.ping().await.unwrap();
@@ -292,7 +294,7 @@ async fn a_service_may_start_before_its_redis() {
 }
 
 #[test]
-fn a_url_that_is_none_is_refused_without_being_shown() {
+fn an_invalid_url_is_rejected_without_echoing_it() {
     for url in ["", "http://:hunter2@localhost", "redis://:hunter2@[", "hunter2"] {
         let error = Limits::redis(url, "p").unwrap_err().to_string();
         assert!(error.contains("Redis URL") && !error.contains("hunter2"), "{error}");

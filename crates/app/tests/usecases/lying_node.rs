@@ -1,4 +1,4 @@
-//! A node whose answers are stale, empty or contradictory.
+//! Nodes with outdated, empty or contradictory responses.
 
 use domain::ErrorCode;
 use domain::trade::Status;
@@ -22,17 +22,18 @@ async fn settled(app: &TestApp) -> Option<u64> {
 }
 
 store::on_each_engine! {
-    async fn logs_that_are_missing_from_one_answer_are_found_in_the_receipts(store: Store) {
+    async fn logs_missing_from_every_answer_are_found_in_receipts(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         app.run_workers().await;
-        app.faults.next(LOGS, Fault::Answer("[]"));
+        app.faults.always(LOGS, Fault::Answer("[]"));
         let trade = key.buy(&market, 0, "10").await;
         app.run_workers().await;
         assert_eq!(app.status(trade.id).await, Status::Completed);
+        app.faults.heal();
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_block_that_was_read_empty_is_read_again_before_it_is_settled(store: Store) {
+    async fn an_empty_block_is_read_again_before_it_is_settled(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         app.run_workers().await;
         app.faults.next(LOGS, Fault::Answer("[]"));
@@ -43,7 +44,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_event_that_was_never_shown_is_found_when_its_batch_has_ended(store: Store) {
+    async fn a_hidden_event_is_found_when_its_batch_has_ended(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         app.run_workers().await;
         app.faults.always(LOGS, Fault::Answer("[]"));
@@ -61,7 +62,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_failure_that_was_never_shown_is_found_when_its_batch_has_ended(store: Store) {
+    async fn a_hidden_failure_is_found_when_its_batch_has_ended(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         app.run_workers().await;
         let quote = app.quote(market, 0, chain::Side::BuyForUsdc, alloy_primitives::U256::from(10_000_000)).await;
@@ -85,7 +86,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_node_that_falls_behind_takes_nothing_back(store: Store) {
+    async fn a_node_that_falls_behind_reverts_nothing(store: Store) {
         let Scene { app, key, market, .. } = final_at(store, 5).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -111,7 +112,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_is_settled_is_never_taken_back(store: Store) {
+    async fn settled_blocks_are_never_reverted(store: Store) {
         let app = TestApp::with().on(store).forkable().confirmations(2).start().await;
         let Scene { app, key, market, .. } = Scene::of(app).await;
         app.run_workers().await;
@@ -129,14 +130,14 @@ store::on_each_engine! {
         assert_eq!(waits.code, ErrorCode::DependencyUnavailable, "{waits}");
         assert_eq!((app.market_row(market).await, app.positions().await, settled(&app).await), before);
 
-        // The node shows the settled branch again.
+        // The node returns to the settled branch.
         app.branches().switch();
         app.mine(1).await;
         app.run_workers().await;
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn logs_of_another_block_are_not_believed(store: Store) {
+    async fn logs_of_another_block_are_ignored(store: Store) {
         const OTHER: &str = r#"[{"address":"0x0000000000000000000000000000000000000001","topics":[],"data":"0x",
             "blockNumber":"0x1","blockHash":"0x0000000000000000000000000000000000000000000000000000000000000001",
             "transactionHash":"0x0000000000000000000000000000000000000000000000000000000000000002",

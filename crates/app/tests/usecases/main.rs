@@ -1,23 +1,24 @@
-//! The use cases and the workers, told as stories: a whole service without HTTP, over the embedded chain.
+//! Tests of the use cases and workers: a whole service without HTTP, on the embedded chain.
 //!
-//! What depends on SQL or on concurrency runs on SQLite and, where `FORETELL_TEST_POSTGRES_URL` names a cluster, on
-//! PostgreSQL; limits run in memory and, where `FORETELL_TEST_REDIS_URL` names one, on Redis; what only anvil can do runs where `FORETELL_ANVIL` names its binary.
+//! Tests that depend on SQL or concurrency run on SQLite and, if `FORETELL_TEST_POSTGRES_URL` names
+//! a cluster, on PostgreSQL. Rate limits run in memory and, if `FORETELL_TEST_REDIS_URL` is set, in
+//! Redis. Tests that need anvil run if `FORETELL_ANVIL` names its binary.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
 mod aggregates;
 mod anvil;
 mod audit_log;
-mod bad_catalogues;
+mod bad_catalogs;
 mod caps;
-mod catalogue_races;
+mod catalog_races;
 mod cleanup;
+mod confirmation_races;
+mod confirmations;
 mod crashes;
 mod dry_run;
 mod executor;
 mod fairness;
 mod feed;
-mod gate;
-mod gate_races;
 mod history;
 mod holds;
 mod hostile_events;
@@ -39,12 +40,13 @@ mod portfolio;
 mod recovery;
 mod redemption_crashes;
 mod redemptions;
-mod refunded;
+mod refunds;
 mod refusals;
 mod reorgs;
 mod restore_drill;
 mod revocation;
 mod rewrap;
+mod roles;
 mod scene;
 mod slippage;
 mod supervision;
@@ -54,4 +56,4 @@ mod trading;
 mod usage;
 mod webhooks;
 mod webhooks_faults;
-mod webhooks_kept;
+mod webhooks_retention;

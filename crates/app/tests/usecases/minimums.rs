@@ -1,4 +1,4 @@
-//! The smallest trade and the smallest claim.
+//! The minimum trade and the minimum claim.
 
 use alloy_primitives::U256;
 use app::AppError;
@@ -23,14 +23,14 @@ fn assert_names_the_minimum(refusal: &AppError) {
     assert_eq!(refusal.detail, "The amount must be at least 0.01 USDC.");
 }
 
-/// Resolves the market so that a token of outcome 0 pays this many hundredths of a USDC.
+/// Resolves the market so that outcome tokens pay these hundredths of a USDC.
 async fn resolve_in_parts(app: &TestApp, market: TestMarket, percents: &[u64]) {
     app.resolve_in_parts(market, percents).await;
     app.run_workers().await;
 }
 
 store::on_each_engine! {
-    async fn a_trade_below_the_minimum_is_refused_and_one_at_the_minimum_is_made(store: Store) {
+    async fn a_trade_below_the_minimum_is_rejected(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         let small = assert_refused(&app, key.buy(&market, 0, "0.009999"), ErrorCode::AmountTooSmall).await;
         assert_names_the_minimum(&small);
@@ -61,15 +61,15 @@ store::on_each_engine! {
         key.sell(&market, 0, "0.03").in_tokens().await;
     }
 
-    async fn a_position_that_is_worth_less_than_the_minimum_is_not_sold_as_a_whole(store: Store) {
+    async fn a_position_below_the_minimum_value_cannot_be_sold_as_a_whole(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         key.buy(&market, 0, "0.01").await;
         app.run_workers().await;
-        // The fee of a buy and of a sale make it less.
+        // The fees of the buy and the sale reduce it.
         assert_refused(&app, key.sell_all(&market, 0), ErrorCode::AmountTooSmall).await;
     }
 
-    async fn a_quote_refuses_what_a_trade_would(store: Store) {
+    async fn a_quote_below_the_minimum_is_rejected_like_a_trade(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -87,7 +87,7 @@ store::on_each_engine! {
         assert!(usdc(10_000).await.is_ok());
     }
 
-    async fn a_claim_below_the_minimum_is_refused_and_its_holder_redeems_on_chain(store: Store) {
+    async fn a_claim_below_the_minimum_must_be_redeemed_on_chain(store: Store) {
         let Scene { app, ada, key, market } = scene(store).await;
         key.buy(&market, 0, "0.01").await;
         key.buy(&market, 1, "0.02").await;
@@ -106,7 +106,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn winnings_below_the_minimum_are_not_paid_automatically_and_the_payer_comes_to_rest(store: Store) {
+    async fn winnings_below_the_minimum_are_not_paid_automatically(store: Store) {
         let app = TestApp::with().on(store).minimum(CENT).automatic_redemptions().start().await;
         let Scene { app, ada, key, market } = Scene::of(app).await;
         key.buy(&market, 0, "0.01").await;
@@ -129,6 +129,6 @@ async fn an_amount_that_moves_nothing_is_too_small_even_without_a_minimum() {
     app.run_workers().await;
     for request in [key.buy(&market, 0, "0.000001"), key.sell(&market, 0, "0.000001").in_tokens()] {
         let refusal = assert_refused(&app, request, ErrorCode::AmountTooSmall).await;
-        assert_eq!(refusal.detail, "The amount is too small: nothing would move.");
+        assert_eq!(refusal.detail, "The amount is too small: it rounds to zero.");
     }
 }

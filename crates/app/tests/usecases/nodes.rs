@@ -1,4 +1,4 @@
-//! Several nodes, of which some are dead, behind, broken, or of another chain.
+//! Several nodes, some of them dead, behind, broken, or of another chain.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn scene(setup: Setup) -> Scene {
     scene
 }
 
-/// Looks at the nodes until all can be used: pauses are real time.
+/// Waits until all nodes are available. Pauses are in real time.
 async fn available(ctx: &Ctx) {
     let nodes = ctx.chain.nodes().unwrap();
     let mut looks = tokio::time::interval(Duration::from_millis(20));
@@ -41,7 +41,7 @@ async fn settled(app: &TestApp) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn if_one_node_is_dead_the_other_is_used() {
+async fn another_node_is_used_if_one_is_dead() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
     for dead in [0, 1, 0] {
         app.proxies.iter().for_each(|proxy| proxy.heal());
@@ -60,7 +60,7 @@ async fn a_transaction_is_sent_to_every_node() {
     let before: Vec<usize> = app.proxies.iter().map(|proxy| proxy.count(SEND)).collect();
     key.buy(&market, 0, "5").await;
     app.run_workers().await;
-    // The slower ones may still be on their way when the first has answered.
+    // Requests to slower nodes may still be in flight when the first one has responded.
     while app.proxies.iter().zip(&before).any(|(proxy, before)| proxy.count(SEND) == *before) {
         tokio::task::yield_now().await;
     }
@@ -68,7 +68,7 @@ async fn a_transaction_is_sent_to_every_node() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_is_a_missing_dependency_and_no_internal_error() {
+async fn an_invalid_answer_is_a_dependency_error() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
     let before = app.rows().await;
     for fault in RpcFault::BROKEN {
@@ -86,7 +86,7 @@ async fn a_broken_answer_is_a_missing_dependency_and_no_internal_error() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_cut_off_and_another_node_is_asked() {
+async fn an_endless_answer_is_cut_off_and_another_node_is_used() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
     app.proxies[0].set(RpcFault::Endless).await;
     let trade = key.buy(&market, 0, "5").await;
@@ -95,7 +95,7 @@ async fn an_endless_answer_is_cut_off_and_another_node_is_asked() {
 }
 
 #[tokio::test]
-async fn nothing_is_read_from_a_node_that_lags() {
+async fn a_lagging_node_is_not_read() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
     key.buy(&market, 0, "5").await;
     app.run_workers().await;
@@ -111,7 +111,7 @@ async fn nothing_is_read_from_a_node_that_lags() {
 }
 
 #[tokio::test]
-async fn a_node_that_says_another_chain_id_is_not_used_until_it_says_the_right_one() {
+async fn a_node_with_a_wrong_chain_id_is_used_once_it_is_corrected() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
     app.proxies[0].set(RpcFault::OtherChain).await;
     app::nodes::refresh(&app.ctx).await.unwrap();
@@ -130,7 +130,7 @@ async fn a_node_that_says_another_chain_id_is_not_used_until_it_says_the_right_o
 }
 
 #[tokio::test]
-async fn a_twin_of_the_chain_changes_nothing_and_gets_nothing_signed() {
+async fn a_twin_of_the_chain_changes_and_signs_nothing() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
     key.buy(&market, 0, "10").await;
     app.run_workers().await;
@@ -144,7 +144,7 @@ async fn a_twin_of_the_chain_changes_nothing_and_gets_nothing_signed() {
     let before = shown().await;
     let sent = app.proxies[0].count(SEND);
 
-    // The twin has the same id, the same first block and the same contracts. No check has seen it yet.
+    // The twin has the same chain id, first block and contracts. No check has seen it yet.
     let twin = app.branches().hidden();
     for _ in 0..100 {
         twin.call("evm_mine", None).await.unwrap();
@@ -172,7 +172,7 @@ async fn a_twin_of_the_chain_changes_nothing_and_gets_nothing_signed() {
 }
 
 #[tokio::test]
-async fn while_two_nodes_disagree_nothing_becomes_final() {
+async fn nothing_becomes_final_while_two_nodes_disagree() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2)).await;
     let before = settled(&app).await;
     let head = app.branches().shown().head().0;
@@ -189,10 +189,10 @@ async fn while_two_nodes_disagree_nothing_becomes_final() {
 }
 
 #[tokio::test]
-async fn a_lie_of_one_node_of_three_is_taken_back_before_it_is_final() {
+async fn a_false_block_of_one_node_is_reverted_before_it_is_final() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(3).agreement(2)).await;
     let head = app.branches().shown().head().0;
-    // Whichever is in use lies.
+    // The node in use lies.
     let liar = app.proxies.iter().position(|proxy| proxy.count("eth_getLogs") > 0).unwrap();
     app.proxies[liar].set(RpcFault::Forked(head + 1)).await;
     let trade = key.buy(&market, 0, "5").await;
@@ -205,7 +205,7 @@ async fn a_lie_of_one_node_of_three_is_taken_back_before_it_is_final() {
 }
 
 #[tokio::test]
-async fn with_too_few_nodes_nothing_becomes_final() {
+async fn nothing_becomes_final_with_too_few_nodes() {
     let Scene { app, key, market, .. } = scene(TestApp::with().nodes(2).agreement(2)).await;
     app.proxies[1].set(RpcFault::Refused).await;
     let trade = key.buy(&market, 0, "5").await;

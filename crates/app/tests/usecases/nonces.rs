@@ -1,4 +1,5 @@
-//! The nonces of intents: each is used once, and a trade whose nonce was used by another trade gets another one.
+//! Nonces of intents: each is used once, and a trade whose nonce another trade has used gets a new
+//! one.
 
 use domain::ErrorCode;
 use domain::ids::TradeId;
@@ -8,14 +9,14 @@ use testkit::{Fault, TestApp};
 
 use crate::scene::Scene;
 
-/// Forgets which nonces the keys have used.
+/// Resets the keys' next nonces.
 async fn forget_nonces(app: &TestApp) {
     const SQL: &str = "UPDATE key_spend SET next_nonce = 1";
     let done: Result<u64, StoreError> = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
     done.unwrap();
 }
 
-/// Two trades of one key are on their way to the chain with the same nonce.
+/// Brings two trades of one key on their way to the chain with the same nonce.
 async fn two_trades_with_one_nonce(scene: &Scene) -> [TradeId; 2] {
     let Scene { app, key, market, .. } = scene;
     let first = key.buy(market, 0, "10").await.id;
@@ -30,7 +31,7 @@ async fn two_trades_with_one_nonce(scene: &Scene) -> [TradeId; 2] {
 }
 
 store::on_each_engine! {
-    async fn a_trade_whose_nonce_another_trade_used_gets_another_nonce_and_executes_once(store: Store) {
+    async fn a_trade_with_a_used_nonce_gets_another_and_executes_once(store: Store) {
         let scene = Scene::on(store).await;
         let [first, second] = two_trades_with_one_nonce(&scene).await;
         let app = &scene.app;
@@ -59,11 +60,11 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_that_was_made_past_the_tables_is_not_signed_again(store: Store) {
+    async fn a_trade_with_a_missed_event_is_not_signed_again(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let trade = key.buy(&market, 0, "10").await.id;
         app.workers.execute(&app.ctx).await;
-        // As if its event had been missed and its nonce taken for that of another trade.
+        // As if its event had been missed, and its nonce mistaken for another trade's.
         const SQL: &str = "UPDATE trades SET replaced_nonce = nonce, nonce = NULL, batch_id = NULL";
         let done: Result<u64, StoreError> = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
         done.unwrap();
@@ -75,7 +76,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_nonce_that_the_chain_has_seen_is_not_used_again(store: Store) {
+    async fn a_nonce_used_on_chain_is_not_used_again(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let first = key.buy(&market, 0, "10").await.id;
         app.run_workers().await;

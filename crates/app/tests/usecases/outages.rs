@@ -1,4 +1,5 @@
-//! Requests while PostgreSQL fails or a row is locked: they say what became of their trade, and other users are served.
+//! Requests while PostgreSQL fails or a row is locked: responses state the trade's submission
+//! status, and other users are served.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::scene::Scene;
 
-/// The scene behind a proxy, if a test cluster is named.
+/// Creates the scene behind a proxy, if a test cluster is configured.
 async fn scene(options: &str) -> Option<(Scene, PostgresProxy)> {
     let (store, proxy) = proxied_postgres(options).await?;
     Some((Scene::on(store).await, proxy))
@@ -20,7 +21,7 @@ async fn scene(options: &str) -> Option<(Scene, PostgresProxy)> {
 const COMMIT: &str = "COMMIT\0";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trade_whose_commit_is_not_answered_is_unknown_and_its_repetition_finds_it() {
+async fn a_retry_finds_a_trade_after_an_unanswered_commit() {
     let Some((Scene { app, key, market, .. }, proxy)) = scene("").await else { return };
     for (fault, name) in [(ProxyFault::CutAfter, "kept"), (ProxyFault::CutBefore, "lost")] {
         proxy.plan(COMMIT, fault, 1);
@@ -35,10 +36,10 @@ async fn a_trade_whose_commit_is_not_answered_is_unknown_and_its_repetition_find
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trade_that_a_panicking_server_refuses_was_not_submitted() {
+async fn a_trade_rejected_by_a_panicking_database_is_not_submitted() {
     let Some((Scene { app, key, market, .. }, proxy)) = scene("").await else { return };
     let before = app.rows().await;
-    // More often than a unit is run again.
+    // More often than a transaction is retried.
     proxy.plan("INSERT INTO trades", ProxyFault::Panic, 10);
     let refusal = key.buy(&market, 0, "5").idempotent("k").refused().await;
     assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
@@ -47,7 +48,8 @@ async fn a_trade_that_a_panicking_server_refuses_was_not_submitted() {
     key.buy(&market, 0, "5").idempotent("k").await;
 }
 
-/// Runs a statement with an id in a transaction of another program, which stays open until it is released.
+/// Runs a statement with an id in another program's transaction, which stays open until it is
+/// released.
 async fn lock(url: &str, sql: &'static str, id: String) -> impl FnOnce() {
     let (locked, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let input = (id, Arc::clone(&locked), Arc::clone(&release));
@@ -72,7 +74,7 @@ async fn lock(url: &str, sql: &'static str, id: String) -> impl FnOnce() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_row_of_one_user_delays_no_other_user() {
-    // Four connections for writes, of which one user takes one.
+    // Four connections for writes, of which one user may take one.
     let options = "max_connections=6&lock_timeout_ms=60000";
     let Some((Scene { app, ada, key, market }, proxy)) = scene(options).await else { return };
     let bob = app.user("bob").funded("1000").await;
@@ -88,7 +90,7 @@ async fn a_locked_row_of_one_user_delays_no_other_user() {
         bobs.buy(&market, 0, "5").await;
     }
     app.run_workers().await;
-    // All but the one that waits for the row itself are refused meanwhile.
+    // All but the one that waits for the row are rejected in the meantime.
     for _ in 1..stuck.len() {
         let (refused, _, others) = select_all(stuck).await;
         let refusal = refused.unwrap().unwrap_err();
@@ -105,7 +107,7 @@ async fn a_locked_row_of_one_user_delays_no_other_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_whose_key_another_process_is_still_writing_is_in_progress() {
+async fn a_request_with_a_key_in_use_elsewhere_is_in_progress() {
     let Some((Scene { key, market, .. }, proxy)) = scene("lock_timeout_ms=200").await else { return };
     let elsewhere =
         "INSERT INTO idempotency (user_id, route, idempotency_key, request_hash, trade_id, expires_at_ms)

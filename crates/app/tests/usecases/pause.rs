@@ -1,5 +1,6 @@
-//! A key whose holder has stopped its trading.
+//! A key whose holder has paused its trading.
 
+use chain::calls;
 use domain::key::Tier;
 use domain::risk::RiskRefusal;
 use domain::trade::{Refusal, State, Status};
@@ -11,8 +12,9 @@ use testkit::Fault;
 use crate::scene::{Scene, assert_refused};
 
 store::on_each_engine! {
-    /// The caller's row was read before the pause, as that of another process may be: the pause holds all the same.
-    async fn a_paused_key_makes_no_trade_and_the_others_trade_on(store: Store) {
+    /// The caller's row was read before the pause, as in another process. The pause must apply
+    /// anyway.
+    async fn a_pause_stops_only_its_key(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let first = key.buy(&market, 0, "10").idempotent("k").await;
@@ -24,7 +26,7 @@ store::on_each_engine! {
         assert_refused(&app, buy().idempotent("new").named("n"), ErrorCode::ApiKeyPaused).await;
         assert_refused(&app, key.buy(&market, 0, "100"), ErrorCode::ApiKeyPaused).await;
         assert_refused(&app, key.sell(&market, 0, "1"), ErrorCode::ApiKeyPaused).await;
-        // What was made before is still told.
+        // Trades that were created before are still returned.
         assert_eq!(buy().idempotent("k").replayed().await.id, first.id);
         second.buy(&market, 0, "10").await;
 
@@ -34,7 +36,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_waits_to_be_signed_is_rejected_and_what_is_signed_goes_on(store: Store) {
+    async fn a_pause_rejects_unsigned_trades_and_signed_ones_continue(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let signed = key.buy(&market, 0, "10").await;
@@ -58,7 +60,38 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_pause_between_judging_and_signing_still_holds(store: Store) {
+    async fn lost_trades_of_a_paused_key_wait_without_delaying_others(store: Store) {
+        let Scene { app, ada, key, market } = Scene::gated(store).await;
+        let second = app.key(&ada, Tier::Mm).await;
+        let gate = app.ctx.chain.contracts().gate;
+        let mut paused = Vec::new();
+        for _ in 0..100 {
+            paused.push(key.buy(&market, 0, "1").await.id);
+        }
+        // The guardian pauses the Gate while the batch is in flight, so it reverts as a whole.
+        let held = app.faults.hold("eth_sendRawTransaction");
+        let pauses = async {
+            held.reached().await;
+            app.send(&app.roles.guardian, gate, calls::set_paused(true)).await;
+            held.release();
+        };
+        tokio::join!(async { app.workers.execute(&app.ctx).await }, pauses);
+        key.pause().await;
+        app.send(&app.roles.guardian, gate, calls::set_paused(false)).await;
+        let others = second.buy(&market, 0, "1").await;
+        app.run_workers().await;
+        assert_eq!(app.status(others.id).await, Status::Completed);
+        assert_eq!(app.status(paused[0]).await, Status::Executing);
+
+        app::keys::resume(&app.ctx, key.caller.key.id).await.unwrap();
+        app.run_workers().await;
+        for id in paused {
+            assert_eq!(app.status(id).await, Status::Completed);
+        }
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn a_pause_between_validation_and_signing_takes_effect(store: Store) {
         let Scene { app, key, market, .. } = Scene::gated(store).await;
         let trade = key.buy(&market, 0, "10").await;
         let signing = app.faults.hold("eth_getTransactionCount");
@@ -78,7 +111,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_paused_key_confirms_nothing_and_what_it_made_is_confirmed_by_no_key() {
+async fn a_paused_key_cannot_confirm_and_its_trades_stay_unconfirmed() {
     let Scene { app, ada, key, market } = Scene::gated(sqlite().await).await;
     let second = app.key(&ada, Tier::Mm).await;
     let large = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
@@ -91,7 +124,7 @@ async fn a_paused_key_confirms_nothing_and_what_it_made_is_confirmed_by_no_key()
     assert_eq!(refusal.code, ErrorCode::ApiKeyPaused);
     assert_eq!(refusal.extensions["submission"], "not_submitted");
     assert_eq!(refusal.extensions["tradeId"], mine.id.to_string());
-    // Without the right token nothing is told of it.
+    // Without the right token, the response reveals nothing.
     let refusal = second.confirm(&mine, "x").await.unwrap_err();
     assert_eq!(refusal.code, ErrorCode::ConfirmationTokenInvalid);
     app::keys::resume(&app.ctx, key.caller.key.id).await.unwrap();
@@ -102,7 +135,7 @@ async fn a_paused_key_confirms_nothing_and_what_it_made_is_confirmed_by_no_key()
 }
 
 #[tokio::test]
-async fn pausing_and_resuming_twice_change_nothing() {
+async fn pausing_and_resuming_are_idempotent() {
     let Scene { app, key, .. } = Scene::gated(sqlite().await).await;
     let since = app::keys::pause(&app.ctx, &key.caller).await.unwrap();
     assert_eq!(since, app.ctx.now());

@@ -1,5 +1,6 @@
-//! What an account holds and what it is worth.
+//! Positions of an account and their value.
 
+use alloy_primitives::U256;
 use app::portfolio::{ValuedPosition, positions, summary, worth_floor};
 use chain::calls;
 use domain::key::Tier;
@@ -42,7 +43,7 @@ store::on_each_engine! {
         assert_eq!(summary.as_of.0, scene.app.ctx.chain.head().await.unwrap().number);
     }
 
-    async fn of_a_resolved_market_the_winning_tokens_are_claimable_at_one_each(store: Store) {
+    async fn winning_tokens_of_a_resolved_market_are_claimable_at_1_usdc(store: Store) {
         let scene = Scene::on(store).await;
         two_sides(&scene).await;
         scene.app.resolve(scene.market, 0).await;
@@ -65,59 +66,25 @@ store::on_each_engine! {
         scene.app.assert_ledger_equals_chain().await;
     }
 
-    async fn of_a_cancelled_market_every_position_is_claimable_at_its_cost(store: Store) {
+    async fn positions_in_a_cancelled_market_pay_the_reference_price(store: Store) {
         let scene = Scene::on(store).await;
         two_sides(&scene).await;
         scene.app.cancel(scene.market).await;
         scene.app.run_workers().await;
         let [yes, no] = held(&scene).await;
-        assert_eq!((yes.claimable, no.claimable), (Usdc::from_whole(100), Usdc::from_whole(40)));
-        assert_eq!((yes.value, no.value), (yes.claimable, no.claimable));
-        assert_eq!(yes.unrealized_pnl(), UsdcDelta(0));
+        for (index, held) in (0..).zip([&yes, &no]) {
+            // The market is younger than a period, so it pays its opening prices.
+            assert_eq!(held.price, Wad(Wad::ONE.0 / U256::from(2)));
+            let refund = scene.app.refund(scene.market, index, held.position().tokens).await;
+            assert!(refund > Usdc::ZERO);
+            assert_eq!((held.claimable, held.value), (refund, refund));
+            assert_eq!(held.unrealized_pnl(), UsdcDelta::between(refund, held.position().cost_basis));
+        }
     }
 }
 
 #[tokio::test]
-async fn a_scaled_refund_that_was_topped_up_is_claimable_again() {
-    let scene = Scene::new().await;
-    let Scene { app, key, market, .. } = &scene;
-    let bob = app.user("bob").funded("4000").await;
-    let bobs = app.key(&bob, Tier::Mm).await;
-    let claimable = async || positions(&app.ctx, &bobs.caller, None).await.unwrap()[0].claimable;
-    let contracts = app.ctx.chain.contracts().clone();
-    // Bob pays nearly the full price on both sides, since Ada drives it up each time and takes her gain out of the pool:
-    // what is left covers one side only.
-    for (side, price) in [(0, "3000"), (1, "5000")] {
-        key.buy(market, side, price).await;
-        app.run_workers().await;
-        bobs.buy(market, side, "2000").await;
-        app.run_workers().await;
-        key.sell_all(market, side).await;
-        app.run_workers().await;
-    }
-    app.cancel(*market).await;
-    app.run_workers().await;
-    let first = claimable().await;
-    assert!(first > Usdc::ZERO && first < Usdc::from_whole(2_000), "{first}");
-    app.send(&app.roles.relayer, contracts.hub, calls::redeem(bob.account, market.number, 0)).await;
-    app.run_workers().await;
-    assert_eq!(claimable().await, Usdc::ZERO);
-
-    app.send(&app.roles.resolver, contracts.hub, calls::top_up(market.number, 1_000_000_000)).await;
-    app.run_workers().await;
-    let second = claimable().await;
-    assert!(second > Usdc::ZERO);
-    app.send(&app.roles.relayer, contracts.hub, calls::redeem(bob.account, market.number, 0)).await;
-    app.run_workers().await;
-    assert_eq!(app.balance(&bob).await, first.checked_add(second).unwrap());
-    let closed = positions(&app.ctx, &bobs.caller, None).await.unwrap();
-    let paid = UsdcDelta::between(app.balance(&bob).await, Usdc::from_whole(2_000));
-    assert_eq!(closed[0].position().realized_pnl, paid);
-    app.assert_ledger_equals_chain().await;
-}
-
-#[tokio::test]
-async fn nobody_sees_anothers_positions() {
+async fn positions_of_other_users_are_not_visible() {
     let scene = Scene::new().await;
     two_sides(&scene).await;
     let bob = scene.app.user("bob").await;
@@ -127,7 +94,7 @@ async fn nobody_sees_anothers_positions() {
 }
 
 #[tokio::test]
-async fn a_portfolio_of_a_chain_that_does_not_answer_is_a_dependency() {
+async fn a_portfolio_without_a_node_is_a_dependency_error() {
     let scene = Scene::new().await;
     two_sides(&scene).await;
     scene.app.faults.always("eth_call", testkit::Fault::LostRequest);

@@ -1,4 +1,5 @@
-//! A database that was set back while the chain was not: what was lost is recovered, and nothing is made twice.
+//! A database that was set back while the chain was not: lost data is recovered, and nothing
+//! executes twice.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use testkit::{Fault, TestApp, TestKey};
 
 use crate::scene::Scene;
 
-/// How often the chain made each trade.
+/// Counts how often the chain executed each trade.
 async fn made(app: &TestApp) -> BTreeMap<TradeId, usize> {
     let head = app.ctx.chain.head().await.unwrap().number;
     let mut made = BTreeMap::new();
@@ -29,7 +30,7 @@ async fn made(app: &TestApp) -> BTreeMap<TradeId, usize> {
     made
 }
 
-/// Every trade on chain was made once, and is a completed trade in the tables.
+/// Asserts that every trade on chain was executed once and is completed in the tables.
 async fn assert_nothing_lost_or_doubled(app: &TestApp) {
     for (id, times) in made(app).await {
         assert_eq!(times, 1, "{id} was made {times} times");
@@ -48,15 +49,15 @@ fn executors(app: &TestApp) -> Vec<alloy_primitives::Address> {
     app.roles.executors.iter().map(chain::Signer::address).collect()
 }
 
-/// A service whose database is set back to before some of its trades.
+/// A service whose database was set back to before some of its trades.
 struct Restored {
     scene: Scene,
     key: TestKey,
-    /// Trades that were made after the copy, and were not in it.
+    /// Trades that were created after the copy.
     lost: Vec<TradeId>,
-    /// Trades that waited in the copy and were made on chain after it.
+    /// Trades that were pending in the copy and executed afterwards.
     set_back: Vec<TradeId>,
-    /// Where a reader of the feed stood.
+    /// A feed reader's position.
     position: FeedPosition,
 }
 
@@ -100,7 +101,7 @@ impl Restored {
 }
 
 store::on_each_engine! {
-    async fn lost_trades_are_written_again_and_none_is_made_twice(store: Store) {
+    async fn lost_trades_are_restored_and_none_executes_twice(store: Store) {
         let Restored { scene: Scene { app, ada, market, .. }, key, lost, set_back, position } =
             Restored::on(store).await;
         let next = key.buy(&market, 0, "7").await.id;
@@ -125,7 +126,7 @@ store::on_each_engine! {
         let recovery = last_recovery(&app).await;
         assert_eq!((recovery.changes.recovered_trades, recovery.changes.corrected_trades), (4, 2));
         assert!(recovery.changes.raised_nonces > 0 && recovery.ended_at.is_some());
-        // Readers of the feed begin again, and then see every event once.
+        // Feed readers start again, and then see every event once.
         let refusal = read(&app.ctx, ada.id, Place::Behind(position), EventKind::ALL, 1).await.unwrap_err();
         assert_eq!(refusal.code, ErrorCode::FeedRestarted);
         let part = read(&app.ctx, ada.id, Place::Oldest, EventKind::ALL, 1_000).await.unwrap();
@@ -134,30 +135,30 @@ store::on_each_engine! {
         assert_eq!(completed, made(&app).await.len());
     }
 
-    async fn nothing_is_signed_and_no_trade_is_taken_before_the_recovery(store: Store) {
+    async fn nothing_is_signed_and_no_trade_is_accepted_before_recovery(store: Store) {
         let Restored { scene: Scene { app, market, .. }, key, lost, .. } = Restored::on(store).await;
         let sent = app.faults.sent().len();
-        // The lanes alone: no sync has read the chain yet.
+        // Only the lanes run: no sync has read the chain yet.
         app.workers.execute(&app.ctx).await;
         assert_eq!(app.faults.sent().len(), sent, "a lane that takes over looks for lost data first");
         assert!(is_open(&app.ctx).await.unwrap());
         app::kill_switches::refresh(&app.ctx).await.unwrap();
-        let refusal = app.ctx.switches.check("POST", "/v1/trades", true).unwrap_err();
+        let refusal = app.ctx.process.switches.check("POST", "/v1/trades", true).unwrap_err();
         assert_eq!(refusal.code, ErrorCode::DependencyUnavailable);
         assert!(refusal.retry_after_s.is_some());
-        app.ctx.switches.check("GET", "/v1/trades", false).unwrap();
+        app.ctx.process.switches.check("GET", "/v1/trades", false).unwrap();
         // The recovery waits for the sync.
         let waiting = advance(&app.ctx, &executors(&app)).await.unwrap();
         assert!(matches!(&waiting, Advance::Waiting(why) if why.contains("not settled")), "{waiting:?}");
         app.run_workers().await;
-        app.ctx.switches.check("POST", "/v1/trades", true).unwrap();
+        app.ctx.process.switches.check("POST", "/v1/trades", true).unwrap();
         assert_eq!(app.status(lost[0]).await, Status::Completed);
         key.buy(&market, 0, "1").await;
         app.run_workers().await;
         assert_nothing_lost_or_doubled(&app).await;
     }
 
-    async fn a_recovery_that_is_cut_off_anywhere_is_completed_once(store: Store) {
+    async fn a_recovery_interrupted_anywhere_is_completed_once(store: Store) {
         let Restored { scene: Scene { app, .. }, lost, .. } = Restored::on(store).await;
         app.workers.synchronise(&app.ctx).await;
         assert!(is_open(&app.ctx).await.unwrap(), "the sync finds trades that are missing");
@@ -184,7 +185,7 @@ store::on_each_engine! {
         assert_nothing_lost_or_doubled(&app).await;
     }
 
-    async fn a_dry_run_says_what_would_change_and_changes_nothing(store: Store) {
+    async fn a_dry_run_reports_the_changes_and_changes_nothing(store: Store) {
         let Restored { scene: Scene { app, .. }, lost, set_back, .. } = Restored::on(store).await;
         let before = app.rows().await;
         let planned = plan(&app.ctx, Some(0)).await.unwrap();
@@ -202,9 +203,9 @@ store::on_each_engine! {
         assert_eq!((planned.trades, planned.raised_nonces), (vec![], vec![]));
     }
 
-    async fn a_trade_that_was_ended_here_and_made_on_chain_becomes_completed(store: Store) {
+    async fn an_ended_trade_that_executed_on_chain_becomes_completed(store: Store) {
         let Restored { scene: Scene { app, .. }, set_back, .. } = Restored::on(store).await;
-        // The window of the held trade passes before anything shows that data was lost.
+        // The held trade's window passes before the loss is detected.
         app.advance_ms(app.ctx.config.confirmation_window_ms).await;
         app.workers.expire(&app.ctx).await;
         assert_eq!(app.status(set_back[0]).await, Status::Failed);
@@ -213,7 +214,7 @@ store::on_each_engine! {
         assert_nothing_lost_or_doubled(&app).await;
     }
 
-    async fn a_failure_on_chain_that_was_lost_is_written_again(store: Store) {
+    async fn a_lost_failure_on_chain_is_restored(store: Store) {
         let mut scene = Scene::on(store).await;
         let Scene { app, key, market, .. } = &mut scene;
         let earlier = copy(&app.ctx.store).await;
@@ -231,7 +232,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_key_that_was_lost_is_counted_and_stops_nothing(store: Store) {
+    async fn a_lost_key_is_counted_and_stops_nothing(store: Store) {
         let mut scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &mut scene;
         key.buy(market, 0, "10").await;
@@ -245,7 +246,7 @@ store::on_each_engine! {
         app.run_workers().await;
         let recovery = last_recovery(app).await;
         assert_eq!((recovery.changes.recovered_trades, recovery.changes.unattributed_trades), (0, 1));
-        // A new key gets the index of the lost one, whose nonces the Gate knows.
+        // A new key gets the index of the lost one, whose nonces the Gate has seen.
         let again = app.key(ada, Tier::Mm).await;
         for key in [&key, &again] {
             let id = key.buy(market, 0, "10").await.id;
@@ -255,12 +256,12 @@ store::on_each_engine! {
         }
     }
 
-    async fn takeovers_without_loss_open_no_recovery(store: Store) {
+    async fn takeovers_without_lost_data_start_no_recovery(store: Store) {
         let mut scene = Scene::on(store).await;
         for n in 0..5 {
             let Scene { app, key, market, .. } = &mut scene;
             key.buy(market, 0, "10").await;
-            // A process dies with a batch that is mined and was not read.
+            // A process dies with a batch that is mined but not read.
             app.workers.execute(&app.ctx).await;
             key.buy(market, 1, "10").await;
             app.restart(&format!("life {n}")).await;
@@ -273,7 +274,7 @@ store::on_each_engine! {
             .store
             .read((), |tx, ()| {
                 Box::pin(async move {
-                    Ok(tx.find("SELECT COUNT(*) FROM recoveries", &[], |row| row.int(0)).await?.unwrap_or_default())
+                    Ok(tx.find("SELECT COUNT(*) FROM recoveries", &[], |row| row.only::<i64>()).await?.unwrap_or_default())
                 })
             })
             .await;

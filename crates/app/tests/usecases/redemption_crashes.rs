@@ -1,5 +1,5 @@
-//! Redemptions through deaths at any step and a chain that abandons what it said: every claim is completed once, with what
-//! the chain has paid.
+//! Redemptions through crashes at any step and reorganizations: every claim is completed once, with
+//! the amount that the chain paid.
 
 use alloy_primitives::U256;
 use app::worker::Worker;
@@ -41,7 +41,7 @@ async fn assert_all(scene: &Scene, claims: &[RedemptionId], status: Status) {
 }
 
 store::on_each_engine! {
-    async fn a_process_that_dies_before_it_signs_redemptions_leaves_them_pending(store: Store) {
+    async fn redemptions_stay_pending_after_a_crash_before_signing(store: Store) {
         let (mut scene, claims) = two_claims(on(store).await).await;
         let batches = scene.app.rows().await.batches;
         for method in ["eth_call", "eth_estimateGas", "eth_feeHistory"] {
@@ -56,7 +56,7 @@ store::on_each_engine! {
         scene.app.assert_ledger_equals_chain().await;
     }
 
-    async fn redemptions_stored_and_not_sent_are_sent_byte_for_byte(store: Store) {
+    async fn redemptions_stored_and_not_sent_are_sent_unchanged(store: Store) {
         let (mut scene, claims) = two_claims(on(store).await).await;
         let before = scene.app.faults.sent().len();
         scene.app.faults.next_send(Fault::LostRequest);
@@ -72,7 +72,7 @@ store::on_each_engine! {
         scene.app.assert_ledger_equals_chain().await;
     }
 
-    async fn redemptions_that_were_mined_unseen_are_not_sent_again(store: Store) {
+    async fn mined_redemptions_are_not_sent_again(store: Store) {
         let (mut scene, claims) = two_claims(on(store).await).await;
         let before = scene.app.faults.sent().len();
         scene.app.faults.next_send(Fault::LostAnswer);
@@ -87,7 +87,7 @@ store::on_each_engine! {
         scene.app.assert_ledger_equals_chain().await;
     }
 
-    async fn redemptions_that_were_paid_and_not_read_are_completed_by_the_next_life(store: Store) {
+    async fn paid_redemptions_are_completed_after_a_restart(store: Store) {
         let (mut scene, claims) = two_claims(on(store).await).await;
         scene.app.workers.execute(&scene.app.ctx).await;
         scene.app.faults.next("eth_getLogs", Fault::LostAnswer);
@@ -99,7 +99,7 @@ store::on_each_engine! {
         scene.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_payer_that_dies_over_and_over_at_random_requests_pays_every_position_once(store: Store) {
+    async fn crashes_at_random_requests_pay_every_position_once(store: Store) {
         const METHODS: [&str; 5] =
             ["eth_sendRawTransaction", RECEIPT, "eth_call", "eth_estimateGas", "eth_getLogs"];
         let mut app = TestApp::with().on(store).automatic_redemptions().start().await;
@@ -138,7 +138,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_payer_frozen_on_its_way_changes_nothing_when_it_comes_back(store: Store) {
+    async fn a_frozen_payer_changes_nothing_later(store: Store) {
         let app = TestApp::with().on(store).automatic_redemptions().start().await;
         let Scene { app, ada, key, market } = Scene::of(app).await;
         key.buy(&market, 0, "100").await;
@@ -162,7 +162,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn redemptions_whose_transaction_was_abandoned_are_carried_on_the_other_branch(store: Store) {
+    async fn redemptions_of_an_abandoned_branch_are_paid_on_the_other(store: Store) {
         let forkable = TestApp::with().on(store).forkable().confirmations(4).start().await;
         let (scene, claims) = two_claims(forkable).await;
         let Scene { app, ada, .. } = &scene;
@@ -189,7 +189,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn redemptions_whose_nonce_another_transaction_took_are_signed_again() {
+async fn redemptions_that_lost_their_nonce_are_signed_again() {
     let (scene, claims) = two_claims(TestApp::new().await).await;
     let app = &scene.app;
     app.faults.next_send(Fault::LostRequest);
@@ -205,7 +205,7 @@ async fn redemptions_whose_nonce_another_transaction_took_are_signed_again() {
 }
 
 #[tokio::test]
-async fn redemptions_that_no_block_takes_are_replaced_at_a_higher_fee() {
+async fn unmined_redemptions_are_replaced_at_a_higher_fee() {
     let (scene, claims) = two_claims(TestApp::new().await).await;
     let app = &scene.app;
     let before = app.faults.sent().len();
@@ -224,7 +224,7 @@ async fn redemptions_that_no_block_takes_are_replaced_at_a_higher_fee() {
 }
 
 #[tokio::test]
-async fn a_batch_that_the_position_left_while_it_was_on_its_way_ends_the_claim_by_the_other_payment() {
+async fn a_payment_called_by_a_stranger_completes_a_sent_claim() {
     let (scene, claims) = two_claims(TestApp::new().await).await;
     let Scene { app, ada, market, .. } = &scene;
     app.faults.next_send(Fault::LostRequest);
@@ -240,7 +240,7 @@ async fn a_batch_that_the_position_left_while_it_was_on_its_way_ends_the_claim_b
 }
 
 #[tokio::test]
-async fn a_claim_that_pays_nothing_for_good_fails_and_can_be_made_again_in_its_row() {
+async fn a_claim_that_can_never_pay_fails_and_can_be_created_again() {
     let scene = Scene::new().await;
     let Scene { app, ada, key, market } = &scene;
     key.buy(market, 0, "100").await;
@@ -248,7 +248,7 @@ async fn a_claim_that_pays_nothing_for_good_fails_and_can_be_made_again_in_its_r
     app.resolve(*market, 0).await;
     app.run_workers().await;
     let claim = key.redeemed(market, 0).await;
-    // As if the claim were of the outcome that pays nothing.
+    // As if the claim were for the outcome that pays nothing.
     set_outcome(app, claim.id, 1).await;
     app.workers.execute(&app.ctx).await;
     let failed = app.claim(ada, claim.id).await;

@@ -1,14 +1,15 @@
-//! Claims of settled positions: who gets one, what it pays, and that it is one.
+//! Claims of settled positions: the claimant, the amount, and that there is only one per position.
 
 use app::AppError;
+use app::markets::{Cancelling, Move};
 use app::portfolio::positions;
 use app::redemptions::Claimed;
-use chain::calls;
 use domain::key::Tier;
+use domain::market::MarketStatus;
 use domain::redemption::Status;
-use domain::{ErrorCode, Usdc, UsdcDelta, Wad};
+use domain::{ErrorCode, Usdc, UsdcDelta};
 use store::Store;
-use testkit::{TestApp, TestKey, TestMarket, TestUser};
+use testkit::{TestApp, TestKey, TestMarket};
 
 use crate::scene::Scene;
 
@@ -39,7 +40,7 @@ async fn claimable(scene: &Scene, outcome: usize) -> Usdc {
 }
 
 store::on_each_engine! {
-    async fn of_twenty_equal_claims_over_two_processes_one_is_created_and_the_others_find_it(store: Store) {
+    async fn twenty_equal_claims_over_two_processes_are_one(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
         both_sides(&scene).await;
@@ -52,7 +53,7 @@ store::on_each_engine! {
             tokio::spawn(async move { key.redeem(&market, 0).await })
         });
         let claims: Vec<_> = claims.collect();
-        // The position is paid while later ones are judged.
+        // The position is paid while later ones are checked.
         let mut claimed = Vec::new();
         for claim in claims {
             app.workers.execute(&app.ctx).await;
@@ -67,7 +68,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_claim_that_is_judged_after_an_equal_one_was_paid_finds_it(store: Store) {
+    async fn a_claim_finds_an_equal_one_that_was_just_paid(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, key, market, .. } = &scene;
         both_sides(&scene).await;
@@ -88,7 +89,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_winner_is_paid_once_and_the_gain_is_realised(store: Store) {
+    async fn a_winner_is_paid_once_and_the_profit_is_realized(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
         both_sides(&scene).await;
@@ -116,7 +117,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_cannot_be_claimed_says_why(store: Store) {
+    async fn a_rejected_claim_reports_the_reason(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, key, market, .. } = &scene;
         key.buy(market, 1, "40").await;
@@ -132,7 +133,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn of_several_outcomes_that_a_result_pays_each_is_claimed_by_itself(store: Store) {
+    async fn each_paying_outcome_is_claimed_separately(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
         both_sides(&scene).await;
@@ -153,7 +154,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_cancelled_market_refunds_what_is_left_of_the_cost_after_a_partial_sale(store: Store) {
+    async fn a_cancel_pays_the_rest_of_a_partly_sold_position(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
         both_sides(&scene).await;
@@ -163,15 +164,17 @@ store::on_each_engine! {
         app.run_workers().await;
         let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
         let (cost, gain) = (held[0].position().cost_basis, held[0].position().realized_pnl);
-        assert!(cost > Usdc::ZERO && cost < Usdc::from_whole(100), "{cost}");
+        let yes = app.refund(*market, 0, held[0].position().tokens).await;
+        let no = app.refund(*market, 1, held[1].position().tokens).await;
         for outcome in [0, 1] {
             key.redeemed(market, outcome).await;
         }
         app.run_workers().await;
         let [second, first] = app.claims(ada).await.try_into().unwrap();
-        assert_eq!((first.paid, second.paid), (cost, Usdc::from_whole(40)));
+        assert_eq!((first.paid, second.paid), (yes, no));
         let held = positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
-        assert_eq!(held[0].position().realized_pnl, gain, "a refund is no gain");
+        let realized = UsdcDelta(gain.0 + UsdcDelta::between(yes, cost).0);
+        assert_eq!(held[0].position().realized_pnl, realized);
         app.assert_ledger_equals_chain().await;
     }
 
@@ -197,7 +200,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_payment_that_somebody_else_called_for_completes_the_claim(store: Store) {
+    async fn a_payment_called_by_a_stranger_completes_the_claim(store: Store) {
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
         both_sides(&scene).await;
@@ -214,7 +217,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn the_service_pays_every_winning_position_once_by_itself(store: Store) {
+    async fn automatic_payouts_pay_every_winning_position_once(store: Store) {
         let app = TestApp::with().on(store).automatic_redemptions().start().await;
         let labels = ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"];
         let market = app.market(&labels).await;
@@ -251,7 +254,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_result_that_can_still_be_vetoed_is_not_claimed() {
+async fn a_result_cannot_be_claimed_during_the_veto_window() {
     let scene = Scene::of(TestApp::with().veto_window_s(600).start().await).await;
     let Scene { app, key, market, .. } = &scene;
     both_sides(&scene).await;
@@ -259,7 +262,7 @@ async fn a_result_that_can_still_be_vetoed_is_not_claimed() {
     app.run_workers().await;
     assert_not_claimable(&scene, 0, "market_open").await;
     app.advance_ms(601_000).await;
-    app::markets::finalize(&app.ctx, &app.roles.relayer, market.id).await.unwrap();
+    app::markets::make_move(&app.ctx, &app.roles.relayer, market.id, Move::Finalize).await.unwrap();
     app.run_workers().await;
     key.redeemed(market, 0).await;
     app.run_workers().await;
@@ -267,7 +270,7 @@ async fn a_result_that_can_still_be_vetoed_is_not_claimed() {
 }
 
 #[tokio::test]
-async fn a_result_is_claimed_once_its_block_is_final() {
+async fn a_result_can_be_claimed_once_its_block_is_final() {
     let scene = Scene::of(TestApp::with().confirmations(3).start().await).await;
     let Scene { app, ada, key, market } = &scene;
     both_sides(&scene).await;
@@ -291,7 +294,7 @@ async fn a_result_is_claimed_once_its_block_is_final() {
 }
 
 #[tokio::test]
-async fn market_outcome_and_account_are_checked_in_this_order() {
+async fn market_outcome_and_account_are_checked_in_order() {
     let scene = Scene::new().await;
     let Scene { app, key, market, .. } = &scene;
     let poor = app.disabled_key(&app.user("poor").await, Tier::Mm).await;
@@ -303,7 +306,7 @@ async fn market_outcome_and_account_are_checked_in_this_order() {
 }
 
 #[tokio::test]
-async fn a_payment_that_the_token_refuses_does_not_hold_up_the_others_and_is_made_later() {
+async fn a_blocked_payment_does_not_delay_others_and_is_made_later() {
     let scene = Scene::new().await;
     let Scene { app, ada, key, market } = &scene;
     let bob = app.user("bob").funded("1000").await;
@@ -326,7 +329,7 @@ async fn a_payment_that_the_token_refuses_does_not_hold_up_the_others_and_is_mad
 }
 
 #[tokio::test]
-async fn trades_and_redemptions_of_one_lane_go_side_by_side() {
+async fn one_lane_sends_trades_and_redemptions_in_parallel() {
     let scene = Scene::new().await;
     let Scene { app, ada, key, market } = &scene;
     both_sides(&scene).await;
@@ -340,69 +343,24 @@ async fn trades_and_redemptions_of_one_lane_go_side_by_side() {
     app.assert_ledger_equals_chain().await;
 }
 
-/// Bob pays nearly the full price on both sides, and the market is called off: what is left in the pool covers one of them
-/// only.
-async fn scaled_refund(scene: &Scene) -> (TestUser, TestKey) {
-    let Scene { app, key, market, .. } = scene;
-    let bob = app.user("bob").funded("4000").await;
-    let bobs = app.key(&bob, Tier::Mm).await;
-    for (side, price) in [(0, "3000"), (1, "5000")] {
-        key.buy(market, side, price).await;
-        app.run_workers().await;
-        bobs.buy(market, side, "2000").await;
-        app.run_workers().await;
-        key.sell_all(market, side).await;
-        app.run_workers().await;
-    }
-    app.cancel(*market).await;
-    app.run_workers().await;
-    (bob, bobs)
-}
-
-async fn top_up(scene: &Scene) {
-    let hub = scene.app.ctx.chain.contracts().hub;
-    let data = calls::top_up(scene.market.number, 10_000_000_000);
-    scene.app.send(&scene.app.roles.resolver, hub, data).await;
-    scene.app.run_workers().await;
-}
-
 #[tokio::test]
-async fn the_rest_of_a_topped_up_refund_is_claimed_in_the_same_row() {
-    let scene = Scene::new().await;
-    let (bob, bobs) = scaled_refund(&scene).await;
-    let Scene { app, market, .. } = &scene;
-    let claim = bobs.redeemed(market, 0).await;
+async fn a_cancel_pays_after_its_veto_window() {
+    let scene = Scene::of(TestApp::with().veto_window_s(600).start().await).await;
+    let Scene { app, key, market, .. } = &scene;
+    both_sides(&scene).await;
+    let cancel = async || app::markets::cancel(&app.ctx, &app.roles.resolver, market.id, None).await;
+    let first = cancel().await.unwrap();
+    assert!(matches!(first, Cancelling::Proposed { receipt: Some(_), .. }), "{first:?}");
     app.run_workers().await;
-    let first = bobs.redeemed_before(market, 0).await;
-    assert_eq!((first.status, first.tokens), (Status::Completed, claim.tokens));
-    assert!(first.paid < Usdc::from_whole(2_000) && first.tokens > Wad::ZERO);
-
-    top_up(&scene).await;
-    let again = bobs.redeemed_before(market, 0).await;
-    assert_eq!((again.id, again.status, again.tokens), (claim.id, Status::Pending, claim.tokens));
+    assert_eq!(app.market_row(*market).await.0.status, MarketStatus::Frozen);
+    assert_not_claimable(&scene, 0, "market_open").await;
+    let waiting = cancel().await.unwrap();
+    assert!(matches!(waiting, Cancelling::Proposed { receipt: None, .. }), "{waiting:?}");
+    app.advance_ms(601_000).await;
+    let last = cancel().await.unwrap();
+    assert!(matches!(last, Cancelling::Cancelled(_)), "{last:?}");
     app.run_workers().await;
-    let second = app.claim(&bob, claim.id).await;
-    assert_eq!(second.paid, first.paid.checked_add(again.expected).unwrap());
-    assert_eq!(app.balance(&bob).await, second.paid);
-    app.assert_ledger_equals_chain().await;
-}
-
-#[tokio::test]
-async fn the_rest_of_a_topped_up_refund_is_paid_automatically() {
-    let scene = Scene::of(TestApp::with().automatic_redemptions().start().await).await;
-    let (bob, _) = scaled_refund(&scene).await;
-    let app = &scene.app;
+    key.redeemed(market, 0).await;
     app.run_workers().await;
-    let first = app.claims(&bob).await;
-    assert_eq!(first.len(), 2);
-    assert!(first.iter().all(|claim| claim.status == Status::Completed));
-    top_up(&scene).await;
-    app.run_workers().await;
-    app.run_workers().await;
-    for (claim, first) in app.claims(&bob).await.iter().zip(first) {
-        assert_eq!((claim.id, claim.status), (first.id, Status::Completed));
-        assert_eq!(claim.paid, Usdc::from_whole(2_000), "after {}", first.paid);
-    }
-    assert_eq!(app.balance(&bob).await, Usdc::from_whole(4_000));
     app.assert_ledger_equals_chain().await;
 }

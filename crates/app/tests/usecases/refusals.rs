@@ -1,18 +1,17 @@
-//! Every refusal of a request to trade. After each of them nothing is stored and nothing is set aside.
+//! All rejections of trade requests. None of them stores or reserves anything.
 
 use alloy_primitives::U256;
 use chain::{Side, calls};
 use domain::ErrorCode;
 use domain::key::Tier;
+use domain::time::HOUR_MS;
 use domain::trade::{Draft, Status};
 use testkit::{TestApp, TestMarket};
 
 use crate::scene::{Scene, assert_refused};
 
-const HOUR_MS: i64 = 3_600_000;
-
 #[tokio::test]
-async fn an_unknown_market_is_not_found_and_neither_is_a_malformed_id() {
+async fn unknown_and_malformed_market_ids_are_not_found() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let unknown = TestMarket { id: domain::ids::MarketId(app.ctx.uuid()), ..market };
     assert_refused(&app, key.buy(&unknown, 0, "1"), ErrorCode::MarketNotFound).await;
@@ -23,7 +22,7 @@ async fn an_unknown_market_is_not_found_and_neither_is_a_malformed_id() {
 }
 
 #[tokio::test]
-async fn a_market_that_is_not_on_chain_yet_is_not_found() {
+async fn a_market_that_is_not_on_chain_is_not_found() {
     let Scene { app, key, market, .. } = Scene::new().await;
     app.faults.every_send(testkit::Fault::LostRequest);
     let id = domain::ids::MarketId(app.ctx.uuid());
@@ -34,7 +33,7 @@ async fn a_market_that_is_not_on_chain_yet_is_not_found() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_the_market_does_not_have_is_refused() {
+async fn an_unknown_outcome_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
     for index in [2, 250, 256, -1, i64::MAX, i64::MIN] {
         let request = key.buy(&market, 0, "1").with(|draft| draft.outcome_index = Some(index));
@@ -43,7 +42,7 @@ async fn an_outcome_that_the_market_does_not_have_is_refused() {
 }
 
 #[tokio::test]
-async fn an_amount_of_seven_decimals_is_refused_and_never_rounded() {
+async fn an_amount_with_seven_decimals_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
     for amount in ["1.0000001", "0.0000001", "0", "-1", "1e3", "", "01", "1,5"] {
         let refusal = assert_refused(&app, key.buy(&market, 0, amount), ErrorCode::ValidationFailed).await;
@@ -52,7 +51,7 @@ async fn an_amount_of_seven_decimals_is_refused_and_never_rounded() {
 }
 
 #[tokio::test]
-async fn a_sale_above_the_cap_of_a_trade_is_refused_for_the_cap_and_not_for_the_tokens() {
+async fn the_cap_per_trade_is_checked_before_the_tokens_of_a_sale() {
     let Scene { app, key, market, .. } = Scene::with(TestApp::new().await, "100", Tier::Free).await;
     let refusal =
         assert_refused(&app, key.sell(&market, 0, "500.000001"), ErrorCode::SpendingLimitExceeded).await;
@@ -61,21 +60,21 @@ async fn a_sale_above_the_cap_of_a_trade_is_refused_for_the_cap_and_not_for_the_
 }
 
 #[tokio::test]
-async fn an_amount_above_ten_million_is_too_large_before_any_cap_is_asked() {
+async fn the_maximum_amount_is_checked_before_any_cap() {
     let Scene { app, key, market, .. } = Scene::new().await;
     assert_refused(&app, key.buy(&market, 0, "10000000.000001"), ErrorCode::AmountTooLarge).await;
     assert_refused(&app, key.buy(&market, 0, "10000000"), ErrorCode::SpendingLimitExceeded).await;
 }
 
 #[tokio::test]
-async fn missing_fields_are_all_named_at_once() {
+async fn all_missing_fields_are_reported_at_once() {
     let Scene { app, key, .. } = Scene::new().await;
     let refusal = assert_refused(&app, key.request(Draft::default()), ErrorCode::ValidationFailed).await;
     assert_eq!(refusal.extensions["errors"].as_array().unwrap().len(), 4);
 }
 
 #[tokio::test]
-async fn a_deadline_that_has_passed_is_refused() {
+async fn a_deadline_in_the_past_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let now = app.ctx.now().to_string();
     let request = key.buy(&market, 0, "1").with(|draft| draft.deadline = Some(now));
@@ -110,7 +109,7 @@ async fn only_an_open_market_can_be_traded() {
 }
 
 #[tokio::test]
-async fn a_market_stops_trading_at_its_end_even_before_the_sync_has_looked() {
+async fn a_market_stops_trading_at_its_end_before_the_sync() {
     let Scene { app, key, .. } = Scene::new().await;
     let end = app.ctx.now().plus_ms(HOUR_MS);
     let market = app.market_with(&["Yes", "No"], |new| new.end_time = end).await;
@@ -132,14 +131,14 @@ async fn an_account_that_is_not_on_chain_cannot_trade() {
 }
 
 #[tokio::test]
-async fn a_key_without_a_delegation_of_its_own_cannot_trade() {
+async fn a_key_without_a_delegation_cannot_trade() {
     let Scene { app, ada, market, .. } = Scene::new().await;
     let second = app.disabled_key(&ada, Tier::Mm).await;
     assert_refused(&app, second.buy(&market, 0, "1"), ErrorCode::WalletDelegationNotEnabled).await;
 }
 
 #[tokio::test]
-async fn a_delegation_ends_with_its_keys_expiry() {
+async fn a_delegation_ends_at_the_expiry_of_its_key() {
     let Scene { app, ada, market, .. } = Scene::new().await;
     let expires_at = Some(app.ctx.now().plus_ms(HOUR_MS));
     let wanted = app::keys::IssueKey { expires_at, ..testkit::key_of(&ada, Tier::Mm) };
@@ -153,7 +152,7 @@ async fn a_delegation_ends_with_its_keys_expiry() {
 }
 
 #[tokio::test]
-async fn a_delegation_that_was_revoked_is_over_and_the_other_key_trades_on() {
+async fn a_revoked_delegation_stops_only_its_key() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let second = app.key(&ada, Tier::Mm).await;
     app.disable(&ada, &key).await;
@@ -162,7 +161,7 @@ async fn a_delegation_that_was_revoked_is_over_and_the_other_key_trades_on() {
 }
 
 #[tokio::test]
-async fn an_owner_who_takes_the_allowance_back_ends_every_delegation() {
+async fn withdrawing_the_allowance_ends_every_delegation() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let contracts = app.ctx.chain.contracts().clone();
     app.as_owner(&ada, contracts.usdc, calls::approve(contracts.gate, U256::ZERO)).await;
@@ -170,7 +169,7 @@ async fn an_owner_who_takes_the_allowance_back_ends_every_delegation() {
 }
 
 #[tokio::test]
-async fn a_buy_takes_at_most_the_balance_less_what_open_trades_have_set_aside() {
+async fn a_buy_is_at_most_the_balance_minus_reservations() {
     let app = TestApp::new().await;
     let Scene { app, key, market, .. } = Scene::with(app, "100", Tier::Mm).await;
     assert_refused(&app, key.buy(&market, 0, "100.000001"), ErrorCode::InsufficientBalance).await;
@@ -186,7 +185,7 @@ async fn a_buy_takes_at_most_the_balance_less_what_open_trades_have_set_aside() 
 }
 
 #[tokio::test]
-async fn money_that_has_left_is_not_counted_twice_while_its_trade_waits_for_its_depth() {
+async fn usdc_of_a_mined_trade_is_not_counted_twice() {
     let app = TestApp::with().confirmations(3).start().await;
     let Scene { app, key, market, .. } = Scene::with(app, "100", Tier::Mm).await;
     app.mine(3).await;
@@ -203,7 +202,7 @@ async fn money_that_has_left_is_not_counted_twice_while_its_trade_waits_for_its_
 }
 
 #[tokio::test]
-async fn a_sale_takes_at_most_the_tokens_held() {
+async fn a_sale_is_at_most_the_held_tokens() {
     let Scene { app, key, market, .. } = Scene::new().await;
     assert_refused(&app, key.sell_all(&market, 0), ErrorCode::InsufficientBalance).await;
     assert_refused(&app, key.sell(&market, 0, "1"), ErrorCode::InsufficientBalance).await;
@@ -215,7 +214,7 @@ async fn a_sale_takes_at_most_the_tokens_held() {
 }
 
 #[tokio::test]
-async fn a_bound_that_the_quote_misses_by_one_wei_is_refused() {
+async fn a_bound_missed_by_one_wei_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(10_000_000)).await;
     let buy =
@@ -234,7 +233,7 @@ async fn a_bound_that_the_quote_misses_by_one_wei_is_refused() {
 }
 
 #[tokio::test]
-async fn a_sale_that_the_curve_cannot_pay_is_refused() {
+async fn a_sale_that_the_curve_cannot_pay_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
     key.buy(&market, 0, "10").await;
     app.run_workers().await;
@@ -242,7 +241,7 @@ async fn a_sale_that_the_curve_cannot_pay_is_refused() {
 }
 
 #[tokio::test]
-async fn a_node_that_does_not_answer_is_a_dependency_and_nothing_was_sent() {
+async fn a_silent_node_is_a_dependency_error_and_nothing_is_sent() {
     let Scene { app, key, market, .. } = Scene::new().await;
     app.faults.always("eth_call", testkit::Fault::LostRequest);
     let refusal = assert_refused(&app, key.buy(&market, 0, "1"), ErrorCode::DependencyUnavailable).await;

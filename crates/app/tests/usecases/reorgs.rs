@@ -1,7 +1,8 @@
-//! A chain that abandons what it said.
+//! Reorganizations.
 
 use alloy_primitives::U256;
-use app::markets::{self, AcceptReorganization};
+use app::ledger::{self, AcceptReorganization};
+use app::markets;
 use chain::{Block, SendOutcome};
 use domain::key::Tier;
 use domain::market::MarketStatus;
@@ -11,7 +12,7 @@ use testkit::{Fault, TestApp, TestKey};
 
 use crate::scene::Scene;
 
-/// Blocks that make a block final: more than any branch here has.
+/// The confirmations that make a block final: more than any branch here has.
 const FINAL: u32 = 20;
 
 async fn forkable(store: Store, confirmations: u32) -> Scene {
@@ -24,7 +25,7 @@ async fn head(app: &TestApp) -> Block {
 }
 
 store::on_each_engine! {
-    async fn what_an_abandoned_branch_said_is_taken_back(store: Store) {
+    async fn events_of_an_abandoned_branch_are_reverted(store: Store) {
         let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         key.buy(&market, 0, "10").await;
         app.run_workers().await;
@@ -50,7 +51,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_of_an_abandoned_branch_is_executed_once_on_the_other(store: Store) {
+    async fn a_trade_of_an_abandoned_branch_executes_once_on_the_other(store: Store) {
         let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let trade = key.buy(&market, 0, "10").await;
@@ -61,7 +62,7 @@ store::on_each_engine! {
         let abandoned = head(&app).await;
 
         app.branches().switch();
-        // The other branch is longer, moves the price, and does not hold the trade.
+        // The other branch is longer, moves the price, and does not contain the trade.
         app.stranger_buys(market, 0, "50").await;
         app.mine(FINAL).await;
         assert!(head(&app).await.number > abandoned.number);
@@ -78,7 +79,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_trade_that_both_branches_hold_is_completed_as_the_last_one_says(store: Store) {
+    async fn a_trade_in_both_branches_completes_with_the_last_one(store: Store) {
         let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let trade = key.buy(&market, 0, "10").await;
@@ -96,7 +97,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_failure_of_an_abandoned_branch_is_forgotten(store: Store) {
+    async fn a_failure_of_an_abandoned_branch_is_reverted(store: Store) {
         let Scene { app, key, market, .. } = forkable(store, FINAL).await;
         let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
         app.branches().part();
@@ -107,7 +108,7 @@ store::on_each_engine! {
         app.stranger_buys(market, 0, "50").await;
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
-        // The price has moved: on this branch the trade has failed, but not for good.
+        // The price has moved: on this branch the trade has failed, but the block is not final.
         assert_eq!(app.status(trade.id).await, Status::Executing);
 
         app.branches().switch();
@@ -121,7 +122,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn markets_made_on_an_abandoned_branch_are_made_again_under_other_numbers(store: Store) {
+    async fn markets_of_an_abandoned_branch_are_created_again(store: Store) {
         let Scene { app, key, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
@@ -135,7 +136,7 @@ store::on_each_engine! {
         let refused = key.buy(&one, 0, "1").refused().await;
         assert_eq!(refused.code, domain::ErrorCode::MarketNotFound);
 
-        // Done again, the creations find their rows; the numbers come out the other way round.
+        // A repeated creation finds its rows, but the numbers on chain are swapped.
         for (market, labels) in [(two, &["A", "B", "C"][..]), (one, &["Yes", "No"][..])] {
             let new = markets::NewMarket { id: Some(market.id), ..testkit::market_of(&app, labels) };
             markets::create(&app.ctx, &app.roles.resolver, new).await.unwrap();
@@ -152,7 +153,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn markets_that_both_branches_made_in_another_order_get_the_numbers_of_the_last(store: Store) {
+    async fn markets_in_both_branches_get_the_numbers_of_the_last(store: Store) {
         let Scene { app, .. } = forkable(store, FINAL).await;
         app.branches().part();
         let (one, two) = (app.market(&["Yes", "No"]).await, app.market(&["A", "B", "C"]).await);
@@ -170,11 +171,11 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_branch_left_while_it_was_read_leaves_nothing_behind(store: Store) {
+    async fn a_branch_abandoned_while_reading_leaves_nothing(store: Store) {
         let Scene { app, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         app.stranger_buys(market, 0, "50").await;
-        // The other branch is as long and holds something else.
+        // The other branch has the same length and different content.
         app.branches().switch();
         app.stranger_buys(market, 1, "20").await;
         app.branches().switch();
@@ -182,7 +183,7 @@ store::on_each_engine! {
         let workers = app.another_process("reader");
         app.workers.release(&app.ctx).await;
         let ctx = app.ctx.clone();
-        // It has the head of one branch, and will get the events of the other.
+        // It has read the head of one branch, and will read the events of the other.
         let reads = tokio::spawn(async move { drop(workers.try_run(&ctx).await); workers });
         held.reached().await;
         app.branches().switch();
@@ -195,7 +196,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn blocks_below_what_was_read_may_change_while_the_next_are_read(store: Store) {
+    async fn earlier_blocks_may_change_while_the_next_are_read(store: Store) {
         let Scene { app, market, .. } = forkable(store, FINAL).await;
         app.branches().part();
         app.stranger_buys(market, 0, "50").await;
@@ -205,8 +206,8 @@ store::on_each_engine! {
         app.stranger_buys(market, 1, "20").await;
         app.mine(FINAL).await;
         app.branches().switch();
-        // It asks for the head and finds the last block that was read; then the chain changes, and the new blocks are
-        // read, all of one branch, on top of a block that is not theirs.
+        // It requests the head and finds the last block read. Then the chain changes, and all new
+        // blocks that it reads are of another branch, on top of a block that is not theirs.
         let held = app.faults.hold_after(2, "eth_getBlockByNumber");
         let workers = app.another_process("reader");
         app.workers.release(&app.ctx).await;
@@ -221,7 +222,7 @@ store::on_each_engine! {
     }
 }
 
-/// A key of somebody whose trades take another lane than `other`'s.
+/// Creates a key of a user whose trades use another lane than `other`'s.
 async fn key_of_another_lane(app: &TestApp, other: &TestKey, market: &testkit::TestMarket) -> TestKey {
     let lane = other.buy(market, 0, "1").await.lane;
     for n in 0..50 {
@@ -235,7 +236,7 @@ async fn key_of_another_lane(app: &TestApp, other: &TestKey, market: &testkit::T
 }
 
 #[tokio::test]
-async fn trades_of_blocks_that_replace_settled_ones_are_completed_once_the_operator_accepts_them() {
+async fn trades_in_replaced_settled_blocks_complete_on_acceptance() {
     let app = TestApp::with().forkable().lanes(2).start().await;
     let Scene { app, key, market, .. } = Scene::of(app).await;
     let bobs = key_of_another_lane(&app, &key, &market).await;
@@ -252,7 +253,8 @@ async fn trades_of_blocks_that_replace_settled_ones_are_completed_once_the_opera
     app.run_workers().await;
     assert_eq!(app.status(two.id).await, Status::Executing);
 
-    // The chain breaks its word; the first trade is in the new blocks again, and the second is in them, too.
+    // The chain violates its finality. The new blocks contain the first trade again, and the second
+    // one too.
     let settled = head(&app).await.number;
     app.branches().switch();
     app.mine(1).await;
@@ -261,11 +263,11 @@ async fn trades_of_blocks_that_replace_settled_ones_are_completed_once_the_opera
         app.mine(1).await;
     }
     assert!(app.workers.try_run(&app.ctx).await.is_err());
-    let refused = markets::reread(&app.ctx, 1, AcceptReorganization::No).await.unwrap_err();
+    let refused = ledger::reread(&app.ctx, 1, AcceptReorganization::No).await.unwrap_err();
     assert_eq!(refused.code, domain::ErrorCode::DependencyUnavailable, "{refused}");
     assert_eq!(app.status(one.id).await, Status::Completed);
 
-    markets::reread(&app.ctx, 1, AcceptReorganization::Yes).await.unwrap();
+    ledger::reread(&app.ctx, 1, AcceptReorganization::Yes).await.unwrap();
     app.clock.advance(app.ctx.config.resend_after_ms);
     app.run_workers().await;
     app.run_workers().await;

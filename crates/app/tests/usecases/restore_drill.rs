@@ -1,7 +1,8 @@
-//! The restore drill: a load, a copy of its database at every tenth of it, and a restore of each copy over the chain, which
-//! knows everything. Afterwards no trade has failed, none was made twice, and readers of the feed see every event once.
+//! The restore drill: runs a load, copies its database after every tenth of it, and restores each
+//! copy against the chain, which has everything. Afterwards no trade has failed, none was executed
+//! twice, and feed readers see every event once.
 //!
-//! `FORETELL_DRILL_TRADES` makes the load longer than its 100 trades.
+//! `FORETELL_DRILL_TRADES` sets the number of trades (default: 100).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -17,9 +18,9 @@ use store::Store;
 use store::testing::copy;
 use testkit::{TestApp, TestKey, TestMarket};
 
-/// Copies of a load.
+/// The number of copies of a load.
 const COPIES: usize = 10;
-/// Trades after each restore.
+/// The number of trades after each restore.
 const AFTERWARDS: usize = 5;
 
 struct Drill {
@@ -43,7 +44,7 @@ impl Drill {
         Self { app, markets, keys, users, made: 0 }
     }
 
-    /// The next trade of the load: mostly buys, every fourth a sale.
+    /// Creates the load's next trade: mostly buys, every fourth one a sale.
     async fn trade(&mut self) -> TradeId {
         let n = self.made;
         self.made += 1;
@@ -53,7 +54,7 @@ impl Drill {
         request.await.id
     }
 
-    /// Another life of the service over an earlier copy.
+    /// Restarts the service on an earlier copy.
     async fn restore(&mut self, copy: Store, n: usize) {
         self.app.restore(copy, &format!("restored {n}")).await;
         self.keys = self.keys.iter().map(|key| key.in_process(self.app.ctx.clone())).collect();
@@ -68,7 +69,7 @@ impl Drill {
         positions
     }
 
-    /// How often the chain made each trade, and how many it refused.
+    /// Counts how often the chain executed each trade, and how many it rejected.
     async fn on_chain(&self) -> (BTreeMap<TradeId, usize>, usize) {
         let head = self.app.ctx.chain.head().await.unwrap().number;
         let (mut made, mut failed) = (BTreeMap::new(), 0);
@@ -82,7 +83,8 @@ impl Drill {
         (made, failed)
     }
 
-    /// A reader that begins again after a position of an earlier generation sees every event of its user once.
+    /// Asserts that a reader with a position of an earlier generation starts again and sees every
+    /// event of its user once.
     async fn assert_feeds_begin_again(&self, positions: &[FeedPosition]) {
         for (user, position) in self.users.iter().zip(positions) {
             let place = Place::Behind(*position);
@@ -110,7 +112,7 @@ fn load() -> usize {
 }
 
 store::on_each_engine! {
-    async fn a_restore_to_any_tenth_of_a_load_fails_no_trade_and_makes_none_twice(store: Store) {
+    async fn a_restore_at_any_tenth_of_a_load_keeps_every_trade_once(store: Store) {
         let began = Instant::now();
         let engine = format!("{:?}", store.engine());
         let mut drill = Drill::on(store).await;
@@ -118,7 +120,7 @@ store::on_each_engine! {
         for n in 0..trades {
             drill.trade().await;
             match n % 5 {
-                // Trades are copied in all states: waiting, signed, mined and not read, completed.
+                // Trades are copied in all states: pending, signed, mined but not read, completed.
                 1 => drill.app.workers.execute(&drill.app.ctx).await,
                 3 => drill.app.run_workers().await,
                 _ => {}

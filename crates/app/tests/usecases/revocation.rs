@@ -1,13 +1,12 @@
-//! A key that was revoked or has expired: nothing more is signed with it, what waits ends, and its delegation ends on chain
-//! in the order of its lane's nonces.
+//! Keys that were revoked or have expired: nothing more is signed with them, waiting trades end,
+//! and the delegation ends on chain in the order of the lane's nonces.
 
-use alloy_primitives::{Bytes, keccak256};
 use app::{delegations, keys};
 use chain::{Policy, calls};
 use domain::delegation::{Ceilings, Change, Status as OnChain};
 use domain::key::{LimitOverrides, Tier};
 use domain::risk::RiskRefusal;
-use domain::time::MINUTE_MS;
+use domain::time::{HOUR_MS, MINUTE_MS};
 use domain::trade::{KEY_ENDED, Refusal, State, Status};
 use domain::{ErrorCode, Usdc};
 use store::Store;
@@ -16,8 +15,6 @@ use store::testing::sqlite;
 use testkit::{Anvil, Fault, TestApp, TestKey, TestUser, key_of};
 
 use crate::scene::{Scene, assert_refused};
-
-const HOUR_MS: i64 = 3_600_000;
 
 async fn revoke(app: &TestApp, key: &TestKey) -> DelegationChange {
     keys::revoke(&app.ctx, key.caller.key.id).await.unwrap().on_chain
@@ -46,8 +43,9 @@ fn assert_ended_with_key(state: &State) {
 }
 
 store::on_each_engine! {
-    /// The caller's row was read before the revocation, as that of another process may be: the revocation holds all the same.
-    async fn a_revoked_key_makes_no_trade_and_what_waits_ends_and_gives_everything_back(store: Store) {
+    /// The caller's row was read before the revocation, as in another process. The revocation must
+    /// apply anyway.
+    async fn a_revoked_key_cannot_trade_and_its_waiting_trades_end(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let signed = key.buy(&market, 0, "10").await;
@@ -73,7 +71,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_executor_rejects_what_it_claims_of_a_revoked_key(store: Store) {
+    async fn an_executor_rejects_trades_of_a_revoked_key(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let waits = key.buy(&market, 0, "20").await;
         revoke(&app, &key).await;
@@ -84,7 +82,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_revocation_between_judging_and_signing_stops_that_key_and_no_other(store: Store) {
+    async fn a_revocation_before_signing_stops_only_its_key(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let (trade, others) = (key.buy(&market, 0, "10").await, second.buy(&market, 0, "10").await);
@@ -103,7 +101,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_held_trade_of_a_revoked_key_is_confirmed_by_no_key(store: Store) {
+    async fn a_held_trade_of_a_revoked_key_cannot_be_confirmed(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let held = key.buy(&market, 0, "100").await;
@@ -125,7 +123,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_key_that_expires_stops_like_one_that_was_revoked(store: Store) {
+    async fn an_expired_key_stops_like_a_revoked_one(store: Store) {
         let Scene { app, ada, market, .. } = Scene::gated(store).await;
         let expires_at = Some(app.ctx.now().plus_ms(MINUTE_MS));
         let overrides = LimitOverrides { high_value: Some(Usdc::from_whole(100)), ..LimitOverrides::default() };
@@ -144,12 +142,12 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_a_batch_lost_of_a_revoked_key_is_not_signed_again(store: Store) {
+    async fn lost_trades_of_a_revoked_key_are_not_signed_again(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let second = app.key(&ada, Tier::Mm).await;
         let gate = app.ctx.chain.contracts().gate;
         let (lost, others) = (key.buy(&market, 0, "10").await, second.buy(&market, 0, "10").await);
-        // The guardian pauses the Gate while the batch is on its way: it reverts as a whole.
+        // The guardian pauses the Gate while the batch is in flight, so it reverts as a whole.
         let held = app.faults.hold("eth_sendRawTransaction");
         let pauses = async {
             held.reached().await;
@@ -166,7 +164,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_delegation_ends_on_chain_behind_the_batch_that_was_signed_before(store: Store) {
+    async fn a_delegation_ends_on_chain_after_batches_signed_before(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let trade = key.buy(&market, 0, "10").await;
         app.faults.next_send(Fault::LostRequest);
@@ -185,7 +183,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_revocation_is_made_once_wherever_the_process_dies(store: Store) {
+    async fn a_revocation_is_sent_once_after_a_crash_anywhere(store: Store) {
         let Scene { mut app, ada, .. } = Scene::on(store).await;
         for (method, fault) in [
             ("eth_call", Fault::LostRequest),
@@ -202,7 +200,7 @@ store::on_each_engine! {
             drop(app.workers.try_run(&app.ctx).await);
             app.restart(&format!("{method} {fault:?}")).await;
             app.run_workers().await;
-            // What was sent again is noted as mined by the next look.
+            // The next tick finds the resent transaction mined.
             app.run_workers().await;
             assert_eq!(change(&app, &queued).await.status, OnChain::Mined, "{method} {fault:?}");
             assert_eq!(policy(&app, &ada, &key).await.expiry_s, 0);
@@ -212,7 +210,7 @@ store::on_each_engine! {
         }
     }
 
-    async fn without_a_node_a_key_is_revoked_at_once_and_on_chain_later(store: Store) {
+    async fn a_key_is_revoked_without_a_node_and_on_chain_later(store: Store) {
         let Scene { app, ada, key, .. } = Scene::on(store).await;
         for method in ["eth_call", "eth_estimateGas", "eth_getBlockByNumber"] {
             app.faults.always(method, Fault::LostRequest);
@@ -228,7 +226,7 @@ store::on_each_engine! {
         assert_eq!(policy(&app, &ada, &key).await.expiry_s, 0);
     }
 
-    async fn revoking_again_finds_the_revocation_and_once_it_is_made_does_nothing(store: Store) {
+    async fn revoking_a_key_again_is_idempotent(store: Store) {
         let Scene { app, ada, key, .. } = Scene::on(store).await;
         let queued = revoke(&app, &key).await;
         assert_eq!(revoke(&app, &key).await, queued);
@@ -245,10 +243,11 @@ store::on_each_engine! {
         assert_eq!(app.faults.sent().len(), sent);
     }
 
-    async fn a_change_that_the_gate_refuses_burns_no_gas_and_is_made_once_it_is_accepted(store: Store) {
+    async fn a_change_the_gate_would_reject_is_retried_without_gas(store: Store) {
         let Scene { app, ada, key, .. } = Scene::on(store).await;
         let executor = app.roles.executors[0].address();
-        app.send(&app.roles.guardian, app.ctx.chain.contracts().gate, set_executor(executor, false)).await;
+        let gate = app.ctx.chain.contracts().gate;
+        app.send(&app.roles.guardian, gate, calls::lower_executor(executor, 0)).await;
         let queued = revoke(&app, &key).await;
         let sent = app.faults.sent().len();
         for _ in 0..3 {
@@ -257,7 +256,8 @@ store::on_each_engine! {
         assert_eq!(app.faults.sent().len(), sent);
         let refused = change(&app, &queued).await;
         assert_eq!((refused.status, refused.error.as_deref()), (OnChain::Queued, Some("notAuthorized")));
-        app.send(&app.roles.guardian, app.ctx.chain.contracts().gate, set_executor(executor, true)).await;
+        app.send(&app.roles.owner, gate, calls::propose_executor(executor, u64::MAX)).await;
+        app.send(&app.roles.owner, gate, calls::enact_executor(executor)).await;
         app.advance_ms(MINUTE_MS).await;
         app.run_workers().await;
         assert_eq!(change(&app, &queued).await.status, OnChain::Mined);
@@ -274,7 +274,12 @@ store::on_each_engine! {
         let queued = delegations::queue(&app.ctx, id, lower).await.unwrap();
         app.run_workers().await;
         assert_eq!(change(&app, &queued).await.status, OnChain::Mined);
-        let after = Policy { per_trade_usdc_atomic: 7_000_000, expiry_s: ends.s(), ..before };
+        let after = Policy {
+            per_trade_usdc_atomic: 7_000_000,
+            sale_per_trade_usdc_atomic: 70_000_000,
+            expiry_s: ends.s(),
+            ..before
+        };
         assert_eq!(policy(&app, &ada, &key).await, after);
 
         let sent = app.faults.sent().len();
@@ -288,9 +293,10 @@ store::on_each_engine! {
     }
 }
 
-/// A node whose pool holds a batch back: a second transaction of the same nonce would be underpriced.
+/// The node's mempool holds a batch back. A second transaction with the same nonce would be
+/// underpriced.
 #[tokio::test]
-async fn a_revocation_waits_in_the_pool_behind_a_batch_that_no_block_holds_yet() {
+async fn a_revocation_waits_in_the_pool_behind_an_unmined_batch() {
     let Some(anvil) = Anvil::start() else { return };
     let app = TestApp::with().over(anvil.provider.clone()).on(sqlite().await).start().await;
     let Scene { app, ada, key, market } = Scene::of(app).await;
@@ -315,9 +321,4 @@ fn testkit_key(
     overrides: LimitOverrides,
 ) -> keys::IssueKey {
     keys::IssueKey { expires_at, overrides, ..key_of(user, Tier::Enterprise) }
-}
-
-fn set_executor(executor: alloy_primitives::Address, allowed: bool) -> Bytes {
-    let selector = &keccak256("setExecutor(address,bool)")[..4];
-    [selector, &executor.into_word()[..], &[0; 31], &[u8::from(allowed)]].concat().into()
 }

@@ -1,12 +1,12 @@
-//! Sealed secrets, when the key that seals them changes beside a running service.
+//! Encrypted secrets when the key is rotated while the service runs.
 
 use std::sync::Arc;
 
 use app::Ctx;
-use app::keys::rewrap::{AT_ONCE, Rewrapped, read, rewrap, write};
-use app::keys::webhook_secret::{seal, unseal};
+use app::encryption::{SealingKey, SealingKeys};
 use app::keys::{IssueKey, IssuedKey, issue};
-use app::sealed::{SealingKey, SealingKeys};
+use app::webhooks::rewrap::{AT_ONCE, Rewrapped, read, rewrap, write};
+use app::webhooks::secret::{seal, unseal};
 use domain::ids::KeyId;
 use domain::key::Tier;
 use domain::webhook::{WebhookSecret, previous_expires_at};
@@ -14,16 +14,16 @@ use store::sealed::{Column, Sealed, list_not_under, replace};
 use store::{Store, StoreError};
 use testkit::{TestApp, key_of};
 
-/// The key that a test's service seals under.
+/// The key that a test service encrypts with.
 fn old_key() -> SealingKey {
-    SealingKey { id: "test".to_owned(), key: [7; 32] }
+    SealingKey { id: "test".to_owned(), key: [7; 32].into() }
 }
 
 fn new_key() -> SealingKey {
-    SealingKey { id: "new".to_owned(), key: [8; 32] }
+    SealingKey { id: "new".to_owned(), key: [8; 32].into() }
 }
 
-/// The same service once it has these keys.
+/// Returns the same service with these keys.
 fn with_keys(ctx: &Ctx, keys: impl Into<SealingKeys>) -> Ctx {
     let mut ctx = ctx.clone();
     let mut config = ctx.config.as_ref().clone();
@@ -32,12 +32,12 @@ fn with_keys(ctx: &Ctx, keys: impl Into<SealingKeys>) -> Ctx {
     ctx
 }
 
-/// The service that seals under the new key and still opens the old one's texts.
+/// Returns the service that encrypts with the new key and still decrypts with the old one.
 fn with_both(ctx: &Ctx) -> Ctx {
     with_keys(ctx, SealingKeys::new(new_key(), vec![old_key()]))
 }
 
-/// So many keys, in the order of their ids.
+/// Issues this many keys, sorted by id.
 async fn issued(app: &TestApp, count: usize) -> Vec<IssuedKey> {
     let mut keys = Vec::new();
     for user in 0..count.div_ceil(5) {
@@ -50,7 +50,7 @@ async fn issued(app: &TestApp, count: usize) -> Vec<IssuedKey> {
     keys
 }
 
-/// Every key's secret as it is stored.
+/// Returns every key's secret as stored.
 async fn stored(ctx: &Ctx) -> Vec<Sealed> {
     let listed: Result<_, StoreError> = ctx
         .store
@@ -59,13 +59,13 @@ async fn stored(ctx: &Ctx) -> Vec<Sealed> {
     listed.unwrap()
 }
 
-/// What the stored secrets open to.
+/// Returns the decrypted secrets.
 async fn opened(ctx: &Ctx) -> Vec<String> {
     let open = |sealed: &Sealed| unseal(ctx, sealed.key_id, &sealed.text).unwrap().expose().to_owned();
     stored(ctx).await.iter().map(open).collect()
 }
 
-/// Rotates a key's secret to this one; the one before it signs beside it for a week.
+/// Rotates a key's secret. The previous one remains valid for a week.
 async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
     let (sealed, now) = (seal(ctx, key_id, secret).unwrap(), ctx.now());
     let rotated: Result<(), StoreError> = ctx
@@ -77,7 +77,7 @@ async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
     rotated.unwrap();
 }
 
-/// What the secret opens to that a key had before its rotation.
+/// Returns the decrypted secret that a key had before its rotation.
 async fn previous(ctx: &Ctx, key_id: KeyId) -> Option<String> {
     let found: Result<_, StoreError> =
         ctx.store.write(key_id, |tx, key_id| Box::pin(store::webhooks::find_secrets(tx, *key_id))).await;
@@ -100,21 +100,21 @@ fn complete(rewrapped: u64) -> Rewrapped {
 }
 
 store::on_each_engine! {
-    async fn every_secret_opens_under_the_new_key_alone_afterwards_and_is_the_same(store: Store) {
+    async fn every_secret_then_decrypts_only_under_the_new_key(store: Store) {
         let app = TestApp::with().on(store).start().await;
-        // More than are taken at once.
+        // More than one batch.
         let keys = issued(&app, AT_ONCE as usize + 3).await;
         let (both, new) = (with_both(&app.ctx), with_keys(&app.ctx, new_key()));
         assert_eq!(rewrap(&both).await.unwrap(), complete(keys.len() as u64));
         let secrets: Vec<_> = keys.iter().map(|key| key.webhook_secret.expose().to_owned()).collect();
         assert_eq!(opened(&new).await, secrets);
-        // Nothing is left to do, and nothing is done again.
+        // Nothing is left to do, and nothing is repeated.
         let before = stored(&both).await;
         assert_eq!(rewrap(&both).await.unwrap(), complete(0));
         assert_eq!(stored(&both).await, before);
     }
 
-    async fn a_rotation_in_the_middle_wins(store: Store) {
+    async fn a_concurrent_rotation_takes_precedence(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let keys = issued(&app, 3).await;
         let both = with_both(&app.ctx);
@@ -127,7 +127,8 @@ store::on_each_engine! {
             rotated.expose(),
             keys[2].webhook_secret.expose(),
         ]);
-        // The text that it replaced had moved on before it could be written: the next walk finds it where it went.
+        // The rotation moved the old text before it could be replaced. The next pass finds it in
+        // its new column.
         let new = with_keys(&app.ctx, new_key());
         assert_eq!(previous(&new, keys[1].key.id).await, None);
         assert_eq!(rewrap(&both).await.unwrap(), complete(1));
@@ -135,13 +136,13 @@ store::on_each_engine! {
         assert_eq!(rewrap(&both).await.unwrap(), complete(0));
     }
 
-    async fn a_process_that_still_seals_under_the_old_key_is_caught_up_with(store: Store) {
+    async fn secrets_encrypted_under_the_old_key_meanwhile_are_included(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let keys = issued(&app, 2).await;
         let both = with_both(&app.ctx);
         assert_eq!(rewrap(&both).await.unwrap(), complete(2));
         let rotated = WebhookSecret::from_bytes([5; 32]);
-        // The service that was not restarted yet.
+        // A service that was not restarted yet.
         let before = stored(&both).await.remove(0);
         let sealed = seal(&app.ctx, keys[0].key.id, &rotated).unwrap();
         assert!(put(&both, before, sealed).await);
@@ -149,10 +150,10 @@ store::on_each_engine! {
         assert_eq!(opened(&with_keys(&app.ctx, new_key())).await[0], rotated.expose());
     }
 
-    async fn what_no_key_opens_is_left_as_it_is_and_named(store: Store) {
+    async fn undecryptable_secrets_are_left_unchanged_and_reported(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let keys = issued(&app, 3).await;
-        // Sealed for another row: as good as lost.
+        // Encrypted for another row, so it cannot be decrypted.
         let [first, second, _] = <[Sealed; 3]>::try_from(stored(&app.ctx).await).unwrap();
         assert!(put(&app.ctx, second, first.text.clone()).await);
         let both = with_both(&app.ctx);

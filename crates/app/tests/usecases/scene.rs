@@ -1,4 +1,4 @@
-//! What most stories begin with: Ada, her key, and a market.
+//! The common start of most tests: Ada, her key, and a market.
 
 use app::AppError;
 use domain::ErrorCode;
@@ -15,7 +15,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Ada has 10,000 USDC and a key of the tier `mm`; the market has two outcomes.
+    /// Creates Ada with 10,000 USDC and a key of tier `mm`, and a market with two outcomes.
     pub async fn new() -> Self {
         Self::of(TestApp::new().await).await
     }
@@ -28,7 +28,8 @@ impl Scene {
         Self::with(app, "10000", Tier::Mm).await
     }
 
-    /// Ada has 100,000 USDC and a key that buys for 1,000 a day and holds what is 100 or more.
+    /// Creates Ada with 100,000 USDC and a key with a daily cap of 1,000 that holds trades of 100
+    /// or more.
     pub async fn gated(store: Store) -> Self {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").funded("100000").await;
@@ -50,7 +51,8 @@ impl Scene {
     }
 }
 
-/// The request is refused with this code, says that nothing was sent, and leaves no row and no reservation behind.
+/// Asserts that the request is rejected with this code as not submitted, and leaves no row and no
+/// reservation.
 pub async fn assert_refused(app: &TestApp, request: Request<'_>, code: ErrorCode) -> AppError {
     let before = app.rows().await;
     let refusal = request.refused().await;

@@ -1,4 +1,4 @@
-//! The slippage that a trade may have if its request does not say.
+//! The default slippage of trades.
 
 use domain::risk::RiskRefusal;
 use domain::trade::{State, Status};
@@ -17,7 +17,7 @@ fn is_rejected_for_its_price(trade: &Trade) -> bool {
     matches!(&trade.state, State::Rejected(refusal) if refusal.reason == RiskRefusal::PriceMoved)
 }
 
-/// The amounts of the request's intent, once the trade was made.
+/// Returns the amounts of the request's intent after the trade was executed.
 async fn bounds_of(app: &TestApp, request: Request<'_>) -> (Usdc, Wad) {
     let trade = request.await;
     assert_eq!(trade.max_slippage_bps, Some(200));
@@ -27,7 +27,7 @@ async fn bounds_of(app: &TestApp, request: Request<'_>) -> (Usdc, Wad) {
 }
 
 store::on_each_engine! {
-    async fn a_trade_without_a_bound_is_rejected_if_the_price_is_worse_than_the_default(store: Store) {
+    async fn a_trade_without_a_bound_is_rejected_past_the_default_slippage(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         key.buy(&market, 0, "50").await;
         key.buy(&market, 1, "50").await;
@@ -49,7 +49,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn every_signed_intent_carries_a_bound_on_its_price(store: Store) {
+    async fn every_signed_intent_has_a_price_bound(store: Store) {
         let Scene { app, key, market, .. } = scene(store).await;
         key.buy(&market, 0, "100").await;
         app.run_workers().await;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::worker::{Progress, Worker, WorkerStatus, supervise};
+use app::process::worker_registry::WorkerStatus;
+use app::worker::{Progress, Worker, supervise};
 use app::{AppError, Ctx};
 use domain::ErrorCode;
 use parking_lot::Mutex;
@@ -12,7 +13,7 @@ use testkit::TestApp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What a planted worker does at each tick.
+/// The behavior of a test worker in each tick.
 #[derive(Debug, Clone, Copy)]
 enum Tick {
     Panics,
@@ -42,7 +43,8 @@ impl Worker for Planted {
     }
 }
 
-/// The milliseconds, to the hundredth of a second, between the ticks of a worker that is supervised for so many seconds, and how it fares at the end.
+/// Supervises a worker for this many seconds. Returns the times between its ticks in milliseconds
+/// (rounded to 10 ms), and its final status.
 async fn gaps(tick: Tick, seconds: u64) -> (TestApp, Vec<u128>, WorkerStatus) {
     let app = TestApp::new().await;
     tokio::time::pause();
@@ -62,18 +64,18 @@ async fn gaps(tick: Tick, seconds: u64) -> (TestApp, Vec<u128>, WorkerStatus) {
         let gap = (pair[1] - pair[0]).as_millis();
         (gap + 5) / 10 * 10
     });
-    let status = app.ctx.workers.list().remove(0).1;
+    let status = app.ctx.process.workers.list().remove(0).1;
     (app, gaps.collect(), status)
 }
 
 #[tokio::test]
-async fn a_worker_that_panics_is_restarted_after_one_second_and_ever_later_up_to_thirty() {
+async fn a_panicking_worker_restarts_with_delays_of_1_to_30_seconds() {
     let (app, gaps, status) = gaps(Tick::Panics, 100).await;
     assert_eq!(gaps, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
     assert_eq!((status.panics, status.is_down), (8, true));
     let degraded = app::health::readiness(&app.ctx).await.degraded;
     assert_eq!(degraded[0].detail, "These workers have panicked: planted.");
-    // The last count may still be on its way: writes are made one after the other.
+    // The last count may still be in progress, and writes are serialized.
     let written: Result<(), StoreError> =
         app.ctx.store.write((), |tx, ()| Box::pin(store::quarantine::count_up(tx, "other", 1))).await;
     written.unwrap();
@@ -103,7 +105,7 @@ async fn a_tick_that_never_ends_is_cut_off() {
 }
 
 #[tokio::test]
-async fn a_worker_that_works_is_healthy() {
+async fn a_working_worker_is_healthy() {
     let (_, gaps, status) = gaps(Tick::Works, 25).await;
     assert_eq!(gaps, [10_000, 10_000]);
     assert_eq!(status, WorkerStatus::default());

@@ -1,4 +1,4 @@
-//! What the sync makes of the contracts' events.
+//! The sync's results from the contracts' events.
 
 use alloy_primitives::U256;
 use app::worker::Worker;
@@ -6,6 +6,7 @@ use chain::calls;
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::position::Position;
+use domain::time::HOUR_MS;
 use domain::{Timestamp, Usdc, Wad};
 use store::markets::{AsOf, Market};
 use store::movements::{Held, Kind, Movement};
@@ -13,8 +14,6 @@ use store::{Store, StoreError, params};
 use testkit::{TestApp, TestMarket, hub};
 
 use crate::scene::Scene;
-
-const HOUR_MS: i64 = 3_600_000;
 
 async fn movements(app: &TestApp, market: TestMarket) -> Vec<Movement> {
     let read: Result<_, StoreError> = app
@@ -42,24 +41,24 @@ async fn position(
     read.unwrap().expect("the position is in the ledger").position
 }
 
-/// How many markets have this status, and how many lists show with it.
+/// Returns the number of markets with this status, and the number that lists show with it.
 async fn counted(app: &TestApp, status: &'static str) -> (i64, i64) {
-    const SQL: &str = "SELECT (SELECT COUNT(*) FROM markets WHERE status = $1),
-        (SELECT COUNT(*) FROM listed_markets WHERE list_status = $1)";
+    const SQL: &str = "SELECT (SELECT COUNT(*) FROM markets WHERE status = $1) AS stored,
+        (SELECT COUNT(*) FROM listed_markets WHERE list_status = $1) AS listed";
     let read: Result<_, StoreError> = app
         .ctx
         .store
         .read(status, |tx, status| {
-            Box::pin(
-                async move { tx.find(SQL, &params![*status], |row| Ok((row.int(0)?, row.int(1)?))).await },
-            )
+            Box::pin(async move {
+                tx.find(SQL, &params![*status], |row| Ok((row.get("stored")?, row.get("listed")?))).await
+            })
         })
         .await;
     read.unwrap().unwrap()
 }
 
 store::on_each_engine! {
-    async fn all_markets_that_end_at_one_instant_are_noted_in_one_tick(store: Store) {
+    async fn markets_ending_at_one_instant_freeze_in_one_tick(store: Store) {
         let Scene { app, market, .. } = Scene::on(store).await;
         let (like, outcomes) = app.market_row(market).await;
         let copies: Vec<Market> = (1..250)
@@ -93,13 +92,13 @@ store::on_each_engine! {
         app.assert_aggregates().await;
     }
 
-    async fn trades_made_past_the_service_are_in_the_ledger(store: Store) {
+    async fn trades_outside_the_service_are_in_the_ledger(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let contracts = app.ctx.chain.contracts().clone();
         app.stranger_buys(market, 0, "30").await;
         key.buy(&market, 0, "20").await;
         app.run_workers().await;
-        // Ada trades by herself, too.
+        // Ada also trades directly on chain.
         app.as_owner(&ada, contracts.usdc, calls::approve(contracts.hub, U256::MAX)).await;
         app.as_owner(&ada, contracts.hub, hub::buy(market, 1, Usdc::from_whole(5))).await;
         let half = U256::from(10u64.pow(18));
@@ -115,7 +114,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_position_costs_on_average_what_was_paid_for_it(store: Store) {
+    async fn a_position_has_the_average_cost_of_its_buys(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         for usdc in ["100", "50.123457", "7"] {
             app.clock.advance(1);
@@ -133,9 +132,6 @@ store::on_each_engine! {
         assert_eq!(after.cost_basis, bought.cost_basis.saturating_sub(cost));
         assert_eq!(after.realized_pnl.0, settlement.usdc.atomic() as i64 - cost.atomic() as i64);
         assert!(after.fees_paid > bought.fees_paid && bought.fees_paid > Usdc::ZERO);
-        // The hub keeps the same basis for its refunds.
-        let on_chain = app.ctx.chain.position(ada.account, market.number, 0).await.unwrap();
-        assert_eq!(after.cost_basis.atomic(), on_chain.basis_usdc_atomic);
 
         key.sell_all(&market, 0).await;
         app.run_workers().await;
@@ -144,7 +140,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn computing_a_market_again_from_its_movements_gives_the_same_rows(store: Store) {
+    async fn recomputing_a_market_gives_the_same_rows(store: Store) {
         let Scene { app, ada, key, market } = Scene::on(store).await;
         let other = app.market(&["A", "B", "C"]).await;
         for n in 0..6u8 {
@@ -169,8 +165,8 @@ store::on_each_engine! {
         let rebuilt: Result<(), app::AppError> = app
             .ctx
             .store
-            .write((market.id, as_of), |tx, (id, as_of)| {
-                Box::pin(async move { Ok(app::markets::rebuild(tx, *id, None, *as_of).await?) })
+            .try_write((market.id, as_of), |tx, (id, as_of)| {
+                Box::pin(async move { Ok(app::ledger::rebuild(tx, *id, None, *as_of).await?) })
             })
             .await;
         rebuilt.unwrap();
@@ -178,7 +174,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn reading_everything_at_once_gives_the_same_rows_as_reading_block_by_block(store: Store) {
+    async fn reading_all_blocks_at_once_gives_the_same_rows(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let mut by_blocks = Vec::new();
         for n in 0..5u8 {
@@ -206,7 +202,7 @@ async fn assert_status(app: &TestApp, market: TestMarket, status: MarketStatus) 
 }
 
 #[tokio::test]
-async fn a_market_follows_its_life_on_chain() {
+async fn a_market_follows_its_status_on_chain() {
     let Scene { app, market, .. } = Scene::new().await;
     assert_eq!(assert_status(&app, market, MarketStatus::Open).await.frozen_at, None);
     app.advance_ms(HOUR_MS).await;
@@ -225,15 +221,55 @@ async fn a_market_follows_its_life_on_chain() {
 }
 
 #[tokio::test]
-async fn a_market_that_was_cancelled_refunds_its_cost_basis() {
+async fn a_cancelled_market_pays_its_reference_prices() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     key.buy(&market, 1, "50").await;
     app.run_workers().await;
+    let tokens = app.tokens(&ada, market, 0).await;
+    let refund = app.refund(market, 0, tokens).await;
     app.cancel(market).await;
     let cancelled = assert_status(&app, market, MarketStatus::Cancelled).await;
-    assert_eq!(cancelled.refund_scale, Some(Wad::ONE));
-    assert_eq!(app.ctx.chain.redeemable(ada.account, market.number, 0).await.unwrap(), 100_000_000);
+    let half = Wad(Wad::ONE.0 / U256::from(2));
+    assert_eq!(cancelled.payouts, Some(vec![half, half]));
+    let redeemable = app.ctx.chain.redeemable(ada.account, market.number, 0).await.unwrap();
+    assert_eq!(redeemable, refund.atomic());
+}
+
+#[tokio::test]
+async fn complete_sets_change_no_price_volume_or_candle() {
+    let Scene { app, ada, key, market } = Scene::new().await;
+    key.buy(&market, 0, "100").await;
+    app.run_workers().await;
+    let prices = app.ctx.chain.prices(market.number).await.unwrap();
+    let (before, _) = app.market_row(market).await;
+    app.stranger_splits(market, "70").await;
+    app.run_workers().await;
+    let (after, outcomes) = app.market_row(market).await;
+    let tokens = Wad::from_amount(Usdc::from_whole(70));
+    assert_eq!(after.cost, before.cost.checked_add(tokens).unwrap());
+    assert_eq!((after.volume, after.trade_count), (before.volume, before.trade_count));
+    assert_eq!(app.ctx.chain.prices(market.number).await.unwrap(), prices);
+    assert_eq!(outcomes[1].quantity, outcomes[1].opening.checked_add(tokens).unwrap());
+    let stranger = app.roles.stranger.address();
+    let [yes, no] = [0, 1].map(|outcome| position(&app, stranger, market, outcome));
+    let (yes, no) = (yes.await, no.await);
+    assert_eq!((yes.tokens, no.tokens), (tokens, tokens));
+    assert_eq!(yes.cost_basis.checked_add(no.cost_basis), Some(Usdc::from_whole(70)));
+    assert!(yes.cost_basis > no.cost_basis, "the likelier outcome cost more");
+
+    // Trades before and after it are in the same candle, and one is in the next.
+    key.buy(&market, 1, "30").await;
+    app.run_workers().await;
+    app.stranger_merges(market, "20").await;
+    app.advance_ms(60_000).await;
+    key.sell_all(&market, 0).await;
+    app.run_workers().await;
+    assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
+    let left = position(&app, stranger, market, 0).await;
+    assert_eq!(left.tokens, Wad::from_amount(Usdc::from_whole(50)));
+    app.assert_ledger_equals_chain().await;
+    app.assert_aggregates().await;
 }
 
 #[tokio::test]
@@ -250,7 +286,7 @@ async fn a_market_past_its_end_is_frozen_without_an_event() {
 }
 
 #[tokio::test]
-async fn a_redemption_closes_the_position_at_what_it_paid() {
+async fn a_redemption_closes_the_position_at_its_payout() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     key.buy(&market, 1, "40").await;
@@ -269,7 +305,7 @@ async fn a_redemption_closes_the_position_at_what_it_paid() {
     let closed = position(&app, ada.account, market, 0).await;
     assert_eq!((closed.tokens, closed.cost_basis), (Wad::ZERO, Usdc::ZERO));
     assert_eq!(closed.realized_pnl.0, paid.atomic() as i64 - 100_000_000);
-    // The losing side still stands with its cost: nobody has redeemed it.
+    // The losing side still has its cost, because it was not redeemed.
     assert_eq!(position(&app, ada.account, market, 1).await.cost_basis, Usdc::from_whole(40));
     app.assert_ledger_equals_chain().await;
 }
@@ -284,7 +320,7 @@ async fn a_transfer_carries_its_share_of_the_cost_to_the_receiver() {
     let tokens = Wad::from_amount(Usdc::from_whole(30));
     let hub = app.ctx.chain.contracts().hub;
     app.as_owner(&ada, hub, hub::transfer(stranger, market, 0, tokens.0)).await;
-    // To itself: nothing changes.
+    // A transfer to itself changes nothing.
     app.as_owner(&ada, hub, hub::transfer(ada.account, market, 0, tokens.0)).await;
     app.run_workers().await;
 
@@ -298,14 +334,14 @@ async fn a_transfer_carries_its_share_of_the_cost_to_the_receiver() {
 }
 
 #[tokio::test]
-async fn a_trade_is_completed_only_at_the_depth_that_is_asked_for() {
+async fn a_trade_completes_only_at_the_configured_depth() {
     let scene = Scene::of(TestApp::with().confirmations(3).start().await).await;
     let Scene { app, key, market, .. } = scene;
     let trade = key.buy(&market, 0, "10").await;
     for _ in 0..2 {
         app.run_workers().await;
         assert_eq!(app.status(trade.id).await, domain::trade::Status::Executing);
-        // The ledger already shows what the newest block says.
+        // The tables already show the newest block.
         assert_eq!(movements(&app, market).await.len(), 1);
         app.mine(1).await;
     }

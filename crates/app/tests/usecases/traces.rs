@@ -1,5 +1,5 @@
-//! What a trace tells. That every trace is whole, without gaps and ends as its trade does is part of holding the ledger
-//! against the chain.
+//! The content of traces. The reconciler checks that every trace is complete, without gaps, and
+//! ends like its trade.
 
 use domain::ids::{CorrelationId, TradeId};
 use domain::key::Tier;
@@ -30,7 +30,7 @@ async fn traced(app: &TestApp, user: &TestUser, id: CorrelationId) -> Option<Tra
 }
 
 store::on_each_engine! {
-    async fn a_trade_goes_from_intent_through_funding_to_execution(store: Store) {
+    async fn a_trace_covers_intent_funding_and_execution(store: Store) {
         let Scene { app, key, market, .. } = Scene::gated(store).await;
         let trade = key.buy(&market, 0, "100").await;
         key.confirm(&trade, &key.token(&trade)).await.unwrap();
@@ -47,12 +47,12 @@ store::on_each_engine! {
         assert_eq!(kinds(&app, trade.id).await, expected);
         let sale = key.sell(&market, 0, "1").await;
         app.run_workers().await;
-        // A sale sets nothing aside.
+        // A sale reserves nothing.
         assert_eq!(kinds(&app, sale.id).await[..2], ["intent trade.accepted", "funding trade.validating"]);
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_batch_that_is_replaced_and_one_that_is_lost_are_told(store: Store) {
+    async fn a_trace_reports_replaced_and_lost_batches(store: Store) {
         let Scene { mut app, key, market, .. } = Scene::gated(store).await;
         let replaced = key.buy(&market, 0, "10").await;
         app.faults.every_send(Fault::NeverMined);
@@ -85,7 +85,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_a_buy_of_tokens_does_not_spend_is_given_back_and_told(store: Store) {
+    async fn unspent_usdc_of_a_buy_is_released_and_reported(store: Store) {
         let Scene { app, key, market, .. } = Scene::gated(store).await;
         let trade = key.buy(&market, 0, "10").in_tokens().await;
         app.run_workers().await;
@@ -99,7 +99,7 @@ store::on_each_engine! {
         assert_eq!(events.last().unwrap().kind, "funds.released");
     }
 
-    async fn a_trace_that_several_trades_share_leads_to_the_newest_and_each_is_found_by_its_own_id(store: Store) {
+    async fn a_shared_trace_shows_the_newest_of_its_trades(store: Store) {
         let Scene { app, ada, key, market } = Scene::gated(store).await;
         let bob = app.user("bob").funded("100").await;
         let bobs = app.key(&bob, Tier::Mm).await;
@@ -113,7 +113,7 @@ store::on_each_engine! {
         assert_eq!(traced(&app, &ada, CorrelationId::of(one.id)).await, Some(one.id));
         assert_eq!(traced(&app, &bob, shared).await, Some(theirs.id));
         assert_eq!(traced(&app, &bob, CorrelationId::of(one.id)).await, None);
-        // A caller who names another's trade as the trace of its own finds its own.
+        // A client that uses another user's trade as the correlation id only finds its own trade.
         let named = bobs.buy(&market, 0, "1").traced(CorrelationId::of(one.id)).await;
         assert_eq!(traced(&app, &bob, CorrelationId::of(one.id)).await, Some(named.id));
         assert_eq!(traced(&app, &ada, CorrelationId::of(one.id)).await, Some(one.id));
@@ -123,7 +123,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn a_trace_is_told_while_the_trade_runs() {
+async fn a_trace_can_be_read_while_the_trade_runs() {
     let Scene { app, key, market, .. } = Scene::gated(sqlite().await).await;
     let trade = key.buy(&market, 0, "10").await;
     assert_eq!(kinds(&app, trade.id).await.len(), 2);

@@ -1,4 +1,4 @@
-//! A trade from request to settled position.
+//! A trade from the request to the settled position.
 
 use alloy_primitives::U256;
 use chain::Side;
@@ -16,7 +16,7 @@ fn settlement(trade: &Trade) -> &domain::trade::Settlement {
 }
 
 #[tokio::test]
-async fn a_buy_goes_from_pending_to_completed_and_moves_what_was_quoted() {
+async fn a_buy_completes_with_the_quoted_amounts() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(25_000_000)).await;
 
@@ -38,7 +38,7 @@ async fn a_buy_goes_from_pending_to_completed_and_moves_what_was_quoted() {
 }
 
 #[tokio::test]
-async fn a_buy_of_exact_tokens_moves_exactly_those_and_what_was_quoted() {
+async fn a_buy_of_exact_tokens_completes_with_the_quoted_cost() {
     let Scene { app, ada, key, market } = Scene::new().await;
     let quote = app.quote(market, 1, Side::BuyTokens, Wad::from_amount(Usdc::from_whole(50)).0).await;
 
@@ -48,14 +48,14 @@ async fn a_buy_of_exact_tokens_moves_exactly_those_and_what_was_quoted() {
     let trade = app.trade(trade.id).await;
     assert_eq!(settlement(&trade).tokens, Wad::from_amount(Usdc::from_whole(50)));
     assert_eq!(settlement(&trade).usdc.atomic(), quote.usdc_atomic);
-    // The bound above the quote was set aside; what was not spent counts no longer.
+    // The bound above the quote was reserved. The unspent part no longer counts.
     assert_eq!(app.spent(&key).await, settlement(&trade).usdc);
     assert_eq!(app.reserved(&ada).await, Usdc::ZERO);
     app.assert_ledger_equals_chain().await;
 }
 
 #[tokio::test]
-async fn a_sale_for_usdc_brings_exactly_that_much() {
+async fn a_sale_for_usdc_pays_exactly_that_amount() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     app.run_workers().await;
@@ -73,7 +73,7 @@ async fn a_sale_for_usdc_brings_exactly_that_much() {
 }
 
 #[tokio::test]
-async fn a_sale_of_tokens_gives_exactly_those_and_brings_what_was_quoted() {
+async fn a_sale_of_tokens_completes_with_the_quoted_proceeds() {
     let Scene { app, ada, key, market } = Scene::new().await;
     key.buy(&market, 0, "100").await;
     app.run_workers().await;

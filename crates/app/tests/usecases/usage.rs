@@ -1,4 +1,5 @@
-//! What keys are used for: counted in memory, added up in the database over processes and lives, told in windows.
+//! Usage of keys: counted in memory, summed in the database over all processes and restarts, and
+//! reported in windows.
 
 use std::sync::Arc;
 
@@ -10,30 +11,30 @@ use domain::ErrorCode;
 use domain::Usdc;
 use domain::ids::KeyId;
 use domain::key::Tier;
-use domain::time::DAY_MS;
+use domain::time::{DAY_MS, HOUR_MS};
 use domain::trade::State;
-use domain::usage::{GasCounts, HOUR_MS, KEEP_MS, TradeCounts};
+use domain::usage::{GasCounts, KEEP_MS, TradeCounts};
 use store::Store;
 use testkit::{START, TestApp, TestKey};
 
 use crate::scene::Scene;
 
-/// Another process on the same database and chain: it has counted nothing.
+/// Returns another process on the same database and chain, with no counts of its own.
 fn another_process(ctx: &Ctx) -> Ctx {
     let mut other = ctx.clone();
-    other.usage = Arc::default();
+    other.process = Arc::default();
     other
 }
 
 fn record(ctx: &Ctx, key: &TestKey, latency_ms: u64) {
-    ctx.usage.record(key.caller.key.id, None, latency_ms, ctx.now());
+    ctx.process.usage.record(key.caller.key.id, None, latency_ms, ctx.now());
 }
 
 async fn told(ctx: &Ctx, key: &TestKey) -> Usage {
     usage::of_key(ctx, &key.caller).await.unwrap()
 }
 
-/// The requests of the last 24 hours, 7 days and 30 days.
+/// Returns the numbers of requests in the last 24 hours, 7 days and 30 days.
 async fn requests(ctx: &Ctx, key: &TestKey) -> [u64; 3] {
     let told = told(ctx, key).await.requests;
     [told.day, told.week, told.month].map(|requests| requests.latency.count())
@@ -45,13 +46,13 @@ async fn key(app: &TestApp) -> TestKey {
 }
 
 store::on_each_engine! {
-    async fn two_processes_add_up_and_each_tells_its_own_before_it_is_added(store: Store) {
+    async fn usage_of_two_processes_is_added_up(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let key = key(&app).await;
         let (one, two) = (app.ctx.clone(), another_process(&app.ctx));
         for (ctx, latency_ms) in [(&one, 10), (&one, 20), (&two, 500)] {
             record(ctx, &key, latency_ms);
-            ctx.usage.record(key.caller.key.id, Some(ErrorCode::IpNotAllowed), 0, ctx.now());
+            ctx.process.usage.record(key.caller.key.id, Some(ErrorCode::IpNotAllowed), 0, ctx.now());
         }
         assert_eq!((requests(&one, &key).await, requests(&two, &key).await), ([2; 3], [1; 3]));
         usage::flush(&one).await.unwrap();
@@ -66,7 +67,7 @@ store::on_each_engine! {
         }
     }
 
-    async fn processes_that_add_at_once_lose_nothing(store: Store) {
+    async fn concurrent_additions_lose_nothing(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let ada = app.user("ada").await;
         let mut keys = Vec::new();
@@ -90,7 +91,7 @@ store::on_each_engine! {
         }
     }
 
-    async fn what_was_added_outlives_the_process_and_the_rest_does_not(store: Store) {
+    async fn only_flushed_usage_survives_a_crash(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let key = key(&app).await;
         record(&app.ctx, &key, 3);
@@ -103,7 +104,7 @@ store::on_each_engine! {
         assert_eq!(told(&next_life, &key).await.last_used_at, Some(START));
     }
 
-    async fn a_window_holds_the_hours_that_began_within_it_in_memory_as_in_the_database(store: Store) {
+    async fn memory_and_database_count_the_same_hours_of_a_window(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let (first, last) = (key(&app).await, key(&app).await);
         assert_eq!(START.ms() % HOUR_MS, 0, "tests begin with an hour");
@@ -113,7 +114,7 @@ store::on_each_engine! {
         let flushed = another_process(&app.ctx);
         record(&flushed, &last, 1);
         usage::flush(&flushed).await.unwrap();
-        // An hour leaves a window when its first millisecond does.
+        // An hour leaves a window together with its first millisecond.
         let mut at = HOUR_MS - 1;
         for (days, inside, outside) in
             [(1, [1, 1, 1], [0, 1, 1]), (7, [0, 1, 1], [0, 0, 1]), (30, [0, 0, 1], [0, 0, 0])]
@@ -149,7 +150,7 @@ store::on_each_engine! {
         app.assert_ledger_equals_chain().await;
     }
 
-    async fn the_gas_of_a_batch_is_divided_over_the_keys_of_its_trades(store: Store) {
+    async fn the_gas_of_a_batch_is_divided_among_the_keys_of_its_trades(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let bob = app.user("bob").funded("100").await;
         let bob = app.key(&bob, Tier::Mm).await;
@@ -164,7 +165,7 @@ store::on_each_engine! {
         let (of_key, of_bob) = (told(&app.ctx, &key).await.gas, told(&app.ctx, &bob).await.gas);
         assert_eq!((of_key.day, of_bob.day), (part.times(2), part));
         assert_eq!((of_key.month, of_bob.week), (part.times(2), part));
-        // A batch is counted once, however often the workers look.
+        // A batch is counted once, no matter how often the workers run.
         app.advance_ms(HOUR_MS).await;
         app.run_workers().await;
         assert_eq!(told(&app.ctx, &bob).await.gas.month, part);
@@ -181,7 +182,7 @@ store::on_each_engine! {
         assert!(told(&app.ctx, &key).await.gas.day.gas_used > 0);
     }
 
-    async fn what_is_spent_is_told_as_the_cap_counts_it(store: Store) {
+    async fn reported_spending_equals_the_count_of_the_cap(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         let spend = async || {
             let spend = usage::spend(&app.ctx, &key.caller).await.unwrap();
@@ -204,11 +205,11 @@ store::on_each_engine! {
         assert_eq!(spend().await, Usdc::ZERO);
     }
 
-    async fn the_cleaner_forgets_hours_that_no_window_holds(store: Store) {
+    async fn the_cleaner_deletes_hours_outside_every_window(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let key = key(&app).await;
         record(&app.ctx, &key, 1);
-        app.ctx.usage.record(key.caller.key.id, Some(ErrorCode::ApiKeyExpired), 1, app.ctx.now());
+        app.ctx.process.usage.record(key.caller.key.id, Some(ErrorCode::ApiKeyExpired), 1, app.ctx.now());
         usage::flush(&app.ctx).await.unwrap();
         assert_eq!(app.usage_rows().await, 3);
         let cleaner = Cleaner;
@@ -223,7 +224,7 @@ store::on_each_engine! {
 }
 
 #[tokio::test]
-async fn the_database_sees_requests_when_the_flusher_ticks_and_not_before() {
+async fn requests_are_stored_only_when_the_flusher_ticks() {
     let app = TestApp::new().await;
     let key = key(&app).await;
     for latency_ms in 0..1_000 {
@@ -231,23 +232,23 @@ async fn the_database_sees_requests_when_the_flusher_ticks_and_not_before() {
     }
     assert_eq!(app.usage_rows().await, 0);
     assert_eq!(Flusher.tick(&app.ctx).await.unwrap(), Progress::Idle);
-    // One doubling's row, and when the key was last used.
+    // One row for the latency, and the time of the last use.
     assert_eq!(app.usage_rows().await, 2);
     assert_eq!(requests(&app.ctx, &key).await, [1_000; 3]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_added_stays_counted() {
+async fn usage_that_cannot_be_stored_stays_counted() {
     let app = TestApp::new().await;
-    // More than one transaction takes.
+    // More than one transaction writes.
     let ids: Vec<KeyId> = (0..500).map(|_| KeyId(app.ctx.uuid())).collect();
     for id in &ids {
-        app.ctx.usage.record(*id, None, 1, app.ctx.now());
+        app.ctx.process.usage.record(*id, None, 1, app.ctx.now());
     }
     app.ctx.store.close().await;
     let refused: AppError = usage::flush(&app.ctx).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::DependencyUnavailable);
     for id in &ids {
-        assert_eq!(app.ctx.usage.of_key(*id)[0].counts.latency.count(), 1);
+        assert_eq!(app.ctx.process.usage.of_key(*id)[0].counts.latency.count(), 1);
     }
 }

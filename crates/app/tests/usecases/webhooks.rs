@@ -1,4 +1,4 @@
-//! What receivers are sent: bodies, signatures, order, attempts.
+//! Deliveries: bodies, signatures, order and attempts.
 
 use domain::key::{LimitOverrides, Tier};
 use domain::webhook::{self, DeliveryStatus, StandardHeaders, WebhookSecret};
@@ -17,7 +17,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// Ada has 10,000 USDC, and a key whose events go to a receiver.
+    /// Creates Ada with 10,000 USDC and a key with a webhook receiver.
     pub async fn on(store: Store) -> Self {
         let app = TestApp::with().on(store).start().await;
         let receiver = app.receiver().await;
@@ -27,7 +27,8 @@ impl Told {
         Self { app, ada, key, market, receiver }
     }
 
-    /// Buys and lets the trade end; its event is due. No two trades end in the same millisecond.
+    /// Buys and lets the trade end, so that its event is due. No two trades end in the same
+    /// millisecond.
     pub async fn traded(&self) -> Trade {
         self.later(1);
         let trade = self.key.buy(&self.market, 0, "1").await;
@@ -44,19 +45,19 @@ impl Told {
         self.app.ctx.now()
     }
 
-    /// Moves the service's time alone: the chain is not asked for anything any more.
+    /// Advances only the service's clock. The chain is not used after that.
     pub fn later(&self, ms: i64) {
         self.app.clock.advance(ms);
     }
 
-    /// Changes one row behind the service's back.
+    /// Changes one row directly in the database.
     pub async fn exec(&self, sql: &'static str) {
         let changed: Result<u64, StoreError> =
             self.app.ctx.store.write(sql, |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
         assert_eq!(changed, Ok(1));
     }
 
-    /// What became of Ada's events, oldest first.
+    /// Returns the deliveries of Ada's events, oldest first.
     pub async fn deliveries(&self) -> Vec<Delivery> {
         let page = domain::page::Page { after: None, limit: 100 };
         let listed: Result<Vec<Delivery>, StoreError> = self
@@ -72,7 +73,7 @@ impl Told {
         listed.unwrap().into_iter().rev().collect()
     }
 
-    /// What became of Ada's one event.
+    /// Returns the delivery of Ada's only event.
     pub async fn delivery(&self) -> Delivery {
         let mut all = self.deliveries().await;
         assert_eq!(all.len(), 1, "deliveries");
@@ -89,7 +90,7 @@ impl Told {
         listed.unwrap()
     }
 
-    /// When the queue of Ada's key is looked at next.
+    /// Returns the time at which the queue of Ada's key is due.
     pub async fn due_at(&self) -> Option<Timestamp> {
         let found: Result<_, StoreError> = self
             .app
@@ -100,7 +101,7 @@ impl Told {
         found.unwrap().and_then(|endpoint| endpoint.head).map(|head| head.due_at)
     }
 
-    /// Waits until the queue is due and dispatches; how long that was.
+    /// Waits until the queue is due and dispatches it. Returns the waiting time in milliseconds.
     pub async fn next_attempt(&self) -> i64 {
         let wait_ms = self.due_at().await.expect("something waits").since_ms(self.now());
         self.later(wait_ms - 1);
@@ -128,7 +129,7 @@ impl Told {
     }
 }
 
-/// The body with ids and hashes that differ from run to run by their names.
+/// Returns the body, with ids and hashes that differ between runs replaced by names.
 fn shown(delivered: &Delivered, trade: &Trade) -> String {
     let body = delivered.json();
     assert_eq!(body["id"], delivered.id());
@@ -149,7 +150,7 @@ fn shown(delivered: &Delivered, trade: &Trade) -> String {
 }
 
 store::on_each_engine! {
-    async fn each_of_the_four_kinds_is_sent_with_its_body(store: Store) {
+    async fn each_of_the_four_event_kinds_is_sent_with_its_body(store: Store) {
         let app = TestApp::with().on(store).start().await;
         let receiver = app.receiver().await;
         let ada = app.user("ada").funded("100000").await;
@@ -202,7 +203,7 @@ store::on_each_engine! {
         assert_eq!(came.header("webhook-id"), came.id());
     }
 
-    async fn for_a_week_after_a_rotation_two_secrets_sign_events_and_one_signs_replays(store: Store) {
+    async fn two_secrets_sign_events_for_a_week_after_a_rotation(store: Store) {
         let told = Told::on(store).await;
         let fresh = WebhookSecret::from_bytes([5; 32]);
         rotate(&told, &fresh).await;
@@ -221,7 +222,7 @@ store::on_each_engine! {
         assert_eq!(signatures(&told.receiver.one()), 1);
     }
 
-    async fn events_come_in_their_order_and_one_that_fails_holds_back_its_key_alone(store: Store) {
+    async fn events_keep_their_order_and_a_failure_delays_only_its_key(store: Store) {
         let told = Told::on(store).await;
         let elsewhere = told.app.receiver().await;
         let other = told.app.key_to(&told.ada, Tier::Mm, &elsewhere).await;
@@ -239,7 +240,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_event_that_is_never_taken_has_ten_attempts_over_about_a_day(store: Store) {
+    async fn an_event_has_ten_attempts_over_about_a_day(store: Store) {
         let told = Told::on(store).await;
         told.receiver.always(Reply::Status(503));
         let trade = told.traded().await;
@@ -267,7 +268,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_event_that_has_waited_for_days_has_one_attempt_of_its_own(store: Store) {
+    async fn an_event_that_waited_for_days_has_one_attempt(store: Store) {
         let told = Told::on(store).await;
         told.receiver.always(Reply::Status(500));
         told.traded().await;
@@ -277,7 +278,7 @@ store::on_each_engine! {
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 1));
     }
 
-    async fn a_refusal_for_good_ends_the_event_and_lets_the_next_one_through(store: Store) {
+    async fn a_permanent_failure_ends_the_event_and_the_next_is_sent(store: Store) {
         let told = Told::on(store).await;
         told.receiver.next([Reply::Status(410)]);
         told.traded().await;
@@ -291,7 +292,7 @@ store::on_each_engine! {
         assert_eq!(all[1].last_delivered_at, Some(told.now()));
     }
 
-    async fn a_redirect_is_a_failure_that_is_tried_again_and_not_followed(store: Store) {
+    async fn a_redirect_is_retried_and_not_followed(store: Store) {
         let told = Told::on(store).await;
         let canary = told.app.receiver().await;
         told.receiver.next([Reply::Redirect(canary.url.clone())]);
@@ -303,7 +304,7 @@ store::on_each_engine! {
         assert_eq!((told.receiver.take().len(), canary.take().len()), (2, 0));
     }
 
-    async fn a_receiver_that_asks_for_time_gets_it(store: Store) {
+    async fn a_retry_after_delays_the_next_attempt(store: Store) {
         let told = Told::on(store).await;
         told.receiver.next([Reply::RetryAfter(429, "3600"), Reply::RetryAfter(503, "1")]);
         told.traded().await;
@@ -314,7 +315,7 @@ store::on_each_engine! {
         assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
     }
 
-    async fn the_trace_tells_of_each_attempt(store: Store) {
+    async fn the_trace_lists_each_attempt(store: Store) {
         let told = Told::on(store).await;
         told.receiver.next([Reply::Status(500)]);
         let trade = told.traded().await;
@@ -333,7 +334,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_keys_use_counts_what_was_delivered_given_up_and_waits(store: Store) {
+    async fn usage_counts_delivered_failed_and_queued_events(store: Store) {
         let told = Told::on(store).await;
         told.receiver.next([Reply::Status(200), Reply::Status(400), Reply::Status(500)]);
         for _ in 0..4 {
@@ -354,8 +355,7 @@ async fn secret_of(told: &Told) -> WebhookSecret {
     let found: Result<_, StoreError> =
         told.app.ctx.store.write(id, |tx, id| Box::pin(store::webhooks::find_secrets(tx, *id))).await;
     let sealed = found.unwrap().unwrap().current;
-    let text = told.app.ctx.config.sealing_keys.unseal(&sealed, &id.to_string()).unwrap();
-    String::from_utf8(text).unwrap().parse().unwrap()
+    app::webhooks::secret::unseal(&told.app.ctx, id, &sealed).unwrap()
 }
 
 async fn rotate(told: &Told, fresh: &WebhookSecret) {

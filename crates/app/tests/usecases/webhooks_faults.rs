@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::keys::set_webhook_url;
+use app::webhooks::set_webhook_url;
 use app::webhooks::{Dispatcher, dispatch_due};
 use app::worker::{Progress, Worker};
 use domain::webhook::DeliveryStatus;
@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 
 use crate::webhooks::Told;
 
-/// Every attempt that is due until the breaker opens; how long it then keeps the queue back.
+/// Makes every due attempt until the breaker opens. Returns how long the breaker then delays the
+/// queue.
 async fn fail_until_open(told: &Told) -> i64 {
     for _ in 0..5 {
         let wait_ms = told.due_at().await.unwrap().since_ms(told.now());
@@ -26,7 +27,7 @@ async fn fail_until_open(told: &Told) -> i64 {
 store::on_each_engine! {
     async fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it(store: Store) {
         let told = Told::on(store).await;
-        // The first four fail for a moment each, so that the fifth failure is the second event's first.
+        // The first four fail once each, so that the fifth failure is the second event's first.
         told.receiver.always(Reply::Status(500));
         told.traded().await;
         told.dispatch().await;
@@ -34,7 +35,7 @@ store::on_each_engine! {
         assert!(fail_until_open(&told).await >= 30_000);
         let all = told.deliveries().await;
         let before = (all[0].attempts, all[1].attempts);
-        // A pause uses up no attempt, however often it is looked at.
+        // A pause does not use up attempts, no matter how often the queue is checked.
         told.later(1_000);
         assert_eq!(told.dispatch().await, 0);
         let all = told.deliveries().await;
@@ -46,9 +47,9 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_breaker_opens_between_events_and_keeps_the_next_one_back_at_no_attempts_cost(store: Store) {
+    async fn an_open_breaker_delays_the_next_event_without_an_attempt(store: Store) {
         let told = Told::on(store).await;
-        // Three of five fail: two events are delivered, and each of the others fails for good at its first attempt or once.
+        // Three of the first five attempts fail.
         told.receiver.next([Reply::Status(200), Reply::Status(500), Reply::Status(200), Reply::Status(500)]);
         told.receiver.always(Reply::Status(500));
         for _ in 0..4 {
@@ -68,14 +69,14 @@ store::on_each_engine! {
         assert!(told.due_at().await.unwrap().since_ms(told.now()) >= 30_000);
     }
 
-    async fn of_two_senders_the_one_that_was_overtaken_writes_nothing(store: Store) {
+    async fn an_overtaken_sender_writes_nothing(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         let held = told.receiver.hold();
         let (ctx, sender) = (told.app.ctx.clone(), Arc::clone(&told.app.workers.sender));
         let slow = tokio::spawn(async move { dispatch_due(&ctx, &sender).await.unwrap() });
         held.reached().await;
-        // While it is held nobody else sends it.
+        // While the queue is held, no other process sends from it.
         told.later(told.app.ctx.config.webhooks.hold_ms - 1);
         assert_eq!(told.dispatch().await, 0);
         told.later(1);
@@ -91,7 +92,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn what_was_posted_and_not_written_is_posted_again_under_the_same_id(store: Store) {
+    async fn an_unrecorded_delivery_is_posted_again_with_the_same_id(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         let held = told.receiver.hold();
@@ -111,7 +112,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_stop_waits_for_the_attempt_under_way_and_gives_the_rest_back(store: Store) {
+    async fn a_stop_waits_for_the_current_attempt_and_releases_the_rest(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         told.traded().await;
@@ -120,7 +121,7 @@ store::on_each_engine! {
         let dispatcher = Dispatcher::new(Arc::clone(&told.app.workers.sender), 8);
         assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
         held.reached().await;
-        // The receiver is slow: the tick did not wait for it.
+        // The receiver is slow, and the tick did not wait for it.
         assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
         let stop = dispatcher.release(ctx);
         let answer = async {
@@ -135,7 +136,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_slow_receiver_takes_one_slot_and_the_others_go_on(store: Store) {
+    async fn a_slow_receiver_uses_one_slot_and_the_others_continue(store: Store) {
         let told = Told::on(store).await;
         let elsewhere = told.app.receiver().await;
         let other = told.app.key_to(&told.ada, domain::key::Tier::Mm, &elsewhere).await;
@@ -156,7 +157,7 @@ store::on_each_engine! {
         assert_eq!((told.receiver.kinds(), elsewhere.kinds()), (vec!["trade.completed".to_owned()], vec!["trade.completed".to_owned()]));
     }
 
-    async fn a_key_whose_url_was_taken_away_delivers_nothing_and_says_so(store: Store) {
+    async fn a_key_without_its_url_delivers_nothing_and_reports_it(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         told.exec("UPDATE keys SET webhook_url = NULL").await;
@@ -168,7 +169,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_address_that_is_not_allowed_is_never_called_and_ends_the_event(store: Store) {
+    async fn a_forbidden_address_is_never_called_and_ends_the_event(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'").await;
@@ -177,7 +178,7 @@ store::on_each_engine! {
         assert_eq!((delivery.status, delivery.last_failure_code.as_deref()), (DeliveryStatus::Failed, Some("TARGET_NOT_ALLOWED")));
     }
 
-    async fn a_secret_that_cannot_be_read_fails_attempts_by_the_schedule_until_it_can(store: Store) {
+    async fn an_unreadable_secret_fails_attempts_on_schedule(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         told.exec("UPDATE keys SET name = webhook_secret_sealed, webhook_secret_sealed = 'unreadable'").await;
@@ -196,7 +197,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn a_previous_secret_that_cannot_be_read_keeps_nothing_back_that_the_current_one_signs(store: Store) {
+    async fn an_unreadable_previous_secret_does_not_stop_deliveries(store: Store) {
         let told = Told::on(store).await;
         told.traded().await;
         told.exec(
@@ -209,7 +210,7 @@ store::on_each_engine! {
         assert_eq!(told.receiver.one().header("x-service-signature").matches("v1=").count(), 1);
     }
 
-    async fn a_new_url_gets_what_waits_at_once_whatever_the_former_receiver_did(store: Store) {
+    async fn a_new_url_gets_the_queued_events_at_once(store: Store) {
         let told = Told::on(store).await;
         let elsewhere = told.app.receiver().await;
         told.receiver.always(Reply::Status(500));
@@ -222,7 +223,7 @@ store::on_each_engine! {
         told.app.assert_ledger_equals_chain().await;
     }
 
-    async fn an_event_behind_five_failures_waits_half_a_minute_at_no_attempts_cost(store: Store) {
+    async fn an_event_behind_five_failures_waits_without_an_attempt(store: Store) {
         let told = Told::on(store).await;
         for _ in 0..6 {
             told.traded().await;
@@ -230,21 +231,21 @@ store::on_each_engine! {
         told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'").await;
         told.dispatch().await;
         let standing = async || told.deliveries().await.iter().map(|event| event.attempts).collect::<Vec<_>>();
-        // Each failed for good at once: nothing but the breaker keeps the sixth back.
+        // Each failed permanently at once, so only the breaker delays the sixth.
         assert_eq!(standing().await, [1, 1, 1, 1, 1, 0]);
         assert_eq!(told.next_attempt().await, 30_000);
         assert_eq!(standing().await, [1; 6]);
     }
 }
 
-/// A unit's end that a test waits to allow.
+/// The end of a transaction that waits for the test's permission.
 #[derive(Clone, Default)]
 struct Gate(Arc<Notify>);
 
-/// On PostgreSQL two units meet at a queue: one that gives it back, found empty, and one that has queued something and not yet
-/// committed.
+/// On PostgreSQL two transactions meet at a queue: one releases it because it is empty, and the
+/// other has queued an event and not committed yet.
 #[tokio::test]
-async fn what_is_queued_while_its_queue_is_given_back_is_due() {
+async fn an_event_queued_during_a_release_of_its_queue_is_due() {
     const QUEUED: [&str; 2] = [
         "UPDATE webhook_endpoints SET tail = tail + 1, due_at_ms = COALESCE(due_at_ms, 1)",
         "INSERT INTO webhook_queue (key_id, position, event_id, replay, attempts, began_at_ms)
@@ -265,7 +266,7 @@ async fn what_is_queued_while_its_queue_is_given_back_is_due() {
     let held = held.unwrap()[0];
     let number = async |sql: &'static str| {
         let read: Result<Option<i64>, StoreError> =
-            store.read(sql, |tx, sql| Box::pin(tx.find(sql, &[], |row| row.int(0)))).await;
+            store.read(sql, |tx, sql| Box::pin(tx.find(sql, &[], |row| row.only::<i64>()))).await;
         read.unwrap().unwrap()
     };
     let (queued, commit) = (Gate::default(), Gate::default());

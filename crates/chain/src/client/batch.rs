@@ -1,4 +1,4 @@
-//! What an account's owner signs: a batch of calls as EIP-712 typed data.
+//! The EIP-712 typed data of a batch of calls, which an owner of an account signs.
 
 use alloy::sol_types::{Eip712Domain, SolStruct};
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -6,23 +6,21 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 /// One call that an account makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The contract called.
     pub target: Address,
-    /// Native currency sent along, in wei.
+    /// In wei.
     pub value: U256,
-    /// The calldata.
     pub data: Bytes,
 }
 
 impl Call {
-    /// A call that sends no native currency.
+    /// Creates a call that sends no native currency.
     pub fn new(target: Address, data: Bytes) -> Self {
         Self { target, value: U256::ZERO, data }
     }
 }
 
 mod typed {
-    // Named as the account contract hashes them.
+    // The struct and field names are part of the EIP-712 type hash: they must equal the contract's.
     alloy::sol! {
         struct Call {
             address target;
@@ -37,8 +35,11 @@ mod typed {
     }
 }
 
-/// The digest that the owner of `account` signs for a batch at the account's `nonce`, valid until `deadline`
-/// (Unix seconds). Computed here, since the account may not exist yet; equal to `IAccount.digestOf`.
+/// Returns the digest that an owner of `account` signs for a batch at the account's `nonce`, valid
+/// until `deadline` (Unix seconds).
+///
+/// Equal to `IAccount.digestOf`, but computed locally because the account contract may not exist
+/// yet.
 pub fn batch_digest(chain_id: u64, account: Address, calls: &[Call], nonce: u64, deadline: u64) -> B256 {
     let domain = Eip712Domain {
         name: Some("Foretell Account".into()),

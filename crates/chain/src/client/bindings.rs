@@ -1,14 +1,16 @@
-//! What the committed artifacts say: ABI and bytecode of the contracts. Nothing of this leaves the crate; the
-//! modules beside this one turn it into the service's own words.
+//! ABI and bytecode of the contracts, generated from the committed artifacts. These types are
+//! private to the crate: the sibling modules convert them to the crate's own types.
 #![expect(clippy::too_many_arguments, reason = "generated from the artifacts")]
 
+alloy::sol!(Authority, "../../contracts/artifacts/Authority.json");
+alloy::sol!(Deployer, "../../contracts/artifacts/Deployer.json");
 alloy::sol!(MarketHub, "../../contracts/artifacts/MarketHub.json");
 alloy::sol!(Gate, "../../contracts/artifacts/Gate.json");
 alloy::sol!(Account, "../../contracts/artifacts/Account.json");
 alloy::sol!(AccountFactory, "../../contracts/artifacts/AccountFactory.json");
 alloy::sol!(TestUSDC, "../../contracts/artifacts/TestUSDC.json");
 
-/// What the client needs of USDC, and the errors of OpenZeppelin's tokens.
+/// The parts of USDC's ABI that the client uses, and the errors of OpenZeppelin's token contracts.
 pub mod token {
     alloy::sol! {
         interface Token {

@@ -1,9 +1,13 @@
-//! Blocks with what the hub and the Gate logged in them, checked against their own headers.
+//! Reads blocks with the logs of the hub and the Gate, and checks the logs against the block
+//! headers.
 //!
-//! An address of a node often stands for several nodes of different heights. A question by number can then be answered by
-//! a node that does not have the block yet, with an empty list. So logs are asked for by block hash, which such a node must
-//! refuse; headers must form a chain; and the logs must fit their header's bloom. If the bloom says that a contract logged
-//! something and no log came, the block's receipts decide.
+//! A node's URL often leads to several nodes of different heights. A query by block number can
+//! reach a node that lacks the block, which then answers with an empty list. This module therefore:
+//!
+//! - queries logs by block hash, which such a node must reject,
+//! - checks that the headers form a chain, and that the logs match their header's bloom filter,
+//! - reads the block's receipts if the bloom filter shows a log of a contract but the query
+//!   returned none.
 
 use alloy::eips::BlockId;
 use alloy::providers::Provider;
@@ -16,49 +20,49 @@ use super::chain::Chain;
 use super::error::ChainError;
 use super::event::Event;
 
-/// Questions to the node that are open at once.
+/// The maximum number of concurrent requests to the node.
 const CONCURRENT: usize = 16;
 
-/// A bloom with more bits than this (of 2048) matches most addresses: it says too little to ask for receipts.
+/// A bloom filter with more bits set than this (of 2048) matches most addresses by chance. A match
+/// is then too weak a reason to fetch all receipts.
 const DENSE_BLOOM_BITS: u32 = 1_024;
 
-/// Consecutive blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocks {
     /// The hash of the block before the first one.
     pub parent_hash: B256,
-    /// The blocks in order. Of the embedded chain only those with events, and the last one.
+    /// The blocks in order. For the embedded chain: only blocks with events, and the last block.
     pub blocks: Vec<BlockEvents>,
 }
 
-/// A block and what the hub and the Gate logged in it.
+/// A block with the events of the hub and the Gate in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockEvents {
-    /// Its height.
     pub number: u64,
-    /// Its hash.
     pub hash: B256,
-    /// Its time, Unix seconds.
     pub timestamp_s: u64,
-    /// What was logged, in order.
+    /// In log order.
     pub events: Vec<Event>,
-    /// A digest of the logs, for comparing two readings of the block. Absent if a second reading can say nothing new:
-    /// of the embedded chain, and of a skipped block.
+    /// A digest of the logs, for comparing two reads of the same block. `None` if a second read
+    /// cannot differ or cannot be compared: on the embedded chain, and for a skipped block.
     pub logs_digest: Option<B256>,
 }
 
-/// Only what is common to the receipts of all chains: some have transactions that others do not know.
+/// Only the fields that receipts have on all chains: some chains have transaction types that alloy
+/// cannot parse.
 #[derive(Debug, Deserialize)]
 struct BareReceipt {
     logs: Vec<Log>,
 }
 
 impl Chain {
-    /// The blocks `from..=to` with their events. Those of `skipped` blocks are not asked for.
+    /// Returns the blocks `from..=to` with their events. Blocks listed in `skipped` are returned
+    /// without events.
     ///
     /// # Errors
-    /// `Inconsistent` if a block is missing, the blocks are not each other's parents, or logs do not fit their block; and
-    /// what else a read gives.
+    ///
+    /// `Inconsistent` if a block is missing, the headers do not form a chain, or logs do not match
+    /// their block.
     pub async fn read_blocks(&self, from: u64, to: u64, skipped: &[u64]) -> Result<Blocks, ChainError> {
         if self.is_embedded() {
             let mut read = self.read_embedded_blocks(from, to).await?;
@@ -88,11 +92,8 @@ impl Chain {
         Ok(Blocks { parent_hash, blocks })
     }
 
-    /// The blocks of `from..=to` in which the hub or the Gate logged something, by one question for their logs: quick over
-    /// many blocks, and not checked against their headers.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the blocks of `from..=to` that contain logs of the hub or the Gate, using one log
+    /// query. Fast over many blocks, but not checked against the headers.
     pub async fn read_logs(&self, from: u64, to: u64) -> Result<Vec<BlockEvents>, ChainError> {
         let mut blocks: Vec<BlockEvents> = Vec::new();
         for event in self.events(from, to).await? {
@@ -100,6 +101,7 @@ impl Chain {
                 Some(block) if block.number == event.block_number => block.events.push(event),
                 _ => {
                     let (number, hash) = (event.block_number, event.block_hash);
+                    // Only some nodes return the block's time with a log.
                     let timestamp_s = match event.timestamp_s {
                         Some(timestamp_s) => timestamp_s,
                         None => self.header(number).await?.timestamp,
@@ -117,10 +119,12 @@ impl Chain {
         Ok(blocks)
     }
 
-    /// The digest of what the hub and the Gate logged in the block with this hash, read anew.
+    /// Reads the block's logs again and returns their digest.
     ///
     /// # Errors
-    /// As [`Self::read_blocks`].
+    ///
+    /// `Inconsistent` if the block of this height no longer has this hash, or as for
+    /// [`Self::read_blocks`].
     pub async fn logs_digest(&self, number: u64, hash: B256) -> Result<Option<B256>, ChainError> {
         let header = self.header(number).await?;
         if header.hash != hash {
@@ -132,6 +136,7 @@ impl Chain {
     async fn header(&self, number: u64) -> Result<Header, ChainError> {
         let block = self.provider.get_block_by_number(number.into()).await.map_err(ChainError::of_read)?;
         let header = block.map(|block| block.header).ok_or_else(|| missing(number))?;
+        // A node behind a load balancer can answer with another block than the requested one.
         if header.number == number { Ok(header) } else { Err(missing(number)) }
     }
 
@@ -146,9 +151,10 @@ impl Chain {
         Ok(BlockEvents { number, hash, timestamp_s, events, logs_digest })
     }
 
-    /// The logs of the hub and the Gate in a block, in order.
+    /// Returns the logs of the hub and the Gate in a block, in order.
     async fn checked_logs(&self, header: &Header) -> Result<Vec<Log>, ChainError> {
-        // Some chains leave the bloom empty whatever was logged.
+        // Some chains leave the bloom filter empty even if transactions emitted logs: ignore it
+        // then.
         let bloom = Some(header.logs_bloom).filter(|bloom| !bloom.is_zero() || header.gas_used == 0);
         let addresses = [self.contracts.hub, self.contracts.gate];
         let may_hold = |bloom: &Bloom| {
@@ -159,6 +165,7 @@ impl Chain {
         }
         let filter = Filter::new().address(addresses.to_vec()).at_block_hash(header.hash);
         let mut logs = self.provider.get_logs(&filter).await.map_err(ChainError::of_read)?;
+        // A sparse bloom filter that matches makes an empty answer suspicious: read the receipts.
         if logs.is_empty() && bloom.is_some_and(|bloom| bits_of(&bloom) <= DENSE_BLOOM_BITS) {
             logs = self.logs_in_receipts(header).await?;
         }
@@ -174,17 +181,19 @@ impl Chain {
         if is_ordered && logs.iter().all(is_of_block) {
             return Ok(logs);
         }
-        Err(ChainError::Inconsistent(format!("logs of block {} are not its own", header.number)))
+        Err(ChainError::Inconsistent(format!("logs of block {} belong to another block", header.number)))
     }
 
-    /// The same from the receipts of all transactions of the block; empty if the node cannot give them.
+    /// Returns the same logs from the receipts of the block's transactions. Returns none if the
+    /// node does not offer receipts by block.
     async fn logs_in_receipts(&self, header: &Header) -> Result<Vec<Log>, ChainError> {
         let block = (BlockId::hash(header.hash),);
         let receipts: Result<Option<Vec<BareReceipt>>, _> =
             self.provider.raw_request("eth_getBlockReceipts".into(), block).await;
         let receipts = match receipts.map_err(ChainError::of_read) {
             Ok(receipts) => receipts.ok_or_else(|| missing(header.number))?,
-            // The node does not have the method. The block is read again before it is settled.
+            // The node lacks this method. The sync reads the block again before it settles the
+            // block.
             Err(ChainError::Rejected(_)) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };

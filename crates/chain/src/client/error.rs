@@ -1,4 +1,4 @@
-//! What can go wrong between the service and the chain.
+//! Errors between the service and the chain.
 
 use alloy::sol_types;
 use alloy::transports::http::reqwest;
@@ -6,42 +6,45 @@ use alloy::transports::{RpcError, TransportError, TransportErrorKind};
 
 use super::revert::Revert;
 
-/// A call or a transaction that did not succeed, by what the caller may do about it.
+/// A failed call or transaction. The variants differ in what the caller may do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// The node cannot be reached or is out of order; nothing was sent. Try again later.
+    /// The node cannot be reached or is busy, and nothing was sent. Retry later.
     #[error("the node cannot be reached: {0}")]
     Unreachable(String),
-    /// A transaction may or may not have been sent. Never to be retried under another nonce: look for the
-    /// receipt, or send the same bytes again.
+    /// The transaction may or may not have been sent. Never retry it under another nonce: look up
+    /// the receipt, or send the same bytes again.
     #[error("the transaction may have been sent: {0}")]
     Ambiguous(String),
-    /// The contracts refused.
-    #[error("the contracts refused: {0}")]
+    /// The contracts reverted.
+    #[error("the contracts reverted: {0}")]
     Reverted(Revert),
-    /// The node refused the request, or the caller's values cannot be put into one. Nothing was sent.
-    #[error("refused: {0}")]
+    /// The node rejected the request, or the caller's values cannot be encoded. Nothing was sent.
+    #[error("rejected: {0}")]
     Rejected(String),
-    /// The node's answers do not fit together: a block is missing below the newest one, or logs are not those of
-    /// their block. Mostly a load balancer before nodes of different heights. Try again later.
-    #[error("the node's answers do not fit together: {0}")]
+    /// The node's answers contradict each other: a block below the newest one is missing, or logs
+    /// do not match their block. The usual cause is a load balancer in front of nodes of different
+    /// heights. Retry later.
+    #[error("the node's answers are inconsistent: {0}")]
     Inconsistent(String),
-    /// The node's answer is not what the contracts or the protocol say it should be.
-    #[error("the answer does not decode: {0}")]
+    /// The answer does not have the form that the contracts or the protocol specify.
+    #[error("the answer cannot be decoded: {0}")]
     Decode(String),
 }
 
 impl ChainError {
-    /// Of a request that changes nothing, where an unclear end is just a missing answer.
+    /// Converts the error of a request that changes nothing. An unclear result is then only a
+    /// missing answer, never `Ambiguous`.
     pub(crate) fn of_read(error: TransportError) -> Self {
         if let RpcError::ErrorResp(payload) = &error {
             if let Some(data) = payload.as_revert_data() {
                 return Self::Reverted(Revert::from_data(&data));
             }
+            // Some nodes report a revert only in the message, without its data.
             if payload.message.contains("revert") {
                 return Self::Reverted(Revert::Other(payload.message.to_string()));
             }
-            // Rate limits and the like.
+            // The node asks to retry later, for example because of a rate limit.
             let busy = payload.is_retry_err();
             return if busy {
                 Self::Unreachable(payload.to_string())
@@ -52,7 +55,7 @@ impl ChainError {
         match error {
             RpcError::Transport(kind) => Self::Unreachable(describe(&kind)),
             RpcError::NullResp => Self::Decode(error.to_string()),
-            // Without the text, which can be long.
+            // Omits the response body, which can be long.
             RpcError::DeserError { err, .. } => Self::Decode(err.to_string()),
             other => Self::Rejected(other.to_string()),
         }
@@ -65,8 +68,8 @@ impl From<sol_types::Error> for ChainError {
     }
 }
 
-/// What went wrong on the way, without the node's URL, which may hold an access key and would end up in the
-/// logs.
+/// Describes a transport error without the node's URL, which may contain an access key that must
+/// not reach the logs.
 fn describe(kind: &TransportErrorKind) -> String {
     let error = match kind {
         TransportErrorKind::Custom(error) => error.downcast_ref::<reqwest::Error>(),

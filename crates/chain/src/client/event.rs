@@ -1,4 +1,4 @@
-//! What the hub and the Gate log, in the service's words.
+//! Decodes the logs of the hub and the Gate into the crate's own events.
 
 use alloy::providers::Provider;
 use alloy::rpc::types::{Filter, Log};
@@ -13,31 +13,22 @@ use super::intent::Side;
 use super::revert::Revert;
 use super::state::{MarketStatus, market_and_outcome};
 
-/// One log, and where it stands on the chain.
+/// A decoded log with its position on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The block's height.
     pub block_number: u64,
-    /// The block's hash.
     pub block_hash: B256,
-    /// The transaction.
     pub tx_hash: B256,
-    /// Its place among the block's logs.
+    /// Its position among all logs of the block.
     pub log_index: u64,
-    /// The block's time, Unix seconds, where the node says it with the log.
+    /// The block's time in Unix seconds, if the node returns it with the log.
     pub timestamp_s: Option<u64>,
-    /// What happened.
     pub kind: EventKind,
 }
 
-/// What the contracts report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    missing_docs,
-    reason = "the fields are those of IMarketHub and IGate, with their units in their names"
-)]
 pub enum EventKind {
-    /// A market came to be. `quantities_wad` are the opening `q_i`, `cost_wad` the opening `C`.
+    /// `quantities_wad` are the opening `q_i`, `cost_wad` is the opening `C`.
     MarketCreated {
         market_id: u64,
         reference: B256,
@@ -48,20 +39,25 @@ pub enum EventKind {
         cost_wad: U256,
         quantities_wad: Vec<U256>,
     },
-    /// A market moved on.
+    /// `status` is the new status.
     MarketStatusChanged { market_id: u64, status: MarketStatus },
-    /// A resolution that may be vetoed until then.
+    /// A result was proposed. It can be vetoed until `finalizable_at_s` (Unix seconds).
     ResolutionProposed { market_id: u64, payouts_wad: Vec<U256>, finalizable_at_s: u64 },
-    /// The proposal was thrown out.
+    /// A cancel at the reference prices was proposed. It can be vetoed until `finalizable_at_s`
+    /// (Unix seconds).
+    CancelProposed { market_id: u64, payouts_wad: Vec<U256>, finalizable_at_s: u64 },
+    /// The guardian vetoed the proposal of a result or a cancel.
     ResolutionVetoed { market_id: u64 },
-    /// The market is decided: what one token of each outcome pays.
+    /// `payouts_wad` is the payment for one token of each outcome.
     MarketResolved { market_id: u64, payouts_wad: Vec<U256> },
-    /// The market is called off. Without payouts, holders get `scale_wad` / 1e18 of their cost basis.
-    MarketCancelled { market_id: u64, payouts_wad: Vec<U256>, scale_wad: U256 },
-    /// A scaled-down refund was raised.
-    MarketToppedUp { market_id: u64, usdc_atomic: u64, scale_wad: U256 },
-    /// A trade. Without an id where it was made past the Gate; `cost_wad` and `quantity_wad` are `C` and
-    /// `q_i` after it.
+    /// `payouts_wad` is the payment for one token of each outcome.
+    MarketCancelled { market_id: u64, payouts_wad: Vec<U256> },
+    /// An account exchanged USDC for the same number of tokens of every outcome (`is_split`), or
+    /// such tokens for USDC. `cost_wad` is `C` afterwards. Every `q_i` changed by the same amount
+    /// as `C`.
+    SetsMoved { account: Address, market_id: u64, is_split: bool, usdc_atomic: u64, cost_wad: U256 },
+    /// `trade_id` is `None` if the trade did not come through the Gate. `cost_wad` and
+    /// `quantity_wad` are `C` and `q_i` afterwards.
     Trade {
         trade_id: Option<Uuid>,
         account: Address,
@@ -74,30 +70,32 @@ pub enum EventKind {
         cost_wad: U256,
         quantity_wad: U256,
     },
-    /// A position was paid out.
+    /// A position was paid.
     Redeemed { account: Address, market_id: u64, outcome: u8, tokens_wad: u128, usdc_atomic: u64 },
-    /// A position changed hands outside of trading.
+    /// Tokens moved between two holders outside of trading.
     Transfer { sender: Address, receiver: Address, market_id: u64, outcome: u8, tokens_wad: u128 },
-    /// An intent is settled without a trade.
+    /// The Gate consumed an intent's nonce without a trade.
     IntentFailed { trade_id: Uuid, account: Address, key_index: u32, nonce: u32, reason: Revert },
-    /// An intent's nonce was spent before: its outcome is an earlier event.
+    /// The intent's nonce was already consumed: an earlier event has its result.
     IntentDuplicate { trade_id: Uuid, account: Address, key_index: u32, nonce: u32 },
-    /// A key's caps and expiry were set, reduced or revoked (expiry zero).
+    /// A key's caps and expiry were set, reduced or revoked (`expiry_s` is then 0).
     PolicySet {
         account: Address,
         key_index: u32,
         per_trade_usdc_atomic: u64,
         daily_usdc_atomic: u64,
+        sale_per_trade_usdc_atomic: u64,
+        sale_daily_usdc_atomic: u64,
         expiry_s: u64,
     },
-    /// A log of the hub or the Gate that these contracts do not write, or only a stranger can make them
-    /// write: a transfer of a token that does not exist. `market_id` is the market that it names, if it
-    /// names one.
+    /// A log of the hub or the Gate that cannot be decoded, for example a transfer of a token id
+    /// that does not exist. Any address can cause such a log. `market_id` is the market that the
+    /// log names, if it names one.
     Undecodable { market_id: Option<u64>, detail: String },
 }
 
 impl EventKind {
-    /// The hub's number of the market that the event is about, if it is about one.
+    /// The hub's id of the market that the event belongs to, if any.
     pub fn market_id(&self) -> Option<u64> {
         match self {
             Self::MarketCreated { market_id, .. }
@@ -106,7 +104,8 @@ impl EventKind {
             | Self::ResolutionVetoed { market_id }
             | Self::MarketResolved { market_id, .. }
             | Self::MarketCancelled { market_id, .. }
-            | Self::MarketToppedUp { market_id, .. }
+            | Self::CancelProposed { market_id, .. }
+            | Self::SetsMoved { market_id, .. }
             | Self::Trade { market_id, .. }
             | Self::Redeemed { market_id, .. }
             | Self::Transfer { market_id, .. } => Some(*market_id),
@@ -117,11 +116,11 @@ impl EventKind {
 }
 
 impl EventKind {
-    /// Whether the event changed what somebody holds.
+    /// Returns true if the event changed a position.
     pub fn moves_position(&self) -> bool {
         match self {
-            Self::Trade { .. } | Self::Redeemed { .. } => true,
-            // Anybody can move nothing out of anybody's position.
+            Self::Trade { .. } | Self::Redeemed { .. } | Self::SetsMoved { .. } => true,
+            // Any address can transfer 0 tokens from any position.
             Self::Transfer { tokens_wad, .. } => *tokens_wad > 0,
             _ => false,
         }
@@ -129,25 +128,30 @@ impl EventKind {
 }
 
 impl Chain {
-    /// How an intent was settled, if it was in `from_block` or later: its `Trade` or `IntentFailed`.
-    ///
-    /// # Errors
-    /// What [`Chain::events`] gives.
+    /// Returns the event that settled an intent, a `Trade` or an `IntentFailed`, if it happened in
+    /// `from_block` or later.
     pub async fn settle_event(
         &self,
         trade_id: Uuid,
         account: Address,
         from_block: u64,
     ) -> Result<Option<Event>, ChainError> {
+        // The contracts store the 16 bytes of the UUID left-aligned in an indexed `bytes32`.
         let mut id = B256::ZERO;
         id[..16].copy_from_slice(trade_id.as_bytes());
         let filter = self
             .log_filter()
             .from_block(from_block)
             .event_signature(vec![MarketHub::Trade::SIGNATURE_HASH, Gate::Failed::SIGNATURE_HASH])
-            .topic1(id)
-            .topic2(account.into_word());
-        Ok(self.events_of(&filter).await?.into_iter().next())
+            .topic1(id);
+        // Another account can use the same trade id: also compare the account.
+        let is_of_account = |event: &Event| match &event.kind {
+            EventKind::Trade { account: of, .. } | EventKind::IntentFailed { account: of, .. } => {
+                *of == account
+            }
+            _ => false,
+        };
+        Ok(self.events_of(&filter).await?.into_iter().find(is_of_account))
     }
 
     pub(super) fn log_filter(&self) -> Filter {
@@ -161,8 +165,10 @@ impl Chain {
         Ok(events)
     }
 
-    /// Those of the logs that are the hub's or the Gate's and mean something to the service. Anybody can make the
-    /// contracts log something, so a log that does not decode is an event like the others and not an error.
+    /// Decodes the logs of the hub and the Gate and drops all others.
+    ///
+    /// A log that does not decode becomes an [`EventKind::Undecodable`] instead of an error,
+    /// because any address can make the contracts emit one. An error would stop the sync.
     pub(super) fn decode_logs(&self, logs: &[Log]) -> Result<Vec<Event>, ChainError> {
         let mut events = Vec::with_capacity(logs.len());
         for log in logs.iter().filter(|log| !log.removed) {
@@ -189,12 +195,20 @@ fn undecodable(market_id: Option<u64>, error: &ChainError) -> EventKind {
     EventKind::Undecodable { market_id, detail: error.to_string() }
 }
 
-/// The market that a log of the hub names in its topics, for logs that do not decode.
+/// Returns the market that a log of the hub names, for logs that do not decode.
 fn market_of(log: &Log) -> Option<u64> {
     let word = |topic: usize| log.topics().get(topic).map(|topic| U256::from_be_bytes(topic.0));
     let of_token = |topic: usize| market_and_outcome(word(topic)?).ok().map(|(market_id, _)| market_id);
     match *log.topic0()? {
-        MarketHub::Trade::SIGNATURE_HASH | MarketHub::Transfer::SIGNATURE_HASH => of_token(3),
+        MarketHub::Trade::SIGNATURE_HASH => {
+            // The low bytes of the first word are the market, the outcome and the side.
+            let market_id = log.data().data.get(22..30)?;
+            market_id.try_into().ok().map(u64::from_be_bytes)
+        }
+        MarketHub::Transfer::SIGNATURE_HASH => of_token(3),
+        MarketHub::SetsSplit::SIGNATURE_HASH | MarketHub::SetsMerged::SIGNATURE_HASH => {
+            word(2).and_then(|market_id| u64::try_from(market_id).ok())
+        }
         MarketHub::Redeemed::SIGNATURE_HASH => of_token(2),
         _ => word(1).and_then(|market_id| u64::try_from(market_id).ok()),
     }
@@ -202,7 +216,7 @@ fn market_of(log: &Log) -> Option<u64> {
 
 fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
     use MarketHub::MarketHubEvents as Hub;
-    // An event that is not in the committed interface is of no interest.
+    // Ignore events that are not in the committed ABI.
     if !log.topic0().is_some_and(|topic| Hub::SELECTORS.contains(topic)) {
         return Ok(None);
     }
@@ -230,32 +244,29 @@ fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
         Hub::MarketResolved(event) => {
             EventKind::MarketResolved { market_id: event.marketId, payouts_wad: event.payouts }
         }
-        Hub::MarketCancelled(event) => EventKind::MarketCancelled {
+        Hub::MarketCancelled(event) => {
+            EventKind::MarketCancelled { market_id: event.marketId, payouts_wad: event.payouts }
+        }
+        Hub::CancelProposed(event) => EventKind::CancelProposed {
             market_id: event.marketId,
             payouts_wad: event.payouts,
-            scale_wad: event.scale,
+            finalizable_at_s: event.finalizableAt,
         },
-        Hub::MarketToppedUp(event) => EventKind::MarketToppedUp {
+        Hub::SetsSplit(event) => EventKind::SetsMoved {
+            account: event.account,
             market_id: event.marketId,
+            is_split: true,
             usdc_atomic: event.usdc,
-            scale_wad: event.scale,
+            cost_wad: event.cost,
         },
-        Hub::Trade(event) => {
-            let (market_id, outcome) = market_and_outcome(event.tokenId)?;
-            let trade_id = Uuid::from_bytes(event.tradeId.0);
-            EventKind::Trade {
-                trade_id: (!trade_id.is_nil()).then_some(trade_id),
-                account: event.account,
-                market_id,
-                outcome,
-                side: Side::from_wire(event.side)?,
-                usdc_atomic: event.usdc,
-                tokens_wad: event.tokens,
-                fee_atomic: event.fee,
-                cost_wad: event.cost,
-                quantity_wad: event.quantity,
-            }
-        }
+        Hub::SetsMerged(event) => EventKind::SetsMoved {
+            account: event.account,
+            market_id: event.marketId,
+            is_split: false,
+            usdc_atomic: event.usdc,
+            cost_wad: event.cost,
+        },
+        Hub::Trade(event) => trade_of(&event)?,
         Hub::Redeemed(event) => {
             let (market_id, outcome) = market_and_outcome(event.tokenId)?;
             EventKind::Redeemed {
@@ -266,6 +277,8 @@ fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
                 usdc_atomic: event.usdc,
             }
         }
+        // Mints and burns: the trade, redemption, split or merge emits its own event.
+        Hub::Transfer(event) if event.sender.is_zero() || event.receiver.is_zero() => return Ok(None),
         Hub::Transfer(event) => {
             let (market_id, outcome) = market_and_outcome(event.id)?;
             let tokens_wad = u128::try_from(event.amount)
@@ -283,6 +296,27 @@ fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
     Ok(Some(kind))
 }
 
+/// Unpacks the three packed words of a trade. `IMarketHub` documents their layout.
+fn trade_of(event: &MarketHub::Trade) -> Result<EventKind, ChainError> {
+    let (what, amounts, state) = (event.what, event.amounts, event.state);
+    let low = |word: U256, bits: usize| word & ((U256::ONE << bits) - U256::ONE);
+    let (market_id, outcome) = market_and_outcome(low(what >> 8, 72))?;
+    let trade_id = Uuid::from_bytes(event.tradeId.0);
+    Ok(EventKind::Trade {
+        // Direct trades on the hub have a zero id.
+        trade_id: (!trade_id.is_nil()).then_some(trade_id),
+        account: Address::from_slice(&what.to_be_bytes::<32>()[..20]),
+        market_id,
+        outcome,
+        side: Side::from_wire(what.byte(0))?,
+        usdc_atomic: low(amounts >> 192, 64).to(),
+        tokens_wad: low(amounts, 128).to(),
+        fee_atomic: low(amounts >> 128, 64).to(),
+        cost_wad: state >> 128,
+        quantity_wad: low(state, 128),
+    })
+}
+
 fn of_gate(log: &Log) -> Result<Option<EventKind>, ChainError> {
     use Gate::GateEvents;
     if !log.topic0().is_some_and(|topic| GateEvents::SELECTORS.contains(topic)) {
@@ -294,6 +328,8 @@ fn of_gate(log: &Log) -> Result<Option<EventKind>, ChainError> {
             key_index: event.key,
             per_trade_usdc_atomic: event.perTrade,
             daily_usdc_atomic: event.daily,
+            sale_per_trade_usdc_atomic: event.salePerTrade,
+            sale_daily_usdc_atomic: event.saleDaily,
             expiry_s: event.expiry.into(),
         },
         GateEvents::Failed(event) => EventKind::IntentFailed {

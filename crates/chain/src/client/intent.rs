@@ -1,4 +1,4 @@
-//! One trade of a delegated key, in the three words that the Gate reads.
+//! Intents: one trade of a delegated key, packed into the three words that the Gate reads.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,29 +14,28 @@ use super::bindings::Gate;
 use super::chain::Chain;
 use super::error::ChainError;
 
-/// The five ways to trade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[repr(u8)]
 pub enum Side {
-    /// Spend exactly the USDC, fee included; receive at least the tokens.
+    /// Spend exactly `usdc_atomic`, fee included; receive at least `tokens_wad`.
     BuyForUsdc = 0,
-    /// Receive exactly the tokens; spend at most the USDC, fee included.
+    /// Receive exactly `tokens_wad`; spend at most `usdc_atomic`, fee included.
     BuyTokens = 1,
-    /// Give exactly the tokens; receive at least the USDC, after the fee.
+    /// Give exactly `tokens_wad`; receive at least `usdc_atomic`, after the fee.
     SellTokens = 2,
-    /// Receive exactly the USDC, after the fee; give at most the tokens.
+    /// Receive exactly `usdc_atomic`, after the fee; give at most `tokens_wad`.
     SellForUsdc = 3,
-    /// Give the whole balance; receive at least the USDC, after the fee.
+    /// Give the whole balance, at most `tokens_wad`; receive at least `usdc_atomic`, after the fee.
     SellAll = 4,
 }
 
 impl Side {
-    /// All five, in the contract's order.
+    /// All sides, in the contract's order.
     pub const ALL: [Self; 5] =
         [Self::BuyForUsdc, Self::BuyTokens, Self::SellTokens, Self::SellForUsdc, Self::SellAll];
 
-    /// Whether USDC leaves the account.
+    /// Returns true if USDC leaves the account.
     pub const fn is_buy(self) -> bool {
         matches!(self, Self::BuyForUsdc | Self::BuyTokens)
     }
@@ -68,51 +67,55 @@ impl FromStr for Side {
     }
 }
 
-/// A trade that a delegated key asks for. Exactly one of the two amounts is exact, as `side` says; the other
-/// one is the bound that the chain enforces.
+/// A trade requested by a delegated key. `side` decides which of the two amounts is exact; the
+/// other one is a bound that the contracts enforce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
     /// The smart account that trades.
     pub account: Address,
-    /// The API key's index in the account's policies.
+    /// The API key's index among the account's policies.
     pub key_index: u32,
-    /// Used once per account and key; from 1 and below 2^28, never more than 32 below the highest one used.
+    /// Unique for the account and key, from 1 and below 2^28. The Gate rejects a nonce that is more
+    /// than 32 below the highest one used.
     pub nonce: u32,
-    /// Unix seconds: in a block after it the intent fails with `DeadlinePassed`.
+    /// In Unix seconds. In a later block the intent fails with `DeadlinePassed`.
     pub deadline_s: u32,
-    /// The hub's number of the market.
+    /// The hub's id of the market.
     pub market_id: u64,
-    /// The outcome, from 0.
+    /// Counted from 0.
     pub outcome: u8,
-    /// The way to trade.
     pub side: Side,
-    /// USDC, exact or bound.
+    /// Exact amount or bound, by `side`.
     pub usdc_atomic: u64,
-    /// Tokens, exact or bound.
+    /// Exact amount or bound, by `side`.
     pub tokens_wad: u128,
-    /// The trade, as its events will name it.
+    /// The id under which events report the trade.
     pub trade_id: Uuid,
 }
 
 impl Intent {
-    /// The words `who`, `what` and `bound` of `IGate.Intent`.
+    /// Packs the intent into the words `who`, `what` and `bound` of `IGate.Intent`.
     pub fn pack(&self) -> [U256; 3] {
+        // Bits: account 160, key index 32, nonce 32, deadline 32.
         let who = (U256::from_be_slice(self.account.as_slice()) << 96)
             | (U256::from(self.key_index) << 64)
             | (U256::from(self.nonce) << 32)
             | U256::from(self.deadline_s);
+        // Bits: market 64, outcome 8, side 8, USDC 64.
         let what = (U256::from(self.market_id) << 80)
             | (U256::from(self.outcome) << 72)
             | (U256::from(self.side as u8) << 64)
             | U256::from(self.usdc_atomic);
+        // Bits: tokens 128, trade id 128.
         let bound = (U256::from(self.tokens_wad) << 128) | U256::from(self.trade_id.as_u128());
         [who, what, bound]
     }
 
-    /// The intent in the words `who`, `what` and `bound`.
+    /// Unpacks the words `who`, `what` and `bound`.
     ///
     /// # Errors
-    /// `Decode` if they are not an intent's.
+    ///
+    /// `Decode` if the words are not an intent.
     pub fn unpack([who, what, bound]: [U256; 3]) -> Result<Self, ChainError> {
         let low_u32 = |word: U256| (word & U256::from(u32::MAX)).to::<u32>();
         let low_u64 = |word: U256| (word & U256::from(u64::MAX)).to::<u64>();
@@ -133,11 +136,8 @@ impl Intent {
 }
 
 impl Chain {
-    /// The intents that a transaction asked the Gate to execute; none if it asked for something else, or the node does not
-    /// have it.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the intents that a transaction passed to the Gate. Returns none if the transaction
+    /// called something else or the node does not have it.
     pub async fn intents_of(&self, tx_hash: B256) -> Result<Vec<Intent>, ChainError> {
         let found = self.provider.get_transaction_by_hash(tx_hash).await.map_err(ChainError::of_read)?;
         let Some(transaction) = found.filter(|found| found.to() == Some(self.contracts.gate)) else {
@@ -148,7 +148,7 @@ impl Chain {
     }
 }
 
-/// The call of `Gate.execute`: at most 100 intents, sent by an executor.
+/// Returns the calldata of `Gate.execute` for at most 100 intents. The sender must be an executor.
 pub fn execute_calldata(intents: &[Intent]) -> Bytes {
     let intents = intents.iter().map(|intent| {
         let [who, what, bound] = intent.pack();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_is_read_back_from_its_name() {
+    fn side_names_round_trip() {
         for side in Side::ALL {
             assert_eq!(side.to_string().parse(), Ok(side));
             assert_eq!(Side::from_wire(side as u8), Ok(side));

@@ -1,13 +1,15 @@
-//! Probabilities for display. What is paid is computed by the hub alone; nothing here may decide about money.
+//! Probabilities for display. The hub computes all payments: never use these values for money.
 #![expect(clippy::float_arithmetic, reason = "a probability for the eye; no amount is computed from it")]
 
 use alloy_primitives::U256;
 
-/// The probability of an outcome as the market has it, `exp((q_i - C) / b)`, within about 1e-12 of the
-/// contract's: from the cost `C` and the outcome's quantity `q_i` (both WAD) and the liquidity `b` (USDC
-/// atomic). Between 0 and 1.
+/// Returns the probability of an outcome, `exp((q_i - C) / b)`, between 0 and 1. The result is
+/// within about 1e-12 of the contract's.
+///
+/// `cost_wad` is the cost `C`, `quantity_wad` the outcome's quantity `q_i` and
+/// `liquidity_usdc_atomic` the liquidity `b`.
 pub fn probability(cost_wad: U256, quantity_wad: U256, liquidity_usdc_atomic: u64) -> f64 {
-    // The difference is taken before the digits are cut, since both may be large and close to each other.
+    // Subtract before converting to `f64`: both values may be large and close to each other.
     let below_wad = f64::from(cost_wad.saturating_sub(quantity_wad));
     let liquidity_wad = f64::from(U256::from(liquidity_usdc_atomic)) * 1e12;
     if liquidity_wad > 0.0 { (-below_wad / liquidity_wad).exp() } else { 0.0 }

@@ -1,12 +1,12 @@
-//! The contracts' client: quotes, state, events, delegated trades and the life of markets and accounts, over
-//! any alloy `Provider`.
+//! A client of the contracts over any alloy `Provider`: quotes, state, events, delegated trades,
+//! and the lifecycle of markets and accounts.
 //!
-//! Signing is separate from sending, and no filler chooses a nonce: the caller stores the signed bytes before
-//! they leave the process, so that a crash can only lead to the same bytes being sent again. `transact` is
-//! the short path without that care, for operators.
+//! Signing is separate from sending, and no filler chooses a nonce. The caller stores the signed
+//! bytes before it sends them, so that a restart after a crash sends the same bytes again.
+//! `transact` is a shortcut without that guarantee, for operators.
 //!
-//! Units stand in the names: `_usdc_atomic` is millionths of a USDC, `_wad` is 1e-18 of a token, `_s` is Unix
-//! seconds.
+//! Names carry their units: `_usdc_atomic` is millionths of a USDC, `_wad` is 1e-18 of a token,
+//! `_s` is Unix seconds.
 
 mod assertion;
 mod batch;
@@ -24,6 +24,7 @@ mod owner;
 pub mod provision;
 mod reads;
 mod revert;
+mod roles;
 mod signer;
 mod socket;
 mod state;
@@ -41,10 +42,12 @@ pub use intent::{Intent, Side, execute_calldata};
 pub use owner::{Owner, ParseOwnerError};
 pub use provision::{Batch, KeyPolicy};
 pub use revert::{ParseRevertError, Revert};
+pub use roles::{ParseRoleError, Role};
 pub use signer::Signer;
 pub use socket::{is_socket_url, provider, socket_url};
 pub use state::{
-    AccountState, Fill, HourlyVolume, MarketOnChain, MarketStatus, OutcomeOnChain, Policy, Position,
-    Resolution, token_id,
+    AccountState, ExecutorProposal, ExecutorState, ExecutorVolume, Fill, KeyLimits, MarketOnChain,
+    MarketSchedule, MarketStatus, OutcomeOnChain, Policy, Proposal, RoleProposal, Seat, Seats,
+    face_value_usdc_atomic, token_id, tokens_of_face_value,
 };
 pub use transactions::{Fees, Receipt, SendOutcome, SignedTx, Transaction};

@@ -1,33 +1,38 @@
-//! Who owns a smart account.
+//! Owners of smart accounts, and the owner that a signature names.
 
 use std::fmt;
 use std::str::FromStr;
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, Signature};
 use serde::{Deserialize, Serialize};
 
-/// The owner of a smart account: an EOA's address, or a passkey's P-256 public key. In text: lower-case hex
-/// of the 20 or 64 bytes, with `0x`.
+/// The length of an ECDSA signature: r, s and v.
+const ECDSA_LENGTH: usize = 65;
+/// The length of a passkey's coordinates x and y.
+const PASSKEY_LENGTH: usize = 64;
+
+/// An owner of a smart account: the address of an EOA, or the P-256 public key of a passkey. Its
+/// text form is `0x` and the lower-case hex of its 20 or 64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The holder of a secp256k1 key, signing with ECDSA.
+    /// A secp256k1 key, which signs with ECDSA.
     Eoa(Address),
-    /// The holder of a P-256 key, signing with WebAuthn.
+    /// A P-256 key, which signs with WebAuthn.
     Passkey {
-        /// The point's first coordinate, big-endian.
+        /// The x coordinate, big-endian.
         x: B256,
-        /// The point's second coordinate, big-endian.
+        /// The y coordinate, big-endian.
         y: B256,
     },
 }
 
-/// The bytes or the text are no owner: neither 20 nor 64 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an owner is 20 bytes of an address or 64 bytes of a P-256 key, in hex")]
 pub struct ParseOwnerError;
 
 impl Owner {
-    /// The bytes as the account contract keeps them: 20 of the address, or 64 of x and y.
+    /// Returns the bytes that the account contract stores: the 20 bytes of the address, or the 64
+    /// bytes of x and y.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Eoa(address) => Bytes::copy_from_slice(address.as_slice()),
@@ -35,10 +40,26 @@ impl Owner {
         }
     }
 
-    /// Reads 20 or 64 bytes. Whether 64 bytes are a point of the curve is checked by the contract.
+    /// Returns the owner that a signature over `digest` names. An ECDSA signature names the address
+    /// that it recovers to. A passkey's signature begins with the 64 bytes of the passkey. `None`
+    /// if the signature has neither form.
+    ///
+    /// Does not verify a passkey's assertion: the contract does.
+    pub fn of_signature(signature: &[u8], digest: B256) -> Option<Self> {
+        // A passkey's signature is always longer: an assertion follows its 64 bytes.
+        if signature.len() == ECDSA_LENGTH {
+            let signature = Signature::from_raw(signature).ok()?;
+            return signature.recover_address_from_prehash(&digest).ok().map(Self::Eoa);
+        }
+        Self::from_bytes(signature.get(..PASSKEY_LENGTH)?).ok()
+    }
+
+    /// Reads 20 or 64 bytes. Does not check that 64 bytes are a point on the curve: the contract
+    /// does.
     ///
     /// # Errors
-    /// Any other length.
+    ///
+    /// If the length is neither 20 nor 64.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ParseOwnerError> {
         match (bytes.len(), bytes.split_at_checked(32)) {
             (20, _) => Ok(Self::Eoa(Address::from_slice(bytes))),
@@ -81,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_read_back_from_its_text() {
+    fn owners_round_trip_through_text() {
         let passkey = Owner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
         for owner in [Owner::Eoa(Address::repeat_byte(0xab)), passkey] {
             assert_eq!(owner.to_string().parse(), Ok(owner));
@@ -90,7 +111,22 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_are_no_owner() {
+    fn a_signature_names_its_owner() {
+        let digest = B256::repeat_byte(7);
+        let key = crate::Signer::random([5; 32]).unwrap();
+        let signature = key.sign_digest(digest).unwrap();
+        assert_eq!(Owner::of_signature(&signature, digest), Some(key.owner()));
+        assert_ne!(Owner::of_signature(&signature, B256::ZERO), Some(key.owner()));
+        let passkey = Owner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
+        let named = [&passkey.to_bytes()[..], &[0; 300]].concat();
+        assert_eq!(Owner::of_signature(&named, digest), Some(passkey));
+        for other in [&[0; 0][..], &[0; 63]] {
+            assert_eq!(Owner::of_signature(other, digest), None);
+        }
+    }
+
+    #[test]
+    fn an_owner_of_another_length_is_rejected() {
         assert_eq!(Owner::from_bytes(&[0; 32]), Err(ParseOwnerError));
         assert_eq!("0xzz".parse::<Owner>(), Err(ParseOwnerError));
     }

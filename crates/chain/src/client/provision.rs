@@ -1,9 +1,9 @@
-//! How a smart account comes to be and gets its delegations: its owner signs one batch (the Gate may move
-//! USDC, the keys' policies), and the relayer carries it, making the account in the same transaction if it is
-//! not there yet.
+//! Batches that an owner of a smart account signs and a relayer sends. The first batch of an
+//! account typically allows the Gate to move USDC and sets the policies of its keys.
 //!
-//! `prepare`, then the owner's signature over `Batch::digest`, then `relay`. A batch that was relayed is
-//! spent with its nonce; the same one again is refused.
+//! Call `prepare`, have any owner sign `Batch::digest`, then call `relay`. The relayer creates the
+//! account in the same transaction if it does not exist. A relayed batch consumes the account's
+//! nonce, so the same batch cannot be relayed twice.
 
 use alloy::providers::Provider;
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -14,106 +14,96 @@ use super::chain::{Chain, Contracts};
 use super::error::ChainError;
 use super::owner::Owner;
 use super::signer::Signer;
+use super::state::KeyLimits;
 use super::transactions::Receipt;
 
-/// How long an owner's signature stays good.
+/// The time for which an owner's signature is valid.
 const SIGNATURE_LIFE_S: u64 = 3_600;
 
-/// The caps of one API key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPolicy {
-    /// The key's index in the account's policies.
+    /// The key's index among the account's policies.
     pub key_index: u32,
-    /// Cap on one trade, below 2^44.
-    pub per_trade_usdc_atomic: u64,
-    /// Cap on a window of 24 hours, below 2^44.
-    pub daily_usdc_atomic: u64,
-    /// When the delegation ends, Unix seconds.
-    pub expiry_s: u32,
+    pub limits: KeyLimits,
 }
 
-/// A batch that waits for its owner's signature.
+/// A batch that waits for an owner's signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
-    /// Whose account.
-    pub owner: Owner,
-    /// Which of the owner's accounts.
+    /// The account's first owner, which determines the account's address.
+    pub first_owner: Owner,
+    /// Distinguishes several accounts of the same first owner.
     pub salt: B256,
-    /// The account's address.
+    /// The account's current owners. The signature of any one of them is enough.
+    pub owners: Vec<Owner>,
     pub account: Address,
-    /// What the account is to do.
     pub calls: Vec<Call>,
-    /// The account's nonce that it is for.
+    /// The account's nonce for which the batch is valid.
     pub nonce: u64,
-    /// Until when it may be relayed, Unix seconds.
+    /// The end of the batch's validity, in Unix seconds.
     pub deadline_s: u64,
-    /// What the owner signs: ECDSA over it, or WebAuthn with it as the challenge.
+    /// The digest to sign: with ECDSA, or with WebAuthn as the challenge.
     pub digest: B256,
 }
 
-/// The calls by which an account lets the Gate move its USDC and its keys spend it.
+/// Returns the calls with which an account allows the Gate to move its USDC and sets the policies
+/// of its keys.
 pub fn enabling_calls(contracts: &Contracts, policies: &[KeyPolicy]) -> Vec<Call> {
+    // The allowance is unlimited, because the policies limit what the keys can spend.
     let approval = Call::new(contracts.usdc, calls::approve(contracts.gate, U256::MAX));
-    let policies = policies.iter().map(|policy| {
-        let KeyPolicy { key_index, per_trade_usdc_atomic, daily_usdc_atomic, expiry_s } = *policy;
-        Call::new(
-            contracts.gate,
-            calls::set_policy(key_index, per_trade_usdc_atomic, daily_usdc_atomic, expiry_s),
-        )
-    });
+    let policies = policies
+        .iter()
+        .map(|policy| Call::new(contracts.gate, calls::set_policy(policy.key_index, policy.limits)));
     std::iter::once(approval).chain(policies).collect()
 }
 
-/// The deadline of a batch that is made now, an hour ahead. It counts from the later of the newest block and `now_s` (Unix
-/// seconds): a quiet chain's newest block may be hours old, and a chain may be ahead of the caller's clock.
-///
-/// # Errors
-/// What a read gives.
+/// Returns the deadline of a batch created now: one hour after the later of the newest block and
+/// `now_s` (Unix seconds). The newest block of a quiet chain may be hours old, and a chain may be
+/// ahead of the caller's clock.
 pub async fn signature_deadline_s(chain: &Chain, now_s: u64) -> Result<u64, ChainError> {
     Ok(chain.head().await?.timestamp_s.max(now_s).saturating_add(SIGNATURE_LIFE_S))
 }
 
-/// Makes a batch of these calls ready for the owner's signature, at the account's present nonce.
-///
-/// # Errors
-/// What a read gives.
+/// Prepares a batch of these calls for an owner's signature, at the account's current nonce.
 pub async fn prepare(
     chain: &Chain,
-    owner: Owner,
+    first_owner: Owner,
     salt: B256,
     calls: Vec<Call>,
     deadline_s: u64,
 ) -> Result<Batch, ChainError> {
-    let account = chain.account_address(&owner, salt).await?;
+    let account = chain.account_address(&first_owner, salt).await?;
     let nonce = chain.account_nonce(account).await?;
+    // Before the account exists, its first owner is its only owner.
+    let owners = chain.account_owners(account).await?.unwrap_or_else(|| vec![first_owner]);
     let digest = batch_digest(chain.chain_id(), account, &calls, nonce, deadline_s);
-    Ok(Batch { owner, salt, account, calls, nonce, deadline_s, digest })
+    Ok(Batch { first_owner, salt, owners, account, calls, nonce, deadline_s, digest })
 }
 
-/// The contract and the calldata that relay a signed batch, as the chain stands now.
-///
-/// # Errors
-/// What a read gives.
+/// Returns the contract and the calldata that relay a signed batch, depending on whether the
+/// account exists now.
 pub async fn relaying(
     chain: &Chain,
     batch: &Batch,
     signature: Bytes,
 ) -> Result<(Address, Bytes), ChainError> {
     let code = chain.provider().get_code_at(batch.account).await.map_err(ChainError::of_read)?;
-    let Batch { owner, salt, account, calls: inner, deadline_s, .. } = batch;
+    let Batch { first_owner, salt, account, calls: inner, deadline_s, .. } = batch;
+    // An account that does not exist yet is created in the same transaction.
     Ok(if code.is_empty() {
-        let data = calls::create_and_execute(owner, *salt, inner, *deadline_s, signature);
+        let data = calls::create_and_execute(first_owner, *salt, inner, *deadline_s, signature);
         (chain.contracts().account_factory, data)
     } else {
         (*account, calls::execute_signed(inner, *deadline_s, signature))
     })
 }
 
-/// Relays a signed batch and waits for it.
+/// Relays a signed batch and waits for its receipt.
 ///
 /// # Errors
-/// `Reverted` with `SignatureInvalid`, `NonceInvalid`, `DeadlinePassed` or what the calls gave; else as
-/// [`Chain::transact`].
+///
+/// As for [`Chain::transact`]. `Reverted` with `SignatureInvalid`, `DeadlinePassed` or the reason
+/// of a call.
 pub async fn relay(
     chain: &Chain,
     relayer: &Signer,
@@ -124,11 +114,13 @@ pub async fn relay(
     chain.transact(relayer, Some(to), data).await
 }
 
-/// The whole path for an owner whose key is at hand: makes the account if needed, lets the Gate move its USDC
-/// and sets the policies. Gives the account's address. Again is harmless. `now_s` is the caller's time, Unix seconds.
+/// Provisions an account for a first owner whose key this process holds. Creates the account if
+/// necessary, allows the Gate to move its USDC and sets the policies. Returns the account's
+/// address. Safe to repeat. `now_s` is the caller's time in Unix seconds.
 ///
 /// # Errors
-/// As [`relay`].
+///
+/// As for [`relay`].
 pub async fn provision(
     chain: &Chain,
     relayer: &Signer,

@@ -1,4 +1,4 @@
-//! The meaning of revert data: one table from what the contracts say to what the service knows.
+//! Maps revert data to typed reasons, using one table of selectors and messages.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,88 +7,120 @@ use alloy::sol_types::{Panic, Revert as RevertString, SolError};
 use serde::{Deserialize, Serialize};
 
 use super::bindings::token::Token;
-use super::bindings::{Account, AccountFactory, Gate, MarketHub};
+use super::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 
-/// Why the contracts refused. The names of `as_str` are stable: they are stored with trades.
+/// The reason of a revert. The names of `as_str` are stable, because the database stores them with
+/// trades.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Revert {
-    /// There is no such market.
+    /// The market does not exist.
     MarketUnknown,
-    /// The market is listed only, frozen, past its close time, resolved or cancelled.
+    /// The market is only listed, frozen, past its close time, resolved or cancelled.
     MarketNotTradeable,
-    /// A market of that reference exists.
+    /// A market with this reference exists.
     MarketExists,
-    /// The market has no such outcome.
+    /// The market does not have this outcome.
     OutcomeInvalid,
     /// The market's terms are out of bounds.
     TermsInvalid,
-    /// The account holds less USDC than the trade takes.
+    /// The account's USDC balance is lower than the trade's cost.
     InsufficientBalance,
-    /// The account holds fewer tokens than the trade gives.
+    /// The account's token balance is lower than the amount to sell.
     InsufficientPosition,
-    /// The account allows the Gate less USDC than the trade takes.
+    /// The Gate's USDC allowance is lower than the trade's cost.
     AllowanceMissing,
-    /// The account has no policy for the key, or it was revoked.
+    /// The key does not have a policy, or its policy was revoked.
     PolicyMissing,
-    /// The key's policy has expired.
     PolicyExpired,
-    /// A policy that cannot be kept: a cap or nonce out of range.
+    /// The policy cannot be stored: a cap or nonce is out of range.
     PolicyInvalid,
-    /// The trade is above the key's cap on one trade.
+    /// The trade exceeds the key's cap for one trade.
     PerTradeCapExceeded,
-    /// The trade is above what is left of the key's daily cap.
+    /// The trade exceeds the rest of the key's daily cap.
     DailyCapExceeded,
+    /// The sale exceeds the key's cap on the face value of one sale.
+    SalePerTradeCapExceeded,
+    /// The sale exceeds the rest of the key's daily cap on the face value of sales.
+    SaleDailyCapExceeded,
+    /// A sale of the whole balance would give more tokens than its bound.
+    SaleBoundExceeded,
     /// The price moved past the trade's bound.
     SlippageExceeded,
-    /// The curve cannot pay that much.
+    /// The market maker cannot pay that much.
     LiquidityInsufficient,
-    /// The block is later than the intent or the signed batch allows.
+    /// The block's time is after the deadline of the intent or the signed batch.
     DeadlinePassed,
-    /// The Gate's volume of this hour is used up.
+    /// The trade exceeds the rest of the executor's hourly volume cap.
     HourlyVolumeExceeded,
-    /// Nothing is bought or sold.
+    /// The trade would move nothing.
     AmountZero,
-    /// The amount is beyond what the market maker computes.
+    /// The amount exceeds the range of the market maker's arithmetic.
     AmountTooLarge,
-    /// USDC is paused by its issuer.
+    /// The issuer of USDC has paused it.
     TokenPaused,
-    /// USDC's issuer blocks one of the two parties.
+    /// The issuer of USDC blocks one of the two parties.
     Blacklisted,
-    /// The Gate is paused by the guardian.
+    /// The Gate is paused.
     Paused,
-    /// The position pays nothing now.
     NothingToRedeem,
-    /// The market cannot go from where it stands to there.
+    /// The market's current status does not allow the transition.
     TransitionInvalid,
-    /// The payouts do not fit the market, or sum to more than one.
+    /// The payouts do not match the market's outcomes, or do not sum to exactly one.
     PayoutsInvalid,
-    /// The proposed resolution may still be vetoed.
+    /// The veto window of the proposal is still open.
     VetoWindowOpen,
-    /// The caller has not the role for that.
+    /// The market has not been frozen long enough to be cancelled.
+    FrozenTooBriefly,
+    /// The deadline for the market's result has passed.
+    ResultTooLate,
+    /// The guardian has used all vetoes of late cancels of the market.
+    VetoesUsedUp,
+    /// The id is not the token id of an outcome.
+    TokenUnknown,
+    /// The caller lacks the required role.
     NotAuthorized,
-    /// The signature is not the owner's.
+    /// The signature is not a current owner's signature of this batch.
     SignatureInvalid,
-    /// The owner's batch is for another nonce.
-    NonceInvalid,
     /// The intent's nonce is not below 2^28.
     NonceTooLarge,
-    /// Neither an address nor a point of P-256.
+    /// The owner is neither an address nor a point of P-256.
     OwnerInvalid,
-    /// The transaction has not gas enough for its intents.
+    /// The new owner already is an owner.
+    OwnerExists,
+    /// The owner to remove is not an owner.
+    OwnerUnknown,
+    /// Removing the owner would leave the account without one.
+    LastOwner,
+    /// The account has the maximum number of owners.
+    OwnerLimitReached,
+    /// The transaction's gas limit is too low for its intents.
     GasTooLow,
-    /// More intents than fit into one transaction.
+    /// The batch has more intents than one transaction may have.
     BatchTooLarge,
-    /// Anything else: the text of a `revert("…")`, `panic 0x11`, or the data in hex, which may be empty.
+    /// There is no such proposal of a role or an executor, or its proposer is not the owner any
+    /// more.
+    NotProposed,
+    /// The delay of the proposal is not over.
+    DelayNotOver,
+    /// The zero address cannot hold a role.
+    AddressZero,
+    /// The zero address cannot be an executor, and an executor's cap cannot be zero.
+    ExecutorInvalid,
+    /// The cap is not below the executor's present one.
+    CapNotLower,
+    /// The Gate has as many executors as it can have.
+    TooManyExecutors,
+    /// Any other reason: the text of a `revert("…")`, `panic 0x11`, or the data in hex, which may
+    /// be empty.
     Other(String),
 }
 
-/// The text names no revert.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no revert has this name")]
 pub struct ParseRevertError;
 
-/// A revert, the name it is stored under, the custom errors and the `revert` strings (Circle's USDC) that
-/// mean it.
+/// A reason with its stored name, and the custom errors and `revert` strings (of Circle's USDC)
+/// that map to it.
 struct Row {
     revert: Revert,
     name: &'static str,
@@ -134,6 +166,14 @@ const TABLE: &[Row] = &[
     row(Revert::PolicyInvalid, "policyInvalid", &[Gate::PolicyInvalid::SELECTOR], &[]),
     row(Revert::PerTradeCapExceeded, "perTradeCapExceeded", &[Gate::PerTradeCapExceeded::SELECTOR], &[]),
     row(Revert::DailyCapExceeded, "dailyCapExceeded", &[Gate::DailyCapExceeded::SELECTOR], &[]),
+    row(
+        Revert::SalePerTradeCapExceeded,
+        "salePerTradeCapExceeded",
+        &[Gate::SalePerTradeCapExceeded::SELECTOR],
+        &[],
+    ),
+    row(Revert::SaleDailyCapExceeded, "saleDailyCapExceeded", &[Gate::SaleDailyCapExceeded::SELECTOR], &[]),
+    row(Revert::SaleBoundExceeded, "saleBoundExceeded", &[Gate::SaleBoundExceeded::SELECTOR], &[]),
     row(Revert::SlippageExceeded, "slippageExceeded", &[MarketHub::SlippageExceeded::SELECTOR], &[]),
     row(
         Revert::LiquidityInsufficient,
@@ -157,6 +197,10 @@ const TABLE: &[Row] = &[
     row(Revert::TransitionInvalid, "transitionInvalid", &[MarketHub::TransitionInvalid::SELECTOR], &[]),
     row(Revert::PayoutsInvalid, "payoutsInvalid", &[MarketHub::PayoutsInvalid::SELECTOR], &[]),
     row(Revert::VetoWindowOpen, "vetoWindowOpen", &[MarketHub::VetoWindowOpen::SELECTOR], &[]),
+    row(Revert::FrozenTooBriefly, "frozenTooBriefly", &[MarketHub::FrozenTooBriefly::SELECTOR], &[]),
+    row(Revert::ResultTooLate, "resultTooLate", &[MarketHub::ResultTooLate::SELECTOR], &[]),
+    row(Revert::VetoesUsedUp, "vetoesUsedUp", &[MarketHub::VetoesUsedUp::SELECTOR], &[]),
+    row(Revert::TokenUnknown, "tokenUnknown", &[MarketHub::TokenUnknown::SELECTOR], &[]),
     row(
         Revert::NotAuthorized,
         "notAuthorized",
@@ -164,24 +208,39 @@ const TABLE: &[Row] = &[
         &[],
     ),
     row(Revert::SignatureInvalid, "signatureInvalid", &[Account::SignatureInvalid::SELECTOR], &[]),
-    row(Revert::NonceInvalid, "nonceInvalid", &[Account::NonceInvalid::SELECTOR], &[]),
     row(Revert::NonceTooLarge, "nonceTooLarge", &[Gate::NonceTooLarge::SELECTOR], &[]),
     row(Revert::OwnerInvalid, "ownerInvalid", &[AccountFactory::OwnerInvalid::SELECTOR], &[]),
+    row(Revert::OwnerExists, "ownerExists", &[Account::OwnerExists::SELECTOR], &[]),
+    row(Revert::OwnerUnknown, "ownerUnknown", &[Account::OwnerUnknown::SELECTOR], &[]),
+    row(Revert::LastOwner, "lastOwner", &[Account::LastOwner::SELECTOR], &[]),
+    row(Revert::OwnerLimitReached, "ownerLimitReached", &[Account::OwnerLimitReached::SELECTOR], &[]),
     row(Revert::GasTooLow, "gasTooLow", &[Gate::GasTooLow::SELECTOR], &[]),
     row(Revert::BatchTooLarge, "batchTooLarge", &[Gate::BatchTooLarge::SELECTOR], &[]),
+    row(
+        Revert::NotProposed,
+        "notProposed",
+        &[Authority::NotProposed::SELECTOR, Gate::NotProposed::SELECTOR],
+        &[],
+    ),
+    row(Revert::DelayNotOver, "delayNotOver", &[Authority::DelayNotOver::SELECTOR], &[]),
+    row(Revert::AddressZero, "addressZero", &[Authority::AddressZero::SELECTOR], &[]),
+    row(Revert::ExecutorInvalid, "executorInvalid", &[Gate::ExecutorInvalid::SELECTOR], &[]),
+    row(Revert::CapNotLower, "capNotLower", &[Gate::CapNotLower::SELECTOR], &[]),
+    row(Revert::TooManyExecutors, "tooManyExecutors", &[Gate::TooManyExecutors::SELECTOR], &[]),
 ];
 
-/// What the stored name of [`Revert::Other`] begins with.
+/// The prefix of the stored name of [`Revert::Other`].
 const OTHER: &str = "other";
 
 impl Revert {
-    /// Reads revert data, also where the Gate has cut it at 256 bytes: the selector decides, arguments do
-    /// not.
+    /// Decodes revert data. Only the selector of a custom error counts, so data that the Gate has
+    /// cut off at 256 bytes decodes too.
     pub fn from_data(data: &[u8]) -> Self {
         let Some((selector, _)) = data.split_first_chunk::<4>() else { return Self::unread(data) };
         if let Some(row) = TABLE.iter().find(|row| row.selectors.contains(selector)) {
             return row.revert.clone();
         }
+        // Circle's USDC reverts with strings instead of custom errors.
         if *selector == RevertString::SELECTOR {
             return RevertString::abi_decode(data)
                 .map_or_else(|_| Self::unread(data), |it| Self::of_text(&it.reason));
@@ -192,8 +251,8 @@ impl Revert {
         }
     }
 
-    /// The stable name; `other` for what the table does not hold. `Display` and `FromStr` keep the latter's
-    /// text too.
+    /// Returns the stable name; `other` for [`Revert::Other`]. Only `Display` and `FromStr`
+    /// preserve its text.
     pub fn as_str(&self) -> &'static str {
         TABLE.iter().find(|row| row.revert == *self).map_or(OTHER, |row| row.name)
     }
@@ -249,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_back() {
+    fn every_revert_name_round_trips() {
         let other = Revert::Other("panic 0x11".to_owned());
         for revert in TABLE.iter().map(|row| &row.revert).chain([&other]) {
             assert_eq!(revert.to_string().parse().as_ref(), Ok(revert));
@@ -258,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn no_selector_and_no_text_means_two_things() {
+    fn every_selector_and_text_has_one_meaning() {
         for (at, row) in TABLE.iter().enumerate() {
             for later in &TABLE[at + 1..] {
                 assert_ne!(row.name, later.name);
@@ -273,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_strings_and_openzeppelins_errors_mean_the_same() {
+    fn circle_strings_and_openzeppelin_errors_map_to_one_revert() {
         let custom = Token::ERC20InsufficientBalance {
             sender: Address::ZERO,
             balance: U256::ZERO,
@@ -286,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_hold_keeps_its_data() {
+    fn an_unknown_revert_keeps_its_data() {
         let shown = |data: &[u8]| Revert::from_data(data).to_string();
         assert_eq!(shown(&[]), "other:0x");
         assert_eq!(shown(&[1, 2, 3, 4, 5]), "other:0x0102030405");

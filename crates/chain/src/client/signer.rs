@@ -5,11 +5,12 @@ use std::fmt;
 use alloy::signers::SignerSync;
 use alloy::signers::local::PrivateKeySigner;
 use alloy_primitives::{Address, B256, Bytes};
+use domain::SecretKey;
 
 use super::error::ChainError;
 use super::owner::Owner;
 
-/// A private key in memory. Printed as its address only.
+/// A private key in memory. `Debug` prints only its address.
 #[derive(Clone)]
 pub struct Signer(PrivateKeySigner);
 
@@ -17,44 +18,48 @@ impl Signer {
     /// Reads 32 bytes of hex, with or without `0x`.
     ///
     /// # Errors
-    /// `Rejected`, without the text, where it is no key.
+    ///
+    /// `Rejected` if the text is not a key. The error does not contain the text.
     pub fn from_hex(text: &str) -> Result<Self, ChainError> {
-        let mut bytes = [0; 32];
-        let digits = text.trim();
-        hex::decode_to_slice(digits.strip_prefix("0x").unwrap_or(digits), &mut bytes)
-            .map_err(|_| ChainError::Rejected("not 32 bytes of hex".to_owned()))?;
-        Self::random(bytes)
+        let key = SecretKey::from_hex(text.trim())
+            .ok_or_else(|| ChainError::Rejected("not 32 bytes of hex".to_owned()))?;
+        Self::from_bytes(key.expose())
     }
 
-    /// The key of these 32 bytes, which the caller has drawn at random.
+    /// Creates a key from 32 random bytes.
     ///
     /// # Errors
-    /// `Rejected` for zero and for what is not below the group's order: draw again.
+    ///
+    /// `Rejected` if the bytes are 0 or not below the group's order: draw new bytes.
     pub fn random(bytes: [u8; 32]) -> Result<Self, ChainError> {
-        let key = PrivateKeySigner::from_bytes(&B256::from(bytes));
+        Self::from_bytes(&bytes)
+    }
+
+    fn from_bytes(bytes: &[u8; 32]) -> Result<Self, ChainError> {
+        let key = PrivateKeySigner::from_slice(bytes);
         key.map(Self).map_err(|_| ChainError::Rejected("not a secp256k1 key".to_owned()))
     }
 
-    /// The key's address.
     pub fn address(&self) -> Address {
         self.0.address()
     }
 
-    /// This key as the owner of an account.
+    /// Returns this key's address as the owner of an account.
     pub fn owner(&self) -> Owner {
         Owner::Eoa(self.address())
     }
 
-    /// The key's 32 bytes, for writing it to a key file.
+    /// Returns the 32 bytes of the key, for writing a key file.
     pub fn to_bytes(&self) -> B256 {
         self.0.to_bytes()
     }
 
-    /// Signs a digest as it is, such as an EIP-712 one: 65 bytes r, s, v with v 27 or 28, as Solidity's
-    /// recovery wants.
+    /// Signs a digest without further hashing. Returns the 65 bytes r, s and v with v 27 or 28, as
+    /// `ecrecover` expects.
     ///
     /// # Errors
-    /// `Rejected` if the signature cannot be made.
+    ///
+    /// `Rejected` if the signature cannot be created.
     pub fn sign_digest(&self, digest: B256) -> Result<Bytes, ChainError> {
         Ok(self.signature(digest)?.as_bytes().into())
     }
@@ -75,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_the_address_and_not_the_key() {
+    fn debug_output_has_the_address_and_not_the_key() {
         let signer = Signer::from_hex(&"11".repeat(32)).unwrap();
         let shown = format!("{signer:?}");
         assert!(shown.contains("0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a"), "{shown}");
@@ -83,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_key_is_refused_without_repeating_it() {
+    fn invalid_keys_are_rejected_without_echoing_them() {
         for text in ["", "0x12", &"00".repeat(32), &"ff".repeat(32)] {
             let error = Signer::from_hex(text).unwrap_err();
             assert!(matches!(error, ChainError::Rejected(_)));

@@ -1,5 +1,5 @@
-//! A node behind a Unix socket: one JSON-RPC request or batch per line, and its answer as a line, like the IPC endpoints of
-//! other nodes.
+//! A transport to a node behind a Unix socket, like the IPC endpoints of other nodes. One line is a
+//! JSON-RPC request or batch, and one line is its response.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,34 +18,34 @@ use tower::Service;
 use super::chain::http_provider;
 use super::error::ChainError;
 
-/// The scheme of a socket's URL; its path follows.
+/// The URL scheme of a socket; the path follows.
 const SCHEME: &str = "unix:";
-/// The time that connecting, asking and answering may take together.
+/// The maximum time for connecting, sending and receiving together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most bytes of an answer.
+/// The maximum length of a response, in bytes.
 const MAX_ANSWER: u64 = 256 << 20;
 
-/// The URL of the socket at `path`.
 pub fn socket_url(path: &std::path::Path) -> String {
     format!("{SCHEME}{}", path.display())
 }
 
-/// Whether the URL names a socket.
 pub fn is_socket_url(url: &str) -> bool {
     url.starts_with(SCHEME)
 }
 
-/// A provider over HTTP, or over the Unix socket that a `unix:` URL names. Does not connect yet.
+/// Creates a provider for an HTTP URL, or for the Unix socket of a `unix:` URL. Does not connect
+/// yet.
 ///
 /// # Errors
-/// As [`http_provider`].
+///
+/// As for [`http_provider`].
 pub fn provider(url: &str) -> Result<DynProvider, ChainError> {
     let Some(path) = url.strip_prefix(SCHEME) else { return http_provider(url) };
     let rpc = RpcClient::new(Socket { path: Arc::new(PathBuf::from(path)) }, true);
     Ok(ProviderBuilder::default().connect_client(rpc).erased())
 }
 
-/// The transport: a connection for each request.
+/// Opens a new connection for each request.
 #[derive(Debug, Clone)]
 struct Socket {
     path: Arc<PathBuf>,
@@ -57,6 +57,7 @@ impl Socket {
         stream.write_all(line.as_bytes()).await?;
         stream.write_all(b"\n").await?;
         let mut answer = String::new();
+        // A longer response is cut off here and then fails to parse.
         BufReader::new(stream.take(MAX_ANSWER)).read_line(&mut answer).await?;
         Ok(answer)
     }

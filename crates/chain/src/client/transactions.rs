@@ -1,6 +1,6 @@
-//! Transactions, write-ahead: count, fees, sign, send and receipt are separate steps, so that the caller can
-//! store the signed bytes before they leave. The same bytes may be sent any number of times; they land at
-//! most once.
+//! Write-ahead transactions. Nonce, fees, signing, sending and the receipt are separate steps, so
+//! that the caller can store the signed bytes before sending them. The same bytes can be sent any
+//! number of times and are executed at most once.
 
 use std::time::Duration;
 
@@ -18,40 +18,40 @@ use super::event::Event;
 use super::revert::Revert;
 use super::signer::Signer;
 
-/// What a plain transfer uses.
+/// The gas of a plain transfer.
 const TRANSFER_GAS: u64 = 21_000;
-/// How long `transact` waits for its receipt.
+/// The time for which `transact` waits for a receipt.
 const RECEIPT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How many looks in a row must find the nonce used and no receipt before the transaction counts as displaced: the nodes
-/// behind one address may not all have the newest block.
+/// The number of consecutive queries that must find the nonce used but no receipt before the
+/// transaction counts as displaced. One query is not enough: the nodes behind one URL may not all
+/// have the newest block.
 const LOOKS_WHEN_DISPLACED: u32 = 3;
 
-/// What became of a transaction that was sent.
+/// The result of a transaction that was sent.
 enum Sent {
-    /// It is in a block.
     Mined(Receipt),
-    /// Another transaction has its nonce, so it can never be in one.
+    /// Another transaction used the nonce, so this one can never be mined.
     Displaced(String),
 }
 
-/// EIP-1559 fees, wei per gas.
+/// EIP-1559 fees, in wei per gas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fees {
-    /// The most that is paid in all.
+    /// The maximum total fee.
     pub max_fee_per_gas: u128,
-    /// The most that is paid to the block's builder.
+    /// The maximum fee for the block's builder.
     pub max_priority_fee_per_gas: u128,
 }
 
 impl Fees {
-    /// What a unit of gas costs at the present base fee, priority fee included. An estimate offers the priority fee and twice
-    /// the base fee.
+    /// Returns the price of a unit of gas at the current base fee, priority fee included. Assumes
+    /// that `self` is an estimate, which offers the priority fee and twice the base fee.
     pub const fn price(self) -> u128 {
         let base_fee = self.max_fee_per_gas.saturating_sub(self.max_priority_fee_per_gas) / 2;
         base_fee.saturating_add(self.max_priority_fee_per_gas)
     }
 
-    /// The same, offering at most `ceiling` in all; `None` if the present price is above it.
+    /// Limits the fees to `ceiling`. Returns `None` if the current price is above it.
     #[must_use]
     pub fn within(self, ceiling: u128) -> Option<Self> {
         (self.price() <= ceiling).then(|| Self {
@@ -60,8 +60,8 @@ impl Fees {
         })
     }
 
-    /// Both raised by an eighth, rounded up, and by 1 wei at least: the least that nodes take in place of a
-    /// transaction that is stuck.
+    /// Raises both fees by an eighth, rounded up, and by at least 1 wei. This is the smallest raise
+    /// at which nodes replace a pending transaction.
     #[must_use]
     pub fn bumped(self) -> Self {
         let bumped = |fee: u128| fee.saturating_add(fee.div_ceil(8).max(1));
@@ -72,91 +72,77 @@ impl Fees {
     }
 }
 
-/// All that a transaction says.
+/// The content of a transaction before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// The contract called; none to create one.
+    /// The called contract; `None` to create one.
     pub to: Option<Address>,
-    /// The calldata, or the code that creates the contract.
+    /// The calldata, or the creation code of the contract.
     pub data: Bytes,
-    /// Native currency sent along, wei.
+    /// Native currency to send, in wei.
     pub value: U256,
-    /// The sender's count.
     pub nonce: u64,
-    /// The most gas it may use.
     pub gas_limit: u64,
-    /// What is paid for gas.
     pub fees: Fees,
 }
 
 /// A signed transaction, ready to be stored and sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedTx {
-    /// Its hash, by which its receipt is found.
     pub hash: B256,
-    /// The bytes to send.
     pub raw: Bytes,
 }
 
-/// What the node said to a transaction.
+/// The node's answer to a sent transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// It is in the pool, or in a block already.
+    /// The transaction is in the pool or in a block.
     Accepted,
-    /// The node had these very bytes.
+    /// The node already had exactly this transaction.
     AlreadyKnown,
-    /// Another transaction, or this one, took the nonce: look for receipts.
+    /// This or another transaction has used the nonce: look up the receipts.
     NonceTooLow,
-    /// The pool holds another transaction of this nonce, or asks for higher fees.
+    /// The pool has another transaction with this nonce, or requires higher fees.
     Underpriced,
-    /// Refused for another reason, in the node's words; it is not in the pool.
+    /// Rejected for another reason, with the node's message. The transaction is not in the pool.
     Rejected(String),
 }
 
-/// A transaction that is in a block.
+/// The receipt of a mined transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// The transaction.
     pub tx_hash: B256,
-    /// The block's height.
     pub block_number: u64,
-    /// The block's hash.
     pub block_hash: B256,
-    /// Whether it did not revert.
+    /// False if the transaction reverted.
     pub success: bool,
-    /// What it used.
     pub gas_used: u64,
-    /// What a unit of it cost, wei.
+    /// In wei per gas.
     pub effective_gas_price: u128,
-    /// The contract it created.
+    /// The address of the created contract, if any.
     pub contract_address: Option<Address>,
-    /// What hub and Gate logged in it, in order.
+    /// The events of the hub and the Gate in the transaction, in order.
     pub events: Vec<Event>,
 }
 
 impl Chain {
-    /// How many of the address's transactions are in blocks: the nonce of its next one, unless some are in
-    /// flight.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the number of the address's mined transactions. This is its next nonce, unless
+    /// transactions are pending.
     pub async fn transaction_count(&self, address: Address) -> Result<u64, ChainError> {
         self.provider.get_transaction_count(address).await.map_err(ChainError::of_read)
     }
 
-    /// How many of the address's transactions are in blocks up to this height.
+    /// Returns the number of the address's transactions mined up to this height.
     ///
     /// # Errors
-    /// What a read gives; `Rejected` if the node does not have that block's state.
+    ///
+    /// `Rejected` if the node lacks that block's state.
     pub async fn transaction_count_at(&self, address: Address, block: u64) -> Result<u64, ChainError> {
         let count = self.provider.get_transaction_count(address).block_id(BlockId::number(block));
         count.await.map_err(ChainError::of_read)
     }
 
-    /// Fees that get a transaction into one of the next blocks.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns fees with which a transaction is likely to be in one of the next blocks.
     pub async fn fees(&self) -> Result<Fees, ChainError> {
         let fees = self.provider.estimate_eip1559_fees().await.map_err(ChainError::of_read)?;
         Ok(Fees {
@@ -165,18 +151,16 @@ impl Chain {
         })
     }
 
-    /// Native currency of an address, wei: what its transactions' gas is paid from.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the native balance that pays for the address's gas, in wei.
     pub async fn native_balance(&self, address: Address) -> Result<U256, ChainError> {
         self.provider.get_balance(address).await.map_err(ChainError::of_read)
     }
 
-    /// Gas that the transaction would use now.
+    /// Returns the gas that the transaction would use now.
     ///
     /// # Errors
-    /// `Reverted` where it would revert, and what else a read gives.
+    ///
+    /// `Reverted` if it would revert.
     pub async fn estimate_gas(
         &self,
         from: Address,
@@ -192,11 +176,14 @@ impl Chain {
         self.provider.estimate_gas(request).await.map_err(ChainError::of_read)
     }
 
-    /// Signs an EIP-1559 transaction. Pure: the same input gives the same bytes.
+    /// Signs an EIP-1559 transaction. Deterministic: the same input gives the same bytes.
     ///
     /// # Errors
-    /// `Rejected` if the signature cannot be made, `Unreachable` if the chain is not known yet.
+    ///
+    /// `Rejected` if the signature cannot be created. `Unreachable` if no node has reported the
+    /// chain id yet.
     pub fn sign(&self, signer: &Signer, tx: &Transaction) -> Result<SignedTx, ChainError> {
+        // A signature for chain id 0 would be valid on no chain.
         let chain_id = match self.chain_id() {
             0 => return Err(ChainError::Unreachable("no node has been seen yet".to_owned())),
             chain_id => chain_id,
@@ -217,14 +204,16 @@ impl Chain {
         Ok(SignedTx { hash: *signed.tx_hash(), raw: signed.encoded_2718().into() })
     }
 
-    /// Sends signed bytes, once.
+    /// Sends signed bytes once.
     ///
     /// # Errors
-    /// `Ambiguous` only: no answer, or none that can be read. The bytes may have arrived; send the same ones
-    /// again.
+    ///
+    /// Only `Ambiguous`: no answer arrived, or the answer is unreadable. The node may have received
+    /// the bytes: send the same ones again.
     pub async fn send_raw(&self, raw: &[u8]) -> Result<SendOutcome, ChainError> {
         match self.provider.send_raw_transaction(raw).await {
             Ok(_) => Ok(SendOutcome::Accepted),
+            // A retryable error does not prove that the bytes went nowhere.
             Err(RpcError::ErrorResp(payload)) if payload.is_retry_err() => {
                 Err(ChainError::Ambiguous(payload.to_string()))
             }
@@ -233,13 +222,11 @@ impl Chain {
         }
     }
 
-    /// The receipt, once the transaction is in a block.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the receipt, or `None` while the transaction is not in a block.
     pub async fn receipt(&self, hash: B256) -> Result<Option<Receipt>, ChainError> {
         let receipt = self.provider.get_transaction_receipt(hash).await.map_err(ChainError::of_read)?;
         let Some(receipt) = receipt else { return Ok(None) };
+        // A receipt without a block belongs to a pending transaction.
         let (Some(block_number), Some(block_hash)) = (receipt.block_number, receipt.block_hash) else {
             return Ok(None);
         };
@@ -255,13 +242,16 @@ impl Chain {
         }))
     }
 
-    /// Sends a transaction and waits for its receipt, 60 s at most: for operators and set-up, where nothing must
-    /// survive a crash. Several processes may use the key at the same time: a transaction whose nonce another one took is
-    /// signed again under the next.
+    /// Sends a transaction and waits up to 60 s for its receipt. For operators and setup, which
+    /// need no protection against a crash.
+    ///
+    /// Several processes may use the key at the same time: if another transaction takes the nonce,
+    /// this one is signed again with the next nonce.
     ///
     /// # Errors
-    /// `Reverted` if it would revert, in which case it is not sent, or did; `Rejected` if the node refuses it;
-    /// `Ambiguous` if it is not known to be in a block in time.
+    ///
+    /// `Reverted` if it would revert (it is then not sent) or did revert. `Rejected` if the node
+    /// rejects it. `Ambiguous` if no receipt arrives in time.
     pub async fn transact(
         &self,
         signer: &Signer,
@@ -281,23 +271,21 @@ impl Chain {
         Err(ChainError::Rejected(displaced))
     }
 
-    /// How many looks fit into the time that `transact` waits.
+    /// The number of receipt queries within the timeout of `transact`.
     const fn polls(&self) -> u128 {
         RECEIPT_TIMEOUT.as_millis().div_ceil(self.poll_interval.as_millis())
     }
 
-    /// How many transactions the address has in blocks and in the node's pool.
-    ///
-    /// # Errors
-    /// What a read gives.
+    /// Returns the number of the address's transactions in blocks and in the node's pool.
     pub async fn pending_transaction_count(&self, address: Address) -> Result<u64, ChainError> {
         self.provider.get_transaction_count(address).pending().await.map_err(ChainError::of_read)
     }
 
-    /// Sends native currency, in wei, and waits as [`Self::transact`] does.
+    /// Sends native currency, in wei, and waits like [`Self::transact`].
     ///
     /// # Errors
-    /// As [`Self::transact`].
+    ///
+    /// As for [`Self::transact`], and `Rejected` if another transaction takes the nonce.
     pub async fn send_native(&self, signer: &Signer, to: Address, wei: U256) -> Result<Receipt, ChainError> {
         let nonce = self.transaction_count(signer.address()).await?;
         let fees = self.fees().await?;
@@ -315,19 +303,6 @@ impl Chain {
         }
     }
 
-    pub(super) async fn transact_at(
-        &self,
-        signer: &Signer,
-        nonce: u64,
-        to: Option<Address>,
-        data: Bytes,
-    ) -> Result<Receipt, ChainError> {
-        match self.try_transact_at(signer, nonce, to, data).await? {
-            Sent::Mined(receipt) => Ok(receipt),
-            Sent::Displaced(why) => Err(ChainError::Rejected(why)),
-        }
-    }
-
     async fn try_transact_at(
         &self,
         signer: &Signer,
@@ -337,7 +312,7 @@ impl Chain {
     ) -> Result<Sent, ChainError> {
         let from = signer.address();
         let (fees, gas) = tokio::try_join!(self.fees(), self.estimate_gas(from, to, data.clone()))?;
-        // State may move between the estimate and the block: a fifth on top.
+        // The state may change between the estimate and the block: add a fifth.
         let gas_limit = gas.saturating_add(gas / 5);
         self.send_and_wait(signer, Transaction { to, data, value: U256::ZERO, nonce, gas_limit, fees }).await
     }
@@ -346,7 +321,7 @@ impl Chain {
         let signed = self.sign(signer, &tx)?;
         match self.send_raw(&signed.raw).await? {
             SendOutcome::Accepted | SendOutcome::AlreadyKnown => {}
-            // Another transaction of this nonce is in a block or in the pool, and this one is not.
+            // Another transaction with this nonce is in a block or in the pool; this one is not.
             refused @ (SendOutcome::NonceTooLow | SendOutcome::Underpriced) => {
                 return Ok(Sent::Displaced(format!("{refused:?}")));
             }
@@ -365,10 +340,11 @@ impl Chain {
         let (mut looks_without, mut is_used) = (0, false);
         for _ in 0..=self.polls() {
             ticks.tick().await;
-            // A node that stumbles after the sending does not undo it: go on asking.
+            // An error after sending does not undo it: continue polling.
             match self.receipt(hash).await {
                 Ok(Some(receipt)) => return Ok(Sent::Mined(receipt)),
-                // Only a receipt that is still missing after the nonce was seen used says that another one has it.
+                // A missing receipt proves a displaced transaction only if the nonce was used
+                // before the query.
                 Ok(None) if is_used => looks_without += 1,
                 _ => looks_without = 0,
             }
@@ -380,7 +356,8 @@ impl Chain {
         Err(ChainError::Ambiguous(format!("no receipt of {hash} within 60 s")))
     }
 
-    /// Runs the reverted transaction again on the state before its block, which mostly gives the same reason.
+    /// Returns the reason of a reverted transaction. Runs it again on the state before its block,
+    /// which usually gives the same reason.
     async fn why_reverted(&self, from: Address, tx: &Transaction, receipt: &Receipt) -> ChainError {
         let request = TransactionRequest {
             from: Some(from),
@@ -399,8 +376,8 @@ impl Chain {
 const UNDERPRICED: &[&str] =
     &["underpriced", "fee too low", "feetoolow", "less than block base fee", "replacementnotallowed"];
 
-/// What a node's refusal means. There are no codes for it: the words of geth and reth, which others follow,
-/// decide.
+/// Classifies a node's error message. There are no error codes for this: the messages of geth and
+/// reth decide, which other nodes follow.
 fn refusal(message: &str) -> SendOutcome {
     let lower = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| lower.contains(words));
@@ -420,14 +397,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bump_is_an_eighth_rounded_up_and_never_nothing() {
+    fn a_fee_bump_is_an_eighth_rounded_up_and_at_least_one() {
         let bumped =
             |fee| Fees { max_fee_per_gas: fee, max_priority_fee_per_gas: fee }.bumped().max_fee_per_gas;
         assert_eq!([bumped(0), bumped(1), bumped(8), bumped(9), bumped(u128::MAX)], [1, 2, 9, 11, u128::MAX]);
     }
 
     #[test]
-    fn fees_within_a_ceiling_offer_at_most_that_and_none_are_offered_below_the_present_price() {
+    fn a_fee_ceiling_below_the_current_price_gives_no_fees() {
         // A base fee of 50 and a priority fee of 2.
         let fees = Fees { max_fee_per_gas: 102, max_priority_fee_per_gas: 2 };
         assert_eq!(fees.price(), 52);
@@ -437,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_read_from_the_words_of_the_common_nodes() {
+    fn rejections_of_the_common_nodes_are_recognized() {
         assert_eq!(refusal("already known"), SendOutcome::AlreadyKnown);
         assert_eq!(refusal("transaction already imported"), SendOutcome::AlreadyKnown);
         assert_eq!(refusal("nonce too low: next nonce 5, tx nonce 4"), SendOutcome::NonceTooLow);

@@ -1,4 +1,4 @@
-//! What enough nodes say alike.
+//! Finds the blocks on which enough nodes agree.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,13 @@ use super::node::Node;
 use crate::client::{Block, ChainError};
 
 impl Nodes {
-    /// The hash at this height that enough nodes have, and more than half of those that have a block there; `None` if
-    /// there is none. Nodes with another hash are not used until they have this one.
+    /// Returns the hash at this height on which the configured number of nodes agree, if they are
+    /// also more than half of the nodes that have the block. `None` otherwise. Nodes with another
+    /// hash are not used again until they have this one.
     ///
     /// # Errors
-    /// `Unreachable` if no node answers.
+    ///
+    /// `Unreachable` if no node can be used. If all nodes fail, the error of one of them.
     pub async fn agreed_hash(&self, number: u64) -> Result<Option<B256>, ChainError> {
         let nodes = self.admitted().await;
         let hashes = self.answers(join_all(nodes.iter().map(|node| node.chain.block(number))).await)?;
@@ -32,25 +34,28 @@ impl Nodes {
             return Ok(None);
         }
         if counts.len() > 1 {
+            // The nodes disagree: check each again, so that those with another hash are excluded.
             self.expected.lock().agreed = Some((number, *hash));
             self.nodes.iter().for_each(|node| node.distrust());
         }
         Ok(Some(*hash))
     }
 
-    /// The newest block that enough nodes take for final.
+    /// Returns the newest block that the configured number of nodes report as final.
     ///
     /// # Errors
-    /// `Unreachable` if no node answers, and what the node answers that knows no such block.
+    ///
+    /// As for [`Self::agreed_hash`].
     pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
         let nodes = self.admitted().await;
         let finalized = join_all(nodes.iter().map(|node| node.chain.finalized_of_provider())).await;
         let mut finalized: Vec<Block> = self.answers(finalized)?.into_iter().flatten().collect();
         finalized.sort_unstable_by_key(|block| std::cmp::Reverse(block.number));
+        // Sorted by descending height: at least `agreement` nodes report this block or a later one.
         Ok(finalized.get(self.agreement - 1).copied())
     }
 
-    /// The nodes that can be asked now.
+    /// Returns the nodes that can be used now, and checks them if necessary.
     async fn admitted(&self) -> Vec<&Node> {
         let expected = *self.expected.lock();
         let open: Vec<&Node> =
@@ -59,7 +64,7 @@ impl Nodes {
         open.into_iter().zip(admitted).filter(|(_, admitted)| *admitted).map(|(node, _)| node).collect()
     }
 
-    /// The answers that came. The failures of some nodes do not count if others have answered.
+    /// Returns the successful answers. Fails only if no node answered.
     fn answers<T>(&self, asked: Vec<Result<T, ChainError>>) -> Result<Vec<T>, ChainError> {
         let mut answers = Vec::new();
         let mut failure = None;

@@ -1,5 +1,6 @@
-//! One node's JSON-RPC endpoint over HTTP. What comes back is believed only if it is a whole JSON-RPC answer to the very
-//! request: HTML pages, empty bodies, answers to other requests and bodies without an end are errors of the way.
+//! The JSON-RPC endpoint of one node over HTTP. A response counts only if it is a complete JSON-RPC
+//! response to the request. HTML pages, empty or endless bodies, and responses to other requests
+//! are transport errors.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,10 +14,9 @@ use super::form::is_answer;
 use crate::client::ChainError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// The longest answer that is read.
+/// The maximum length of a response in bytes.
 const MAX_BODY: usize = 32 << 20;
 
-/// A transport to one URL.
 #[derive(Clone)]
 pub struct Endpoint {
     client: reqwest::Client,
@@ -24,19 +24,20 @@ pub struct Endpoint {
 }
 
 impl std::fmt::Debug for Endpoint {
-    /// The URL may hold the node's access key.
+    /// Prints only the host, because the URL may contain the node's access key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Endpoint").field(&self.host()).finish()
     }
 }
 
 impl Endpoint {
-    /// The endpoint at `url`, whose answers may take `timeout`. Does not connect yet.
+    /// Creates an endpoint for `url` with the given timeout per request. Does not connect yet.
     ///
     /// # Errors
-    /// `Rejected` if `url` is no URL of HTTP.
+    ///
+    /// `Rejected` if `url` is not an HTTP URL.
     pub fn new(url: &str, timeout: Duration) -> Result<Self, ChainError> {
-        // The message leaves the URL out, here and everywhere: it may hold the node's access key.
+        // No message of this file contains the URL, because it may contain the node's access key.
         let url = reqwest::Url::parse(url)
             .map_err(|error| ChainError::Rejected(format!("the node's URL: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -49,16 +50,17 @@ impl Endpoint {
         Ok(Self { client, url })
     }
 
-    /// The host and port, which may be logged.
+    /// Returns the host and port, which are safe to log.
     pub fn host(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Sends a request and reads its answer.
+    /// Sends a request and reads its response.
     ///
     /// # Errors
-    /// Those of the way, and `Custom` if the answer is not one to the request.
+    ///
+    /// Transport errors, and `Custom` if the response does not match the request.
     pub async fn post(self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
         let body = serde_json::to_vec(&packet).map_err(TransportError::ser_err)?;
         let request = self.client.post(self.url).header("content-type", "application/json").body(body);
@@ -67,7 +69,7 @@ impl Endpoint {
         let body = read(response).await?;
         let answer: Option<ResponsePacket> = serde_json::from_slice(&body).ok();
         match answer.filter(|answer| is_answer(&packet, answer)) {
-            // Some nodes put an error status beside a JSON-RPC error.
+            // Some nodes combine an HTTP error status with a JSON-RPC error.
             Some(answer) if status.is_success() || answer.is_error() => Ok(answer),
             _ if status.is_success() => {
                 Err(TransportErrorKind::custom_str("the answer is not a JSON-RPC answer to the request"))
@@ -80,6 +82,7 @@ impl Endpoint {
 async fn read(mut response: reqwest::Response) -> TransportResult<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        // Checked for each chunk, because a response may omit its length.
         if body.len() + chunk.len() > MAX_BODY {
             return Err(TransportErrorKind::custom_str("the answer is longer than 32 MiB"));
         }

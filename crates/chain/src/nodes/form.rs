@@ -1,12 +1,13 @@
-//! Whether an answer can be one to its request, and whether another node could know more.
+//! Checks whether a response has the form that its request requires, and whether asking another
+//! node could help.
 
 use alloy::rpc::json_rpc::{ErrorPayload, RequestPacket, ResponsePacket, ResponsePayload, SerializedRequest};
 use serde::Deserialize;
 
-/// The method that sends a signed transaction.
 pub const SEND: &str = "eth_sendRawTransaction";
 
-/// Whether the answer is to this request, and has the JSON type that the method's results have.
+/// Returns true if the response matches the request's id and has the JSON type of the method's
+/// result.
 pub fn is_answer(request: &RequestPacket, answer: &ResponsePacket) -> bool {
     match (request, answer) {
         (RequestPacket::Single(request), ResponsePacket::Single(answer)) => {
@@ -16,6 +17,7 @@ pub fn is_answer(request: &RequestPacket, answer: &ResponsePacket) -> bool {
             };
             *request.id() == answer.id && has_form
         }
+        // alloy matches the responses of a batch by their ids.
         (RequestPacket::Batch(requests), ResponsePacket::Batch(answers)) => requests.len() == answers.len(),
         _ => false,
     }
@@ -35,6 +37,7 @@ fn has_form(method: &str, result: &str) -> bool {
         | "eth_getTransactionCount"
         | SEND => result.starts_with("\"0x"),
         "eth_getLogs" => result.starts_with('['),
+        // A node answers `null` if it does not have the object.
         "eth_getBlockReceipts" => is_null || result.starts_with('['),
         "eth_getBlockByNumber"
         | "eth_getBlockByHash"
@@ -45,7 +48,8 @@ fn has_form(method: &str, result: &str) -> bool {
     }
 }
 
-/// Whether no other node can be expected to know more: a result that is not `null`, or a revert.
+/// Returns true if no other node can be expected to know more: for a result other than `null`, or a
+/// revert.
 pub fn is_conclusive(answer: &ResponsePacket) -> bool {
     let ResponsePacket::Single(answer) = answer else { return true };
     match &answer.payload {
@@ -58,7 +62,7 @@ fn is_revert(error: &ErrorPayload) -> bool {
     error.as_revert_data().is_some() || error.message.contains("revert")
 }
 
-/// Whether the node had the sent transaction already.
+/// Returns true if the node already had the sent transaction.
 pub fn is_known(answer: &ResponsePacket) -> bool {
     answer.as_error().is_some_and(|error| {
         let message = error.message.to_lowercase();
@@ -66,7 +70,7 @@ pub fn is_known(answer: &ResponsePacket) -> bool {
     })
 }
 
-/// The newest block's height, if the answer says it.
+/// Returns the newest block's height, if the response contains it.
 pub fn head_in(request: &SerializedRequest, answer: &ResponsePacket) -> Option<u64> {
     #[derive(Deserialize)]
     struct Numbered {
@@ -89,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_of_another_type_is_no_answer() {
+    fn a_result_of_another_type_is_invalid() {
         for method in
             ["eth_chainId", "eth_getLogs", "eth_getBlockByNumber", "eth_getBlockReceipts", "eth_feeHistory"]
         {

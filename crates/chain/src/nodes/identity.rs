@@ -1,51 +1,49 @@
-//! Which chain a node must answer for: its id, its first block, and the last block that was settled.
+//! Identifies the chain that a node must serve: by its id, its genesis block and the last settled
+//! block.
 
 use alloy_primitives::B256;
 use serde::{Deserialize, Serialize};
 
-/// A chain, told apart from all others.
+/// The identity of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainIdentity {
-    /// Its id (EIP-155).
     pub chain_id: u64,
-    /// The hash of its first block; absent if no node had that block.
+    /// The hash of block 0; `None` if no node had that block.
     pub genesis_hash: Option<B256>,
 }
 
-/// What is known of the right chain.
+/// The known facts about the expected chain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// The chain, once it is known.
+    /// `None` until the chain is known.
     pub identity: Option<ChainIdentity>,
-    /// A block that was settled, and its hash.
+    /// The number and hash of the last settled block.
     pub settled: Option<(u64, B256)>,
-    /// A block on which most nodes agree, and the hash that they have.
+    /// The number and hash of a block on which most nodes agree while others disagree.
     pub agreed: Option<(u64, B256)>,
 }
 
-/// What a node says of its chain.
+/// A node's claims about its chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// The chain.
     pub identity: ChainIdentity,
-    /// The hash that it has at the height of the settled block; absent if it has no such block.
+    /// The node's hash at the height of the settled block; `None` if it has no such block.
     pub settled: Option<B256>,
-    /// The same of the agreed block.
+    /// The node's hash at the height of the agreed block; `None` if it has no such block.
     pub agreed: Option<B256>,
-    /// Its newest block.
     pub head: u64,
 }
 
 impl Expected {
-    /// Why a node with this claim is not to be used, if it is not.
+    /// Returns the reason why a node with this claim must not be used, if there is one.
     pub fn contradiction(&self, claim: &Claim) -> Option<String> {
         let Claim { identity: ChainIdentity { chain_id, genesis_hash }, settled, agreed, .. } = *claim;
         if let Some(expected) = self.identity {
             if expected.chain_id != chain_id {
                 return Some(format!("it answers for chain {chain_id} instead of {}", expected.chain_id));
             }
-            // Nodes without old blocks cannot be asked for the first one.
+            // Nodes without old blocks report no genesis hash: accept them.
             if differ(expected.genesis_hash, genesis_hash) {
                 return Some("its first block is that of another chain".to_owned());
             }
@@ -79,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn another_id_first_block_or_settled_block_contradicts() {
+    fn a_different_id_first_block_or_settled_block_contradicts() {
         let expected = Expected { identity: Some(claim().identity), settled: Some((5, TWO)), agreed: None };
         assert_eq!(expected.contradiction(&claim()), None);
         let other_id = ChainIdentity { chain_id: 8, ..claim().identity };

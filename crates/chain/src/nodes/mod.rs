@@ -1,10 +1,12 @@
-//! The nodes through which one chain is reached: failover between them, and the check that all of them answer for the
+//! Access to one chain through several nodes, with failover and a check that all nodes serve the
 //! same chain.
 //!
-//! Reads go to one node for as long as it answers well; if it fails, the next best is asked. Signed transactions go to all
-//! nodes. A node is checked before it is used for the first time, after every failure, and every second: its chain id, its
-//! first block, and the last block that was settled. One that answers for another chain is not used until it answers for
-//! the right one again.
+//! Reads go to one node as long as it answers well. If it fails, the next best node is used. Signed
+//! transactions go to all nodes.
+//!
+//! A node is checked before its first use, after each failure, and every second: its chain id, its
+//! genesis block and the last settled block. A node that serves another chain is not used until it
+//! passes the check again.
 
 mod agreement;
 mod endpoint;
@@ -32,37 +34,46 @@ use self::identity::Expected;
 use self::node::{Field, Node};
 use crate::client::{ChainError, Contracts};
 
-/// How long one node's answer may take if there are others to ask.
+/// The timeout per request if there are several nodes.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same if there is no other.
+/// The timeout per request if there is only one node.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The nodes of one chain.
 #[derive(Debug)]
 pub struct Nodes {
     nodes: Vec<Arc<Node>>,
-    /// How many nodes must have a block before it is final.
+    /// The number of nodes that must report the same block before it is final.
     agreement: usize,
     expected: Mutex<Expected>,
-    /// The node that was asked last.
+    /// The index of the node that answered last.
     current: AtomicUsize,
-    /// The height that answers should know.
+    /// The height that answers should include.
     wanted: AtomicU64,
 }
 
 impl Nodes {
-    /// The nodes at these URLs, best first if nothing else decides. Connects to none of them yet.
+    /// Creates a client of the nodes at these URLs, in order of preference. Connects to none of
+    /// them yet.
     ///
     /// # Errors
-    /// `Rejected` if there are no URLs, one is no URL, or `agreement` is not between 1 and their number.
-    pub fn new(urls: &[String], agreement: usize, contracts: &Contracts) -> Result<Arc<Self>, ChainError> {
+    ///
+    /// `Rejected` if there are no URLs, a URL is invalid, or `agreement` is not between 1 and their
+    /// number.
+    pub fn new(
+        urls: &[impl AsRef<str>],
+        agreement: usize,
+        contracts: &Contracts,
+    ) -> Result<Arc<Self>, ChainError> {
         if !(1..=urls.len()).contains(&agreement) {
             let detail = format!("{agreement} of {} nodes cannot agree", urls.len());
             return Err(ChainError::Rejected(detail));
         }
         let timeout = if urls.len() > 1 { FAILOVER_TIMEOUT } else { REQUEST_TIMEOUT };
-        let nodes: Result<Vec<Arc<Node>>, ChainError> =
-            urls.iter().map(|url| Ok(Arc::new(Node::new(Endpoint::new(url, timeout)?, contracts)))).collect();
+        let nodes: Result<Vec<Arc<Node>>, ChainError> = urls
+            .iter()
+            .map(|url| Ok(Arc::new(Node::new(Endpoint::new(url.as_ref(), timeout)?, contracts))))
+            .collect();
         Ok(Arc::new(Self {
             nodes: nodes?,
             agreement,
@@ -72,18 +83,17 @@ impl Nodes {
         }))
     }
 
-    /// A provider over all of them, without fillers.
+    /// Returns a provider over all nodes, without fillers.
     pub fn provider(self: &Arc<Self>) -> DynProvider {
         let client = RpcClient::new(route::Route(Arc::clone(self)), false);
         ProviderBuilder::default().connect_client(client).erased()
     }
 
-    /// The chain, once it is known.
     pub fn identity(&self) -> Option<ChainIdentity> {
         self.expected.lock().identity
     }
 
-    /// Only nodes of this chain are used from now on.
+    /// Restricts the nodes to this chain. All nodes are checked again before their next use.
     pub fn expect(&self, identity: ChainIdentity) {
         let mut expected = self.expected.lock();
         if expected.identity != Some(identity) {
@@ -92,48 +102,52 @@ impl Nodes {
         }
     }
 
-    /// Only nodes that have this block, or none of its height yet, are used from their next check on.
+    /// Restricts the nodes to those with this block or a lower height. Applies from each node's
+    /// next check.
     pub fn expect_settled(&self, settled: Option<(u64, B256)>) {
         let mut expected = self.expected.lock();
         expected.settled = settled;
-        // What was agreed on is settled, or was taken back by the operator.
+        // The agreed block is either settled now, or the operator has reverted it.
         if expected.agreed.is_some_and(|(agreed, _)| settled.is_none_or(|(number, _)| number >= agreed)) {
             expected.agreed = None;
         }
     }
 
-    /// Answers should know the block of this height: a node that does not have it is asked only if no other can be.
+    /// Prefers nodes that have the block of this height. Other nodes are used only if no such node
+    /// is available.
     pub fn want_height(&self, height: u64) {
+        // Only a hint for the ranking, so a relaxed store is enough.
         self.wanted.store(height, Ordering::Relaxed);
     }
 
-    /// What is known of each node.
     pub fn report(&self) -> Vec<NodeReport> {
         self.nodes.iter().map(|node| node.report()).collect()
     }
 
-    /// Whether at least one node can be asked.
+    /// Returns true if at least one node can be used.
     pub fn is_available(&self) -> bool {
         self.nodes.iter().any(|node| node.is_usable() && node.is_open())
     }
 
-    /// Checks every node that has no pause.
+    /// Checks every node that is not paused.
     pub async fn check_all(&self) {
         let expected = *self.expected.lock();
         join_all(self.nodes.iter().filter(|node| !node.is_paused()).map(|node| node.check(&expected))).await;
+        // The identity was just learned: check again, so that nodes become usable.
         if self.learn() {
             let expected = *self.expected.lock();
             let open = self.nodes.iter().filter(|node| node.is_open());
             join_all(open.map(|node| node.check(&expected))).await;
         }
-        // What most nodes had was not final: if none has it any more, it must not shut out all of them.
-        let nobody = expected.agreed.is_some() && !self.nodes.iter().any(|node| node.is_usable());
-        if nobody {
+        // The agreed block was not final, and no node may have it any more. Drop it, or it would
+        // exclude all nodes.
+        if !self.nodes.iter().any(|node| node.is_usable()) {
             self.expected.lock().agreed = None;
         }
     }
 
-    /// Takes what enough nodes say of their chain for the truth, as far as nothing else is known.
+    /// Adopts the identity on which the configured number of nodes agree, if it is not known yet.
+    /// Returns true if it was adopted.
     fn learn(&self) -> bool {
         let mut expected = self.expected.lock();
         if expected.identity.is_some_and(|known| known.genesis_hash.is_some()) {
@@ -141,6 +155,7 @@ impl Nodes {
         }
         let open = || self.nodes.iter().filter(|node| node.is_open()).filter_map(|node| node.claim());
         let is_new = |claim: &ChainIdentity| match expected.identity {
+            // The id is known, but not the genesis block: complete it without changing the id.
             Some(known) => known.chain_id == claim.chain_id && claim.genesis_hash.is_some(),
             None => true,
         };
@@ -150,10 +165,12 @@ impl Nodes {
         true
     }
 
-    /// Confirms, by asking, that the node in use still answers for the expected chain.
+    /// Confirms with a request that the node in use still serves the expected chain.
     ///
     /// # Errors
-    /// `Unreachable` if no node can be asked, `Inconsistent` if the node in use is not of the expected chain.
+    ///
+    /// `Unreachable` if no node can be used. `Inconsistent` if the node in use serves another
+    /// chain.
     pub async fn confirm(&self) -> Result<(), ChainError> {
         let mut failure = None;
         let mut tried = Vec::new();
@@ -175,7 +192,7 @@ impl Nodes {
         node::unavailable(self.nodes.iter().map(AsRef::as_ref))
     }
 
-    /// The best node that was not tried yet and may be used; it is checked first if it has to be.
+    /// Returns the best usable node that is not in `tried`, and checks it first if necessary.
     async fn next(&self, tried: &[usize]) -> Option<(usize, &Arc<Node>)> {
         if self.identity().is_none() {
             self.check_all().await;
@@ -190,7 +207,7 @@ impl Nodes {
         None
     }
 
-    /// The nodes that may be asked, the best first.
+    /// Returns the indexes of the nodes that may be used, best first.
     fn ranked(&self) -> Vec<usize> {
         let usable = self.nodes.iter().filter(|node| node.is_usable());
         let head = usable.map(|node| node.head()).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One node: its endpoint, how well it answers, and whether it answers for the right chain.
+//! One node: its endpoint, its health, and whether it serves the expected chain.
 
 use std::time::Duration;
 
@@ -16,32 +16,31 @@ use super::health::Health;
 use super::identity::{ChainIdentity, Claim, Expected};
 use crate::client::{Chain, ChainError, Contracts, deploy};
 
-/// The longest that finding out about a node may take.
+/// The timeout of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Whether a node may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// It must be checked first: it is new, or it has failed since.
+    /// The node must be checked first: it is new or has failed.
     Unchecked,
-    /// It answers for the right chain.
+    /// The node serves the expected chain.
     Usable,
-    /// It answers for another chain, or without the contracts. The reason names no URL.
+    /// The node serves another chain, or one without the contracts. The reason contains no URL.
     Refused(String),
 }
 
-/// A node as operators see it.
+/// The status of a node for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeReport {
-    /// Its host and port.
+    /// Its host and port, without the rest of the URL.
     pub host: String,
-    /// Whether it is used, and why not.
+    /// Includes the reason if the node is refused.
     pub standing: Standing,
-    /// Whether it has failed several times in a row and is left alone for a moment.
+    /// True if the node failed several times in a row and is not used for a moment.
     pub is_paused: bool,
-    /// Its newest block, as far as known.
+    /// Its newest known block.
     pub head: u64,
-    /// Its smoothed latency.
+    /// Smoothed.
     pub latency_ms: u64,
 }
 
@@ -51,47 +50,48 @@ struct State {
     health: Health,
     head: u64,
     claim: Option<ChainIdentity>,
-    /// The contracts have been found there since the start.
+    /// True if a check since the start has found the contracts. They cannot disappear, so they are
+    /// checked only once.
     has_contracts: bool,
 }
 
-/// Why a node could not be checked, or did not pass.
+/// The reason why a check did not succeed.
 enum Problem {
-    /// It did not answer as a node does.
+    /// The node gave no usable answer.
     Failed,
-    /// The contracts are not there.
+    /// The contracts are missing or do not match.
     Wrong(String),
 }
 
-/// A node's worth for the next request: the smallest first.
+/// A class and a score. Nodes with lower ranks are used first.
 pub type Rank = (u8, u64);
 
-/// What a rank follows from besides the node itself.
+/// The inputs of a rank that are the same for all nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// The highest newest block of all nodes.
+    /// The highest known block of all nodes.
     pub head: u64,
-    /// The height that an answer must know.
+    /// The height that an answer should include.
     pub wanted: u64,
 }
 
-/// Blocks that a node may lag behind the best one without being passed over.
+/// The number of blocks that a node may lag behind the best one without losing its class.
 const TOLERATED_LAG: u64 = 3;
-/// What a block of lag counts, in milliseconds of latency.
+/// The penalty for each block of lag, in milliseconds of latency.
 const LAG_COST: u64 = 300;
 
-/// A node.
 #[derive(Debug)]
 pub struct Node {
     endpoint: Endpoint,
-    /// Straight to this node, for what is asked of it by name.
+    /// A direct handle to this node, for requests that must not go to another one.
     pub chain: Chain,
     state: Mutex<State>,
+    // Held during a check, so that concurrent requests share one check.
     checking: tokio::sync::Mutex<()>,
 }
 
 impl Node {
-    /// The node at `endpoint`, of which nothing is known yet.
+    /// Creates a node that has not been checked.
     pub fn new(endpoint: Endpoint, contracts: &Contracts) -> Self {
         let client = RpcClient::new(endpoint.clone(), false);
         let provider = ProviderBuilder::default().connect_client(client).erased();
@@ -110,7 +110,6 @@ impl Node {
         }
     }
 
-    /// What operators are shown.
     pub fn report(&self) -> NodeReport {
         let state = self.state.lock();
         NodeReport {
@@ -122,33 +121,33 @@ impl Node {
         }
     }
 
-    /// The chain that it last said it is of.
+    /// Returns the identity of the chain that the node claimed last.
     pub fn claim(&self) -> Option<ChainIdentity> {
         self.state.lock().claim
     }
 
-    /// Its newest block, as far as known.
+    /// Returns its newest known block.
     pub fn head(&self) -> u64 {
         self.state.lock().head
     }
 
-    /// Whether it may be asked now, checked or not.
+    /// Returns true if the node may be asked now: it is neither refused nor paused. It may still
+    /// need a check.
     pub fn is_open(&self) -> bool {
         let state = self.state.lock();
         !matches!(state.standing, Standing::Refused(_)) && !state.health.is_paused(Instant::now())
     }
 
-    /// Whether it has a pause.
     pub fn is_paused(&self) -> bool {
         self.state.lock().health.is_paused(Instant::now())
     }
 
-    /// Whether it was found to be of the right chain, and has not failed since.
+    /// Returns true if the last check succeeded and the node has not failed since.
     pub fn is_usable(&self) -> bool {
         self.state.lock().standing == Standing::Usable
     }
 
-    /// It must be checked before it is used again.
+    /// Requires a check before the next use.
     pub fn distrust(&self) {
         let mut state = self.state.lock();
         if state.standing == Standing::Usable {
@@ -156,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Its rank among the nodes that may be asked.
+    /// Returns the rank of this node among those that may be asked.
     pub fn rank(&self, Field { head, wanted }: Field, is_current: bool) -> Rank {
         let state = self.state.lock();
         let lag = head.saturating_sub(state.head);
@@ -166,14 +165,16 @@ impl Node {
             _ => 2,
         };
         let score = state.health.score() + lag.min(1_000) * LAG_COST;
-        // The one in use stays unless another is clearly better: its answers fit each other.
+        // Prefer the current node unless another one is clearly better: answers of the same node
+        // are consistent with each other.
         (class, if is_current { score / 2 } else { score + 20 })
     }
 
-    /// Asks it, and notes how that went.
+    /// Sends a request and records the result.
     ///
     /// # Errors
-    /// Those of the endpoint.
+    ///
+    /// As for [`Endpoint::post`].
     pub async fn ask(&self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
         let began = Instant::now();
         let answer = self.endpoint.clone().post(packet.clone()).await;
@@ -181,6 +182,7 @@ impl Node {
         match &answer {
             Ok(found) => {
                 state.health.record_answer(began.elapsed());
+                // A revert is an error response, but not an error of the node.
                 if found.is_error() && !is_conclusive(found) {
                     state.health.record_error();
                 }
@@ -195,7 +197,8 @@ impl Node {
         answer
     }
 
-    /// A node that has failed may come back as another one.
+    /// Records a failure. Requires a new check, because the URL may lead to another node
+    /// afterwards.
     fn fail(state: &mut State) {
         state.health.record_failure(Instant::now());
         if state.standing == Standing::Usable {
@@ -203,20 +206,20 @@ impl Node {
         }
     }
 
-    /// Checks it unless it is usable. Returns whether it is then.
+    /// Checks the node unless it is usable. Returns true if it is usable afterwards.
     pub async fn admit(&self, expected: &Expected) -> bool {
         if self.is_usable() {
             return true;
         }
         let _only_one = self.checking.lock().await;
-        // Another request may have checked it meanwhile, or may have found that it does not answer.
+        // Another request may have checked the node or found it unreachable in the meantime.
         match self.is_usable() {
             true => true,
             false => self.is_open() && self.check(expected).await,
         }
     }
 
-    /// Finds out whether it answers for the expected chain. Returns whether it does.
+    /// Checks whether the node serves the expected chain. Returns true if it does.
     pub async fn check(&self, expected: &Expected) -> bool {
         let began = Instant::now();
         let claimed = tokio::time::timeout(CHECK_TIMEOUT, self.ask_claim(expected)).await;
@@ -238,7 +241,8 @@ impl Node {
             Some(reason) => Standing::Refused(reason),
             None => {
                 state.has_contracts = true;
-                // Which chain is meant may not be known yet.
+                // The identity may not be known yet. There is then nothing to compare: the node
+                // stays unchecked.
                 if expected.identity.is_some() { Standing::Usable } else { Standing::Unchecked }
             }
         };
@@ -258,6 +262,7 @@ impl Node {
         state.standing = standing;
     }
 
+    /// Reads the node's claim and, once per process, verifies its contracts.
     async fn ask_claim(&self, expected: &Expected) -> Result<Claim, Problem> {
         let chain_id = async { self.chain.provider().get_chain_id().await.map_err(ChainError::of_read) };
         let asked = tokio::try_join!(
@@ -271,6 +276,7 @@ impl Node {
         let identity = ChainIdentity { chain_id, genesis_hash: genesis.map(|block| block.hash) };
         let claim = Claim { identity, settled, agreed, head: head.number };
         let has_contracts = self.state.lock().has_contracts;
+        // A node of another chain lacks the contracts anyway: report the chain as the reason.
         if !has_contracts && expected.contradiction(&claim).is_none() {
             deploy::verify(&self.chain).await.map_err(|error| match error {
                 ChainError::Decode(_) | ChainError::Rejected(_) | ChainError::Reverted(_) => {
@@ -287,10 +293,13 @@ impl Node {
         Ok(self.chain.block(number).await?.map(|block| block.hash))
     }
 
-    /// Asks for one block of the expected chain: quicker than a check, for the moment before something is signed.
+    /// Requests one block of the expected chain. Faster than a full check, and used before
+    /// something is signed.
     ///
     /// # Errors
-    /// `Unreachable` if it does not answer, `Inconsistent` if it does not have the block or has another one.
+    ///
+    /// `Unreachable` if the node does not answer. `Inconsistent` if it lacks the block or has
+    /// another one.
     pub async fn confirm(&self, expected: &Expected) -> Result<(), ChainError> {
         let genesis = expected.identity.and_then(|identity| identity.genesis_hash).map(|hash| (0, hash));
         let Some((number, hash)) = expected.settled.or(genesis) else { return Ok(()) };
@@ -308,7 +317,7 @@ impl Node {
         }
     }
 
-    /// Why it cannot be asked now, for the log.
+    /// Describes why the node cannot be used now, for the log.
     pub fn complaint(&self) -> String {
         let NodeReport { host, standing, is_paused, .. } = self.report();
         match standing {
@@ -319,7 +328,7 @@ impl Node {
     }
 }
 
-/// The error of a request that no node can be asked.
+/// Returns the error of a request for which no node is available.
 pub fn unavailable<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> alloy::transports::TransportError {
     let complaints: Vec<String> = nodes.into_iter().map(Node::complaint).collect();
     TransportErrorKind::custom_str(&format!("no node is available ({})", complaints.join("; ")))

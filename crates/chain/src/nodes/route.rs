@@ -1,4 +1,5 @@
-//! The way of a request: to the best node, to the next one if it fails, and of a signed transaction to all of them.
+//! Routes requests: reads go to the best node and then to the next ones, signed transactions go to
+//! all nodes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use super::form::{SEND, is_conclusive, is_known};
 
 type Answered = TransportResult<ResponsePacket>;
 
-/// The transport over all nodes.
+/// A transport over all nodes.
 #[derive(Debug, Clone)]
 pub struct Route(pub Arc<Nodes>);
 
@@ -46,9 +47,11 @@ impl Nodes {
             tried.push(index);
             let answer = node.ask(packet.clone()).await;
             if answer.as_ref().is_ok_and(is_conclusive) {
+                // Stay with this node: answers of the same node are consistent with each other.
                 self.current.store(index, Ordering::Relaxed);
                 return answer;
             }
+            // Not conclusive: ask the next node, and keep the better of the two answers.
             found = Some(match found {
                 Some(before) if worth_of_read(&before) >= worth_of_read(&answer) => before,
                 _ => answer,
@@ -57,7 +60,8 @@ impl Nodes {
         found.unwrap_or_else(|| Err(self.unavailable()))
     }
 
-    /// Sends to every usable node. The first that takes the transaction decides; the others are sent it all the same.
+    /// Sends to every usable node. Returns as soon as one accepts the transaction; the others still
+    /// receive it.
     async fn send_to_all(&self, packet: RequestPacket) -> Answered {
         let expected = *self.expected.lock();
         if expected.identity.is_none() {
@@ -70,6 +74,7 @@ impl Nodes {
         let mut sent: FuturesUnordered<_> = usable
             .map(|(node, _)| {
                 let (node, packet) = (Arc::clone(node), packet.clone());
+                // Spawned, so that the other sends finish even after this function has returned.
                 tokio::spawn(async move { node.ask(packet).await })
             })
             .collect();
@@ -88,7 +93,7 @@ impl Nodes {
     }
 }
 
-/// Which of two answers that are not conclusive says more.
+/// Ranks answers that are not conclusive: an empty result, an error response, a transport error.
 fn worth_of_read(answer: &Answered) -> u8 {
     match answer {
         Ok(answer) if answer.is_success() => 2,
@@ -97,7 +102,8 @@ fn worth_of_read(answer: &Answered) -> u8 {
     }
 }
 
-/// A refusal by one node says nothing while another may have taken the transaction.
+/// Ranks answers without a success. A transport error ranks above a rejection: the transaction may
+/// have arrived there, so it must not be reported as rejected.
 fn worth_of_send(answer: &Answered) -> u8 {
     match answer {
         Ok(answer) if is_known(answer) => 2,

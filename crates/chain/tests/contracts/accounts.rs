@@ -1,21 +1,21 @@
-//! Smart accounts: their addresses, their owners' batches, their policies.
+//! Tests of smart accounts: addresses, signed batches and policies.
 
 use alloy_primitives::{B256, U256};
 use chain::{Call, ChainError, Owner, Policy, Revert, batch_digest, calls, provision};
 
-use crate::world::{CLOSE_S, KEY, Node, START_S, USDC, World, key, policy};
+use crate::world::{CLOSE_S, KEY, Node, START_S, USDC, World, key, limits, policy};
 
 on_both_nodes!(
-    provisioning_makes_an_account_ready_to_trade,
+    provisioning_prepares_an_account_for_trading,
     provisioning_again_goes_through_the_account,
-    digest_computed_here_is_the_accounts_own,
-    batch_signed_by_a_stranger_is_refused,
-    batch_is_refused_after_its_deadline,
-    batch_is_spent_once_relayed,
-    executor_lowers_and_revokes_a_policy_and_raises_nothing,
+    computed_digest_equals_the_accounts,
+    batch_signed_by_a_stranger_is_rejected,
+    batch_is_rejected_after_its_deadline,
+    relayed_batch_cannot_be_relayed_again,
+    executor_can_only_lower_and_revoke_a_policy,
 );
 
-async fn provisioning_makes_an_account_ready_to_trade(node: Node) {
+async fn provisioning_prepares_an_account_for_trading(node: Node) {
     let world = World::new(node).await;
     let owner = key(9);
     let address = world.chain.account_address(&owner.owner(), B256::ZERO).await.unwrap();
@@ -46,7 +46,7 @@ async fn provisioning_again_goes_through_the_account(node: Node) {
     assert_eq!(world.chain.account_nonce(account).await.unwrap(), 2);
 }
 
-async fn digest_computed_here_is_the_accounts_own(node: Node) {
+async fn computed_digest_equals_the_accounts(node: Node) {
     let world = World::new(node).await;
     let account = world.account(9, 0).await;
     let one = Call { target: key(1).address(), value: U256::from(3), data: vec![1, 2, 3].into() };
@@ -57,7 +57,7 @@ async fn digest_computed_here_is_the_accounts_own(node: Node) {
     }
 }
 
-async fn batch_signed_by_a_stranger_is_refused(node: Node) {
+async fn batch_signed_by_a_stranger_is_rejected(node: Node) {
     let world = World::new(node).await;
     let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(8).sign_digest(batch.digest).unwrap();
@@ -70,7 +70,7 @@ async fn batch_signed_by_a_stranger_is_refused(node: Node) {
     assert_eq!(refused, Err(ChainError::Reverted(Revert::OwnerInvalid)));
 }
 
-async fn batch_is_refused_after_its_deadline(node: Node) {
+async fn batch_is_rejected_after_its_deadline(node: Node) {
     let world = World::new(node).await;
     let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(9).sign_digest(batch.digest).unwrap();
@@ -79,7 +79,7 @@ async fn batch_is_refused_after_its_deadline(node: Node) {
     assert_eq!(refused, Err(ChainError::Reverted(Revert::DeadlinePassed)));
 }
 
-async fn batch_is_spent_once_relayed(node: Node) {
+async fn relayed_batch_cannot_be_relayed_again(node: Node) {
     let world = World::new(node).await;
     let batch = world.prepare(key(9).owner(), vec![]).await;
     let signature = key(9).sign_digest(batch.digest).unwrap();
@@ -88,10 +88,10 @@ async fn batch_is_spent_once_relayed(node: Node) {
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
 }
 
-async fn executor_lowers_and_revokes_a_policy_and_raises_nothing(node: Node) {
+async fn executor_can_only_lower_and_revoke_a_policy(node: Node) {
     let world = World::new(node).await;
     let account = world.account(9, 0).await;
-    let lower = calls::reduce_policy(account, KEY, 10 * USDC, 9_000 * USDC, CLOSE_S);
+    let lower = calls::reduce_policy(account, KEY, limits(10 * USDC, 9_000 * USDC, CLOSE_S));
     world.gate(&world.executor, lower.clone()).await.unwrap();
     let policy = world.chain.policy(account, KEY).await.unwrap();
     assert_eq!(policy.per_trade_usdc_atomic, 10 * USDC);

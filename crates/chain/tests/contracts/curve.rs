@@ -1,6 +1,6 @@
-//! The hub's arithmetic against the textbook: the logarithmic scoring rule to 80 digits, written from its
-//! definition and not from the contract. Hundreds of drawn cases, each of them never in the trader's favour
-//! and only wei away.
+//! Compares the hub's arithmetic with the logarithmic market scoring rule, computed to 80 digits
+//! from its definition. The tests draw hundreds of cases. Each result may differ only by a few wei
+//! and never in the trader's favor.
 
 use alloy_primitives::{B256, U256};
 use chain::{ChainError, Fill, MarketOnChain, MarketTerms, Revert, Side, calls};
@@ -12,7 +12,7 @@ const DIGITS: usize = 80;
 const BPS: u64 = 10_000;
 
 #[tokio::test]
-async fn quotes_are_the_curve_rounded_for_the_pool() {
+async fn quotes_equal_the_curve_rounded_for_the_pool() {
     let world = World::new(Node::embedded()).await;
     let mut draw = Draw(0x5eed);
     let mut compared = [0; 4];
@@ -39,7 +39,7 @@ async fn quotes_are_the_curve_rounded_for_the_pool() {
 }
 
 #[tokio::test]
-async fn cost_stays_at_the_log_of_the_sum_and_prices_at_one() {
+async fn cost_stays_at_the_log_sum_and_prices_sum_to_one() {
     let world = World::new(Node::embedded()).await;
     let mut draw = Draw(77);
     for n in 0..8 {
@@ -56,7 +56,7 @@ async fn cost_stays_at_the_log_of_the_sum_and_prices_at_one() {
     }
 }
 
-/// A market of drawn terms, after some drawn trades.
+/// Creates a market with random terms and executes some random trades.
 async fn a_market(world: &World, draw: &mut Draw, n: u8) -> u64 {
     let outcomes = 2 + draw.below(9) as u8;
     let reference = B256::repeat_byte(n + 100);
@@ -65,7 +65,7 @@ async fn a_market(world: &World, draw: &mut Draw, n: u8) -> u64 {
     let fee_bps = draw.below(1_001) as u16;
     let mut opening_odds_wad = Vec::new();
     if draw.below(2) == 1 {
-        // Weights between 1 and 50, the last outcome taking what rounding leaves.
+        // Weights between 1 and 50. The last outcome gets the rounding remainder.
         let weights: Vec<u64> = (0..outcomes).map(|_| 1 + draw.below(50)).collect();
         let total: u64 = weights.iter().sum();
         let share = |weight: &u64| U256::from(TOKEN) * U256::from(*weight) / U256::from(total);
@@ -85,7 +85,7 @@ async fn a_market(world: &World, draw: &mut Draw, n: u8) -> u64 {
     market
 }
 
-/// From dust to a few times the liquidity, and for sales not more than there is.
+/// Draws an amount from dust up to several times the liquidity. A sale never exceeds the supply.
 fn an_amount(draw: &mut Draw, side: Side, state: &MarketOnChain, outcome: u8) -> U256 {
     let scale = 1_000_000 / 10_u64.pow(draw.below(6) as u32);
     let part = U256::from(1 + draw.below(scale));
@@ -111,8 +111,8 @@ fn check(state: &MarketOnChain, side: Side, amount: U256, fill: &Fill) {
     let d = &tokens / &b;
     let one = big(1);
 
-    // `gap` is what the pool gains by the rounding; `conditioning` how much a wei of error grows, in units of
-    // b.
+    // `gap` is the rounding gain of the pool. `conditioning` is the factor by which an error of one
+    // wei grows, in units of b.
     let (gap, conditioning) = match side {
         Side::BuyForUsdc => {
             let fee = (fill.usdc_atomic * fee_bps).div_ceil(BPS);
@@ -151,7 +151,7 @@ fn big(value: impl ToString) -> DBig {
     value.with_precision(DIGITS).value()
 }
 
-/// SplitMix64: the same cases every time.
+/// SplitMix64 with a fixed seed, so that every run uses the same cases.
 struct Draw(u64);
 
 impl Draw {

@@ -1,9 +1,9 @@
-//! The contracts through their client, once on the embedded chain and once on anvil.
+//! Tests of the contracts through the client, on the embedded chain and on anvil.
 //!
-//! `FORETELL_ANVIL` names anvil's binary; without it the half on anvil says so and passes.
+//! `FORETELL_ANVIL` names anvil's binary. Without it, the tests on anvil print a message and pass.
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test cannot do without fails it")]
 
-/// Makes two tests of each function `async fn(Node)`: one a node.
+/// Creates two tests of each function `async fn(Node)`, one for each node.
 macro_rules! on_both_nodes {
     ($($rule:ident),+ $(,)?) => {
         mod embedded {
@@ -20,10 +20,12 @@ macro_rules! on_both_nodes {
 mod accounts;
 mod curve;
 mod deployment;
-mod endings;
+mod entry_point;
+mod owners;
 mod parity;
 mod passkey;
 mod refusals;
+mod settlement;
 mod trading;
 mod transactions;
 mod world;

@@ -1,4 +1,4 @@
-//! An account whose owner is a passkey.
+//! Tests of an account that a passkey owns.
 
 use alloy_primitives::B256;
 use base64::Engine as _;
@@ -15,8 +15,8 @@ on_both_nodes!(
     assertion_over_another_batch_is_refused
 );
 
-/// What a browser and its authenticator give for the challenge: user present and verified, no extensions.
-fn assert_challenge(key: &SigningKey, challenge: B256, high_s: bool) -> Assertion {
+/// Builds the assertion of a browser for the challenge: user present and verified, no extensions.
+pub fn assert_challenge(key: &SigningKey, challenge: B256, high_s: bool) -> Assertion {
     let client_data_json = format!(
         r#"{{"type":"webauthn.get","challenge":"{}","origin":"https://foretell.example","crossOrigin":false}}"#,
         URL_SAFE_NO_PAD.encode(challenge)
@@ -35,7 +35,7 @@ fn assert_challenge(key: &SigningKey, challenge: B256, high_s: bool) -> Assertio
     }
 }
 
-fn owner(key: &SigningKey) -> Owner {
+pub fn owner(key: &SigningKey) -> Owner {
     let point = key.verifying_key().to_encoded_point(false);
     Owner::Passkey { x: B256::from_slice(point.x().unwrap()), y: B256::from_slice(point.y().unwrap()) }
 }
@@ -47,7 +47,7 @@ async fn passkey_owner_provisions_an_account_with_either_half_of_s(node: Node) {
         let policies = [policy(key_index, USDC, 2 * USDC)];
         let calls = provision::enabling_calls(world.chain.contracts(), &policies);
         let batch = world.prepare(owner(&key), calls).await;
-        let signature = assert_challenge(&key, batch.digest, high_s).to_signature().unwrap();
+        let signature = assert_challenge(&key, batch.digest, high_s).to_signature(&owner(&key)).unwrap();
         provision::relay(&world.chain, &world.relayer, &batch, signature).await.unwrap();
         let state = world.chain.account_state(batch.account, key_index).await.unwrap();
         assert!(state.provisioned && state.policy.is_live(START_S));
@@ -58,17 +58,17 @@ async fn assertion_over_another_batch_is_refused(node: Node) {
     let world = World::new(node).await;
     let key = SigningKey::from_slice(&[42; 32]).unwrap();
     let batch = world.prepare(owner(&key), vec![]).await;
-    let signature = assert_challenge(&key, B256::repeat_byte(1), false).to_signature().unwrap();
+    let signature = assert_challenge(&key, B256::repeat_byte(1), false).to_signature(&owner(&key)).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
 }
 
 #[test]
-fn client_data_without_a_challenge_is_refused() {
+fn client_data_without_a_challenge_is_rejected() {
     let key = SigningKey::from_slice(&[42; 32]).unwrap();
     let whole = assert_challenge(&key, B256::ZERO, false);
     let without = Assertion { client_data_json: r#"{"type":"webauthn.get"}"#.to_owned(), ..whole.clone() };
-    assert!(matches!(without.to_signature(), Err(ChainError::Rejected(_))));
+    assert!(matches!(without.to_signature(&owner(&key)), Err(ChainError::Rejected(_))));
     let no_s = Assertion { s: B256::repeat_byte(0xff), ..whole };
-    assert!(matches!(no_s.to_signature(), Err(ChainError::Rejected(_))));
+    assert!(matches!(no_s.to_signature(&owner(&key)), Err(ChainError::Rejected(_))));
 }

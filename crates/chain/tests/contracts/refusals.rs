@@ -1,4 +1,4 @@
-//! What each refusal of the contracts is called.
+//! Tests of the reason reported for each revert of the contracts.
 
 use alloy::sol_types::SolCall;
 use alloy_primitives::{B256, U256};
@@ -7,14 +7,14 @@ use chain::{Call, Intent, MarketTerms, Revert, Side, calls, provision};
 use crate::world::{KEY, Node, START_S, TOKEN, USDC, World, failure, intent, key, policy, terms};
 
 on_both_nodes!(
-    each_reason_why_an_intent_fails_has_its_name,
+    each_failure_of_an_intent_has_its_name,
     intents_stop_at_the_hourly_volume,
-    lost_delegation_is_told_from_a_missing_allowance,
+    lost_delegation_differs_from_a_missing_allowance,
     states_of_the_token_have_their_names,
-    paused_gate_refuses_every_batch,
-    batch_of_more_than_a_hundred_is_refused,
-    each_refusal_of_the_hub_has_its_name,
-    quotes_are_refused_as_the_trade_would_be,
+    paused_gate_rejects_every_batch,
+    batch_of_more_than_100_is_rejected,
+    each_rejection_of_the_hub_has_its_name,
+    quotes_fail_like_the_trade,
 );
 
 alloy::sol! {
@@ -23,7 +23,7 @@ alloy::sol! {
     function pause() external;
 }
 
-async fn each_reason_why_an_intent_fails_has_its_name(node: Node) {
+async fn each_failure_of_an_intent_has_its_name(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 8_000 * USDC).await, world.market(2).await);
     let base = intent(account, market, 0);
@@ -38,12 +38,12 @@ async fn each_reason_why_an_intent_fails_has_its_name(node: Node) {
         (Intent { side: Side::BuyTokens, tokens_wad: 100 * TOKEN, ..base.clone() }, Revert::SlippageExceeded),
         (Intent { side: Side::BuyTokens, tokens_wad: u128::MAX, ..base.clone() }, Revert::AmountTooLarge),
         (Intent { side: Side::SellTokens, tokens_wad: TOKEN, ..base.clone() }, Revert::InsufficientPosition),
-        (Intent { side: Side::SellAll, ..base.clone() }, Revert::InsufficientPosition),
+        (Intent { side: Side::SellAll, tokens_wad: TOKEN, ..base.clone() }, Revert::InsufficientPosition),
         (
             Intent {
                 side: Side::SellForUsdc,
                 usdc_atomic: 900 * USDC,
-                tokens_wad: u128::MAX,
+                tokens_wad: 1_000 * TOKEN,
                 ..base.clone()
             },
             Revert::LiquidityInsufficient,
@@ -73,11 +73,11 @@ async fn intents_stop_at_the_hourly_volume(node: Node) {
     assert_eq!(failure(&world.execute(&[intent(account, market, 2)]).await), Revert::HourlyVolumeExceeded);
     world.advance(3_601).await;
     assert_eq!(world.execute(&[intent(account, market, 3)]).await.len(), 1);
-    world.gate(&world.guardian, calls::set_hourly_volume_cap(0)).await.unwrap();
+    world.gate(&world.guardian, calls::lower_executor(world.executor.address(), 1)).await.unwrap();
     assert_eq!(failure(&world.execute(&[intent(account, market, 4)]).await), Revert::HourlyVolumeExceeded);
 }
 
-async fn lost_delegation_is_told_from_a_missing_allowance(node: Node) {
+async fn lost_delegation_differs_from_a_missing_allowance(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
     let contracts = world.chain.contracts();
@@ -101,7 +101,7 @@ async fn states_of_the_token_have_their_names(node: Node) {
     assert_eq!(failure(&world.execute(&[intent(account, market, 2)]).await), Revert::TokenPaused);
 }
 
-async fn paused_gate_refuses_every_batch(node: Node) {
+async fn paused_gate_rejects_every_batch(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
     world.gate(&world.guardian, calls::set_paused(true)).await.unwrap();
@@ -113,7 +113,7 @@ async fn paused_gate_refuses_every_batch(node: Node) {
     assert_eq!(world.execute(&[intent(account, market, 1)]).await.len(), 1);
 }
 
-async fn batch_of_more_than_a_hundred_is_refused(node: Node) {
+async fn batch_of_more_than_100_is_rejected(node: Node) {
     let world = World::new(node).await;
     let intents: Vec<_> = (1..=101).map(|nonce| intent(key(9).address(), 1, nonce)).collect();
     let refused = world.gate(&world.executor, chain::execute_calldata(&intents)).await;
@@ -121,11 +121,11 @@ async fn batch_of_more_than_a_hundred_is_refused(node: Node) {
     let refused = world.gate(&world.relayer, chain::execute_calldata(&intents[..1])).await;
     assert_eq!(refused, Err(Revert::NotAuthorized));
     let policy = policy(KEY, u64::MAX, 1);
-    let set = calls::set_policy(policy.key_index, policy.per_trade_usdc_atomic, 1, policy.expiry_s);
+    let set = calls::set_policy(policy.key_index, policy.limits);
     assert_eq!(world.gate(&world.relayer, set).await, Err(Revert::PolicyInvalid));
 }
 
-async fn each_refusal_of_the_hub_has_its_name(node: Node) {
+async fn each_rejection_of_the_hub_has_its_name(node: Node) {
     let world = World::new(node).await;
     let market = world.market(2).await;
     let new = B256::repeat_byte(1);
@@ -144,7 +144,9 @@ async fn each_refusal_of_the_hub_has_its_name(node: Node) {
         (calls::finalize(market), Revert::TransitionInvalid),
         (calls::redeem(key(9).address(), market, 0), Revert::NothingToRedeem),
         (calls::redeem(key(9).address(), market, 9), Revert::OutcomeInvalid),
-        (calls::top_up(market, USDC), Revert::TransitionInvalid),
+        (calls::propose_cancel(market), Revert::TransitionInvalid),
+        (calls::merge(market, USDC), Revert::InsufficientPosition),
+        (calls::split(market, 0), Revert::AmountZero),
     ];
     for (data, reason) in cases {
         assert_eq!(world.hub(&world.resolver, data).await, Err(reason));
@@ -155,7 +157,7 @@ async fn each_refusal_of_the_hub_has_its_name(node: Node) {
     assert_eq!(reading, Err(chain::ChainError::Reverted(Revert::MarketUnknown)));
 }
 
-async fn quotes_are_refused_as_the_trade_would_be(node: Node) {
+async fn quotes_fail_like_the_trade(node: Node) {
     let world = World::new(node).await;
     let market = world.market(2).await;
     let cases = [

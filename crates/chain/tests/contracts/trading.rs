@@ -1,4 +1,4 @@
-//! Delegated trades: what is quoted is what happens, and each intent is settled once.
+//! Tests of delegated trades: a quote equals its execution, and each intent is settled once.
 
 use alloy_primitives::U256;
 use chain::{EventKind, Intent, Revert, Side};
@@ -7,15 +7,15 @@ use uuid::Uuid;
 use crate::world::{KEY, Node, TOKEN, USDC, World, failure, hub_buy, intent};
 
 on_both_nodes!(
-    quote_is_what_the_trade_moves_for_every_side,
+    quote_equals_the_trade_for_every_side,
     failing_intent_does_not_stop_its_batch,
-    intent_sent_twice_trades_once,
+    intent_sent_twice_executes_once,
     nonces_may_come_out_of_order_within_the_window,
-    failed_intent_gives_its_spend_back,
+    failed_intent_restores_its_spend,
     trade_outside_the_gate_has_no_id,
 );
 
-async fn quote_is_what_the_trade_moves_for_every_side(node: Node) {
+async fn quote_equals_the_trade_for_every_side(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 5_000 * USDC).await, world.market(3).await);
     let sides = [
@@ -23,7 +23,7 @@ async fn quote_is_what_the_trade_moves_for_every_side(node: Node) {
         (Side::BuyTokens, 900 * USDC, 77 * TOKEN + 13),
         (Side::SellTokens, 0, 31 * TOKEN + 1),
         (Side::SellForUsdc, 9_876_543, 100 * TOKEN),
-        (Side::SellAll, 0, 0),
+        (Side::SellAll, 0, 1_000 * TOKEN),
     ];
     for (nonce, (side, usdc_atomic, tokens_wad)) in (1..).zip(sides) {
         let held = world.tokens_of(account, market, 1).await;
@@ -87,7 +87,7 @@ async fn failing_intent_does_not_stop_its_batch(node: Node) {
     assert!(world.chain.is_nonce_used(poor, KEY, 1).await.unwrap());
 }
 
-async fn intent_sent_twice_trades_once(node: Node) {
+async fn intent_sent_twice_executes_once(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 500 * USDC).await, world.market(2).await);
     let from_block = world.chain.head().await.unwrap().number;
@@ -131,7 +131,7 @@ async fn nonces_may_come_out_of_order_within_the_window(node: Node) {
     assert_eq!((policy.nonce_top, policy.nonce_bitmap), (40, 1 << 31 | 1));
 }
 
-async fn failed_intent_gives_its_spend_back(node: Node) {
+async fn failed_intent_restores_its_spend(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 500 * USDC).await, world.market(2).await);
     let greedy = Intent { tokens_wad: 1_000 * TOKEN, ..intent(account, market, 1) };

@@ -1,4 +1,4 @@
-//! Signing, sending and looking for receipts, one step at a time.
+//! Tests of signing, sending and receipts, step by step.
 
 use alloy::providers::Provider as _;
 use alloy_primitives::{Bytes, U256};
@@ -8,9 +8,9 @@ use crate::world::{Node, USDC, World, key};
 
 on_both_nodes!(
     same_bytes_may_be_sent_any_number_of_times,
-    nonce_that_is_taken_is_told,
-    transactions_that_one_key_sends_at_the_same_time_are_all_mined,
-    reverted_transaction_says_so_in_its_receipt,
+    used_nonce_is_reported,
+    concurrent_transactions_of_one_key_are_all_mined,
+    receipt_of_a_reverted_transaction_reports_the_revert,
     blocks_point_to_their_parents,
 );
 
@@ -38,7 +38,7 @@ async fn same_bytes_may_be_sent_any_number_of_times(node: Node) {
     assert_eq!(world.usdc_of(world.treasury).await, USDC);
 }
 
-async fn nonce_that_is_taken_is_told(node: Node) {
+async fn used_nonce_is_reported(node: Node) {
     let world = World::new(node).await;
     let tx = mint_at(&world, 0, world.chain.fees().await.unwrap().bumped()).await;
     let signed = world.chain.sign(&world.deployer, &tx).unwrap();
@@ -47,7 +47,7 @@ async fn nonce_that_is_taken_is_told(node: Node) {
     assert!(matches!(refused, SendOutcome::Rejected(_)), "{refused:?}");
 }
 
-async fn transactions_that_one_key_sends_at_the_same_time_are_all_mined(node: Node) {
+async fn concurrent_transactions_of_one_key_are_all_mined(node: Node) {
     let world = World::new(node).await;
     let usdc = world.chain.contracts().usdc;
     let mints =
@@ -58,7 +58,7 @@ async fn transactions_that_one_key_sends_at_the_same_time_are_all_mined(node: No
     assert_eq!(world.usdc_of(world.treasury).await, 36 * USDC);
 }
 
-async fn reverted_transaction_says_so_in_its_receipt(node: Node) {
+async fn receipt_of_a_reverted_transaction_reports_the_revert(node: Node) {
     let world = World::new(node).await;
     let stranger = key(9);
     let tx = mint_at(&world, 0, world.chain.fees().await.unwrap()).await;
@@ -81,9 +81,9 @@ async fn blocks_point_to_their_parents(node: Node) {
     assert!(world.chain.native_balance(world.deployer.address()).await.unwrap() > U256::ZERO);
 }
 
-/// Only anvil has a pool that transactions wait in.
+/// Only anvil has a pool of pending transactions.
 #[tokio::test]
-async fn waiting_transaction_is_replaced_for_higher_fees_only() {
+async fn waiting_transaction_is_replaced_only_for_higher_fees() {
     let Some(node) = Node::anvil().await else { return };
     let world = World::new(node).await;
     let provider = &world.node.provider;
@@ -108,9 +108,9 @@ async fn waiting_transaction_is_replaced_for_higher_fees_only() {
 }
 
 #[tokio::test]
-async fn node_that_does_not_answer_makes_reads_unreachable_and_sends_ambiguous() {
+async fn silent_node_makes_reads_unreachable_and_sends_ambiguous() {
     let world = World::new(Node::embedded()).await;
-    // Nothing listens there: the listener is gone before the first request.
+    // No process listens on this port: the listener is closed before the first request.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let provider = http_provider(&format!("http://127.0.0.1:{port}/secret")).unwrap();
     let error = Chain::connect(provider.clone(), world.chain.contracts().clone()).await.unwrap_err();
@@ -121,7 +121,7 @@ async fn node_that_does_not_answer_makes_reads_unreachable_and_sends_ambiguous()
 #[tokio::test]
 async fn send_without_an_answer_is_ambiguous() {
     use tokio::io::AsyncReadExt as _;
-    // Answers the chain's id, then takes each request and hangs up.
+    // Answers the chain id, and then drops the connection after each request.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret", listener.local_addr().unwrap());
     let contracts = World::new(Node::embedded()).await.chain.contracts().clone();

@@ -1,4 +1,4 @@
-//! A fresh chain with the contracts on it, and the words the tests are written in.
+//! The fixture of the tests: a fresh chain with the contracts, and helpers.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -8,16 +8,16 @@ use std::time::Duration;
 use alloy::providers::{DynProvider, Provider};
 use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
-use chain::embedded::{EmbeddedNode, Genesis};
 use chain::{
-    Batch, Call, Chain, ChainError, DeploySettings, EventKind, Intent, KeyPolicy, MarketTerms, Owner,
-    Receipt, Revert, Side, Signer, calls, deploy, execute_calldata, http_provider, provision,
+    Batch, Call, Chain, ChainError, DeploySettings, EventKind, Intent, KeyLimits, KeyPolicy, MarketTerms,
+    Owner, Receipt, Revert, Side, Signer, calls, deploy, execute_calldata, http_provider, provision,
 };
 use domain::Timestamp;
 use domain::time::ManualClock;
+use embedded_chain::{EmbeddedNode, Genesis};
 use uuid::Uuid;
 
-/// When every chain begins, Unix seconds.
+/// The time of the first block of every chain, in Unix seconds.
 pub const START_S: u64 = 1_800_000_000;
 pub const CLOSE_S: u32 = START_S as u32 + 30 * 86_400;
 pub const CHAIN_ID: u64 = 31_337;
@@ -25,10 +25,10 @@ pub const CHAIN_ID: u64 = 31_337;
 pub const USDC: u64 = 1_000_000;
 /// One token, WAD.
 pub const TOKEN: u128 = 1_000_000_000_000_000_000;
-/// The key index of the accounts that the world makes.
+/// The key index of the accounts that `World` creates.
 pub const KEY: u32 = 7;
 
-/// The n-th of the keys that every chain funds with native currency.
+/// Returns the n-th key. Every chain funds these keys with native currency.
 pub fn key(n: u8) -> Signer {
     Signer::random([n; 32]).unwrap()
 }
@@ -36,7 +36,7 @@ pub fn key(n: u8) -> Signer {
 /// A running node without contracts.
 pub struct Node {
     pub provider: DynProvider,
-    /// The embedded chain, where it is one.
+    /// Set if the node is the embedded chain.
     pub near: Option<Arc<EmbeddedNode>>,
     time: Time,
 }
@@ -74,7 +74,7 @@ impl Node {
             .expect("FORETELL_ANVIL names anvil's binary");
         let mut lines = BufReader::new(anvil.stdout.take().unwrap()).lines();
         let listening = lines.find_map(|line| line.unwrap().strip_prefix("Listening on ").map(str::to_owned));
-        // Anvil stops answering once nobody reads what it prints.
+        // Anvil blocks if its output is not read.
         std::thread::spawn(move || lines.for_each(drop));
 
         let provider = http_provider(&format!("http://{}", listening.unwrap())).unwrap();
@@ -85,7 +85,7 @@ impl Node {
         Some(Self { provider, near: None, time: Time::Anvil(anvil) })
     }
 
-    /// Moves the chain's time on, and mines a block so that it shows.
+    /// Advances the chain's time and mines a block with the new time.
     pub async fn advance(&self, seconds: u32) {
         match &self.time {
             Time::Clock(clock) => clock.advance(i64::from(seconds) * 1_000),
@@ -125,7 +125,8 @@ pub struct World {
 }
 
 impl World {
-    /// No listing delay, no veto window, and an hourly volume that no test reaches by accident.
+    /// Creates a world without listing delay and veto window, and with an hourly volume that no
+    /// test reaches.
     pub async fn new(node: Node) -> Self {
         Self::with(node, |_| ()).await
     }
@@ -153,7 +154,8 @@ impl World {
         self.chain.transact(signer, Some(to), data).await
     }
 
-    /// The receipt of a transaction that was accepted: a node may mine it a moment after it says so.
+    /// Waits for the receipt of an accepted transaction. A node may mine it a moment after
+    /// accepting it.
     pub async fn receipt(&self, hash: B256) -> Receipt {
         let mut looks = tokio::time::interval(Duration::from_millis(10));
         for _ in 0..1_000 {
@@ -165,12 +167,13 @@ impl World {
         panic!("{hash} is not mined");
     }
 
-    /// Sends to the hub and gives what it logged, or why it refused.
+    /// Sends a transaction to the hub and returns its events or its revert reason.
     pub async fn hub(&self, signer: &Signer, data: Bytes) -> Result<Vec<EventKind>, Revert> {
         kinds(self.send(signer, self.chain.contracts().hub, data).await)
     }
 
-    /// Sends to the Gate and gives what both logged, or why it refused.
+    /// Sends a transaction to the Gate and returns the events of both contracts or the revert
+    /// reason.
     pub async fn gate(&self, signer: &Signer, data: Bytes) -> Result<Vec<EventKind>, Revert> {
         kinds(self.send(signer, self.chain.contracts().gate, data).await)
     }
@@ -184,7 +187,8 @@ impl World {
         self.send(&self.deployer, self.chain.contracts().usdc, data).await.unwrap();
     }
 
-    /// An account with USDC and a policy of 1,000 a trade and 5,000 a day for `KEY`. `n` names its owner.
+    /// Creates an account with USDC and, for `KEY`, a policy of 1,000 USDC per trade and 5,000 USDC
+    /// per day. `n` selects its owner.
     pub async fn account(&self, n: u8, usdc_atomic: u64) -> Address {
         let owner = key(n);
         let policies = [policy(KEY, 1_000 * USDC, 5_000 * USDC)];
@@ -196,13 +200,13 @@ impl World {
         account
     }
 
-    /// A batch of an account's owner that is ready for signing.
+    /// Prepares a batch for the owner's signature.
     pub async fn prepare(&self, owner: Owner, calls: Vec<Call>) -> Batch {
         let deadline_s = provision::signature_deadline_s(&self.chain, 0).await.unwrap();
         provision::prepare(&self.chain, owner, B256::ZERO, calls, deadline_s).await.unwrap()
     }
 
-    /// An open market of equal odds with a liquidity of 1,000 USDC and a fee of 1 %.
+    /// Creates an open market with equal odds, a liquidity of 1,000 USDC and a fee of 1%.
     pub async fn market(&self, outcomes: u8) -> u64 {
         let reference = B256::with_last_byte(outcomes);
         self.hub(&self.resolver, calls::create_market(&terms(reference, outcomes))).await.unwrap();
@@ -218,20 +222,27 @@ impl World {
     }
 
     pub async fn tokens_of(&self, account: Address, market_id: u64, outcome: u8) -> u128 {
-        self.chain.position(account, market_id, outcome).await.unwrap().tokens_wad.to()
+        self.chain.position(account, market_id, outcome).await.unwrap().to()
     }
 }
 
 pub fn settings() -> DeploySettings {
     DeploySettings {
         usdc: None,
+        owner: key(7).address(),
         resolver: key(2).address(),
         guardian: key(3).address(),
         treasury: key(6).address(),
         executors: vec![key(4).address()],
         hourly_volume_cap_usdc_atomic: 100_000_000 * USDC,
+        other_hourly_caps: Default::default(),
+        role_delay_s: 0,
         listing_delay_s: 0,
         veto_window_s: 0,
+        min_freeze_s: 0,
+        reference_period_s: DeploySettings::DEFAULT_REFERENCE_PERIOD_S,
+        result_deadline_s: DeploySettings::DEFAULT_RESULT_DEADLINE_S,
+        salt: B256::ZERO,
     }
 }
 
@@ -247,10 +258,22 @@ pub fn terms(reference: B256, outcomes: u8) -> MarketTerms {
 }
 
 pub fn policy(key_index: u32, per_trade_usdc_atomic: u64, daily_usdc_atomic: u64) -> KeyPolicy {
-    KeyPolicy { key_index, per_trade_usdc_atomic, daily_usdc_atomic, expiry_s: CLOSE_S + 86_400 }
+    KeyPolicy { key_index, limits: limits(per_trade_usdc_atomic, daily_usdc_atomic, CLOSE_S + 86_400) }
 }
 
-/// A buy for 25 USDC on outcome 0, without a bound, to be changed by the test. The trade's id is the nonce.
+/// Returns limits that allow selling ten tokens for each USDC that may be spent.
+pub fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> KeyLimits {
+    KeyLimits {
+        per_trade_usdc_atomic,
+        daily_usdc_atomic,
+        sale_per_trade_usdc_atomic: per_trade_usdc_atomic.saturating_mul(10),
+        sale_daily_usdc_atomic: daily_usdc_atomic.saturating_mul(10),
+        expiry_s,
+    }
+}
+
+/// Returns a buy of outcome 0 for 25 USDC without a bound, for the test to modify. The trade's id
+/// is the nonce.
 pub fn intent(account: Address, market_id: u64, nonce: u32) -> Intent {
     Intent {
         account,
@@ -266,7 +289,7 @@ pub fn intent(account: Address, market_id: u64, nonce: u32) -> Intent {
     }
 }
 
-/// Why the only event says that an intent failed.
+/// Returns the reason of the only event, which must be a failed intent.
 pub fn failure(events: &[EventKind]) -> Revert {
     match events {
         [EventKind::IntentFailed { reason, .. }] => reason.clone(),
@@ -283,21 +306,15 @@ fn kinds(receipt: Result<Receipt, ChainError>) -> Result<Vec<EventKind>, Revert>
 }
 
 mod hub {
-    // What anyone may call past the Gate; the service does not, so its client has no words for it.
+    // Functions that any address can call directly. The client does not support them, because the
+    // service never calls them.
     alloy::sol! {
         function buy(uint64 marketId, uint8 outcome, uint256 usdc, uint256 minTokens) external;
-        function sell(uint64 marketId, uint8 outcome, uint256 tokens, uint256 minUsdc) external;
     }
 }
 
-/// A buy without a bound by the sender itself, which has approved USDC to the hub.
+/// Calldata of a buy without a bound by the sender, who must have approved the hub for USDC.
 pub fn hub_buy(market_id: u64, outcome: u8, usdc_atomic: u64) -> Bytes {
     let usdc = U256::from(usdc_atomic);
     hub::buyCall { marketId: market_id, outcome, usdc, minTokens: U256::ZERO }.abi_encode().into()
-}
-
-/// A sale without a bound by the sender itself.
-pub fn hub_sell(market_id: u64, outcome: u8, tokens_wad: u128) -> Bytes {
-    let tokens = U256::from(tokens_wad);
-    hub::sellCall { marketId: market_id, outcome, tokens, minUsdc: U256::ZERO }.abi_encode().into()
 }

@@ -1,4 +1,5 @@
-//! What events say. Amounts of money are decimal strings as everywhere; what does not exist in a state is left out.
+//! The payloads of events. Amounts are decimal strings, as everywhere in the API. Fields without a
+//! value in the current state are omitted.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +10,20 @@ use crate::market::MarketStatus;
 use crate::trade::{AmountType, Side, State, Status};
 use crate::{Timestamp, Usdc, Wad};
 
-/// What every event of a trade says of it. The token that confirms a held trade is not among it.
+/// The data of a trade that every event about it contains. It excludes the confirmation token of a
+/// held trade.
 #[derive(Debug, Clone, Copy)]
 pub struct TradeData<'a> {
-    /// The trade.
     pub trade_id: TradeId,
-    /// Its market.
     pub market_id: MarketId,
-    /// Its outcome.
     pub outcome_index: u8,
-    /// The amount as sent; empty where everything was sold without naming one.
+    /// The amount as sent; empty if the whole balance was sold without an amount.
     pub amount: &'a str,
-    /// What the amount counts.
     pub amount_type: AmountType,
-    /// Buy or sell.
     pub side: Side,
     /// The id of its trace.
     pub correlation_id: CorrelationId,
-    /// The caller's own words.
+    /// The caller's metadata.
     pub metadata: &'a BTreeMap<String, String>,
 }
 
@@ -56,7 +53,7 @@ struct Told<'a> {
 }
 
 impl<'a> TradeData<'a> {
-    /// What is told of the trade when it is in `state` from now on.
+    /// Returns the payload of an event that moves the trade to `state`.
     pub fn told(self, state: &'a State) -> impl Serialize + 'a {
         let (mut tx_hash, mut tokens_out, mut expires_at) = (None, None, None);
         let (mut error_code, mut error_message) = (None, None);
@@ -79,6 +76,7 @@ impl<'a> TradeData<'a> {
             market_id: self.market_id,
             outcome_index: self.outcome_index,
             amount: (!self.amount.is_empty()).then_some(self.amount),
+            // `usdc` is the default of requests: omit it here too.
             amount_type: (self.amount_type != AmountType::Usdc).then_some(self.amount_type),
             side: self.side,
             status: state.status(),
@@ -93,60 +91,54 @@ impl<'a> TradeData<'a> {
     }
 }
 
-/// A claim that was paid.
+/// The payload of a paid claim.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClaimData {
-    /// The claim.
     pub redemption_id: RedemptionId,
-    /// The market.
     pub market_id: MarketId,
-    /// The outcome.
     pub outcome_index: u8,
-    /// What was paid, in atomic units.
+    /// The payment, atomic.
     pub amount: Usdc,
-    /// The tokens given for it.
+    /// The redeemed tokens.
     pub tokens: Wad,
-    /// The transaction that paid it.
+    /// The transaction with the payment.
     pub tx_hash: Option<String>,
     /// The id of its trace.
     pub correlation_id: CorrelationId,
 }
 
-/// A market that has its result.
+/// The payload of a settled market.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MarketData {
-    /// The market.
     pub market_id: MarketId,
     /// RESOLVED or CANCELLED.
     pub status: MarketStatus,
-    /// What each outcome pays of one USDC, WAD; null where the market was cancelled.
+    /// The payout of one token of each outcome in USDC, WAD; null if the market was cancelled.
     pub payouts: Option<Vec<Wad>>,
-    /// When it was settled.
+    /// The time of the settlement.
     pub resolved_at: Timestamp,
 }
 
-/// A settled position that pays.
+/// The payload of a settled position that pays.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PositionData {
-    /// The market.
     pub market_id: MarketId,
-    /// The outcome.
     pub outcome_index: u8,
     /// The tokens held.
     pub tokens: Wad,
-    /// What a claim pays for them, in atomic units.
+    /// The payment of a claim, atomic.
     pub claimable_usdc: Usdc,
 }
 
-/// A test of a receiver.
+/// The payload of a test event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestData {
-    /// Always true: nothing has happened.
+    /// Always true, to distinguish tests from real events.
     pub test: bool,
-    /// The key whose receiver is tried.
+    /// The key whose receiver is tested.
     pub api_key_id: KeyId,
 }

@@ -1,4 +1,4 @@
-//! Ids that follow from what they name.
+//! Deterministic event ids, derived from the subject of the event.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -9,17 +9,20 @@ use crate::ids::{EventId, MarketId, RedemptionId, TradeId, UserId};
 use crate::trade::Status;
 
 impl EventId {
-    /// The event of a trade that reached `status` at `at`. A trade reaches each status once.
+    /// Returns the id of the event of a trade that reached `status` at `at`. A trade reaches each
+    /// status at most once.
     pub fn of_trade(id: TradeId, status: Status, at: Timestamp) -> Self {
         Self::of(EventKind::of_status(status), &[id.0.as_bytes(), status.as_str().as_bytes()], at)
     }
 
-    /// The event of a claim that was paid by the movement `payment`. A refund may be paid in several.
+    /// Returns the id of the event of a claim that the movement `payment` paid. A refund may have
+    /// several payments.
     pub fn of_redemption(id: RedemptionId, payment: &str, at: Timestamp) -> Self {
         Self::of(EventKind::RedemptionCompleted, &[id.0.as_bytes(), payment.as_bytes()], at)
     }
 
-    /// What `user` is told of a market that was settled at `at`: its end, or what an outcome of it pays.
+    /// Returns the id of the event that tells `user` about a market settled at `at`: its result, or
+    /// the payment of one outcome.
     pub fn of_market(
         kind: EventKind,
         market: MarketId,
@@ -32,11 +35,13 @@ impl EventId {
         Self::of(kind, &[market.0.as_bytes(), user.0.as_bytes(), outcome], at)
     }
 
-    /// A UUID of version 8: the time, so that ids sort about as events happen, then a digest.
+    /// Builds a UUID of version 8 from the time and a digest. The time comes first, so that ids
+    /// sort approximately by time.
     fn of(kind: EventKind, subject: &[&[u8]], at: Timestamp) -> Self {
         let mut digest = Sha256::new_with_prefix(kind.as_str().as_bytes());
         subject.iter().for_each(|part| digest.update(part));
         let mut bytes = [0; 16];
+        // 48 bits of milliseconds, as in a UUID of version 7.
         let [_, _, time @ ..] = at.ms().to_be_bytes();
         let (head, tail) = bytes.split_at_mut(time.len());
         head.copy_from_slice(&time);
@@ -44,7 +49,7 @@ impl EventId {
         Self(uuid::Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// Of a test, which happens as often as it is asked for.
+    /// Returns the id of a test event. Tests are repeatable, so the id is random.
     pub const fn of_test(fresh: Uuid) -> Self {
         Self(fresh)
     }
@@ -55,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_happening_has_one_id_and_two_have_two() {
+    fn an_event_always_has_the_same_unique_id() {
         let (one, other) = (TradeId(Uuid::from_u128(1)), TradeId(Uuid::from_u128(2)));
         let at = Timestamp::from_ms(1_777_464_000_123);
         let id = EventId::of_trade(one, Status::Pending, at);
@@ -66,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_sort_by_the_time_of_what_they_name() {
+    fn event_ids_sort_by_time() {
         let claim = RedemptionId(Uuid::from_u128(9));
         let of = |ms| EventId::of_redemption(claim, "000000000007-000001", Timestamp::from_ms(ms));
         assert!(of(1_777_464_000_123) < of(1_777_464_000_124));

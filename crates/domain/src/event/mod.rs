@@ -1,7 +1,9 @@
-//! Events: what happened to a user's trades, claims and positions, as receivers and readers of the feed are told of it.
+//! Events about a user's trades, claims and positions, for webhook receivers and readers of the
+//! feed.
 //!
-//! An event's id follows from what it tells, so that one happening has one event however often the step that tells it is
-//! run. Its body is made once, when it is written, and is the same bytes in every delivery and in the feed.
+//! An event's id is derived from its subject, so that repeating a step does not create a second
+//! event. The body is created once, when the event is written. Deliveries and the feed contain the
+//! same bytes.
 
 mod data;
 mod id;
@@ -19,36 +21,37 @@ use crate::version::VERSIONS;
 use crate::words::words;
 
 words! {
-    /// What an event tells.
+    /// The type of an event.
     EventKind, UnknownEventKind {
-        /// A trade of high value waits for its confirmation.
+        /// A high-value trade waits for its confirmation.
         ConfirmationRequired = "trade.confirmation-required",
-        /// A trade is completed.
+        /// A trade was completed.
         TradeCompleted = "trade.completed",
-        /// A trade has failed.
+        /// A trade failed.
         TradeFailed = "trade.failed",
-        /// The risk engine has refused a trade.
+        /// The risk engine rejected a trade.
         TradeRejected = "trade.rejected",
-        /// A trade has any other status from now on.
+        /// A trade reached any other status.
         StatusChanged = "trade.status-changed",
         /// A claim was paid.
         RedemptionCompleted = "redemption.completed",
-        /// A market in which the user has a position has its result, or is cancelled.
+        /// A market in which the user has a position was resolved or cancelled.
         MarketResolved = "market.resolved",
-        /// A settled position pays, and nobody has claimed it.
+        /// A settled position pays and has not been claimed.
         PositionClaimable = "position.claimable",
-        /// Sent because the user asked for it, to try a receiver.
+        /// A user requested a test of a receiver.
         Test = "webhook.test",
     }
 }
 
 impl EventKind {
-    /// Whether it is posted to the key's URL. What is not is found in the feed alone.
+    /// Returns true if events of this type are posted to the key's URL. Other events are only in
+    /// the feed.
     pub const fn is_delivered(self) -> bool {
         self.is_basic() || matches!(self, Self::Test)
     }
 
-    /// Whether the feed carries it without being asked to.
+    /// Returns true if the feed includes this type by default.
     pub const fn is_basic(self) -> bool {
         matches!(
             self,
@@ -56,7 +59,7 @@ impl EventKind {
         )
     }
 
-    /// The event of a trade that has `status` from now on.
+    /// Returns the event type for a trade that reached `status`.
     pub const fn of_status(status: Status) -> Self {
         match status {
             Status::PendingConfirmation => Self::ConfirmationRequired,
@@ -67,13 +70,13 @@ impl EventKind {
         }
     }
 
-    /// The event of a trade that is in `state` from now on.
+    /// Returns the event type for a trade that reached `state`.
     pub const fn of(state: &State) -> Self {
         Self::of_status(state.status())
     }
 }
 
-/// What every event is wrapped in.
+/// The outer object of every event.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a, D> {
@@ -85,10 +88,11 @@ struct Envelope<'a, D> {
     data: &'a D,
 }
 
-/// The body of an event, as JSON.
+/// Serializes an event as JSON.
 ///
 /// # Errors
-/// Where `data` cannot be written as JSON, which none of this module's can be.
+///
+/// If `data` cannot be serialized. The payloads of this module always can.
 pub fn body<D: Serialize>(
     id: EventId,
     kind: EventKind,
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trades_events_carry_what_is_known_in_its_state() {
+    fn a_trade_event_has_the_fields_known_in_its_status() {
         let settlement = Settlement {
             tx_hash: alloy_primitives::B256::repeat_byte(0xab),
             block_number: 7,
@@ -156,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_one_event_and_the_four_of_the_contract_are_basic_and_delivered() {
+    fn every_status_has_one_event_and_four_are_delivered() {
         let basic: Vec<_> =
             EventKind::ALL.iter().filter(|kind| kind.is_basic()).map(|kind| kind.as_str()).collect();
         assert_eq!(

@@ -6,16 +6,16 @@ use std::str::FromStr;
 /// The generation of a feed whose data was never restored.
 pub const FIRST_GENERATION: u64 = 1;
 
-/// A position in a user's feed: everything up to an event of one generation. It is written `generation-sequence`.
+/// A position in a user's feed: after all events up to `sequence`. Its text is
+/// `generation-sequence`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FeedPosition {
-    /// The generation of the feed. Restoring data begins a new one.
+    /// Restoring data starts a new generation, so that positions from before it are recognized.
     pub generation: u64,
-    /// The event's number within the generation; 0 is before the first event.
+    /// The event's number within the generation; 0 means before the first event.
     pub sequence: u64,
 }
 
-/// The text is not a position in a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a position in a feed")]
 pub struct ParsePositionError;
@@ -29,8 +29,8 @@ impl fmt::Display for FeedPosition {
 impl FromStr for FeedPosition {
     type Err = ParsePositionError;
 
-    /// Reads a number without a generation as one of the first generation: positions were written so before there were
-    /// generations.
+    /// Reads a number without a generation as a position of the first generation. Clients may have
+    /// stored such positions before generations were introduced.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('-') {
             Some((generation, sequence)) => {
@@ -42,6 +42,7 @@ impl FromStr for FeedPosition {
 }
 
 fn number(text: &str) -> Result<u64, ParsePositionError> {
+    // `u64::from_str` also accepts a leading `+`.
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).ok_or(ParsePositionError)
 }
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_is_read_as_it_is_written_and_a_number_belongs_to_the_first_generation() {
+    fn positions_round_trip_and_plain_numbers_are_generation_0() {
         let position = FeedPosition { generation: 1_790_000_000, sequence: 42 };
         assert_eq!(position.to_string(), "1790000000-42");
         assert_eq!("1790000000-42".parse(), Ok(position));

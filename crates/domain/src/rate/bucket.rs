@@ -1,26 +1,29 @@
-//! A bucket that holds a minute's requests and refills evenly.
+//! A token bucket that holds one minute's requests and refills evenly.
 
 use super::{Verdict, WINDOW_MS};
 use crate::Timestamp;
 
-/// What has been taken out of the bucket and is not refilled yet, counted in 1/60,000 of a request: a request takes 60,000
-/// of them, and at a limit of `n` a minute each millisecond brings `n` of them back. Nothing is ever rounded.
+/// A token bucket that stores the used part in units of 1/60,000 of a request. A request uses
+/// 60,000 units, and at a limit of `n` per minute each millisecond restores `n` units. The
+/// arithmetic is exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenBucket {
     taken: i64,
-    /// The limit of the key that took last: what is taken is refilled at that rate.
+    /// The limit of the last allowed request, which is the refill rate.
     rate: i64,
     at_ms: i64,
 }
 
-/// A request's part of the bucket.
+/// The units of one request.
 const REQUEST: i64 = WINDOW_MS;
 
 impl TokenBucket {
-    /// Takes a request out at `now`, or refuses it where less than one is left of `limit`.
+    /// Takes one request out at `now`, or rejects it if less than one of `limit` is left.
     pub fn take(&mut self, limit: u32, now: Timestamp) -> Verdict {
         self.move_to(now);
         let capacity = i64::from(limit) * REQUEST;
+        // Compare with this request's limit: keys of one user share the bucket, but may have
+        // different limits.
         let allowed = self.taken + REQUEST <= capacity;
         if allowed {
             self.taken += REQUEST;
@@ -35,21 +38,22 @@ impl TokenBucket {
         }
     }
 
-    /// From when on the bucket is full.
+    /// Returns the time at which the bucket is full.
     pub fn idle_at(&self) -> Timestamp {
         Timestamp::from_ms(self.at_ms + self.refilled_in_ms(self.taken))
     }
 
     fn move_to(&mut self, now: Timestamp) {
         let elapsed_ms = now.ms().saturating_sub(self.at_ms).max(0);
-        // No more is ever taken than the rate brings back in a minute.
+        // A minute restores everything, because at most one minute's requests can be used.
         self.taken = (self.taken - elapsed_ms.min(WINDOW_MS) * self.rate).max(0);
+        // A clock that goes back counts as standing still.
         self.at_ms = self.at_ms.max(now.ms());
     }
 
     fn retry_after_ms(&self, capacity: i64) -> i64 {
         let missing = self.taken + REQUEST - capacity;
-        // Where nothing is allowed at all, no refill helps: a window, for want of an end.
+        // A limit of 0 never refills; report one full window as the retry time.
         if missing > self.taken { WINDOW_MS } else { self.refilled_in_ms(missing) }
     }
 
@@ -84,25 +88,25 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_divides_nothing_evenly_does_not_drift() {
+    fn a_rate_that_does_not_divide_evenly_does_not_drift() {
         let mut bucket = TokenBucket::default();
         for _ in 0..7 {
             assert!(bucket.take(7, at(0)).allowed);
         }
-        // Seven a minute are one each 8,571.43 ms: after a hundred minutes exactly 700 more were allowed.
+        // Seven per minute is one per 8,571.43 ms: exactly 700 more are allowed in 100 minutes.
         let allowed = (1..=6_000_000).filter(|ms| bucket.take(7, at(*ms)).allowed).count();
         assert_eq!(allowed, 700);
     }
 
     #[test]
-    fn it_never_holds_more_than_a_minutes_requests() {
+    fn it_never_holds_more_than_one_minute_of_requests() {
         let mut bucket = TokenBucket::default();
         assert!(bucket.take(2, at(0)).allowed);
         assert_eq!(said(bucket.take(2, at(86_400_000))), (true, 1, 86_430_000, 0));
     }
 
     #[test]
-    fn a_clock_that_goes_back_stands_still() {
+    fn a_clock_set_back_counts_as_stopped() {
         let mut bucket = TokenBucket::default();
         assert!(bucket.take(1, at(10_000)).allowed);
         assert_eq!(said(bucket.take(1, at(0))), (false, 0, 70_000, 60_000));
@@ -110,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_with_different_limits_share_what_was_taken() {
+    fn keys_with_different_limits_share_one_usage_count() {
         let mut bucket = TokenBucket::default();
         for _ in 0..600 {
             assert!(bucket.take(600, at(0)).allowed);
         }
-        // 541 of the 600 must be back, at ten a second.
+        // 541 of the 600 must be restored, at ten per second.
         assert_eq!(said(bucket.take(60, at(0))), (false, 0, 60_000, 54_100));
         assert!(!bucket.take(60, at(54_099)).allowed);
         assert!(bucket.take(60, at(54_100)).allowed);

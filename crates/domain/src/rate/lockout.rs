@@ -1,42 +1,42 @@
-//! Addresses that fail to authenticate again and again are shut out, each time for longer.
+//! Locks out addresses that repeatedly fail to authenticate, for longer each time.
 
 use std::collections::VecDeque;
 
 use crate::Timestamp;
 use crate::time::{DAY_MS, MINUTE_MS};
 
-/// So many failures …
+/// The number of failures that lock an address out.
 const FAILURES: usize = 20;
-/// … within this time shut an address out …
+/// The time within which the failures must occur.
 const FAILURES_WITHIN_MS: i64 = 5 * MINUTE_MS;
-/// … for this long at first, then twice as long each time …
+/// The length of the first lockout. Each further one is twice as long.
 const FIRST_MS: i64 = 15 * MINUTE_MS;
-/// … but never longer than this.
+/// The maximum length of a lockout.
 const LONGEST_MS: i64 = DAY_MS;
-/// After an address has not been shut out for this long, the next time is its first again.
+/// The time after a lockout after which the next one counts as the first again.
 const FORGOTTEN_AFTER_MS: i64 = DAY_MS;
 
-/// What is known of one address. While it is shut out nothing is counted: what it tries is refused already, and a client
-/// that goes on trying must be able to come out again.
+/// The failures and lockouts of one address. Attempts during a lockout are rejected anyway and do
+/// not count, so that a client that keeps trying is not locked out forever.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lockout {
-    /// When it failed within the last five minutes, oldest first.
+    /// The times of failures within the last five minutes, oldest first.
     failures: VecDeque<i64>,
-    /// The end of the last time it was shut out.
+    /// The end of the latest lockout.
     until_ms: i64,
-    /// How often it was shut out in a row.
+    /// The number of consecutive lockouts.
     times: u32,
-    /// The latest instant that was seen: time does not go back behind it.
+    /// The latest time seen. A clock that goes back counts as standing still.
     latest_ms: i64,
 }
 
 impl Lockout {
-    /// Until when the address is shut out, if it is.
+    /// Returns the end of the current lockout, if there is one.
     pub fn until(&self, now: Timestamp) -> Option<Timestamp> {
         (now.ms().max(self.latest_ms) < self.until_ms).then_some(Timestamp::from_ms(self.until_ms))
     }
 
-    /// Counts a failure; until when the address is shut out, if that was the one too many.
+    /// Records a failure. Returns the end of the lockout if the address is now locked out.
     pub fn fail(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.latest_ms = self.latest_ms.max(now.ms());
         if self.latest_ms < self.until_ms {
@@ -53,14 +53,14 @@ impl Lockout {
             return None;
         }
         self.failures.clear();
-        // Seven doublings are past the longest time already.
+        // Seven doublings already exceed the maximum, so a larger shift is not needed.
         let length_ms = (FIRST_MS << self.times.min(7)).min(LONGEST_MS);
         self.times += 1;
         self.until_ms = self.latest_ms + length_ms;
         Some(Timestamp::from_ms(self.until_ms))
     }
 
-    /// From when on there is nothing to know of the address.
+    /// Returns the time after which this value equals the default and can be dropped.
     pub fn idle_at(&self) -> Timestamp {
         let failures = self.failures.back().map_or(0, |at| at + FAILURES_WITHIN_MS);
         let times = if self.times == 0 { 0 } else { self.until_ms + FORGOTTEN_AFTER_MS };
@@ -79,7 +79,7 @@ mod tests {
         Timestamp::from_ms(START_MS + ms)
     }
 
-    /// Fails 20 times at `ms`; for how long it is shut out then.
+    /// Fails 20 times at `ms` and returns the length of the resulting lockout.
     fn shut_out(lockout: &mut Lockout, ms: i64) -> Option<i64> {
         for _ in 1..20 {
             assert_eq!(lockout.fail(at(ms)), None);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nineteen_failures_are_borne_and_the_twentieth_shuts_out_for_fifteen_minutes() {
+    fn the_twentieth_failure_locks_out_for_15_minutes() {
         let mut lockout = Lockout::default();
         for _ in 0..19 {
             assert_eq!(lockout.fail(at(0)), None);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_that_are_five_minutes_apart_do_not_add_up() {
+    fn failures_five_minutes_apart_do_not_add_up() {
         let mut lockout = Lockout::default();
         for _ in 0..19 {
             assert_eq!(lockout.fail(at(0)), None);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn each_further_time_is_twice_as_long_up_to_a_day() {
+    fn each_further_lockout_is_twice_as_long_up_to_a_day() {
         let mut lockout = Lockout::default();
         let mut now_ms = 0;
         let mut minutes = Vec::new();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_day_after_its_end_makes_the_next_time_the_first_again() {
+    fn a_day_without_failures_resets_the_lockout_length() {
         let (mut early, mut late) = (Lockout::default(), Lockout::default());
         let end_ms = shut_out(&mut early, 0).unwrap();
         shut_out(&mut late, 0).unwrap();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_counted_while_shut_out() {
+    fn nothing_is_counted_during_a_lockout() {
         let mut lockout = Lockout::default();
         let until = at(shut_out(&mut lockout, 0).unwrap());
         for ms in 0..100 {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_stands_still() {
+    fn a_clock_set_back_counts_as_stopped() {
         let mut lockout = Lockout::default();
         shut_out(&mut lockout, 0).unwrap();
         assert_eq!(lockout.fail(at(900_000)), None);

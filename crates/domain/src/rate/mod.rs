@@ -1,9 +1,11 @@
-//! Limits on how often somebody may call, as pure functions of what was and of now: a sliding window, a token bucket, and
-//! the lockout of addresses that fail to authenticate.
+//! Rate limits as pure functions of their state and the current time: a sliding window, a token
+//! bucket, and the lockout of addresses that fail to authenticate.
 //!
-//! Integers alone, so that nothing drifts; a clock that goes back is taken to stand still. What a limit remembers belongs to
-//! a user, while the number comes with each request, since keys of one user may have different ones: every key sees what
-//! all of them have used, against its own number.
+//! All arithmetic uses integers, so that nothing drifts. A clock that goes back counts as standing
+//! still.
+//!
+//! The state belongs to a user, but each request brings its own limit, because the keys of a user
+//! may have different limits. Each key is compared with the requests of all keys together.
 
 mod bucket;
 mod lockout;
@@ -20,25 +22,26 @@ pub use window::SlidingWindow;
 use crate::Timestamp;
 use crate::time::MINUTE_MS;
 
-/// The time that limits speak of: so many requests in so many milliseconds.
+/// The period of all limits.
 pub const WINDOW_MS: i64 = MINUTE_MS;
 
-/// What a limit says to one request.
+/// The result of asking a limit for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether the request may go on. One that may not has used nothing up.
+    /// True if the request may proceed. A rejected request uses nothing.
     pub allowed: bool,
-    /// The most requests a minute.
+    /// The maximum number of requests per minute.
     pub limit: u32,
-    /// How many more would be allowed at this instant.
+    /// The number of further requests that would be allowed now.
     pub remaining: u32,
-    /// When that is the whole limit again, if nothing else comes.
+    /// The time at which the full limit is available again if no other request comes.
     pub reset_at: Timestamp,
-    /// How long until one more is allowed, in milliseconds; 0 where this one was.
+    /// The time until the next request is allowed, in milliseconds; 0 if this one was allowed.
     pub retry_after_ms: i64,
 }
 
-/// Whom an address stands for: itself, and in IPv6 its /64, which one subscriber has whole.
+/// Returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 address,
+/// because a subscriber usually has a whole /64.
 pub fn network_of(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),
@@ -51,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_one_subscriber_count_as_one() {
+    fn addresses_of_one_network_count_as_one() {
         for (ip, network) in [
             ("192.0.2.7", "192.0.2.7"),
             ("::ffff:192.0.2.7", "192.0.2.7"),

@@ -1,11 +1,12 @@
-//! The limits against models that are too slow to use and too simple to be wrong, driven by a seed.
+//! Compares the limits with models that are too slow for production but obviously correct, on
+//! seeded random sequences.
 
 use super::*;
 
 const START_MS: i64 = 1_800_000_000_000;
 const STEPS: usize = 20_000;
 
-/// Repeatable numbers.
+/// A seeded random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -16,7 +17,7 @@ impl Dice {
         self.0 % n
     }
 
-    /// Mostly no time or little, sometimes a long pause, sometimes back.
+    /// Returns a pause: usually none or short, sometimes long, sometimes negative.
     fn pause_ms(&mut self) -> i64 {
         let pause = match self.below(40) {
             0 => self.below(130_000),
@@ -30,7 +31,7 @@ impl Dice {
 }
 
 #[test]
-fn the_window_allows_what_a_list_of_all_requests_allows() {
+fn the_window_equals_a_model_with_a_list_of_all_requests() {
     for seed in [1u64, 77, 4_711] {
         let (mut dice, mut window) = (Dice(seed << 20 | 1), SlidingWindow::default());
         let (mut clock_ms, mut latest_ms) = (START_MS, START_MS);
@@ -45,7 +46,8 @@ fn the_window_allows_what_a_list_of_all_requests_allows() {
             }
             all.retain(|at| latest_ms - at < 60_000);
             let allowed = all.len() < limit as usize;
-            // The first instant at which few enough of these requests are left: one at which some are forgotten.
+            // The first time at which enough of these requests have left the window. It always is
+            // the time at which one of them leaves.
             let ends = all.iter().map(|at| at + 60_000 - latest_ms);
             let retry_after_ms = ends.clone().find(|wait| {
                 let left = ends.clone().filter(|end| end > wait).count();
@@ -69,7 +71,7 @@ fn the_window_allows_what_a_list_of_all_requests_allows() {
 }
 
 #[test]
-fn the_bucket_allows_what_a_bucket_that_is_filled_every_millisecond_allows() {
+fn the_bucket_equals_a_model_refilled_every_millisecond() {
     for (seed, limit) in [(1u64, 1), (2, 7), (3, 60), (4, 997)] {
         let (mut dice, mut bucket) = (Dice(seed << 20 | 1), TokenBucket::default());
         let (mut clock_ms, mut latest_ms) = (START_MS, START_MS);
@@ -102,7 +104,7 @@ fn the_bucket_allows_what_a_bucket_that_is_filled_every_millisecond_allows() {
 }
 
 #[test]
-fn the_lockout_follows_a_list_of_all_failures() {
+fn the_lockout_equals_a_model_with_a_list_of_all_failures() {
     for seed in [5u64, 6, 7] {
         let (mut dice, mut lockout) = (Dice(seed << 20 | 1), Lockout::default());
         let (mut now_ms, mut until_ms, mut times) = (START_MS, 0, 0);

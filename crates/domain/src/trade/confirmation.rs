@@ -1,4 +1,5 @@
-//! The gate for trades of high value: the token that releases a held trade, and the order in which a confirm is judged.
+//! Confirmation of high-value trades: the token that releases a held trade, and the checks of a
+//! confirmation in order.
 
 use alloy_primitives::U256;
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,31 +8,32 @@ use subtle::ConstantTimeEq;
 
 use super::State;
 use super::state::is_end_of_key;
-use crate::Timestamp;
 use crate::code::ErrorCode;
 use crate::ids::TradeId;
 use crate::key::BASE62;
+use crate::{SecretKey, Timestamp};
 
-/// What every token begins with.
+/// The prefix of every token.
 const PREFIX: &str = "ct_";
-/// The base62 digits that 256 bits need.
+/// The base62 digits of a 256-bit number.
 const DIGITS: usize = 43;
 
-/// The key under which confirmation tokens are made. A trade's token follows from it and from the trade's id, so that a
-/// replay gives the same one and nothing secret is stored.
+/// The key from which confirmation tokens are derived. A trade's token depends only on this key and
+/// the trade's id. A replayed request therefore returns the same token, and no token is stored.
 #[derive(Clone)]
-pub struct ConfirmationKey([u8; 32]);
+pub struct ConfirmationKey(SecretKey);
 
 impl ConfirmationKey {
-    /// The key that follows from the server's pepper, and from which the pepper does not.
+    /// Derives the key from the server's pepper. The pepper cannot be derived from the key.
     pub fn derive(pepper: &[u8]) -> Self {
-        Self(mac(pepper, b"confirmation token"))
+        Self(mac(pepper, b"confirmation token").into())
     }
 
-    /// The token that releases the trade.
+    /// Returns the token that releases the trade.
     pub fn token(&self, id: TradeId) -> String {
-        let mut number = U256::from_be_bytes(mac(&self.0, id.0.as_bytes()));
+        let mut number = U256::from_be_bytes(mac(self.0.expose(), id.0.as_bytes()));
         let mut digits = [0u8; DIGITS];
+        // Includes leading zeros, so that all tokens have the same length.
         for digit in digits.iter_mut().rev() {
             let (rest, remainder) = number.div_rem(U256::from(BASE62.len()));
             *digit = BASE62[remainder.to::<usize>()];
@@ -40,7 +42,7 @@ impl ConfirmationKey {
         PREFIX.chars().chain(digits.into_iter().map(char::from)).collect()
     }
 
-    /// Whether `token` releases the trade, in a time that does not depend on how much of it is right.
+    /// Returns true if `token` releases the trade. The comparison takes constant time.
     pub fn accepts(&self, id: TradeId, token: &str) -> bool {
         self.token(id).as_bytes().ct_eq(token.as_bytes()).into()
     }
@@ -53,23 +55,24 @@ fn mac(key: &[u8], message: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Why a trade is not released.
+/// The reason why a trade is not released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfirmRefusal {
     /// The trade was never held.
     NeverHeld,
-    /// The window is over, whether the trade was failed for it already or not.
+    /// The confirmation window is over, even if the trade has not been failed yet.
     Expired,
-    /// The token is not this trade's.
+    /// The token does not belong to this trade.
     WrongToken,
-    /// The key that made the trade was revoked or has expired, and the trade failed with it.
+    /// The key that created the trade was revoked or has expired, and the trade failed with it.
     KeyEnded,
-    /// The trade was released before.
+    /// The trade was already released.
     Used,
 }
 
-/// Judges a confirm at `now` of a trade that stands at `state`. `held_until` is the end of its window, where it was held at
-/// all; the refusals come in the order of [`ConfirmRefusal`]. A trade that was released in time does not expire any more.
+/// Checks a confirmation at `now` of a trade in `state`. `held_until` is the end of its window, or
+/// `None` if it was never held. Checks in the order of [`ConfirmRefusal`]. A trade that was
+/// released in time does not expire later.
 pub fn judge_confirmation(
     state: &State,
     held_until: Option<Timestamp>,
@@ -78,6 +81,8 @@ pub fn judge_confirmation(
 ) -> Result<(), ConfirmRefusal> {
     let Some(held_until) = held_until else { return Err(ConfirmRefusal::NeverHeld) };
     match state {
+        // The worker may not have failed the trade yet. Expiry comes before the token, so that a
+        // late confirmation always reports it.
         State::PendingConfirmation { .. } if held_until <= now => Err(ConfirmRefusal::Expired),
         State::Failed(failure) if failure.code == ErrorCode::ConfirmationExpired => {
             Err(ConfirmRefusal::Expired)
@@ -106,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_its_prefix_and_43_base62_characters_and_is_always_the_same() {
+    fn a_token_is_a_prefix_and_43_stable_base62_characters() {
         let key = ConfirmationKey::derive(&[7; 32]);
         let token = key.token(id(1));
         let digits = token.strip_prefix("ct_").unwrap();
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_good_for_its_own_trade_under_its_own_secret_alone() {
+    fn a_token_is_valid_only_for_its_trade_and_secret() {
         let key = ConfirmationKey::derive(&[7; 32]);
         let token = key.token(id(1));
         assert!(key.accepts(id(1), &token));
@@ -129,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_ends_at_its_last_instant_and_not_before() {
+    fn the_window_ends_exactly_at_its_end() {
         let held = State::PendingConfirmation { expires_at: UNTIL };
         let at = |ms| judge_confirmation(&held, Some(UNTIL), Timestamp::from_ms(ms), true);
         assert_eq!(at(999), Ok(()));
@@ -137,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_reasons_the_earlier_in_the_documented_order_is_told() {
+    fn the_first_reason_in_the_documented_order_is_reported() {
         let held = State::PendingConfirmation { expires_at: UNTIL };
         let (early, late) = (Timestamp::from_ms(0), Timestamp::from_ms(5_000));
         let expired = failed(ErrorCode::ConfirmationExpired);

@@ -1,5 +1,6 @@
-//! What keeps accepted trades from being signed: the chain's fee is above the operator's ceiling, or the hour of the contracts'
-//! volume cap has no room for them. Signed all the same, they would cost gas and fail.
+//! Reasons to delay the signing of accepted trades: the network fee is above the operator's
+//! ceiling, or the contracts' hourly volume cap is used up. Signing them anyway would cost gas and
+//! fail.
 
 use std::collections::HashSet;
 
@@ -7,40 +8,38 @@ use crate::money::Usdc;
 use crate::words::words;
 
 words! {
-    /// What a trade waits for before it is signed.
+    /// The reason why a trade is not signed yet.
     HoldReason, UnknownHoldReason {
-        /// The chain asks more for gas than the operator pays.
+        /// The network fee is above the operator's ceiling.
         FeeCeiling = "fee_ceiling",
-        /// The trades of this hour have moved as much as the contracts allow.
+        /// The trades of the last hour have used the contracts' volume cap.
         HourlyVolume = "hourly_volume",
     }
 }
 
 impl HoldReason {
-    /// Why a trade failed whose deadline came while it waited.
+    /// Returns the failure message of a trade whose deadline passed while it was delayed.
     pub const fn expiry_message(self) -> &'static str {
         match self {
-            Self::FeeCeiling => {
-                "The deadline passed while the chain's fees were above the service's ceiling."
-            }
-            Self::HourlyVolume => "The deadline passed while the hourly volume of all trades was used up.",
+            Self::FeeCeiling => "The deadline passed while the chain's fees were above the operator's limit.",
+            Self::HourlyVolume => "The deadline passed while the hourly volume of all trades was exhausted.",
         }
     }
 }
 
-/// How much the next trades may move.
+/// The amount that the next trades may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// As much as they want.
     Unlimited,
-    /// At most this much in all.
+    /// At most this much in total.
     Usdc(Usdc),
-    /// No trade is signed.
+    /// No trade may be signed.
     Nothing,
 }
 
-/// Decides which trades fit into the room, one after the other. A trade that does not fit holds back the later ones of its
-/// account, so that an account's trades stay in order; smaller trades of other accounts go on.
+/// Decides, trade by trade, which ones fit into the available volume. A trade that does not fit
+/// also delays later trades of its account, so that an account's trades stay in order. Smaller
+/// trades of other accounts continue.
 #[derive(Debug, Clone)]
 pub struct Budget {
     room: Room,
@@ -48,17 +47,17 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Nothing of the room is used.
+    /// Creates a budget of which nothing is used yet.
     pub fn new(room: Room) -> Self {
         Self { room, held_accounts: HashSet::new() }
     }
 
-    /// What is left.
+    /// Returns the remaining room.
     pub const fn room(&self) -> Room {
         self.room
     }
 
-    /// Whether trades of `usdc` in all fit and no account is held back.
+    /// Returns true if trades of `usdc` in total fit and no account is delayed.
     pub fn admits_all(&self, usdc: Usdc) -> bool {
         match self.room {
             Room::Unlimited => true,
@@ -67,7 +66,7 @@ impl Budget {
         }
     }
 
-    /// Whether an account's next trade, which moves `usdc`, fits. If it does, its room is used.
+    /// Returns true if an account's next trade of `usdc` fits, and then uses its room.
     pub fn admit(&mut self, account: &str, usdc: Usdc) -> bool {
         match self.room {
             Room::Unlimited => true,
@@ -76,6 +75,7 @@ impl Budget {
                 true
             }
             Room::Usdc(_) => {
+                // Also delays the account's later trades, so that they do not overtake this one.
                 self.held_accounts.insert(account.to_owned());
                 false
             }
@@ -83,7 +83,7 @@ impl Budget {
         }
     }
 
-    /// What the trades that do not fit wait for.
+    /// Returns the reason why trades that do not fit are delayed.
     pub const fn reason(&self) -> HoldReason {
         match self.room {
             Room::Nothing => HoldReason::FeeCeiling,
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn smaller_trades_of_others_pass_a_trade_that_does_not_fit_and_its_accounts_later_ones_wait() {
+    fn a_trade_that_does_not_fit_delays_only_its_own_account() {
         let mut budget = Budget::new(Room::Usdc(Usdc::from_whole(100)));
         let asked = [("a", 60), ("b", 50), ("b", 1), ("c", 40), ("a", 1)];
         let admitted = asked.map(|(account, usdc)| budget.admit(account, Usdc::from_whole(usdc)));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cap_every_trade_fits_and_above_the_fee_ceiling_none_does() {
+    fn no_cap_admits_every_trade_and_high_fees_admit_none() {
         let most = Usdc::from_atomic(i64::MAX as u64);
         assert!(Budget::new(Room::Unlimited).admit("a", most));
         let mut nothing = Budget::new(Room::Nothing);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_the_room_is_used_to_the_micro_usdc() {
+    fn the_room_is_used_up_to_the_micro_usdc() {
         let mut budget = Budget::new(Room::Usdc(Usdc::from_atomic(10)));
         assert!(budget.admits_all(Usdc::from_atomic(10)) && !budget.admits_all(Usdc::from_atomic(11)));
         assert!(!budget.admit("a", Usdc::from_atomic(11)));

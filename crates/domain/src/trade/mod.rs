@@ -1,4 +1,4 @@
-//! A trade: what was asked for, and the states that it goes through.
+//! Trades: the request, the states, their transitions and the trace.
 
 mod confirmation;
 mod hold;

@@ -1,4 +1,5 @@
-//! What a caller asks for, checked field by field, and the identity that idempotency compares.
+//! Validates a trade request field by field, and computes the fingerprint that idempotency
+//! compares.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,6 @@ use crate::Timestamp;
 use crate::field_error::{FieldError, segment};
 use crate::money::{MAX_TRADE, Usdc, Wad};
 
-/// Buying or selling outcome tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -22,7 +22,6 @@ pub enum Side {
 }
 
 impl Side {
-    /// The word of the API and of the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Buy => "buy",
@@ -37,9 +36,8 @@ impl fmt::Display for Side {
     }
 }
 
-/// The text is neither `buy` nor `sell`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("neither buy nor sell")]
+#[error("must be buy or sell")]
 pub struct UnknownSide;
 
 impl FromStr for Side {
@@ -50,7 +48,7 @@ impl FromStr for Side {
     }
 }
 
-/// What `amount` counts.
+/// The unit of `amount`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AmountType {
@@ -59,12 +57,11 @@ pub enum AmountType {
     Usdc,
     /// Whole outcome tokens: received on a buy, given on a sale.
     Tokens,
-    /// Everything held of the outcome; sales alone.
+    /// The whole balance of the outcome. Only for sales.
     All,
 }
 
 impl AmountType {
-    /// The word of the API and of the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Usdc => "usdc",
@@ -74,9 +71,8 @@ impl AmountType {
     }
 }
 
-/// The text names no amount type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("none of usdc, tokens and all")]
+#[error("must be usdc, tokens or all")]
 pub struct UnknownAmountType;
 
 impl FromStr for AmountType {
@@ -90,68 +86,59 @@ impl FromStr for AmountType {
     }
 }
 
-/// The fields of a request as they came, before any of them is judged.
+/// The fields of a request as received, before validation.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Echoed and looked up; a malformed one is simply not found.
+    /// Returned as sent. A malformed id is reported as an unknown market.
     pub market_id: Option<String>,
-    /// Any integer; its range is the market's to judge.
+    /// Any integer. The range is checked against the market later.
     pub outcome_index: Option<i64>,
     /// Decimal text.
     pub amount: Option<String>,
-    /// `buy` or `sell`.
     pub side: Option<String>,
-    /// The caller's own words, echoed.
+    /// The caller's metadata, returned as sent.
     pub metadata: Option<BTreeMap<String, String>>,
     /// The caller's own id for the trade.
     pub client_request_id: Option<String>,
-    /// WAD text; buys alone.
+    /// WAD text. Only for buys.
     pub min_tokens_out: Option<String>,
-    /// WAD text; sales alone.
+    /// WAD text. Only for sales.
     pub max_tokens_in: Option<String>,
     /// 0 to 10,000.
     pub max_slippage_bps: Option<i64>,
     /// ISO 8601.
     pub deadline: Option<String>,
-    /// `usdc`, `tokens` or `all`.
     pub amount_type: Option<String>,
 }
 
-/// A request whose every field has the documented form.
+/// A request whose fields all have the documented form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TradeRequest {
-    /// The market's id as sent.
     pub market_id: String,
-    /// The outcome's index as sent.
     pub outcome_index: i64,
-    /// The amount as sent, for echoing it. Empty for `amountType: all` without one.
+    /// The amount as sent, for returning it. Empty for `amountType: all` without an amount.
     pub amount_text: String,
-    /// The amount in millionths of what [`AmountType`] counts; zero for `all` without one.
+    /// The amount in millionths of the unit in `amount_type`; 0 for `all` without an amount.
     pub amount: Usdc,
-    /// What the amount counts.
     pub amount_type: AmountType,
-    /// Buy or sell.
     pub side: Side,
-    /// The caller's own words.
     pub metadata: BTreeMap<String, String>,
-    /// The caller's own id.
     pub client_request_id: Option<String>,
-    /// The least tokens that a buy may bring.
+    /// The minimum number of tokens that a buy must receive.
     pub min_tokens_out: Option<Wad>,
-    /// The most tokens that a sale may take.
+    /// The maximum number of tokens that a sale may give.
     pub max_tokens_in: Option<Wad>,
-    /// How far the price may move against the quote at acceptance, in hundredths of a percent.
+    /// The maximum price change since the quote at acceptance, in hundredths of a percent.
     pub max_slippage_bps: Option<u16>,
-    /// When the trade is no longer wanted.
+    /// The time after which the trade must not execute.
     pub deadline: Option<Timestamp>,
 }
 
-/// Why a draft is no request.
+/// The reason why a draft is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestRefusal {
-    /// Fields do not have the documented form.
     Fields(Vec<FieldError>),
-    /// The amount is above the most that one trade can carry.
+    /// The amount exceeds the maximum of one trade.
     AmountTooLarge,
 }
 
@@ -160,14 +147,14 @@ const MAX_METADATA_KEY: usize = 64;
 const MAX_METADATA_VALUE: usize = 500;
 const MAX_CLIENT_REQUEST_ID: usize = 128;
 
-/// Whether `text` is 1 to 128 characters of `A-Z a-z 0-9 _ - : .`.
+/// Returns true if `text` has 1 to 128 characters of `A-Z a-z 0-9 _ - : .`.
 pub fn is_client_request_id(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b':' | b'.');
     (1..=MAX_CLIENT_REQUEST_ID).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 impl TradeRequest {
-    /// Judges every field of `draft` and reports all that are wrong at once.
+    /// Validates all fields of `draft` and reports all faults together.
     pub fn new(draft: Draft) -> Result<Self, RequestRefusal> {
         let mut fields = Fields::default();
         let side = fields.required("/side", draft.side.as_deref(), "is required: buy or sell");
@@ -219,6 +206,7 @@ impl TradeRequest {
                 Some(amount_type),
                 Some(side),
             ) if fields.errors.is_empty() => {
+                // Checked last, because it has its own error code instead of a field error.
                 if amount > MAX_TRADE {
                     return Err(RequestRefusal::AmountTooLarge);
                 }
@@ -242,8 +230,9 @@ impl TradeRequest {
         }
     }
 
-    /// SHA-256 over what makes two requests the same: the four core fields with the amount as a number, the metadata
-    /// sorted, and the optional fields where they are present. `clientRequestId` is no part of it.
+    /// Returns the SHA-256 that identifies equal requests. It covers the four core fields (the
+    /// amount as a number), the sorted metadata, and the optional fields that are present. It
+    /// excludes `clientRequestId`.
     pub fn fingerprint(&self) -> [u8; 32] {
         let mut identity = serde_json::json!({
             "marketId": self.market_id,
@@ -257,6 +246,7 @@ impl TradeRequest {
                 identity[name] = value;
             }
         };
+        // `usdc` is the default, so it must equal an absent amountType.
         add("amountType", (self.amount_type != AmountType::Usdc).then(|| self.amount_type.as_str().into()));
         add("minTokensOut", self.min_tokens_out.map(|wad| wad.to_string().into()));
         add("maxTokensIn", self.max_tokens_in.map(|wad| wad.to_string().into()));
@@ -308,10 +298,12 @@ impl Fields {
         belongs_to: Side,
     ) -> Option<Wad> {
         let text = text?;
+        // An invalid side already has its own error.
         if side.is_some_and(|side| side != belongs_to) {
             return self.wrong(pointer, &format!("must only be sent with side {belongs_to}"), text);
         }
         match text.parse::<Wad>() {
+            // The contracts use 128 bits for token amounts.
             Ok(wad) if wad.to_u128().is_some() => Some(wad),
             _ => self.wrong(pointer, "must be a decimal integer of WAD (18 decimals)", text),
         }
@@ -323,6 +315,7 @@ impl Fields {
             self.wrong::<()>("/metadata", "must have at most 50 entries", &entries);
         }
         let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+        // The limit bounds the number of errors for an oversized map.
         for (key, value) in metadata.iter().take(MAX_METADATA_ENTRIES) {
             let pointer = format!("/metadata/{}", segment(key));
             if key.is_empty() || key.len() > MAX_METADATA_KEY || !key.bytes().all(allowed) {
@@ -363,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_missing_core_field_is_named() {
+    fn every_missing_required_field_is_reported() {
         assert_eq!(pointers(Draft::default()), ["/side", "/amount", "/marketId", "/outcomeIndex"]);
     }
 
@@ -376,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_request_id_is_no_part_of_the_identity_and_metadata_is() {
+    fn identity_includes_metadata_but_not_the_client_request_id() {
         let plain = TradeRequest::new(draft()).unwrap();
         let named = TradeRequest::new(Draft { client_request_id: Some("a".into()), ..draft() }).unwrap();
         assert_eq!(plain.fingerprint(), named.fingerprint());
@@ -394,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_belong_to_their_side() {
+    fn a_bound_of_the_other_side_is_rejected() {
         assert_eq!(pointers(Draft { max_tokens_in: Some("1".into()), ..draft() }), ["/maxTokensIn"]);
         assert_eq!(pointers(Draft { amount_type: Some("all".into()), ..draft() }), ["/amountType"]);
         assert_eq!(
@@ -404,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_amount_is_no_amount() {
+    fn an_empty_amount_is_rejected() {
         assert_eq!(pointers(Draft { amount: Some(String::new()), ..draft() }), ["/amount"]);
     }
 
@@ -416,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn an_amount_above_ten_million_is_too_large_and_ten_million_is_not() {
+    fn only_an_amount_above_ten_million_is_too_large() {
         let of = |amount: &str| TradeRequest::new(Draft { amount: Some(amount.into()), ..draft() });
         assert!(of("10000000").is_ok());
         assert_eq!(of("10000000.000001"), Err(RequestRefusal::AmountTooLarge));
@@ -435,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn client_request_ids_have_their_own_alphabet() {
+    fn client_request_ids_accept_only_their_alphabet() {
         assert!(is_client_request_id("a-Z_0:9."));
         for id in ["", "a b", "é", &"x".repeat(129)] {
             assert!(!is_client_request_id(id), "{id}");

@@ -1,5 +1,5 @@
-//! The states of a trade. Variants carry exactly the data that exists there, and a [`Transition`] carries everything
-//! that has to be stored together with a move, so that none of it can be forgotten.
+//! The states of a trade. Each variant contains exactly the data that exists in that state. A
+//! [`Transition`] contains everything that must be stored together with a change of state.
 
 use alloy_primitives::B256;
 
@@ -12,39 +12,39 @@ use crate::words::words;
 words! {
     /// The name of a trade's state.
     Status, UnknownStatus {
-        /// Held until the caller confirms it.
+        /// Held until the client confirms it.
         PendingConfirmation = "pending_confirmation",
-        /// Accepted; nothing done yet.
+        /// Accepted, but not processed yet.
         Pending = "pending",
-        /// Being checked against the chain as it is now.
+        /// Being checked against the current state of the chain.
         Validating = "validating",
-        /// Has its intent; sent or about to be sent. The chain decides from here on.
+        /// Has its intent, and is or will be sent. From here on, only the chain decides the result.
         Executing = "executing",
-        /// Mined with success and final.
+        /// Mined, successful and final.
         Completed = "completed",
-        /// Did not happen, and will not.
+        /// Will not execute.
         Failed = "failed",
-        /// Refused by the risk engine before anything reached the chain.
+        /// Rejected by the risk engine before anything was sent to the chain.
         Rejected = "rejected",
     }
 }
 
 words! {
-    /// The part of the path from request to notification that a trace event belongs to.
+    /// The stage of a trade, from request to notification, to which a trace event belongs.
     TraceStage, UnknownStage {
-        /// The request and what was checked of it.
+        /// The request and its checks.
         Intent = "intent",
-        /// The money set aside and checked.
+        /// Reserving and checking funds.
         Funding = "funding",
-        /// On the way to and on the chain.
+        /// Sending to the chain and executing there.
         Execution = "execution",
-        /// Told to the receiver.
+        /// Notifying the receiver.
         Webhook = "webhook",
     }
 }
 
 impl Status {
-    /// Whether a trade may move from this status to `next`.
+    /// Returns true if a trade may move from this status to `next`.
     pub const fn may_become(self, next: Self) -> bool {
         matches!(
             (self, next),
@@ -55,81 +55,71 @@ impl Status {
         )
     }
 
-    /// Whether nothing follows this status.
+    /// Returns true if this status is final.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Rejected)
     }
 }
 
-/// What the chain did.
+/// The result of an executed trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
-    /// The transaction that carried the trade.
+    /// The transaction that contained the trade.
     pub tx_hash: B256,
-    /// The block it was mined in.
+    /// The block of the transaction.
     pub block_number: u64,
     /// USDC moved, fee included.
     pub usdc: Usdc,
-    /// Outcome tokens moved.
     pub tokens: Wad,
-    /// Fee within `usdc` (buys) or beside it (sales).
+    /// Included in `usdc` for buys, deducted from it for sales.
     pub fee: Usdc,
 }
 
-/// Why a trade failed.
+/// The reason why a trade failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// A code of the catalogue.
     pub code: ErrorCode,
-    /// A sanitised reason for people.
+    /// An explanation for people, without internal details.
     pub message: String,
-    /// The transaction that refused it, where it reached the chain.
+    /// The transaction in which it failed, if it reached the chain.
     pub tx_hash: Option<B256>,
 }
 
-/// What a trade says that failed because its key was revoked or has expired.
-pub const KEY_ENDED: &str = "The key that made this trade was revoked or has expired.";
+/// The message of a trade that failed because its key was revoked or has expired.
+pub const KEY_ENDED: &str = "The key that created this trade was revoked or has expired.";
 
 fn key_ended() -> Failure {
     Failure { code: ErrorCode::WalletDelegationNotEnabled, message: KEY_ENDED.to_owned(), tx_hash: None }
 }
 
-/// Whether a trade failed because its key was revoked or has expired, before anything was sent.
+/// Returns true if the trade failed because its key was revoked or had expired, before anything was
+/// sent.
 pub fn is_end_of_key(failure: &Failure) -> bool {
     *failure == key_ended()
 }
 
-/// Why the risk engine refused a trade.
+/// The reason why the risk engine rejected a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The reason.
     pub reason: RiskRefusal,
 }
 
-/// Where a trade stands, with what is known there.
+/// A trade's state and its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Held for confirmation until `expires_at`.
     PendingConfirmation {
         /// The end of the confirmation window.
         expires_at: Timestamp,
     },
-    /// Accepted.
     Pending,
-    /// Being checked.
     Validating,
-    /// With the chain.
     Executing,
-    /// Done.
     Completed(Settlement),
-    /// Did not happen.
     Failed(Failure),
-    /// Refused before the chain.
     Rejected(Refusal),
 }
 
 impl State {
-    /// The state's name.
     pub const fn status(&self) -> Status {
         match self {
             Self::PendingConfirmation { .. } => Status::PendingConfirmation,
@@ -143,39 +133,36 @@ impl State {
     }
 }
 
-/// One event of a trade's trace.
+/// An event of a trade's trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// Where on the path it happened.
     pub stage: TraceStage,
-    /// What happened, in dotted lower case.
+    /// The event's type, in dotted lower case.
     pub kind: &'static str,
-    /// The status that the trade has from here on.
+    /// The trade's status after the event.
     pub status: Status,
-    /// When.
     pub at: Timestamp,
-    /// What is worth knowing of it, already public.
+    /// Details, all of which may be public.
     pub attributes: serde_json::Map<String, serde_json::Value>,
 }
 
-/// The move is not one that a trade makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a trade does not move from {from} to {to}")]
+#[error("a trade cannot move from {from} to {to}")]
 pub struct IllegalMove {
-    /// Where the trade stands.
+    /// The trade's current status.
     pub from: Status,
-    /// Where it was to go.
+    /// The requested status.
     pub to: Status,
 }
 
-/// One move of a trade and all that is stored with it. The store makes it a compare-and-set on `from`.
+/// A change of a trade's state with everything that is stored with it. The store applies it as a
+/// compare-and-set on `from`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     /// The status that the trade must have.
     pub from: Status,
-    /// The state that it gets.
     pub to: State,
-    /// The trace's event.
+    /// The event for the trade's trace.
     pub trace: TraceEvent,
 }
 
@@ -194,7 +181,7 @@ impl Transition {
         Ok(Self { from, to, trace: TraceEvent::new(stage, kind, status, at) })
     }
 
-    /// The first event of a trade created in `state`.
+    /// Returns the first trace event of a trade created in `state`.
     pub fn created(state: &State, at: Timestamp) -> TraceEvent {
         let event = |kind| TraceEvent::new(TraceStage::Intent, kind, state.status(), at);
         match state {
@@ -205,36 +192,37 @@ impl Transition {
         }
     }
 
-    /// The caller has confirmed a held trade.
+    /// The client confirms a held trade.
     pub fn confirm(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
         Self::new(from, State::Pending, TraceStage::Intent, "trade.confirmed", at)
     }
 
-    /// The confirmation window is over and nobody has confirmed.
+    /// The confirmation window ends without a confirmation.
     pub fn expire(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
-        let message = "The confirmation window passed and the trade was not confirmed.".to_owned();
+        let message = "The trade was not confirmed within the confirmation window.".to_owned();
         Self::fail(from, Failure { code: ErrorCode::ConfirmationExpired, message, tx_hash: None }, at)
     }
 
-    /// The key that made a trade was revoked or has expired before anything of the trade was signed.
+    /// The key that created a trade is revoked or expires before anything of the trade is signed.
     pub fn end_with_key(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
+        // Only these statuses can move to `Rejected`; a held trade fails instead.
         match from {
             Status::Pending | Status::Validating => Self::reject(from, RiskRefusal::DelegationInactive, at),
             _ => Self::fail(from, key_ended(), at),
         }
     }
 
-    /// The executor has taken the trade up.
+    /// The executor starts to process the trade.
     pub fn validate(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
         Self::new(from, State::Validating, TraceStage::Funding, "trade.validating", at)
     }
 
-    /// The trade has its intent: from here on the chain decides.
+    /// The trade gets its intent. From here on, only the chain decides the result.
     pub fn execute(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
         Self::new(from, State::Executing, TraceStage::Execution, "trade.executing", at)
     }
 
-    /// The chain has made the trade, for good.
+    /// The trade's event on chain is final.
     pub fn complete(from: Status, settlement: Settlement, at: Timestamp) -> Result<Self, IllegalMove> {
         let Settlement { tx_hash, block_number, usdc, tokens, fee } = settlement.clone();
         let moved =
@@ -247,9 +235,10 @@ impl Transition {
             .with("fee", fee.to_string()))
     }
 
-    /// The trade will not happen.
+    /// The trade will not execute.
     pub fn fail(from: Status, failure: Failure, at: Timestamp) -> Result<Self, IllegalMove> {
         let (code, tx_hash) = (failure.code.as_str(), failure.tx_hash);
+        // The failure belongs to the stage that the trade had reached.
         let stage = match from {
             Status::PendingConfirmation => TraceStage::Intent,
             Status::Executing => TraceStage::Execution,
@@ -263,7 +252,7 @@ impl Transition {
         })
     }
 
-    /// The risk engine refuses the trade.
+    /// The risk engine rejects the trade.
     pub fn reject(from: Status, reason: RiskRefusal, at: Timestamp) -> Result<Self, IllegalMove> {
         let rejected = State::Rejected(Refusal { reason });
         Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?
@@ -280,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_all_49_moves_exactly_the_documented_ones_are_allowed() {
+    fn only_the_documented_of_49_transitions_are_allowed() {
         let moves: Vec<_> = Status::ALL
             .iter()
             .flat_map(|from| Status::ALL.iter().map(move |to| (*from, *to)))
@@ -298,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_that_is_not_allowed_is_refused() {
+    fn a_forbidden_transition_is_rejected() {
         let refused = Transition::execute(Status::Pending, Timestamp::from_ms(0));
         assert_eq!(refused, Err(IllegalMove { from: Status::Pending, to: Status::Executing }));
     }
@@ -315,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_trade_says_why_in_its_trace() {
+    fn the_trace_of_a_rejected_trade_has_the_reason() {
         let moved =
             Transition::reject(Status::Validating, RiskRefusal::PriceMoved, Timestamp::from_ms(5)).unwrap();
         assert_eq!(moved.trace.attributes["errorCode"], "price_moved");

@@ -1,54 +1,56 @@
-//! Latencies in fixed buckets that grow with the value, so that histograms of hours and of processes add up.
+//! Latency histograms with fixed, exponentially growing buckets, so that histograms of several
+//! hours and processes can be added.
 //!
-//! Sixteen equal steps to each doubling: whatever bucket a value falls into, the bucket's middle is within a thirty-second
-//! of it. Below 32 ms every millisecond has a bucket of its own.
+//! Each doubling has 16 equal steps, so the middle of a bucket is within 1/32 of every value in it.
+//! Below 32 ms each millisecond has its own bucket.
 
-/// The doublings: from 0, from 16 ms, from 32 ms, and so on.
+/// The number of doublings. They start at 0, 16 ms, 32 ms and so on.
 pub const OCTAVES: usize = 13;
-/// The equal steps of a doubling.
+/// The number of equal steps per doubling.
 pub const STEPS: usize = 16;
 
-/// The largest latency that is told from a longer one, in milliseconds: far above any request's deadline.
+/// The largest latency with its own bucket, in milliseconds. Longer ones count in the last bucket.
+/// It is far above the deadline of any request.
 const MAX_MS: u64 = (1 << (OCTAVES + 3)) - 1;
 
-/// How many requests took how long.
+/// Counts of requests by latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Histogram {
     counts: [[u64; STEPS]; OCTAVES],
 }
 
 impl Histogram {
-    /// Counts a request that took this long.
+    /// Counts a request.
     pub const fn record(&mut self, latency_ms: u64) {
         let (octave, step) = bucket(latency_ms);
         self.counts[octave][step] += 1;
     }
 
-    /// Adds what `other` has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (octave, counts) in other.octaves() {
             self.add(octave, counts);
         }
     }
 
-    /// Adds counts to the steps of a doubling. One past the last is not there, and nothing is added.
+    /// Adds counts to the steps of a doubling. Ignores a doubling that does not exist.
     pub fn add(&mut self, octave: usize, counts: &[u64; STEPS]) {
         let steps = self.counts.get_mut(octave).into_iter().flatten();
         steps.zip(counts).for_each(|(sum, count)| *sum = sum.saturating_add(*count));
     }
 
-    /// The doublings that hold anything.
+    /// Iterates over the doublings that have counts.
     pub fn octaves(&self) -> impl Iterator<Item = (usize, &[u64; STEPS])> {
         self.counts.iter().enumerate().filter(|(_, counts)| counts.iter().any(|count| *count > 0))
     }
 
-    /// How many were counted.
+    /// Returns the total count.
     pub fn count(&self) -> u64 {
         self.counts.iter().flatten().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The time within which `percent` of a hundred requests were answered, in milliseconds: the middle of the bucket in
-    /// which the nearest rank lies. `None` where nothing was counted.
+    /// Returns the latency that `percent` of the requests did not exceed, in milliseconds. This is
+    /// the middle of the bucket that contains the nearest rank. `None` if the histogram is empty.
     pub fn percentile_ms(&self, percent: u8) -> Option<u64> {
         let count = u128::from(self.count());
         let rank = (count * u128::from(percent.min(100))).div_ceil(100).max(1);
@@ -71,6 +73,7 @@ const fn bucket(latency_ms: u64) -> (usize, usize) {
     if ms < STEPS as u64 {
         return (0, ms as usize);
     }
+    // The first doubling (0 to 15 ms) is octave 0, so that of 16 ms is octave 1.
     let octave = ms.ilog2() as usize - 3;
     (octave, (ms >> (octave - 1)) as usize - STEPS)
 }
@@ -95,12 +98,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_counted_has_no_percentile() {
+    fn an_empty_histogram_has_no_percentile() {
         assert_eq!(Histogram::default().percentile_ms(50), None);
     }
 
     #[test]
-    fn the_nearest_rank_is_told_and_small_values_exactly() {
+    fn percentiles_use_the_nearest_rank_and_small_values_are_exact() {
         let hundred: Vec<u64> = (0..100).map(|n| n / 4).collect();
         let histogram = of(&hundred);
         assert_eq!([1, 50, 95, 99, 100].map(|p| histogram.percentile_ms(p)), [0, 12, 23, 24, 24].map(Some));
@@ -110,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bucket_begins_where_the_one_before_ends() {
+    fn buckets_are_contiguous() {
         let mut last = (0, 0);
         for ms in 1..=MAX_MS {
             let next = bucket(ms);
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubling_that_is_not_there_adds_nothing() {
+    fn an_unknown_octave_adds_nothing() {
         let mut histogram = Histogram::default();
         histogram.add(OCTAVES, &[1; STEPS]);
         assert_eq!(histogram.count(), 0);
@@ -131,7 +134,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_percentile_is_within_a_thirty_second_of_the_exact_one(
+        fn a_percentile_is_within_one_32nd_of_the_exact_one(
             mut latencies in proptest::collection::vec(0..=MAX_MS, 1..300), small in 0u64..12, percent in 1u8..=100,
         ) {
             latencies.iter_mut().for_each(|ms| *ms >>= small);

@@ -1,8 +1,8 @@
-//! What a key's use is counted in: hours, and windows that are sums of whole hours.
+//! Usage of a key, counted in hours and reported in windows of whole hours.
 //!
-//! A window that ends now holds every hour that began after its start, so the part of an hour that lies before the first
-//! of them is left out, and the present hour is counted as far as it has come: 24 hours are 23 whole ones and the
-//! present one.
+//! A window contains every hour that began after the window's start. It omits the part of an hour
+//! before the first of them, and includes the current hour as far as it has passed. So 24 hours are
+//! 23 whole hours and the current one.
 
 mod histogram;
 
@@ -14,19 +14,17 @@ pub use histogram::{Histogram, OCTAVES, STEPS};
 use crate::Timestamp;
 use crate::code::ErrorCode;
 use crate::money::Usdc;
-use crate::time::{DAY_MS, MINUTE_MS};
+use crate::time::{DAY_MS, HOUR_MS};
 
-/// One hour, in milliseconds.
-pub const HOUR_MS: i64 = 60 * MINUTE_MS;
-/// For how long hours are kept: the longest window and a day.
+/// The retention of hourly counts: the longest window and one day.
 pub const KEEP_MS: i64 = 31 * DAY_MS;
 
-/// The start of the hour that `at` lies in.
+/// Returns the start of the hour that contains `at`.
 pub const fn hour_of(at: Timestamp) -> Timestamp {
     at.plus_ms(-at.ms().rem_euclid(HOUR_MS))
 }
 
-/// One value for each of the windows that a key's use is told in.
+/// One value for each window of a key's usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct Windows<T> {
     /// The last 24 hours.
@@ -40,13 +38,15 @@ pub struct Windows<T> {
     pub month: T,
 }
 
-/// Where the windows that end at `now` begin: they hold the hours that began later.
+/// Returns the starts of the windows that end at `now`. A window contains the hours that began
+/// after its start.
 pub const fn window_starts(now: Timestamp) -> Windows<Timestamp> {
     Windows { day: now.plus_ms(-DAY_MS), week: now.plus_ms(-7 * DAY_MS), month: now.plus_ms(-30 * DAY_MS) }
 }
 
 impl<T> Windows<T> {
-    /// The values of those windows ending at `now` that hold the hour that began at `hour`.
+    /// Returns the values of those windows ending at `now` that contain the hour starting at
+    /// `hour`.
     pub fn holding(&mut self, hour: Timestamp, now: Timestamp) -> impl Iterator<Item = &mut T> {
         let starts = window_starts(now);
         let each =
@@ -54,13 +54,13 @@ impl<T> Windows<T> {
         each.into_iter().filter(move |(start, _)| hour > *start).map(|(_, value)| value)
     }
 
-    /// The same windows of something made of each value.
+    /// Applies `of` to the value of each window.
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> Windows<U> {
         Windows { day: of(&self.day), week: of(&self.week), month: of(&self.month) }
     }
 }
 
-/// The refusals that are counted for the key that they are about: those of the door, before a request is looked at.
+/// The rejections that are counted per key: those made before the request itself is examined.
 pub const REFUSALS: [ErrorCode; 6] = [
     ErrorCode::ApiKeyExpired,
     ErrorCode::ApiKeyRevoked,
@@ -70,17 +70,17 @@ pub const REFUSALS: [ErrorCode; 6] = [
     ErrorCode::RequestSignatureInvalid,
 ];
 
-/// What became of a key's requests.
+/// Counts of a key's requests by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCounts {
-    /// How long those took that were let in, whatever their answer.
+    /// The latencies of all accepted requests, whatever their response.
     pub latency: Histogram,
     refusals: [u64; REFUSALS.len()],
 }
 
 impl RequestCounts {
-    /// Counts a request that was answered, with this code where it was refused. One that was refused at the door has no
-    /// latency: it would make the others look fast.
+    /// Counts a request, with the error code if it was rejected. Rejections listed in [`REFUSALS`]
+    /// have no latency, because they would make the other requests look fast.
     pub fn record(&mut self, code: Option<ErrorCode>, latency_ms: u64) {
         match code.and_then(place) {
             Some(place) => self.refusals[place] += 1,
@@ -88,14 +88,14 @@ impl RequestCounts {
         }
     }
 
-    /// Adds refusals with a code. Other codes than [`REFUSALS`] are not counted.
+    /// Adds `count` rejections with this code. Ignores codes that are not in [`REFUSALS`].
     pub fn add_refusals(&mut self, code: ErrorCode, count: u64) {
         if let Some(place) = place(code) {
             self.refusals[place] = self.refusals[place].saturating_add(count);
         }
     }
 
-    /// Adds what `other` has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.latency.merge(&other.latency);
         for (code, count) in other.refusals() {
@@ -103,17 +103,18 @@ impl RequestCounts {
         }
     }
 
-    /// The codes that were met, in their fixed order, and how often each was.
+    /// Iterates over the codes with counts, in a fixed order.
     pub fn refusals(&self) -> impl Iterator<Item = (ErrorCode, u64)> {
         REFUSALS.into_iter().zip(self.refusals).filter(|(_, count)| *count > 0)
     }
 
-    /// How often the rate limit refused.
+    /// Returns the number of rejections by the rate limit.
     pub fn rate_limit_rejections(&self) -> u64 {
         self.count_where(|code| code == ErrorCode::RateLimitExceeded)
     }
 
-    /// How often the key itself, its address, its signature or its scopes were refused.
+    /// Returns the number of rejections because of the key itself, its address, its signature or
+    /// its scopes.
     pub fn auth_failures(&self) -> u64 {
         self.count_where(|code| code != ErrorCode::RateLimitExceeded)
     }
@@ -127,24 +128,24 @@ fn place(code: ErrorCode) -> Option<usize> {
     REFUSALS.iter().position(|counted| *counted == code)
 }
 
-/// What became of a key's trades, each counted in the hour in which it happened.
+/// The key's trades. Each change of status counts in the hour in which it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TradeCounts {
     /// Trades that were accepted.
     pub created: u64,
-    /// Trades that the chain has made.
+    /// Trades that completed on chain.
     pub completed: u64,
     /// Trades that failed.
     pub failed: u64,
-    /// Trades that the risk engine refused.
+    /// Trades that the risk engine rejected.
     pub rejected: u64,
     /// The USDC that completed trades moved, fees included.
     pub volume_usdc: Usdc,
 }
 
 impl TradeCounts {
-    /// Adds what `other` has counted.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.created += other.created;
         self.completed += other.completed;
@@ -155,13 +156,14 @@ impl TradeCounts {
     }
 }
 
-/// What the transactions cost that carried a key's trades: its part of each, once their blocks are final.
+/// The key's share of the cost of the transactions that executed its trades, counted once their
+/// blocks are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GasCounts {
     /// Gas units.
     pub gas_used: u64,
-    /// What they cost in the chain's native currency: a decimal string of wei.
+    /// The cost in the chain's native currency, as a decimal string of wei.
     #[serde(serialize_with = "as_text")]
     #[schema(value_type = String, pattern = "^[0-9]+$")]
     pub fee_wei: u128,
@@ -172,43 +174,45 @@ fn as_text<S: serde::Serializer>(number: &u128, serializer: S) -> Result<S::Ok, 
 }
 
 impl GasCounts {
-    /// The part of one of `trades` that a transaction carried, rounded up: the parts cover what was paid.
+    /// Returns one trade's share of a transaction's gas and fee, rounded up so that the shares
+    /// cover the whole cost.
     pub fn part_of(gas_used: u64, wei_per_gas: u128, trades: u64) -> Self {
+        // Avoids a division by zero.
         let trades = trades.max(1);
         let fee_wei = u128::from(gas_used).saturating_mul(wei_per_gas).div_ceil(u128::from(trades));
         Self { gas_used: gas_used.div_ceil(trades), fee_wei }
     }
 
-    /// The same for several trades.
+    /// Returns the share of several trades.
     #[must_use]
     pub fn times(self, trades: u64) -> Self {
         let fee_wei = self.fee_wei.saturating_mul(u128::from(trades));
         Self { gas_used: self.gas_used.saturating_mul(trades), fee_wei }
     }
 
-    /// Adds what `other` has counted.
+    /// Adds the counts of `other`.
     pub const fn merge(&mut self, other: &Self) {
         self.gas_used = self.gas_used.saturating_add(other.gas_used);
         self.fee_wei = self.fee_wei.saturating_add(other.fee_wei);
     }
 }
 
-/// What became of the deliveries to a key's webhook.
+/// Deliveries to a key's webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookCounts {
-    /// Events and replays that were delivered.
+    /// Events and redeliveries that were delivered.
     pub delivered: u64,
-    /// Those that were given up.
+    /// Events and redeliveries that failed terminally.
     pub failed: u64,
-    /// Those that are still to be delivered.
+    /// Events and redeliveries that are not delivered yet.
     pub pending: u64,
-    /// Attempts that did not deliver, the last ones included.
+    /// Failed attempts, including final ones.
     pub failed_attempts: u64,
 }
 
 impl WebhookCounts {
-    /// Adds what `other` has counted.
+    /// Adds the counts of `other`.
     pub const fn merge(&mut self, other: &Self) {
         self.delivered += other.delivered;
         self.failed += other.failed;
@@ -230,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_begins_at_its_first_millisecond() {
+    fn an_hour_starts_at_its_first_millisecond() {
         assert_eq!(hour_of(NOON), NOON);
         assert_eq!(hour_of(NOON.plus_ms(HOUR_MS - 1)), NOON);
         assert_eq!(hour_of(NOON.plus_ms(-1)), NOON.plus_ms(-HOUR_MS));
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_holds_the_hours_that_began_after_its_start() {
+    fn a_window_contains_the_hours_that_started_within_it() {
         for (days, inside, outside) in [
             (1, [true; 3], [false, true, true]),
             (7, [false, true, true], [false, false, true]),
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_at_the_door_is_counted_by_its_code_and_has_no_latency() {
+    fn early_rejections_are_counted_by_code_without_latency() {
         let mut counts = RequestCounts::default();
         for code in REFUSALS {
             counts.record(Some(code), 9);
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_a_transaction_are_rounded_up_and_cover_it() {
+    fn gas_shares_are_rounded_up_and_cover_the_transaction() {
         let part = GasCounts::part_of(100, 7, 3);
         assert_eq!(part, GasCounts { gas_used: 34, fee_wei: 234 });
         assert_eq!(part.times(3), GasCounts { gas_used: 102, fee_wei: 702 });

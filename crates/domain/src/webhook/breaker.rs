@@ -1,12 +1,15 @@
-//! The circuit breaker of one endpoint: one that fails again and again is left alone for a while, then asked with one attempt.
+//! The circuit breaker of one endpoint. It pauses deliveries to an endpoint that fails repeatedly,
+//! and then tests it with a single attempt.
 //!
-//! It opens after five failures in a row, or once more than half of the attempts of the last 60 seconds failed and these are
-//! at least five; it stays open for 30 seconds. Then one attempt, the probe, decides: success closes it and forgets what
-//! was, failure opens it again. A clock that goes back is taken to stand still.
+//! The breaker opens for 30 seconds after five consecutive failures, or if the last 60 seconds have
+//! at least five attempts and more than half of them failed. Afterwards one attempt, the probe,
+//! decides: if it succeeds, the breaker closes and forgets its history, otherwise it opens again. A
+//! clock that goes back counts as standing still.
 //!
-//! The window holds the last 64 outcomes at the most. Within them it is exact to the millisecond; and as long as no more than
-//! 32 attempts a minute fail, what it leaves out cannot change the verdict. The events of one key wait for one another, and
-//! after a failure for seconds, so that some 14 of them fail in a minute.
+//! The window holds at most the last 64 outcomes. Among them it is exact to the millisecond, and
+//! the omitted ones cannot change the verdict while at most 32 attempts per minute fail. A key's
+//! events are sent one after another and wait seconds after each failure, so that only about 14 of
+//! them fail per minute.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,35 +18,33 @@ use std::str::FromStr;
 use crate::Timestamp;
 use crate::time::MINUTE_MS;
 
-/// So many failures in a row open the breaker.
+/// The number of consecutive failures that opens the breaker.
 const CONSECUTIVE: u8 = 5;
-/// What counts for the share of failures.
+/// The period over which the share of failures is computed.
 const WINDOW_MS: i64 = MINUTE_MS;
-/// A share of fewer attempts says nothing.
+/// The minimum number of attempts for which the share of failures counts.
 const LEAST_ATTEMPTS: usize = 5;
-/// How many outcomes are remembered.
+/// The maximum number of outcomes stored.
 const REMEMBERED: usize = 64;
-/// How long an open breaker keeps everything back.
+/// The time for which the breaker stays open.
 const OPEN_MS: i64 = 30_000;
-/// A probe that nothing was heard of for this long, which is longer than an attempt can take, was lost with its sender.
-const PROBE_LOST_MS: i64 = 30_000;
 
-/// What the breaker says to an attempt that is due.
+/// The breaker's answer to an attempt that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Make it.
+    /// Make the attempt.
     Send,
-    /// Make it, and no other until its outcome is known.
+    /// Make it: its outcome closes the breaker or opens it again.
     Probe,
-    /// Not before this instant.
+    /// Make no attempt before this time.
     Wait {
-        /// When to ask again.
+        /// The time to ask again.
         until: Timestamp,
     },
 }
 
-/// When an attempt can be made that is due at `due_at`, seen from what the breaker says now. Waiting for the breaker is no
-/// attempt, so a pause uses none up.
+/// Returns the time at which an attempt due at `due_at` can be made. Waiting for the breaker does
+/// not count as an attempt.
 pub fn due(due_at: Timestamp, admission: Admission) -> Timestamp {
     match admission {
         Admission::Send | Admission::Probe => due_at,
@@ -51,30 +52,27 @@ pub fn due(due_at: Timestamp, admission: Admission) -> Timestamp {
     }
 }
 
-/// How an attempt ended, as the window remembers it.
+/// The outcome of an attempt within the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Attempt {
     at: Timestamp,
     failed: bool,
 }
 
-/// A breaker: a value that is stored with its endpoint, as text.
+/// A circuit breaker. It is stored as text with its endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Breaker(State);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// Attempts are made.
     Closed {
-        /// How many failed in a row, last.
+        /// The number of consecutive failures up to now.
         failures: u8,
-        /// Those of the last minute, oldest first.
+        /// The outcomes of the last minute, oldest first.
         window: VecDeque<Attempt>,
     },
-    /// None is made until then; the next one is the probe.
+    /// No attempt is made before `until`. The next one is the probe.
     Open { until: Timestamp },
-    /// The probe is under way, or lost if it is not heard of until then.
-    Probing { until: Timestamp },
 }
 
 impl Default for Breaker {
@@ -84,40 +82,31 @@ impl Default for Breaker {
 }
 
 impl Breaker {
-    /// What an attempt may do that is due at `now`.
+    /// Returns whether an attempt may be made at `now`.
     pub fn admits(&self, now: Timestamp) -> Admission {
         match self.0 {
             State::Closed { .. } => Admission::Send,
-            State::Open { until } | State::Probing { until } if now < until => Admission::Wait { until },
-            State::Open { .. } | State::Probing { .. } => Admission::Probe,
+            State::Open { until } if now < until => Admission::Wait { until },
+            State::Open { .. } => Admission::Probe,
         }
     }
 
-    /// The breaker once the probe that it admitted is under way: nothing else is admitted until its outcome is known. Needed
-    /// where attempts to one endpoint overlap; a sender that makes one at a time may leave it out.
-    #[must_use]
-    pub fn probing(self, now: Timestamp) -> Self {
-        match self.admits(now) {
-            Admission::Probe => Self(State::Probing { until: now.plus_ms(PROBE_LOST_MS) }),
-            Admission::Send | Admission::Wait { .. } => self,
-        }
-    }
-
-    /// The breaker after an attempt ended at `now`.
+    /// Returns the breaker after an attempt ended at `now`.
     ///
-    /// What ends while the breaker is open was begun before it opened and says nothing new. What ends afterwards is the
-    /// probe: no attempt takes as long as the breaker stays open.
+    /// An attempt that ends while the breaker is open started before it opened and has no new
+    /// information. An attempt that ends later is the probe, because no attempt takes as long as
+    /// the breaker stays open.
     #[must_use]
     pub fn after(self, succeeded: bool, now: Timestamp) -> Self {
         match self.0 {
             State::Closed { failures, window } => after_attempt(failures, window, succeeded, now),
             State::Open { until } if now < until => Self(State::Open { until }),
-            State::Open { .. } | State::Probing { .. } if succeeded => Self::default(),
-            State::Open { .. } | State::Probing { .. } => Self::open(now),
+            State::Open { .. } if succeeded => Self::default(),
+            State::Open { .. } => Self::open(now),
         }
     }
 
-    /// Whether attempts are being kept back, or only the probe is let through.
+    /// Returns true if attempts are paused or only the probe is admitted.
     pub const fn is_open(&self) -> bool {
         !matches!(self.0, State::Closed { .. })
     }
@@ -128,6 +117,7 @@ impl Breaker {
 }
 
 fn after_attempt(failures: u8, mut window: VecDeque<Attempt>, succeeded: bool, now: Timestamp) -> Breaker {
+    // A clock that goes back would otherwise break the order of the window.
     let now = window.back().map_or(now, |last| last.at.max(now));
     window.push_back(Attempt { at: now, failed: !succeeded });
     let outside = |attempt: &Attempt| now.since_ms(attempt.at) >= WINDOW_MS;
@@ -142,8 +132,10 @@ fn after_attempt(failures: u8, mut window: VecDeque<Attempt>, succeeded: bool, n
     Breaker(State::Closed { failures, window })
 }
 
-/// Nothing where nothing is known, else words with full stops between them: `closed`, the failures in a row, then each attempt of the window as `s` or `f` and the
-/// milliseconds since the one before it, the first since the epoch; or `open` and `probing` with the instant of their end.
+/// An empty text for a new breaker. Otherwise words joined by full stops: `closed`, the number of
+/// consecutive failures, and one word per attempt in the window: `s` or `f` and the milliseconds
+/// since the previous attempt (for the first one, since the epoch). Or `open`, and the time at which
+/// that state ends.
 impl fmt::Display for Breaker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -159,12 +151,10 @@ impl fmt::Display for Breaker {
                 Ok(())
             }
             State::Open { until } => write!(f, "open.{}", until.ms()),
-            State::Probing { until } => write!(f, "probing.{}", until.ms()),
         }
     }
 }
 
-/// The text is no breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a breaker")]
 pub struct ParseBreakerError;
@@ -182,13 +172,11 @@ fn parse(text: &str) -> Option<State> {
     let (state, number) = (words.next()?, words.next()?);
     match state {
         "closed" => {
+            // A closed breaker never has this many failures: the text is corrupt.
             let failures = u8::try_from(whole(number)?).ok().filter(|count| *count < CONSECUTIVE)?;
             Some(State::Closed { failures, window: window(words)? })
         }
         "open" if words.next().is_none() => Some(State::Open { until: Timestamp::from_ms(whole(number)?) }),
-        "probing" if words.next().is_none() => {
-            Some(State::Probing { until: Timestamp::from_ms(whole(number)?) })
-        }
         _ => None,
     }
 }
@@ -207,8 +195,9 @@ fn window<'a>(words: impl Iterator<Item = &'a str>) -> Option<VecDeque<Attempt>>
     (window.len() <= REMEMBERED).then_some(window)
 }
 
-/// A whole number without a sign.
+/// Parses a whole number without a sign.
 fn whole(text: &str) -> Option<i64> {
+    // `i64::from_str` also accepts a sign.
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
@@ -222,14 +211,14 @@ mod tests {
         Timestamp::from_ms(START_MS + ms)
     }
 
-    /// A breaker after these attempts: when each ended, and whether well.
+    /// Returns a breaker after attempts with these end times and results.
     fn after(attempts: impl IntoIterator<Item = (i64, bool)>) -> Breaker {
         attempts
             .into_iter()
             .fold(Breaker::default(), |breaker, (ms, succeeded)| breaker.after(succeeded, at(ms)))
     }
 
-    /// Five failures in a row, the last at 4.
+    /// Five consecutive failures, the last one at 4 ms.
     fn opened() -> Breaker {
         after((0..5).map(|ms| (ms, false)))
     }
@@ -239,12 +228,12 @@ mod tests {
     }
 
     #[test]
-    fn four_failures_in_a_row_are_borne_and_the_fifth_opens_it_however_long_they_take() {
+    fn the_fifth_failure_in_a_row_opens_it_at_any_pace() {
         const DAY: i64 = 86_400_000;
         let four = after((0..4).map(|day| (day * DAY, false)));
         assert_eq!(four.admits(at(3 * DAY)), Admission::Send);
         assert_eq!(four.clone().after(false, at(4 * DAY)).admits(at(4 * DAY)), wait(4 * DAY + 30_000));
-        // One that goes well begins the row anew.
+        // A success restarts the count.
         let row = after(
             [false, false, false, false, true, false, false, false, false]
                 .iter()
@@ -256,72 +245,61 @@ mod tests {
     }
 
     #[test]
-    fn more_than_half_of_at_least_five_attempts_opens_it_and_exactly_half_does_not() {
-        // Failures and successes in turn: never two in a row.
+    fn failures_above_half_of_five_or_more_attempts_open_it() {
+        // Alternating failures and successes: never two consecutive failures.
         let half = after((0..6).map(|ms| (ms, ms % 2 == 0)));
         assert!(!half.is_open());
         assert!(half.after(false, at(6)).is_open());
-        // Three of four are too few to tell, three of five are enough, whatever the fifth was.
+        // Four attempts are too few. Of five, three failures are enough, whatever the fifth result.
         let four = || after([(0, false), (1, true), (2, false), (3, false)]);
         assert!(!four().is_open());
         assert!(four().after(true, at(4)).is_open());
         // Two of five are less than half.
         assert!(!after([(0, true), (1, false), (2, true), (3, false), (4, true)]).is_open());
-        // Of many attempts too: 32 of 64 are half, the 33rd is more.
+        // The same holds for many attempts: 32 of 64 are half, one more is too many.
         let many = after((0..64).map(|ms| (ms, ms % 2 == 0)));
         assert!(!many.is_open());
         assert!(many.after(false, at(64)).is_open());
     }
 
     #[test]
-    fn an_attempt_counts_for_sixty_seconds_and_not_a_millisecond_longer() {
-        // A failure at 0, and two of four later: with it three of five.
+    fn an_attempt_counts_for_exactly_sixty_seconds() {
+        // A failure at 0 and two of four later: three of five while it is in the window.
         let four = || after([(0, false), (1, true), (2, true), (3, false)]);
         assert!(four().after(false, at(59_999)).is_open());
         assert!(!four().after(false, at(60_000)).is_open());
     }
 
     #[test]
-    fn it_stays_open_for_thirty_seconds_and_then_lets_one_attempt_through() {
+    fn it_stays_open_for_30_seconds_and_then_admits_one_probe() {
         let open = opened();
         assert_eq!(open.admits(at(4)), wait(30_004));
         assert_eq!(open.admits(at(30_003)), wait(30_004));
         assert_eq!(open.admits(at(30_004)), Admission::Probe);
-        let probing = open.clone().probing(at(30_004));
-        assert_eq!(probing.admits(at(30_004)), wait(60_004));
-        assert_eq!(probing.admits(at(60_003)), wait(60_004));
-        // A probe that was lost is followed by another.
-        assert_eq!(probing.admits(at(60_004)), Admission::Probe);
-        // Only what is admitted as a probe is one.
-        assert_eq!(open.clone().probing(at(30_003)), open);
-        assert_eq!(Breaker::default().probing(at(0)), Breaker::default());
     }
 
     #[test]
-    fn a_probe_that_goes_well_closes_it_and_all_is_forgotten() {
-        let open = opened();
-        assert_eq!(open.clone().after(true, at(30_004)), Breaker::default());
-        assert_eq!(open.probing(at(30_004)).after(true, at(30_005)), Breaker::default());
+    fn a_successful_probe_closes_it_and_clears_its_memory() {
+        assert_eq!(opened().after(true, at(30_004)), Breaker::default());
     }
 
     #[test]
-    fn a_probe_that_fails_opens_it_for_another_thirty_seconds() {
-        let open = opened();
-        assert_eq!(open.clone().after(false, at(40_000)).admits(at(40_000)), wait(70_000));
-        let again = open.probing(at(30_004)).after(false, at(40_000));
+    fn a_failed_probe_opens_it_for_another_30_seconds() {
+        let again = opened().after(false, at(40_000));
+        assert_eq!(again.admits(at(40_000)), wait(70_000));
         assert_eq!(again.admits(at(69_999)), wait(70_000));
         assert_eq!(again.admits(at(70_000)), Admission::Probe);
     }
 
     #[test]
-    fn what_was_begun_before_it_opened_changes_nothing() {
+    fn attempts_started_before_it_opened_change_nothing() {
         for succeeded in [true, false] {
             assert_eq!(opened().after(succeeded, at(30_003)), opened());
         }
     }
 
     #[test]
-    fn a_pause_moves_an_attempt_back_and_never_forward() {
+    fn a_pause_delays_an_attempt_and_never_advances_it() {
         assert_eq!(due(at(10), Admission::Send), at(10));
         assert_eq!(due(at(10), Admission::Probe), at(10));
         assert_eq!(due(at(10), wait(30_000)), at(30_000));
@@ -329,18 +307,17 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_goes_back_stands_still() {
+    fn a_clock_set_back_counts_as_stopped() {
         let breaker = after([(100_000, false), (0, true), (0, true)]);
         assert_eq!(breaker.to_string(), format!("closed.0.f{}.s0.s0", START_MS + 100_000));
     }
 
     #[test]
-    fn a_breaker_reads_back_from_its_text() {
+    fn a_breaker_round_trips_through_text() {
         for (breaker, text) in [
             (Breaker::default(), ""),
             (after([(0, true), (7, false), (7, false)]), "closed.2.s1777464000000.f7.f0"),
             (opened(), "open.1777464030004"),
-            (opened().probing(at(30_004)), "probing.1777464060004"),
             (after((0..5_000).map(|ms| (ms, true))), &closed_after_successes()),
         ] {
             assert_eq!(breaker.to_string(), text);
@@ -348,13 +325,13 @@ mod tests {
         }
     }
 
-    /// 64 successes a millisecond apart, the last at 4,999.
+    /// 64 successes, one millisecond apart, the last at 4,999 ms.
     fn closed_after_successes() -> String {
         format!("closed.0.s{}{}", START_MS + 4_936, ".s1".repeat(63))
     }
 
     #[test]
-    fn text_of_another_form_is_no_breaker() {
+    fn other_text_is_not_a_breaker() {
         let long = format!("closed.0{}", ".s1".repeat(65));
         for text in [
             " ",
@@ -374,7 +351,7 @@ mod tests {
             "open.",
             "open.x",
             "open.1.2",
-            "probing.1.2",
+            "probing.1777464060004",
             "half-open.1",
         ] {
             assert_eq!(text.parse::<Breaker>(), Err(ParseBreakerError), "{text}");

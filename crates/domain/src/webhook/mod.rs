@@ -1,7 +1,8 @@
-//! Webhooks: what is posted to the receiver of a key's events, how it is signed, when, and what follows from its answers.
+//! Webhooks: target URLs, signatures, and the schedule of deliveries.
 //!
-//! A delivery's life is a loop of three questions. The [`Breaker`] of the endpoint says whether anything may be sent at all;
-//! the attempt ends in an [`Outcome`]; [`judge`] says what follows from it. All three are functions of what was and of now.
+//! A delivery repeats three steps. The [`Breaker`] of the endpoint decides whether an attempt may
+//! be made. The attempt ends with an [`Outcome`]. [`judge`] decides what follows from it. All are
+//! pure functions of the stored state and the current time.
 
 mod breaker;
 mod outcome;

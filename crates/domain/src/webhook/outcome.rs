@@ -1,23 +1,22 @@
-//! What became of one attempt to deliver an event, and how it reads to the owner of the key.
+//! Outcomes of delivery attempts, and their descriptions for the owner of the key.
 
-/// What went wrong below HTTP.
+/// A network error below HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NetworkFault {
-    /// The receiver's name has no address.
+    /// The receiver's name does not resolve to an address.
     Dns,
-    /// No connection came about.
+    /// The connection could not be established.
     Connect,
-    /// No trust came about.
+    /// The TLS handshake failed.
     Tls,
-    /// The connection ended before the answer did.
+    /// The connection closed before the response was complete.
     Cut,
 }
 
 impl NetworkFault {
-    /// Every fault.
     pub const ALL: [Self; 4] = [Self::Dns, Self::Connect, Self::Tls, Self::Cut];
 
-    /// The code of a delivery that failed in this way.
+    /// Returns the failure code of a delivery.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dns => "DNS",
@@ -29,51 +28,52 @@ impl NetworkFault {
 
     const fn message(self) -> &'static str {
         match self {
-            Self::Dns => "The receiver's name could not be resolved.",
-            Self::Connect => "No connection to the receiver could be made.",
-            Self::Tls => "No TLS connection to the receiver could be made.",
-            Self::Cut => "The connection ended before the receiver had answered.",
+            Self::Dns => "The receiver's host name could not be resolved.",
+            Self::Connect => "The connection to the receiver failed.",
+            Self::Tls => "The TLS handshake with the receiver failed.",
+            Self::Cut => "The connection closed before the receiver answered.",
         }
     }
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver answered.
+    /// The receiver responded.
     Answered {
-        /// The answer's status.
         status: u16,
-        /// How long the receiver asks to be left alone.
+        /// The value of `Retry-After`.
         retry_after_ms: Option<i64>,
     },
-    /// No whole answer in time.
+    /// No complete response arrived in time.
     TimedOut,
-    /// The receiver could not be talked to.
+    /// The receiver could not be reached.
     Unreachable(NetworkFault),
-    /// Nothing was sent: the receiver's address is one that deliveries never go to.
+    /// Nothing was sent, because the target policy does not allow the receiver's address.
     TargetRefused,
-    /// Nothing was sent: there was nothing to sign it with.
+    /// Nothing was sent, because no signing secret was available.
     Unsigned,
 }
 
-/// What an outcome means for the event.
+/// The consequence of an outcome for the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The receiver has it.
+    /// The receiver has the event.
     Delivered,
-    /// Another attempt may go better.
+    /// Another attempt may succeed.
     Transient,
-    /// Another attempt would end in the same way.
+    /// Another attempt would end the same way.
     Terminal,
 }
 
 impl Outcome {
-    /// What this means for the event. A redirect is not followed, so it is no answer; neither is a status that HTTP does
-    /// not know, since only a receiver that is broken for the moment gives it.
+    /// Returns the consequence for the event. Redirects are not followed, so they are not a final
+    /// response. Unassigned statuses count as transient too, because they come from a receiver that
+    /// is temporarily broken.
     pub const fn class(self) -> Class {
         match self {
             Self::Answered { status: 200..300, .. } => Class::Delivered,
+            // Must come before the range of 4xx, which is otherwise terminal.
             Self::Answered { status: 408 | 429, .. } => Class::Transient,
             Self::Answered { status: 400..500, .. } | Self::TargetRefused => Class::Terminal,
             Self::Answered { .. } | Self::TimedOut | Self::Unreachable(_) | Self::Unsigned => {
@@ -82,10 +82,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the endpoint's breaker counts this as a failure. A receiver that refuses an event for good is reachable and
-    /// judges what it is sent: pausing the events behind it would help nobody. An address that is refused reaches nobody,
-    /// and trying it again at once for each waiting event would only be noise.
-    /// Where nothing could be signed, nothing was learnt of the receiver.
+    /// Returns true if the endpoint's breaker counts this outcome as a failure.
+    ///
+    /// - A receiver that rejects an event is reachable. Pausing later events would not help.
+    /// - A refused address reaches no receiver. Pausing avoids an immediate failure for each
+    ///   waiting event.
+    /// - A missing secret says nothing about the receiver.
     pub const fn is_endpoint_failure(self) -> bool {
         match self {
             Self::TargetRefused => true,
@@ -94,7 +96,7 @@ impl Outcome {
         }
     }
 
-    /// How long the receiver asked to be left alone.
+    /// Returns the value of `Retry-After`, if the receiver sent one.
     pub const fn retry_after_ms(self) -> Option<i64> {
         match self {
             Self::Answered { retry_after_ms, .. } => retry_after_ms,
@@ -102,8 +104,8 @@ impl Outcome {
         }
     }
 
-    /// A word for programs; none where the event was delivered. The two statuses of 4xx that are tried again have words of
-    /// their own, so that whoever reads `HTTP_4XX` knows that it was final.
+    /// Returns a code for programs; `None` if the event was delivered. The retried statuses 408 and
+    /// 429 have their own codes, so that `HTTP_4XX` always means a final failure.
     pub const fn failure_code(self) -> Option<&'static str> {
         Some(match self {
             Self::Answered { status: 200..300, .. } => return None,
@@ -121,20 +123,20 @@ impl Outcome {
         })
     }
 
-    /// A sentence for people; none where the event was delivered. It holds nothing of what the receiver said or of where
-    /// it lives.
+    /// Returns an explanation for people; `None` if the event was delivered. It contains no part of
+    /// the receiver's response or address.
     pub fn error_message(self) -> Option<String> {
         let message = match self {
             Self::Answered { status: 200..300, .. } => return None,
             Self::Answered { status: status @ 300..400, .. } => {
-                return Some(format!("The receiver answered {status}; redirects are not followed."));
+                return Some(format!("The receiver answered {status}. Redirects are not followed."));
             }
             Self::Answered { status, .. } => return Some(format!("The receiver answered {status}.")),
             Self::TimedOut => "The receiver did not answer within 10 seconds.",
             Self::Unreachable(fault) => fault.message(),
-            Self::TargetRefused => "The webhook's address is not one that deliveries go to.",
+            Self::TargetRefused => "The webhook URL is not an allowed target.",
             Self::Unsigned => {
-                "The key's webhook secret cannot be read here: rotate it, or have the operator restore its seal."
+                "The key's webhook secret cannot be decrypted. Rotate it, or ask the operator to restore the sealing key."
             }
         };
         Some(message.to_owned())
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_has_its_class_and_its_code() {
+    fn every_outcome_has_a_class_and_a_code() {
         for (outcome, class, code) in [
             (answered(200), Class::Delivered, None),
             (answered(204), Class::Delivered, None),
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_endpoint_has_failed_where_trying_again_may_help_and_where_it_may_not_be_reached() {
+    fn retryable_and_forbidden_outcomes_are_endpoint_failures() {
         for (outcome, failed) in [
             (answered(200), false),
             (answered(400), false),
@@ -203,10 +205,10 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_in_a_sentence() {
+    fn every_failure_is_reported_as_a_sentence() {
         let told = |outcome: Outcome| outcome.error_message().unwrap();
         assert_eq!(told(answered(503)), "The receiver answered 503.");
-        assert_eq!(told(answered(302)), "The receiver answered 302; redirects are not followed.");
+        assert_eq!(told(answered(302)), "The receiver answered 302. Redirects are not followed.");
         assert_eq!(told(Outcome::TimedOut), "The receiver did not answer within 10 seconds.");
         for fault in NetworkFault::ALL {
             assert!(told(Outcome::Unreachable(fault)).ends_with('.'));

@@ -1,60 +1,67 @@
-//! When an event is tried again: ten attempts over about 24 hours, each wait several times as long as the one before it.
+//! The retry schedule of events: ten attempts over about 24 hours, with increasing waits.
 //!
-//! The waits between ten attempts add up to 22 h 43 min; with all that jitter and slow answers can add, the tenth comes 20
-//! to 26 hours after the first. Two rules keep an event that has lost time, because the receiver asked for it or because it
-//! stood in a queue, within about 24 hours all the same: an attempt that fails after a day is the last, whatever its number,
-//! and no attempt is planned for later than 26 hours. Every due attempt is made, however late: only the next one is judged.
-//! So an event that waited for days behind another still gets one attempt of its own.
+//! The waits between ten attempts add up to 22 h 43 min. With the maximum jitter and slow
+//! responses, the tenth attempt is 20 to 26 hours after the first. An event may lose time in a
+//! queue or because the receiver asks for a pause. Two rules limit this: an attempt that fails
+//! after 24 hours is the last one, and no attempt is scheduled more than 26 hours after the event.
+//!
+//! Each due attempt is made, however late: the rules apply only to the next one. An event that
+//! waited for days behind another one therefore still gets one attempt.
 
 use super::outcome::{Class, Outcome};
 use crate::Timestamp;
-use crate::time::{DAY_MS, MINUTE_MS};
+use crate::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 
-/// The most attempts of an event, and again of each of its replays.
+/// The maximum number of attempts of an event, and of each of its replays.
 pub const MAX_ATTEMPTS: u32 = 10;
-/// The wait behind each attempt but the last.
+/// The wait after each attempt except the last.
 const WAITS_MS: [i64; MAX_ATTEMPTS as usize - 1] = [
     5_000,
     30_000,
     2 * MINUTE_MS,
     10 * MINUTE_MS,
     30 * MINUTE_MS,
-    60 * MINUTE_MS,
-    180 * MINUTE_MS,
-    360 * MINUTE_MS,
-    720 * MINUTE_MS,
+    HOUR_MS,
+    3 * HOUR_MS,
+    6 * HOUR_MS,
+    12 * HOUR_MS,
 ];
-/// A wait is longer or shorter by at most the tenth part, so that events that failed together do not come back together.
+/// The jitter: a wait varies by up to one tenth in both directions, so that events that failed
+/// together are not retried together.
 const JITTER_PART: i64 = 10;
-/// An attempt that fails when the event is this old is the last one; no receiver can put an attempt off for longer.
+/// An attempt that fails when the event is this old is the last. A receiver cannot postpone an
+/// attempt beyond this age.
 const CUT_MS: i64 = DAY_MS;
-/// No attempt is planned for when the event is older than this: room for the slowest course of all ten attempts.
-const LATEST_MS: i64 = CUT_MS + 120 * MINUTE_MS;
+/// No attempt is scheduled beyond this age of the event. Leaves room for the slowest schedule of
+/// ten attempts.
+const LATEST_MS: i64 = CUT_MS + 2 * HOUR_MS;
 
-/// What was already done for an event.
+/// The progress of an event's delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// How many attempts were made, the one that is judged included.
+    /// The number of attempts so far, including the one being judged.
     pub attempts: u32,
-    /// When the event happened, or when the replay of it was asked for: 24 hours count from here.
+    /// The time of the event, or of the request to replay it. The age of the event counts from
+    /// here.
     pub began_at: Timestamp,
 }
 
-/// What follows from an attempt.
+/// The consequence of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The receiver has the event.
     Delivered,
-    /// There is to be another attempt.
+    /// Another attempt follows.
     Retry {
-        /// Not before this instant.
+        /// The earliest time of the next attempt.
         at: Timestamp,
     },
-    /// There is to be no other attempt by itself.
+    /// No further attempt is made automatically.
     Failed,
 }
 
-/// What follows from an attempt that ended at `now`. `jitter` is a random number, a new one for each attempt.
+/// Decides what follows from an attempt that ended at `now`. `jitter` must be a new random number
+/// for each attempt.
 pub fn judge(outcome: Outcome, standing: Standing, now: Timestamp, jitter: u64) -> Verdict {
     match outcome.class() {
         Class::Delivered => Verdict::Delivered,
@@ -63,6 +70,8 @@ pub fn judge(outcome: Outcome, standing: Standing, now: Timestamp, jitter: u64) 
         Class::Transient => match wait_ms(standing.attempts, jitter) {
             Some(wait_ms) => {
                 let planned = now.plus_ms(wait_ms).min(standing.began_at.plus_ms(LATEST_MS));
+                // A receiver can postpone the attempt, but neither advance it nor move it beyond
+                // the cut.
                 let asked = outcome.retry_after_ms().map_or(planned, |ms| now.plus_ms(ms));
                 Verdict::Retry { at: planned.max(asked.min(standing.began_at.plus_ms(CUT_MS))) }
             }
@@ -71,7 +80,7 @@ pub fn judge(outcome: Outcome, standing: Standing, now: Timestamp, jitter: u64) 
     }
 }
 
-/// The wait behind this many attempts; none behind the last.
+/// Returns the wait after this many attempts; `None` after the last.
 fn wait_ms(attempts: u32, jitter: u64) -> Option<i64> {
     let wait_ms = *WAITS_MS.get(usize::try_from(attempts).ok()?.saturating_sub(1))?;
     let most_ms = wait_ms / JITTER_PART;
@@ -86,7 +95,6 @@ mod tests {
     use super::*;
     use crate::webhook::NetworkFault;
 
-    const HOUR_MS: i64 = 3_600_000;
     const START: Timestamp = Timestamp::from_ms(1_777_464_000_000);
 
     const fn answered(status: u16, retry_after_ms: Option<i64>) -> Outcome {
@@ -97,7 +105,8 @@ mod tests {
         Standing { attempts, began_at: START }
     }
 
-    /// In how many milliseconds the next attempt is, `after_ms` after the beginning.
+    /// Returns the milliseconds to the next attempt. The judged attempt ends `after_ms` after the
+    /// event.
     fn next_ms(outcome: Outcome, attempts: u32, after_ms: i64, jitter: u64) -> Option<i64> {
         let now = START.plus_ms(after_ms);
         match judge(outcome, standing(attempts), now, jitter) {
@@ -107,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wait_has_its_length_and_a_tenth_of_play_either_way() {
+    fn each_wait_has_its_length_and_a_tenth_of_jitter_either_way() {
         let waits_s = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200];
         for (attempts, wait_s) in (1u32..).zip(waits_s) {
             let play_ms = wait_s * 100;
@@ -132,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_change_is_tried_again_and_what_cannot_is_not() {
+    fn only_temporary_failures_are_retried() {
         for outcome in [
             answered(301, None),
             answered(408, None),
@@ -147,7 +156,7 @@ mod tests {
         for outcome in [answered(400, None), answered(410, Some(1_000)), Outcome::TargetRefused] {
             assert_eq!(judge(outcome, standing(1), START, 0), Verdict::Failed, "{outcome:?}");
         }
-        // The receiver has it, however late and after however many attempts.
+        // A success counts however late it is.
         for (attempts, after_ms) in [(1, 0), (10, 25 * HOUR_MS), (1, 1_000 * HOUR_MS)] {
             let verdict = judge(answered(204, None), standing(attempts), START.plus_ms(after_ms), 0);
             assert_eq!(verdict, Verdict::Delivered);
@@ -164,7 +173,7 @@ mod tests {
 
     #[test]
     fn no_attempt_is_planned_for_later_than_26_hours() {
-        // Nine attempts at the pace of the schedule leave room for the longest last wait.
+        // Nine attempts at the schedule's pace leave room for the longest last wait.
         let slowest_ms = 43_200_000 + 4_320_000;
         assert_eq!(next_ms(Outcome::TimedOut, 9, 12 * HOUR_MS, 8_640_000), Some(slowest_ms));
         // An event that lost 15 hours before its ninth attempt gets its tenth at 26 hours.
@@ -173,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_retry_after_is_honoured_up_to_the_age_of_24_hours() {
+    fn a_longer_retry_after_is_honored_up_to_the_age_of_24_hours() {
         let next = |retry_after_ms, after_ms| next_ms(answered(429, Some(retry_after_ms)), 1, after_ms, 500);
         assert_eq!(next(4_999, 0), Some(5_000));
         assert_eq!(next(5_001, 0), Some(5_001));
@@ -181,9 +190,9 @@ mod tests {
         assert_eq!(next(23 * HOUR_MS + 1, HOUR_MS), Some(23 * HOUR_MS));
         assert_eq!(next(i64::MAX, HOUR_MS), Some(23 * HOUR_MS));
         assert_eq!(next(-5, 0), Some(5_000));
-        // Close to the cut the schedule's own wait is the longer one.
+        // Close to the cut, the schedule's own wait is longer.
         assert_eq!(next(HOUR_MS, 24 * HOUR_MS - 1), Some(5_000));
-        // A redirect or an outage may name a time too.
+        // Redirects and outages may also send `Retry-After`.
         assert_eq!(next_ms(answered(503, Some(60_000)), 1, 0, 0), Some(60_000));
         assert_eq!(next_ms(answered(302, Some(60_000)), 1, 0, 0), Some(60_000));
     }
@@ -201,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_next_attempt_is_never_early_never_after_26_hours_and_never_an_eleventh(
+        fn retries_stay_within_26_hours_and_ten_attempts(
             outcome in any_outcome(), attempts in 1u32..13, age_ms in -100_000i64..200_000_000, jitter: u64,
         ) {
             let now = START.plus_ms(age_ms);

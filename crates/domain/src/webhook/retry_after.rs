@@ -1,18 +1,21 @@
-//! The `Retry-After` header of a receiver's answer: seconds, or an instant in any of the three forms that HTTP knows.
+//! Parses the `Retry-After` header of a receiver's response: seconds, or a date in any of HTTP's
+//! three formats.
 
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 
 use crate::Timestamp;
 
-/// As many digits of seconds as anybody can mean; more would only overflow.
+/// The maximum number of digits of seconds. Longer values are treated as infinite instead of
+/// overflowing.
 const MAX_DIGITS: usize = 12;
-/// The form in use, and the two that servers of another age may send: RFC 850's, and that of C's `asctime`.
+/// The current format, and the two obsolete ones that HTTP requires recipients to accept: RFC 850's
+/// and C's `asctime`.
 const DATE_FORMS: [&str; 3] =
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
-/// For how many milliseconds from `now` a receiver asks to be left alone; none where the text says nothing. An instant that
-/// has passed is no wait.
+/// Returns the milliseconds from `now` for which the receiver asks to wait; `None` if the text is
+/// malformed. A date in the past gives 0.
 pub fn retry_after_ms(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim_matches([' ', '\t']);
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -36,7 +39,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_777_464_000_000);
 
     #[test]
-    fn seconds_and_all_three_forms_of_a_date_are_understood() {
+    fn seconds_and_all_three_date_formats_are_parsed() {
         for (text, wait_ms) in [
             ("0", 0),
             ("120", 120_000),
@@ -50,7 +53,7 @@ mod tests {
             ("Wednesday, 29-Apr-26 12:01:00 GMT", 60_000),
             ("Wed Apr 29 12:00:01 2026", 1_000),
             ("Fri May  1 12:00:00 2026", 172_800_000),
-            // What is over is no wait.
+            // A date in the past means no wait.
             ("Wed, 29 Apr 2026 11:59:59 GMT", 0),
             ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
         ] {
@@ -59,13 +62,13 @@ mod tests {
     }
 
     #[test]
-    fn what_this_service_writes_as_a_date_is_read_back() {
+    fn dates_written_by_this_service_round_trip() {
         let later = NOW.plus_ms(3_600_000);
         assert_eq!(retry_after_ms(&later.http_date(), NOW), Some(3_600_000));
     }
 
     #[test]
-    fn anything_else_says_nothing() {
+    fn other_values_are_ignored() {
         for text in [
             "",
             " ",

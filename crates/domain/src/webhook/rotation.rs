@@ -1,51 +1,56 @@
-//! Rotation of a key's webhook secret: how often, and which secrets sign what afterwards.
+//! Rotation of webhook secrets: the minimum interval, and the secrets that sign afterwards.
 
 use super::secret::WebhookSecret;
 use crate::Timestamp;
 use crate::time::{DAY_MS, MINUTE_MS};
 
-/// For how long the secret before a rotation signs beside the new one.
+/// The time for which the previous secret still signs in addition to the new one.
 pub const OVERLAP_MS: i64 = 7 * DAY_MS;
-/// How long a rotation has to wait for after the last one.
+/// The minimum time between two rotations.
 pub const COOLDOWN_MS: i64 = MINUTE_MS;
 
-/// A rotation comes too soon after the last one.
+/// The last rotation was too recent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cooldown {
-    /// In how many seconds it is allowed, rounded up.
+    /// Seconds until the next rotation is allowed, rounded up.
     pub retry_after_s: i64,
 }
 
-/// Whether a secret that was last rotated at `last_rotated_at`, if ever, may be rotated now. Its issue is no rotation.
+/// Checks that the secret may be rotated now. `last_rotated_at` is `None` if it was never rotated;
+/// issuing it does not count.
 ///
 /// # Errors
-/// How long to wait.
+///
+/// The remaining wait.
 pub fn may_rotate(last_rotated_at: Option<Timestamp>, now: Timestamp) -> Result<(), Cooldown> {
     let left_ms = last_rotated_at.map_or(0, |at| at.plus_ms(COOLDOWN_MS).since_ms(now));
     if left_ms <= 0 {
         return Ok(());
     }
-    // A clock that went back makes nobody wait for longer than the whole cooldown.
+    // If the clock went back, wait at most the whole cooldown.
     let left_ms = left_ms.min(COOLDOWN_MS);
     Err(Cooldown { retry_after_s: (left_ms + 999) / 1_000 })
 }
 
-/// From when on the secret before a rotation signs nothing more.
+/// Returns the time at which the previous secret stops signing.
 pub const fn previous_expires_at(rotated_at: Timestamp) -> Timestamp {
     rotated_at.plus_ms(OVERLAP_MS)
 }
 
-/// Why a delivery is made.
+/// The reason for a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The event happened.
     Event,
-    /// Its receiver asked for it again.
+    /// The user requested the event again.
     Redelivery,
 }
 
-/// The secrets that sign a delivery, newest first; `previous` is the secret before the last rotation and when it expires. Who
-/// asks for an event again does so with the new secret at hand, so a redelivery is signed with the current one alone.
+/// Returns the secrets that sign a delivery, newest first. `previous` is the secret before the last
+/// rotation with its expiry.
+///
+/// A redelivery is signed only with the current secret, because a user who requests it already has
+/// that secret.
 pub fn signing_secrets<'a>(
     current: &'a WebhookSecret,
     previous: Option<(&'a WebhookSecret, Timestamp)>,
@@ -70,20 +75,20 @@ mod tests {
     }
 
     #[test]
-    fn for_seven_days_both_secrets_sign_the_new_one_first() {
+    fn both_secrets_sign_for_seven_days_the_new_one_first() {
         assert_eq!(signers(Cause::Event, 0), [2, 1]);
         assert_eq!(signers(Cause::Event, 604_799_999), [2, 1]);
         assert_eq!(signers(Cause::Event, 604_800_000), [2]);
     }
 
     #[test]
-    fn a_redelivery_is_signed_with_the_current_secret_alone() {
+    fn a_redelivery_is_signed_only_with_the_current_secret() {
         assert_eq!(signers(Cause::Redelivery, 0), [2]);
         assert_eq!(signers(Cause::Redelivery, 604_800_000), [2]);
     }
 
     #[test]
-    fn a_secret_that_was_never_rotated_signs_alone() {
+    fn only_the_current_secret_signs_before_any_rotation() {
         let only = WebhookSecret::from_bytes([3; 32]);
         assert_eq!(signing_secrets(&only, None, Cause::Event, ROTATED).len(), 1);
     }

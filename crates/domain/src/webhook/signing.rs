@@ -1,8 +1,8 @@
-//! The headers of a delivery, and how a receiver verifies them.
+//! Signs deliveries and verifies them like a receiver.
 //!
-//! Two signatures go with each delivery. `X-Service-Signature` is this service's own, over `<unix-ms>.<raw body>`. Beside it
-//! stand the headers of Standard Webhooks, over `<event id>.<unix-s>.<raw body>`, so that any library of that standard
-//! verifies a delivery without knowing this service.
+//! Each delivery has two signatures. `X-Service-Signature` is this service's own, over
+//! `<unix-ms>.<raw body>`. The headers of Standard Webhooks sign `<event id>.<unix-s>.<raw body>`,
+//! so that any library for that standard can verify deliveries.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,26 +13,25 @@ use crate::Timestamp;
 use crate::signature::{self, MAX_SIGNATURES, SignatureHeader, SignatureRefusal, TOLERANCE_MS, hmac_sha256};
 
 const USER_AGENT: &str = concat!("Foretell/", env!("CARGO_PKG_VERSION"), " (webhooks)");
-/// The scheme of Standard Webhooks' signatures that has a shared secret.
+/// The prefix of Standard Webhooks' signatures with a shared secret.
 const STANDARD_SCHEME: &str = "v1,";
 
-/// One delivery, as it is about to be posted.
 #[derive(Debug, Clone, Copy)]
 pub struct Delivery<'a> {
-    /// The event's id, which is the same each time it is delivered.
+    /// The same for all deliveries of the event.
     pub event_id: &'a str,
     /// The body's `apiVersion`.
     pub api_version: &'a str,
-    /// The raw body.
     pub body: &'a [u8],
-    /// What signs it, newest first.
+    /// The signing secrets, newest first.
     pub secrets: &'a [&'a WebhookSecret],
-    /// When this attempt is made: a retry is signed anew, so that it is never too old for its receiver.
+    /// The time of this attempt. Each retry is signed again, so that receivers do not reject it as
+    /// too old.
     pub at: Timestamp,
 }
 
 impl Delivery<'_> {
-    /// Every header that the delivery carries, names in lower case.
+    /// Returns all headers of the delivery, with names in lower case.
     pub fn headers(&self) -> [(&'static str, String); 8] {
         [
             ("content-type", "application/json".to_owned()),
@@ -68,11 +67,12 @@ fn standard_mac(secret: &WebhookSecret, event_id: &str, time: &str, body: &[u8])
     hmac_sha256(secret.bytes(), &[event_id.as_bytes(), b".", time.as_bytes(), b".", body])
 }
 
-/// Verifies a delivery by its `X-Service-Signature` as a receiver does that knows one secret: one of the signatures holds, and
-/// it was made within five minutes of `now`.
+/// Verifies a delivery's `X-Service-Signature` like a receiver with one secret. One of the
+/// signatures must match and be made within five minutes of `now`.
 ///
 /// # Errors
-/// `Malformed`, `Stale`, `Mismatch`.
+///
+/// `Malformed`, `Stale` or `Mismatch`.
 pub fn verify(
     header: &str,
     body: &[u8],
@@ -85,19 +85,17 @@ pub fn verify(
 /// The three headers of Standard Webhooks.
 #[derive(Debug, Clone, Copy)]
 pub struct StandardHeaders<'a> {
-    /// `webhook-id`.
     pub id: &'a str,
-    /// `webhook-timestamp`.
     pub timestamp: &'a str,
-    /// `webhook-signature`.
     pub signature: &'a str,
 }
 
-/// Verifies a delivery by the headers of Standard Webhooks, as [`verify`] does by this service's own. Signatures of schemes
-/// that are unknown here are passed over, as the standard asks.
+/// Verifies a delivery's Standard Webhooks headers, like [`verify`] does for this service's own.
+/// Signatures with an unknown scheme are ignored, as the standard requires.
 ///
 /// # Errors
-/// `Malformed`, `Stale`, `Mismatch`.
+///
+/// `Malformed`, `Stale` or `Mismatch`.
 pub fn verify_standard(
     headers: StandardHeaders<'_>,
     body: &[u8],
@@ -111,10 +109,12 @@ pub fn verify_standard(
     }
     let expected = standard_mac(secret, headers.id, headers.timestamp, body);
     let mut given = headers.signature.split(' ').filter_map(|text| text.strip_prefix(STANDARD_SCHEME));
+    // Compare all signatures completely, so that the time reveals nothing about the expected one.
     let one = given.by_ref().take(MAX_SIGNATURES).fold(Choice::from(0), |found, text| {
         let signature = STANDARD.decode(text).unwrap_or_default();
         found | signature.as_slice().ct_eq(&expected)
     });
+    // More than `MAX_SIGNATURES` signatures are malformed, even if one of the first matches.
     match (bool::from(one), given.next()) {
         (_, Some(_)) => Err(SignatureRefusal::Malformed),
         (true, None) => Ok(()),
@@ -130,8 +130,8 @@ mod tests {
     const BODY: &[u8] = br#"{"id":"018f0000-0000-7000-8000-00000000000a","type":"trade.completed","apiVersion":"2026-04-29","createdAt":"2026-04-29T12:00:00.000Z","data":{}}"#;
     const NOW: Timestamp = Timestamp::from_ms(1_777_464_000_123);
 
-    /// Published, so that receivers can test theirs. Made with `openssl dgst -sha256 -mac HMAC`, the key once the text as
-    /// issued and once the 32 bytes behind it.
+    /// Published test vectors for receivers, created with `openssl dgst -sha256 -mac HMAC`. The key
+    /// is the issued text in one signature and its 32 bytes in the other.
     struct Vector {
         secret: &'static str,
         service: &'static str,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn two_secrets_sign_in_their_order_and_each_of_them_verifies() {
+    fn two_secrets_sign_in_order_and_each_verifies() {
         let headers = headers_under(&[&NEW, &OLD]);
         let service = header(&headers, "x-service-signature");
         let standard = header(&headers, "webhook-signature");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_holds_for_five_minutes_either_way_and_for_its_own_body_alone() {
+    fn a_delivery_is_valid_for_five_minutes_and_only_for_its_body() {
         let text = header(&headers_under(&[&NEW]), "x-service-signature");
         let read = |body: &[u8], offset_ms| verify(&text, body, &secret(&NEW), NOW.plus_ms(offset_ms));
         for offset_ms in [TOLERANCE_MS, -TOLERANCE_MS] {
@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn the_key_is_the_text_as_issued_and_for_the_standard_the_bytes_behind_it() {
+    fn the_key_is_the_issued_text_and_the_standard_uses_its_bytes() {
         let text = header(&headers_under(&[&NEW]), "x-service-signature");
         let decoded = hmac_sha256(secret(&NEW).bytes(), &[b"1777464000123.", BODY]);
         assert!(!text.contains(&alloy_primitives::hex::encode(decoded)));
     }
 
     #[test]
-    fn the_standards_headers_are_read_as_strictly() {
+    fn the_standard_headers_are_parsed_as_strictly() {
         let read = |id, timestamp, signature: &str, now| {
             verify_standard(StandardHeaders { id, timestamp, signature }, BODY, &secret(&NEW), now)
         };

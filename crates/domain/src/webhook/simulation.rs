@@ -1,16 +1,16 @@
-//! The rules together, on a clock that only goes where it is told, driven by a seed: a million events, and the breaker
-//! against a model that is too slow to use and too simple to be wrong.
+//! Simulates the delivery rules on a manual clock with seeded random numbers: a million events, and
+//! the breaker compared with a slow but obviously correct model.
 
 use super::*;
 use crate::Timestamp;
+use crate::time::HOUR_MS;
 
 const START_MS: i64 = 1_777_464_000_000;
-const HOUR_MS: i64 = 3_600_000;
 const EVENTS: usize = 1_000_000;
-/// So many keys, each with its queue, its receiver and its breaker.
+/// The number of keys. Each has its own queue, receiver and breaker.
 const KEYS: usize = 1_000;
 
-/// Repeatable numbers.
+/// A seeded random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -26,16 +26,17 @@ impl Dice {
     }
 }
 
-/// What became of one event.
+/// The course of one event's delivery.
 struct Course {
-    /// When each attempt was made, since the first.
+    /// The time of each attempt, relative to the first.
     attempts_ms: Vec<i64>,
-    /// When the last one had ended.
+    /// The end of the last attempt.
     ended: Timestamp,
     verdict: Verdict,
 }
 
-/// Delivers one event that happened at `began_at`, from `now` on; the receiver fails `failing` of a thousand attempts.
+/// Delivers one event that happened at `began_at`, starting at `now`. The receiver fails `failing`
+/// of 1,000 attempts.
 fn deliver(
     dice: &mut Dice,
     breaker: &mut Breaker,
@@ -66,7 +67,7 @@ fn deliver(
 }
 
 #[test]
-fn a_million_events_end_after_one_to_ten_attempts_and_the_tenth_is_20_to_26_hours_after_the_first() {
+fn a_million_events_end_within_ten_attempts_and_26_hours() {
     let mut dice = Dice(0x5eed_0001);
     let mut breakers = vec![Breaker::default(); KEYS];
     let mut clocks_ms = vec![START_MS; KEYS];
@@ -74,10 +75,10 @@ fn a_million_events_end_after_one_to_ten_attempts_and_the_tenth_is_20_to_26_hour
     let mut schedules = Vec::with_capacity(EVENTS);
     for event in 0..EVENTS {
         let key = event % KEYS;
-        // From receivers that answer always to receivers that never do.
+        // From receivers that always succeed to receivers that always fail.
         let failing = (key as u64 / 10) * 1_010 / 100;
         let now = Timestamp::from_ms(clocks_ms[key]);
-        // One of ten stood in a queue, for up to 50 hours.
+        // One of ten events waited in a queue, for up to 50 hours.
         let age_ms = if dice.below(10) == 0 { dice.below(180_000_000).cast_signed() } else { 0 };
         let began_at = now.plus_ms(-age_ms);
         let course = deliver(&mut dice, &mut breakers[key], failing, began_at, now);
@@ -94,7 +95,7 @@ fn a_million_events_end_after_one_to_ten_attempts_and_the_tenth_is_20_to_26_hour
             assert!(age_ms < 24 * HOUR_MS || attempts == 1, "event {event}");
         }
         if attempts == 10 {
-            // One that had lost time in its queue is through earlier.
+            // An event that lost time in its queue finishes earlier.
             let earliest_ms = if age_ms == 0 { 20 * HOUR_MS } else { 0 };
             assert!((earliest_ms..=26 * HOUR_MS - age_ms).contains(&last_ms), "event {event}: {last_ms}");
             schedules.push(course.attempts_ms);
@@ -102,7 +103,7 @@ fn a_million_events_end_after_one_to_ten_attempts_and_the_tenth_is_20_to_26_hour
         let gaps = course_gaps(schedules.last().filter(|_| attempts == 10 && age_ms == 0));
         assert!(gaps, "event {event}: a wait is shorter than the one before it");
     }
-    // The walk went everywhere.
+    // All cases occurred.
     assert!(by_attempts[0] == 0 && by_attempts[1..].iter().all(|count| *count > 2_000), "{by_attempts:?}");
     assert!(delivered > 100_000 && old > 1_000 && schedules.len() > 50_000);
     let all = schedules.len();
@@ -111,15 +112,16 @@ fn a_million_events_end_after_one_to_ten_attempts_and_the_tenth_is_20_to_26_hour
     assert_eq!(schedules.len(), all, "two events were tried at the same times");
 }
 
-/// Whether each wait of a course of ten attempts is longer than the one before it; true where there is no such course.
+/// Returns true if each wait of a course of ten attempts is longer than the previous one, or if
+/// there is no such course.
 fn course_gaps(attempts_ms: Option<&Vec<i64>>) -> bool {
     let Some(attempts_ms) = attempts_ms else { return true };
     let gap = |at: usize| attempts_ms[at + 1] - attempts_ms[at];
-    // The first two can change places: a breaker's pause and slow answers lie upon them.
+    // A breaker's pause and slow responses can make the first wait longer than the second.
     (2..8).all(|at| gap(at) < gap(at + 1))
 }
 
-/// The breaker as its rules read, over a list of everything.
+/// The breaker's rules, computed over a list of all attempts.
 #[derive(Default)]
 struct Model {
     attempts: Vec<(i64, bool)>,
@@ -151,7 +153,8 @@ impl Model {
     }
 }
 
-/// Walks breaker and model side by side; how often it opened and closed again. Every step passes through the text.
+/// Runs the breaker and the model side by side. Returns how often the breaker opened and closed.
+/// Each step passes through the text form.
 fn walk(seed: u64, failing: u64, pauses_ms: &[u64]) -> [u32; 2] {
     let (mut dice, mut breaker, mut model) = (Dice(seed << 20 | 1), Breaker::default(), Model::default());
     let (mut now_ms, mut turns) = (START_MS, [0, 0]);
@@ -170,9 +173,9 @@ fn walk(seed: u64, failing: u64, pauses_ms: &[u64]) -> [u32; 2] {
 }
 
 #[test]
-fn the_breaker_does_what_its_rules_say_of_a_list_of_all_attempts() {
+fn the_breaker_equals_a_model_with_a_list_of_all_attempts() {
     for (seed, failing) in [(1, 5), (2, 30), (3, 45), (4, 55), (5, 80), (6, 100)] {
-        // As attempts of one key come: up to 30 a minute, with long silences.
+        // The attempts of one key: up to 30 per minute, with long pauses.
         let turns = walk(seed, failing, &[4_000, 8_000, 20_000, 200_000]);
         match failing {
             100 => assert_eq!(turns, [1, 0]),
@@ -183,20 +186,21 @@ fn the_breaker_does_what_its_rules_say_of_a_list_of_all_attempts() {
 }
 
 #[test]
-fn of_more_attempts_than_are_remembered_the_verdict_is_that_of_all_of_them() {
-    // Hundreds a minute, of which fewer than 32 fail: 64 outcomes tell what all of them would.
+fn the_bounded_memory_decides_like_a_list_of_all_attempts() {
+    // Hundreds of attempts per minute with fewer than 32 failures: 64 outcomes give the same
+    // verdict as all of them.
     for seed in 1..20 {
         walk(seed, 6, &[10, 300]);
     }
 }
 
 #[test]
-fn what_a_breaker_remembers_does_not_grow() {
+fn the_memory_of_a_breaker_does_not_grow() {
     let (mut dice, mut breaker, mut longest) = (Dice(0x5eed_0002), Breaker::default(), 0);
     for ms in 0..20_000 {
         breaker = breaker.after(dice.below(100) >= 20, Timestamp::from_ms(START_MS + ms));
         longest = longest.max(breaker.to_string().len());
     }
-    // Full at some time: 64 outcomes, each a full stop, a letter and a digit at the least.
+    // The window was full: 64 outcomes of at least a full stop, a letter and a digit.
     assert!((64 * 3..=300).contains(&longest), "{longest}");
 }

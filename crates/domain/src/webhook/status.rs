@@ -1,22 +1,22 @@
-//! Where a delivery stands.
+//! The status of a delivery.
 
 use crate::words::words;
 
-/// How often an event may be asked for again.
+/// The maximum number of replays of an event.
 pub const MAX_REPLAYS: u32 = 5;
 
 words! {
-    /// What became of an event that is posted to a key's URL.
+    /// The delivery status of an event.
     DeliveryStatus, UnknownDeliveryStatus {
-        /// Queued, and not tried since.
+        /// Queued, and not attempted since.
         Pending = "pending",
-        /// Acknowledged.
+        /// Acknowledged by the receiver.
         Delivered = "delivered",
-        /// Given up; it can be asked for again.
+        /// Given up. The user can request it again.
         Failed = "failed",
-        /// Tried without success, and to be tried again.
+        /// Failed at least once, and will be retried.
         Retrying = "retrying",
-        /// Not sent: the key had no URL when it happened.
+        /// Not sent, because the key had no URL when the event happened.
         None = "none",
     }
 }

@@ -1,8 +1,8 @@
-//! What markets are arranged under: organizations, partners, threads and chapters.
+//! The catalog: organizations, partners, threads and chapters, under which markets are listed.
 //!
-//! A row is changed in one transaction: `lock_*` takes it and tells what it holds, `put_*` writes it back. Those of threads
-//! and markets, whose change moves sums, take `traders::lock` before it. Lists are walked by id, newest first: ids grow with
-//! time.
+//! A row is changed in one transaction: `lock_*` locks and returns it, `put_*` updates it. Changes
+//! of threads and markets also change sums, so their `lock_*` calls `traders::lock` first. Lists
+//! are sorted by id, newest first, because ids grow with time.
 
 pub(crate) mod chapter;
 mod listing;

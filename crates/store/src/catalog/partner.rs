@@ -1,57 +1,38 @@
-//! Partners: each sits under an organization.
+//! Partners, each of which belongs to an organization.
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId};
 use serde::Serialize;
 
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// A partner of an organization.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Partner {
-    /// Its id.
-    pub id: PartnerId,
-    /// The organization it sits under.
-    pub organization_id: OrganizationId,
-    /// Its name.
-    pub name: String,
-    /// Its name in addresses; unique.
-    pub slug: String,
-    /// Markdown.
-    pub description: Option<String>,
-    /// An image's URL.
-    pub logo: Option<String>,
-    /// A URL.
-    pub website: Option<String>,
-    /// Whether it is shown as active.
-    pub active: bool,
-}
-
-impl Partner {
-    /// The word of the APIs and of the store.
-    pub const fn status(&self) -> &'static str {
-        if self.active { ACTIVE } else { "inactive" }
+record! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct Partner {
+        pub id: PartnerId,
+        pub organization_id: OrganizationId,
+        pub name: String,
+        /// The name used in URLs; unique.
+        pub slug: String,
+        /// Markdown.
+        pub description: Option<String>,
+        /// A URL of an image.
+        pub logo: Option<String>,
+        /// A URL.
+        pub website: Option<String>,
+        pub active: bool = "(status = 'active') AS active",
     }
 }
 
-const ACTIVE: &str = "active";
-pub(crate) const COLUMNS: &str = "id, organization_id, name, slug, description, logo, website, status";
-
-pub(crate) fn from_row(row: &Row<'_>) -> Result<Partner, StoreError> {
-    Ok(Partner {
-        id: row.parse(0)?,
-        organization_id: row.parse(1)?,
-        name: row.text(2)?,
-        slug: row.text(3)?,
-        description: row.opt_text(4)?,
-        logo: row.opt_text(5)?,
-        website: row.opt_text(6)?,
-        active: row.str(7)? == ACTIVE,
-    })
+impl Partner {
+    /// The status as the APIs and the database spell it.
+    pub const fn status(&self) -> &'static str {
+        if self.active { "active" } else { "inactive" }
+    }
 }
 
-/// Adds a partner.
 pub async fn insert_partner(tx: &mut Tx, p: &Partner, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO partners (id, organization_id, name, slug, description, logo, website, status,
@@ -70,19 +51,19 @@ pub async fn insert_partner(tx: &mut Tx, p: &Partner, now: Timestamp) -> Result<
     tx.exec(SQL, &bound).await.map(drop)
 }
 
-/// The partner with this id.
 pub async fn find_partner(tx: &mut Tx, id: PartnerId) -> Result<Option<Partner>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM partners WHERE id = $1");
-    tx.find(SQL, &params![id], from_row).await
+    const SQL: &str = const_format::concatcp!("SELECT ", Partner::COLUMNS, " FROM partners WHERE id = $1");
+    tx.find(SQL, &params![id], Partner::from_row).await
 }
 
-/// Which partner has this slug.
+/// Returns the id of the partner with this slug.
 pub async fn partner_with_slug(tx: &mut Tx, slug: &str) -> Result<Option<PartnerId>, StoreError> {
     const SQL: &str = "SELECT id FROM partners WHERE slug = $1";
-    tx.find(SQL, &params![slug], |row| row.parse(0)).await
+    tx.find(SQL, &params![slug], |row| row.get("id")).await
 }
 
-/// Partners, of one organization where that is given, the newest first, behind the one with id `after`.
+/// Lists partners, newest first, starting after the id `after`; only those of `organization_id` if
+/// given.
 pub async fn list_partners(
     tx: &mut Tx,
     organization_id: Option<OrganizationId>,
@@ -91,23 +72,25 @@ pub async fn list_partners(
 ) -> Result<Vec<Partner>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Partner::COLUMNS,
         " FROM partners WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
         ORDER BY id DESC LIMIT $3"
     );
     let organization_id = organization_id.map(|id| id.to_string()).unwrap_or_default();
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    tx.list(SQL, &params![organization_id, after, limit], from_row).await
+    tx.list(SQL, &params![organization_id, after, limit], Partner::from_row).await
 }
 
-/// Takes the row for a change at `now` and tells what it holds.
+/// Locks and returns the row, and sets its update time to `now`.
 pub async fn lock_partner(tx: &mut Tx, id: PartnerId, now: Timestamp) -> Result<Option<Partner>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("UPDATE partners SET updated_at_ms = $1 WHERE id = $2 RETURNING ", COLUMNS);
-    tx.find(SQL, &params![now, id], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "UPDATE partners SET updated_at_ms = $1 WHERE id = $2 RETURNING ",
+        Partner::COLUMNS
+    );
+    tx.find(SQL, &params![now, id], Partner::from_row).await
 }
 
-/// Writes a row that was taken back. A partner stays with its organization.
+/// Updates a locked row. A partner cannot move to another organization.
 pub async fn put_partner(tx: &mut Tx, p: &Partner) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE partners SET name = $1, slug = $2, description = $3, logo = $4, website = $5, status = $6

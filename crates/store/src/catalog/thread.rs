@@ -4,58 +4,35 @@ use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use serde::Serialize;
 
+use crate::record::{Record, record};
 use crate::search::{self, Texts};
-use crate::{Row, StoreError, Tx, params};
+use crate::{StoreError, Tx, params};
 
-/// A thread of markets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Thread {
-    /// Its id.
-    pub id: ThreadId,
-    /// The organization it belongs to.
-    pub organization_id: Option<OrganizationId>,
-    /// The partner it belongs to.
-    pub partner_id: Option<PartnerId>,
-    /// Its title.
-    pub title: String,
-    /// Markdown.
-    pub description: Option<String>,
-    /// A cover's URL.
-    pub image: Option<String>,
-    /// A background's URL.
-    pub background_image: Option<String>,
-    /// Such as `sports`.
-    pub category: Option<String>,
-    /// Free words.
-    pub tags: Vec<String>,
-    /// When it starts; already started where absent.
-    pub start_time: Option<Timestamp>,
-    /// When it ends; never where absent.
-    pub end_time: Option<Timestamp>,
+record! {
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct Thread {
+        pub id: ThreadId,
+        pub organization_id: Option<OrganizationId>,
+        pub partner_id: Option<PartnerId>,
+        pub title: String,
+        /// Markdown.
+        pub description: Option<String>,
+        /// The cover image's URL.
+        pub image: Option<String>,
+        /// The background image's URL.
+        pub background_image: Option<String>,
+        /// A category such as `sports`.
+        pub category: Option<String>,
+        /// Free-form tags.
+        pub tags: Vec<String>,
+        /// The start of the time window. `None` means that it has started.
+        pub start_time: Option<Timestamp> = "start_time_ms",
+        /// The end of the time window. `None` means that it never ends.
+        pub end_time: Option<Timestamp> = "end_time_ms",
+    }
 }
 
-const COLUMNS: &str =
-    "id, organization_id, partner_id, title, description, image, background_image, category, tags,
-    start_time_ms, end_time_ms";
-
-fn from_row(row: &Row<'_>) -> Result<Thread, StoreError> {
-    Ok(Thread {
-        id: row.parse(0)?,
-        organization_id: row.opt_parse(1)?,
-        partner_id: row.opt_parse(2)?,
-        title: row.text(3)?,
-        description: row.opt_text(4)?,
-        image: row.opt_text(5)?,
-        background_image: row.opt_text(6)?,
-        category: row.opt_text(7)?,
-        tags: row.texts(8)?,
-        start_time: row.opt_timestamp(9)?,
-        end_time: row.opt_timestamp(10)?,
-    })
-}
-
-/// Adds a thread.
 pub async fn insert_thread(tx: &mut Tx, t: &Thread, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO threads (id, organization_id, partner_id, title, description, image, background_image,
@@ -80,13 +57,13 @@ pub async fn insert_thread(tx: &mut Tx, t: &Thread, now: Timestamp) -> Result<()
     put_words(tx, t).await
 }
 
-/// The thread with this id.
 pub async fn find_thread(tx: &mut Tx, id: ThreadId) -> Result<Option<Thread>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM threads WHERE id = $1");
-    tx.find(SQL, &params![id], from_row).await
+    const SQL: &str = const_format::concatcp!("SELECT ", Thread::COLUMNS, " FROM threads WHERE id = $1");
+    tx.find(SQL, &params![id], Thread::from_row).await
 }
 
-/// Threads, of one organization where that is given, the newest first, behind the one with id `after`.
+/// Lists threads, newest first, starting after the id `after`; only those of `organization_id` if
+/// given.
 pub async fn list_threads(
     tx: &mut Tx,
     organization_id: Option<OrganizationId>,
@@ -95,31 +72,34 @@ pub async fn list_threads(
 ) -> Result<Vec<Thread>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Thread::COLUMNS,
         " FROM threads WHERE ($1 = '' OR organization_id = $1) AND ($2 = '' OR id < $2)
         ORDER BY id DESC LIMIT $3"
     );
     let organization_id = organization_id.map(|id| id.to_string()).unwrap_or_default();
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    tx.list(SQL, &params![organization_id, after, limit], from_row).await
+    tx.list(SQL, &params![organization_id, after, limit], Thread::from_row).await
 }
 
-/// Takes the row for a change at `now` and tells what it holds.
+/// Locks and returns the row, and sets its update time to `now`.
 pub async fn lock_thread(tx: &mut Tx, id: ThreadId, now: Timestamp) -> Result<Option<Thread>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("UPDATE threads SET updated_at_ms = $1 WHERE id = $2 RETURNING ", COLUMNS);
+    const SQL: &str = const_format::concatcp!(
+        "UPDATE threads SET updated_at_ms = $1 WHERE id = $2 RETURNING ",
+        Thread::COLUMNS
+    );
     crate::traders::lock(tx).await?;
-    tx.find(SQL, &params![now, id], from_row).await
+    tx.find(SQL, &params![now, id], Thread::from_row).await
 }
 
-/// Keeps a thread from being changed by others before this transaction ends, and tells what it holds.
+/// Locks and returns the row without changing it. A market copies its owners from the thread under
+/// this lock, so that a concurrent change of the thread's owners does not miss the market.
 pub async fn hold_thread(tx: &mut Tx, id: ThreadId) -> Result<Option<Thread>, StoreError> {
     const SQL: &str =
-        const_format::concatcp!("UPDATE threads SET title = title WHERE id = $1 RETURNING ", COLUMNS);
-    tx.find(SQL, &params![id], from_row).await
+        const_format::concatcp!("UPDATE threads SET title = title WHERE id = $1 RETURNING ", Thread::COLUMNS);
+    tx.find(SQL, &params![id], Thread::from_row).await
 }
 
-/// Writes a row that was taken back. Its markets follow it to its organization and its partner.
+/// Updates a locked row. The thread's markets get the same organization and partner.
 pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
     const THREAD: &str =
         "UPDATE threads SET organization_id = $1, partner_id = $2, title = $3, description = $4,
@@ -140,14 +120,16 @@ pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
         t.end_time,
         t.id
     ];
+    // The markets' public data depends on their thread.
     tx.mark_markets_changed();
     tx.exec(THREAD, &bound).await?;
     tx.exec(MARKETS, &params![t.organization_id, t.partner_id, t.id]).await?;
+    // After the markets, because it reads their rows.
     crate::listed::refresh_thread(tx, t.id).await?;
     put_words(tx, t).await
 }
 
-/// Writes the words that a thread is found by.
+/// Updates the search index of a thread.
 pub async fn put_words(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
     let texts = Texts { title: t.title.clone(), tags: t.tags.clone(), category: t.category.clone() };
     search::put(tx, search::Kind::Thread, &t.id.to_string(), &texts).await

@@ -1,4 +1,5 @@
-//! What this process has changed: versions that let readers keep what they have read until it is old, and a signal.
+//! Local change tracking: versions that show caches when market data is stale, and a signal for new
+//! events.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +8,12 @@ use domain::ids::MarketId;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-/// What is raised after a write is durable and before it is answered.
+/// The change counters of one process. They are updated after a write is durable and before it is
+/// acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// The last change of any market. Raised behind `of_markets`, so that who sees it finds there what it changed.
+    /// The version of the last change of any market. Stored after `of_markets` is updated, so that
+    /// a reader of the new version also finds the change there.
     markets: AtomicU64,
     of_markets: RwLock<OfMarkets>,
     events: Notify,
@@ -18,43 +21,40 @@ pub(super) struct Changes {
 
 #[derive(Debug, Default)]
 struct OfMarkets {
-    /// The last change that may have touched any of them.
+    /// The version of the last change that may have touched any market.
     any: u64,
-    /// The last change that touched this one.
+    /// The versions of the last change of single markets.
     one: HashMap<MarketId, u64>,
 }
 
-/// What one unit of work, or a group of them, has changed.
+/// The changes made by a unit of work, or by a group of them.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    /// What is shown of markets.
+    /// Markets whose public data changed.
     pub(super) markets: Changed,
-    /// Events were written.
+    /// Set if events were written.
     pub(super) events: bool,
 }
 
 impl Touched {
-    /// Adds what another unit has changed.
     pub(super) fn add(&mut self, other: Self) {
         self.markets.add(other.markets);
         self.events |= other.events;
     }
 }
 
-/// Which markets a unit of work has changed.
+/// The markets that a unit of work has changed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) enum Changed {
-    /// None.
     #[default]
     Nothing,
-    /// These.
     Some(BTreeSet<MarketId>),
-    /// Nobody knows which.
+    /// An unknown set of markets, so all are considered changed.
     Any,
 }
 
 impl Changed {
-    /// Adds what another unit has changed.
+    /// Merges the changes of another unit.
     pub(super) fn add(&mut self, other: Self) {
         match (&mut *self, other) {
             (_, Self::Nothing) | (Self::Any, _) => {}
@@ -63,7 +63,6 @@ impl Changed {
         }
     }
 
-    /// Adds one market.
     pub(super) fn add_one(&mut self, id: MarketId) {
         self.add(Self::Some([id].into()));
     }
@@ -95,11 +94,13 @@ impl Changes {
             return;
         }
         let mut of = self.of_markets.write();
+        // The write lock makes this read-modify-write safe: there is no other writer.
         let version = self.markets.load(Ordering::Acquire) + 1;
         match changed {
             Changed::Nothing => {}
             Changed::Some(ids) => of.one.extend(ids.into_iter().map(|id| (id, version))),
             Changed::Any => {
+                // `any` is now at least as new as every single entry.
                 of.any = version;
                 of.one.clear();
             }

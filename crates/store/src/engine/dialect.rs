@@ -1,15 +1,16 @@
-//! What differs between the engines' texts, and the rule that keeps the statements common.
+//! Differences between the engines' SQL dialects, and the placeholder rule that makes statements
+//! portable.
 
 use std::borrow::Cow;
 
 use super::Engine;
 
-/// The words that migrations write for what the engines call differently: a column of bytes, and a column of text that
-/// sorts by its bytes whatever the database's collation is.
+/// Words used in migrations for types that the engines name differently: bytes, and text that sorts
+/// by its bytes whatever the database's collation is.
 const WORDS: [(&str, &str, &str); 2] =
     [("BYTES", "BLOB", "BYTEA"), ("BYTEWISE_TEXT", "TEXT", "TEXT COLLATE \"C\"")];
 
-/// A migration's text as `engine` reads it.
+/// Translates a migration to the dialect of `engine`.
 pub(crate) fn for_engine(engine: Engine, sql: &str) -> Cow<'_, str> {
     WORDS.into_iter().fold(Cow::Borrowed(sql), |sql, (word, sqlite, postgres)| {
         let own = match engine {
@@ -20,7 +21,7 @@ pub(crate) fn for_engine(engine: Engine, sql: &str) -> Cow<'_, str> {
     })
 }
 
-/// `sql` with `own` for each `word` that stands alone.
+/// Replaces each occurrence of `word` in `sql` that is a whole word.
 fn with_word(sql: &str, word: &str, own: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut out = String::with_capacity(sql.len());
@@ -36,10 +37,89 @@ fn with_word(sql: &str, word: &str, own: &str) -> String {
     out
 }
 
-/// How many parameters `sql` takes, if its placeholders `$1..$n` are numbered in order of first appearance.
+/// Returns the sign in front of a sort column that keeps SQLite from walking the column's index.
 ///
-/// SQLite takes `$1` for a name and numbers names as they appear, PostgreSQL goes by the number: a statement that
-/// breaks the rule binds different values on the two engines. Text in quotes and comments is passed over.
+/// SQLite has no statistics about the size of a selection. It would walk the index of the sort key
+/// over the whole table to find a few rows that another index finds directly.
+pub(crate) const fn ignoring_index(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Sqlite => "+",
+        Engine::Postgres => "",
+    }
+}
+
+/// Reports whether each branch of a sorted `UNION ALL` needs its own `LIMIT`. SQLite merges the
+/// branches lazily. PostgreSQL would sort all their rows.
+pub(crate) const fn limits_branches(engine: Engine) -> bool {
+    matches!(engine, Engine::Postgres)
+}
+
+/// Returns the statement that disables the idle timeout of a transaction, if the engine has one.
+pub(crate) const fn without_idle_timeout(engine: Engine) -> Option<&'static str> {
+    match engine {
+        Engine::Sqlite => None,
+        Engine::Postgres => Some("SET LOCAL idle_in_transaction_session_timeout = 0"),
+    }
+}
+
+/// The SQL of generated test data.
+#[cfg(feature = "test-support")]
+pub(crate) mod sized {
+    use super::Engine;
+
+    /// Returns the statement that refreshes the statistics, if the engine plans with them.
+    pub(crate) const fn analyze(engine: Engine) -> Option<&'static str> {
+        match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some("ANALYZE"),
+        }
+    }
+
+    /// Returns the statement that disables the checks of foreign keys in a transaction, if they are
+    /// slow.
+    pub(crate) const fn without_reference_checks(engine: Engine) -> Option<&'static str> {
+        match engine {
+            Engine::Sqlite => None,
+            Engine::Postgres => Some("SET LOCAL session_replication_role = replica"),
+        }
+    }
+
+    /// Returns SQL that formats a number with leading zeros.
+    pub(crate) fn digits(engine: Engine, number: &str, width: u32) -> String {
+        match engine {
+            Engine::Sqlite => format!("printf('%0{width}d', {number})"),
+            Engine::Postgres => format!("LPAD(CAST({number} AS TEXT), {width}, '0')"),
+        }
+    }
+
+    /// Returns SQL that formats a number as `0x` and hexadecimal digits with leading zeros.
+    pub(crate) fn hex(engine: Engine, number: &str, width: u32) -> String {
+        match engine {
+            Engine::Sqlite => format!("printf('0x%0{width}x', {number})"),
+            Engine::Postgres => format!("'0x' || LPAD(TO_HEX({number}), {width}, '0')"),
+        }
+    }
+
+    /// Returns a query of the `name` of each index of `movements` and the `sql` that creates it.
+    pub(crate) const fn indexes_of_movements(engine: Engine) -> &'static str {
+        match engine {
+            Engine::Sqlite => {
+                "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'movements' AND sql IS NOT NULL"
+            }
+            Engine::Postgres => {
+                "SELECT CAST(indexname AS TEXT) AS name, indexdef AS sql FROM pg_indexes WHERE tablename = 'movements'
+                AND indexname <> 'movements_pkey' AND schemaname = current_schema()"
+            }
+        }
+    }
+}
+
+/// Returns the number of parameters of `sql` if its placeholders `$1..$n` are numbered in order of
+/// first appearance.
+///
+/// SQLite treats `$1` as a name and numbers names as they appear, while PostgreSQL uses the number.
+/// A statement that breaks the rule would bind different values on the two engines. Quoted text and
+/// comments are ignored.
 pub(crate) fn parameters_in_order(sql: &str) -> Option<usize> {
     let bytes = sql.as_bytes();
     let mut seen = 0;
@@ -80,7 +160,7 @@ pub(crate) fn parameters_in_order(sql: &str) -> Option<usize> {
     Some(seen)
 }
 
-/// Whether the placeholders of `sql` are `$1..$n`, numbered in order of first appearance.
+/// Reports whether the placeholders of `sql` are `$1..$n`, numbered in order of first appearance.
 pub fn placeholders_in_order(sql: &str) -> bool {
     parameters_in_order(sql).is_some()
 }
@@ -106,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_for_bytes_is_each_engines_own() {
+    fn each_engine_has_its_own_type_for_bytes() {
         let sql = "CREATE TABLE t (a BYTES NOT NULL, MAX_BYTES BIGINT, BYTES_USED BIGINT, b BYTES)";
         assert_eq!(
             for_engine(Engine::Sqlite, sql),

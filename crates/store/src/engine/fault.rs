@@ -1,26 +1,25 @@
-//! A driver's error together with what it means for the unit of work it happened in.
+//! A driver's error, and its effect on the unit of work in which it happened.
 
 use crate::StoreError;
 
-/// A failed operation of a driver.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) error: StoreError,
     pub(super) after: After,
 }
 
-/// What can be done after a failed operation.
+/// The state of the unit and its connection after a failed operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// The unit may go on: the database did what it was told, the code could not read the answer.
+    /// The unit may continue: the statement succeeded, but the code could not read its result.
     GoOn,
-    /// The unit cannot be kept.
+    /// The unit cannot be committed.
     GiveUp,
-    /// The unit cannot be kept, and the database asks for it to be run again.
+    /// The unit cannot be committed, and the database asks for a retry.
     Again,
-    /// The connection is gone, and with it all that was not committed.
+    /// The connection is closed, and uncommitted changes are lost.
     Lost,
-    /// The connection does not answer. Whatever comes of it, it is not used again.
+    /// The connection does not answer. It must not be used again, even if an answer arrives later.
     Hung,
 }
 
@@ -30,7 +29,7 @@ impl Fault {
     }
 }
 
-/// The caller's own reading of a row failed, not the database.
+/// An error from the caller's mapping of a row. The database did not fail.
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self { error, after: After::GoOn }

@@ -1,22 +1,22 @@
-//! The two database engines behind one [`Store`], and the unit of work.
+//! The two database engines behind one [`Store`], and units of work.
 //!
-//! A unit of work is a closure over a [`Tx`] and its input. It may run more than once (PostgreSQL asks for a retry
-//! after a deadlock), so it must have no effect but on its `Tx`, and it must await nothing but its `Tx`. A write is
-//! kept whole or not at all and runs to its end even when its caller is dropped.
+//! A unit of work is a closure over a [`Tx`] and its input. It may run more than once, because
+//! PostgreSQL asks for a retry after a deadlock. It must therefore have no side effects outside its
+//! `Tx` and await nothing else. A write is committed as a whole or not at all, and runs to
+//! completion even if its caller is dropped.
 //!
-//! Isolation is what both engines give. SQLite runs writes one after the other. PostgreSQL runs them side by side
-//! at READ COMMITTED: a unit that reads and then decides must first take the row with an UPDATE, or decide inside
-//! the UPDATE by its WHERE clause and look at the affected rows.
+//! Code may rely only on the isolation that both engines give. SQLite runs writes one after the
+//! other. PostgreSQL runs them concurrently at READ COMMITTED. A unit that decides based on a
+//! row must lock it first with an UPDATE, or decide in the WHERE clause of the UPDATE and check the
+//! number of affected rows.
 
 pub mod backup;
 mod changes;
-mod dialect;
+pub(crate) mod dialect;
 mod fault;
 mod postgres;
 mod row;
 mod sqlite;
-#[cfg(feature = "test-support")]
-pub mod testing;
 mod tx;
 mod value;
 
@@ -29,9 +29,9 @@ use domain::ids::MarketId;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
-pub(crate) use dialect::for_engine;
 pub use dialect::placeholders_in_order;
-pub use row::Row;
+pub use row::{Cell, FromColumn, Row};
+pub(crate) use row::{Columns, not_a};
 pub use tx::Tx;
 pub use value::Value;
 
@@ -41,41 +41,41 @@ use changes::Changes;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
-/// Which database holds the data.
+/// The database engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// One file, one writing process at its best.
+    /// One file. Works best with one writing process.
     Sqlite,
-    /// A PostgreSQL server, or a relative that speaks its protocol.
+    /// A PostgreSQL server, or another server with the same protocol.
     Postgres,
 }
 
-/// Whose work a handle does. On PostgreSQL each kind has connections of its own, so that no load takes those that
-/// another kind needs.
+/// The kind of work that a handle does. On PostgreSQL each kind has its own connections, so that
+/// load of one kind cannot starve another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
-    /// Requests of clients.
+    /// Requests from clients.
     Requests,
-    /// The service's own workers.
+    /// The service's background workers.
     Workers,
     /// Migrations and administration, whose statements may take long.
     Maintenance,
 }
 
-/// A handle to the database. Clones share it.
+/// A handle to the database. Clones share the connections.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
-    /// The actor for whom this handle writes, if the audit log is to know of it.
+    /// The actor whose actions are written to the audit log, if any.
     acting: Option<Arc<Acting>>,
-    /// Whose connections its units of work use.
+    /// The kind of connections that units of work use.
     workload: Workload,
 }
 
 struct Inner {
     driver: Driver,
     changes: Arc<Changes>,
-    /// Dropped after the driver: what a test's database needs to be removed.
+    /// Resources of a test database. Declared last, so that it is dropped after the driver.
     _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -85,57 +85,69 @@ enum Driver {
 }
 
 impl Store {
-    /// Opens the database named by `url`, `sqlite:/path/to/file.db` (created if missing) or
-    /// `postgres://user:password@host/database?max_connections=24`. The host may be a socket's directory
-    /// (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`, `lock_timeout_ms` and
-    /// `idle_in_transaction_timeout_ms`. The schema is brought about by [`Store::migrate`].
+    /// Opens a database and returns a handle for client requests. See also [`Store::for_workers`]
+    /// and [`Store::for_maintenance`].
     ///
-    /// The handle does the work of requests; see [`Store::for_workers`] and [`Store::for_maintenance`].
+    /// The URL has one of these forms:
+    ///
+    /// - `sqlite:/path/to/file.db`: the file is created if it is missing.
+    /// - `postgres://user:password@host/database?max_connections=24`: the host may be a socket
+    ///   directory (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`,
+    ///   `lock_timeout_ms` and `idle_in_transaction_timeout_ms`.
+    ///
+    /// This does not create the schema; see [`Store::migrate`].
     ///
     /// # Errors
-    /// `Unavailable` when the database cannot be reached or opened, `Driver` when the URL is not understood.
+    /// `Unavailable` if the database cannot be reached or opened. `Driver` if the URL is invalid.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         Self::open_with(url, None).await
     }
 
-    async fn open_with(url: &str, guard: Option<Box<dyn Any + Send + Sync>>) -> Result<Self, StoreError> {
+    pub(crate) async fn open_with(
+        url: &str,
+        guard: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Result<Self, StoreError> {
         let changes = Arc::new(Changes::default());
         let driver = if let Some(path) = url.strip_prefix("sqlite:") {
+            // Also accepts `sqlite:///path`.
             Driver::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), Arc::clone(&changes))?)
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Driver::Postgres(Postgres::open(url, Arc::clone(&changes)).await?)
         } else {
-            return Err(StoreError::driver("a store's URL starts with sqlite: or postgres://"));
+            return Err(StoreError::driver("a database URL must start with sqlite: or postgres://"));
         };
         let inner = Arc::new(Inner { driver, changes, _guard: guard });
         Ok(Self { inner, acting: None, workload: Workload::Requests })
     }
 
-    /// The same database for `actor`: acts that units of work note are written to the audit log, dated by `clock`.
+    /// Returns a handle that writes the actions of `actor` to the audit log, with timestamps from
+    /// `clock`.
     #[must_use]
     pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
         Self { acting: Some(Arc::new(Acting { actor, clock })), ..self.clone() }
     }
 
-    /// Whether acts are written to the audit log.
+    /// Reports whether actions are written to the audit log.
     pub const fn is_acting(&self) -> bool {
         self.acting.is_some()
     }
 
-    /// The same database for the service's own workers, whose connections no load of requests takes.
+    /// Returns a handle for background workers, with connections that client requests cannot use
+    /// up.
     #[must_use]
     pub fn for_workers(&self) -> Self {
         Self { workload: Workload::Workers, ..self.clone() }
     }
 
-    /// The same database for work whose statements may take long: neither they nor their waits for locks are limited.
+    /// Returns a handle for long-running work, without statement and lock timeouts.
     #[must_use]
     pub fn for_maintenance(&self) -> Self {
         Self { workload: Workload::Maintenance, ..self.clone() }
     }
 
-    /// How many writes of one user may run at once, if the engine needs a bound: each holds a connection, and they wait
-    /// for each other's rows. SQLite runs one write after the other in any case.
+    /// The maximum number of concurrent writes of one user, if the engine needs a limit. Each write
+    /// holds a connection, and writes of the same user wait for the same rows. SQLite runs one
+    /// write at a time anyway.
     pub fn units_per_user(&self) -> Option<usize> {
         match &self.inner.driver {
             Driver::Sqlite(_) => None,
@@ -143,9 +155,9 @@ impl Store {
         }
     }
 
-    /// Runs `unit` with `input` as one transaction and answers after it is durable. An `Err` keeps nothing, and so
-    /// does a panic, which is answered as `Driver`. Once this future was polled and the unit is on its way, it runs
-    /// to its end even if the future is dropped.
+    /// Runs `unit` with `input` as one transaction, and returns after it is durable. On an `Err` or
+    /// a panic everything is rolled back; a panic is reported as `Driver`. Once the unit is queued
+    /// or running, it runs to completion even if this future is dropped.
     ///
     /// ```text
     /// store.write(input, |tx, input| Box::pin(async move {
@@ -154,10 +166,26 @@ impl Store {
     /// ```
     ///
     /// # Errors
-    /// What the unit answers, or a [`StoreError`] as an `E`; only after `CommitUnknown` the unit may have been kept.
-    /// After a statement failed the unit cannot be kept on either engine: an `Ok` that hides it is answered as
-    /// `Driver`.
-    pub async fn write<I, T, E>(
+    /// Only after `CommitUnknown` the unit may have been committed. A unit cannot be committed after
+    /// one of its statements failed, on either engine: if it returns `Ok` nevertheless, the result
+    /// is `Driver`.
+    pub async fn write<I, T>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
+    ) -> Result<T, StoreError>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.try_write(input, unit).await
+    }
+
+    /// Like [`Self::write`], for a unit that may also fail with an error of its own.
+    ///
+    /// # Errors
+    /// The unit's own error, or a [`StoreError`] converted to `E`.
+    pub async fn try_write<I, T, E>(
         &self,
         input: I,
         unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
@@ -174,12 +202,28 @@ impl Store {
         }
     }
 
-    /// Runs `unit` on a reader. Each statement sees what was committed when it began; there is no transaction
-    /// around them. On SQLite the statements run on the caller's thread, so they must be bounded.
+    /// Runs `unit` on a reader without a transaction: each statement sees what was committed when
+    /// it began. On SQLite the statements run on the caller's thread, so they must be short.
     ///
     /// # Errors
-    /// What the unit answers, or a [`StoreError`] as an `E`; `Driver` for a statement that writes.
-    pub async fn read<I, T, E>(
+    /// `Driver` if a statement writes.
+    pub async fn read<I, T>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
+    ) -> Result<T, StoreError>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.try_read(input, unit).await
+    }
+
+    /// Like [`Self::read`], for a unit that may also fail with an error of its own.
+    ///
+    /// # Errors
+    /// The unit's own error, or a [`StoreError`] converted to `E`.
+    pub async fn try_read<I, T, E>(
         &self,
         input: I,
         unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
@@ -195,23 +239,23 @@ impl Store {
         }
     }
 
-    /// Grows before any write of this process that changes what is shown of markets is answered. What was read of them
-    /// at an older version may be old; other processes' writes do not show in it.
+    /// The version of all visible market data, incremented before any local write that changes such
+    /// data is acknowledged. Data that was read at an older version may be stale. Writes of other
+    /// processes do not change it.
     pub fn markets_version(&self) -> u64 {
         self.inner.changes.markets_version()
     }
 
-    /// Signals every write of this process that has written events, once it is durable.
+    /// Notified after every local write of events, once it is durable.
     pub fn events_written(&self) -> &Notify {
         self.inner.changes.events_written()
     }
 
-    /// The version of the markets at which this process last changed what is shown of this one.
+    /// The version of the last local change of one market's visible data.
     pub fn market_version(&self, id: MarketId) -> u64 {
         self.inner.changes.market_version(id)
     }
 
-    /// Which database holds the data.
     pub fn engine(&self) -> Engine {
         match self.inner.driver {
             Driver::Sqlite(_) => Engine::Sqlite,
@@ -219,19 +263,29 @@ impl Store {
         }
     }
 
-    /// Whether the database answers and takes work.
+    /// The path of a SQLite database.
+    #[cfg(feature = "test-support")]
+    pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
+        match &self.inner.driver {
+            Driver::Sqlite(sqlite) => Some(sqlite.path()),
+            Driver::Postgres(_) => None,
+        }
+    }
+
+    /// Checks that the database answers and accepts work.
     ///
     /// # Errors
-    /// `Unavailable` when it does not.
+    /// `Unavailable` if it does not.
     pub async fn ping(&self) -> Result<(), StoreError> {
+        // On SQLite a read does not use the writer thread, so check the thread too.
         if let Driver::Sqlite(sqlite) = &self.inner.driver {
             sqlite.check_open()?;
         }
-        let found = self.read((), |tx, ()| Box::pin(tx.find("SELECT 1", &[], |row| row.int(0)))).await?;
-        found.map(|_| ()).ok_or_else(|| StoreError::unavailable("a ping found no answer"))
+        let answered: bool = self.read((), |tx, ()| Box::pin(tx.exists("SELECT 1", &[]))).await?;
+        if answered { Ok(()) } else { Err(StoreError::unavailable("a ping found no answer")) }
     }
 
-    /// Refuses new work, waits until the work that was taken on is done, and closes the connections.
+    /// Rejects new work, waits for accepted work to finish, and closes the connections.
     pub async fn close(&self) {
         match &self.inner.driver {
             Driver::Sqlite(sqlite) => sqlite.close().await,
@@ -240,12 +294,19 @@ impl Store {
     }
 }
 
-/// `unit`, run for an actor.
+/// Removes the service's own options from a PostgreSQL URL.
+#[cfg(feature = "test-support")]
+pub(crate) fn without_options(url: &str) -> Result<String, StoreError> {
+    postgres::options::split(url).map(|(url, _)| url)
+}
+
+/// Wraps `unit` so that it runs for an actor.
 fn acting<I, T, E>(
     acting: Option<Arc<Acting>>,
     unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
 ) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static {
     move |tx, input| {
+        // Set inside the unit, because every attempt starts with a `Tx` without an actor.
         tx.act_for(acting.clone());
         unit(tx, input)
     }

@@ -1,15 +1,14 @@
-//! Typed access to a result row, the same for both engines.
+//! Typed access to a result row, equal for both engines.
 
-use std::str::FromStr;
+use std::borrow::Cow;
 
-use domain::Timestamp;
 use rusqlite::types::ValueRef;
 use tokio_postgres::types::{FromSql, Type};
 
 use crate::StoreError;
 
-/// One row of a statement's result. Columns are counted from 0; a value of another type than asked for is
-/// [`StoreError::Corrupt`] with the column's name.
+/// A row of a statement's result. A value of an unexpected type gives [`StoreError::Corrupt`] with
+/// the column's name.
 pub struct Row<'a>(Inner<'a>);
 
 enum Inner<'a> {
@@ -17,12 +16,61 @@ enum Inner<'a> {
     Postgres(&'a tokio_postgres::Row),
 }
 
-/// A stored value as it lies in the row.
-enum Cell<'a> {
+/// A raw value of a row.
+#[derive(Debug, Clone, Copy)]
+pub enum Cell<'a> {
     Null,
     Int(i64),
     Text(&'a str),
     Bytes(&'a [u8]),
+}
+
+/// A type that a column is decoded to. `Option` decodes NULL to `None`; other types reject it.
+pub trait FromColumn: Sized {
+    /// Decodes a value, or describes why that is impossible. The description must not contain the
+    /// value, because it may be a secret.
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>>;
+}
+
+impl<'a> Cell<'a> {
+    pub(crate) const fn int(self) -> Result<i64, Cow<'static, str>> {
+        match self {
+            Self::Int(n) => Ok(n),
+            Self::Null => Err(Cow::Borrowed("NULL, not an integer")),
+            _ => Err(Cow::Borrowed("not an integer")),
+        }
+    }
+
+    pub(crate) const fn text(self) -> Result<&'a str, Cow<'static, str>> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Null => Err(Cow::Borrowed("NULL, not a text")),
+            _ => Err(Cow::Borrowed("not a text")),
+        }
+    }
+
+    pub(crate) const fn bytes(self) -> Result<&'a [u8], Cow<'static, str>> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Null => Err(Cow::Borrowed("NULL, not bytes")),
+            _ => Err(Cow::Borrowed("not bytes")),
+        }
+    }
+}
+
+/// Describes a value that is not a `T`.
+pub(crate) fn not_a<T>() -> Cow<'static, str> {
+    let path = std::any::type_name::<T>();
+    format!("not a {}", path.rsplit("::").next().unwrap_or(path)).into()
+}
+
+impl<T: FromColumn> FromColumn for Option<T> {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        match cell {
+            Cell::Null => Ok(None),
+            cell => T::from_column(cell).map(Some),
+        }
+    }
 }
 
 impl<'a> Row<'a> {
@@ -34,111 +82,60 @@ impl<'a> Row<'a> {
         Self(Inner::Postgres(row))
     }
 
-    /// An integer.
-    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
-        self.opt_int(column)?.ok_or_else(|| self.corrupt(column, "NULL, not an integer"))
+    /// Decodes the column with this name. Computed columns need a name (`COUNT(*) AS count`),
+    /// because the engines name them differently.
+    ///
+    /// # Errors
+    /// `Corrupt` if the value is not a `T`. `Driver` if there is no such column.
+    pub fn get<T: FromColumn>(&self, name: &str) -> Result<T, StoreError> {
+        let column = (0..self.len()).find(|column| self.column_name(*column) == name);
+        let missing = || StoreError::driver(format!("the statement's result has no column {name}"));
+        self.decode(column.ok_or_else(missing)?)
     }
 
-    /// An integer or NULL.
-    pub fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
-        match self.cell(column)? {
-            Cell::Null => Ok(None),
-            Cell::Int(n) => Ok(Some(n)),
-            _ => Err(self.corrupt(column, "not an integer")),
+    /// Decodes the only column, which needs no name then.
+    ///
+    /// # Errors
+    /// `Corrupt` if the value is not a `T`. `Driver` if the statement selects several columns.
+    pub fn only<T: FromColumn>(&self) -> Result<T, StoreError> {
+        match self.len() {
+            1 => self.decode(0),
+            columns => {
+                Err(StoreError::driver(format!("the statement's result has {columns} columns, not one")))
+            }
         }
     }
 
-    /// An integer that fits `T`, such as a `u64` or a `u16`.
-    pub fn number<T: TryFrom<i64>>(&self, column: usize) -> Result<T, StoreError> {
-        T::try_from(self.int(column)?).map_err(|_| self.corrupt_type::<T>(column))
+    /// Returns a reader of the columns in their order.
+    pub(crate) const fn columns(&self) -> Columns<'_> {
+        Columns { row: self, next: 0 }
     }
 
-    /// An integer that fits `T`, or NULL.
-    pub fn opt_number<T: TryFrom<i64>>(&self, column: usize) -> Result<Option<T>, StoreError> {
-        let number = |n| T::try_from(n).map_err(|_| self.corrupt_type::<T>(column));
-        self.opt_int(column)?.map(number).transpose()
+    /// An error for a value that the caller cannot decode. `detail` describes the expected form and
+    /// must not contain the value.
+    pub fn corrupt(&self, column: &str, detail: impl Into<String>) -> StoreError {
+        StoreError::Corrupt { column: column.to_owned(), row: self.id(), detail: detail.into() }
     }
 
-    /// A text, borrowed from the row.
-    pub fn str(&self, column: usize) -> Result<&str, StoreError> {
-        self.opt_str(column)?.ok_or_else(|| self.corrupt(column, "NULL, not a text"))
+    fn decode<T: FromColumn>(&self, column: usize) -> Result<T, StoreError> {
+        T::from_column(self.cell(column)?).map_err(|detail| self.corrupt(self.column_name(column), detail))
     }
 
-    /// A text, borrowed from the row, or NULL.
-    pub fn opt_str(&self, column: usize) -> Result<Option<&str>, StoreError> {
-        match self.cell(column)? {
-            Cell::Null => Ok(None),
-            Cell::Text(text) => Ok(Some(text)),
-            _ => Err(self.corrupt(column, "not a text")),
-        }
-    }
-
-    /// A text.
-    pub fn text(&self, column: usize) -> Result<String, StoreError> {
-        self.str(column).map(str::to_owned)
-    }
-
-    /// A text or NULL.
-    pub fn opt_text(&self, column: usize) -> Result<Option<String>, StoreError> {
-        Ok(self.opt_str(column)?.map(str::to_owned))
-    }
-
-    /// Bytes.
-    pub fn bytes(&self, column: usize) -> Result<Vec<u8>, StoreError> {
-        self.opt_bytes(column)?.ok_or_else(|| self.corrupt(column, "NULL, not bytes"))
-    }
-
-    /// Bytes or NULL.
-    pub fn opt_bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        match self.cell(column)? {
-            Cell::Null => Ok(None),
-            Cell::Bytes(bytes) => Ok(Some(bytes.to_vec())),
-            _ => Err(self.corrupt(column, "not bytes")),
-        }
-    }
-
-    /// An instant, stored as milliseconds since the epoch.
-    pub fn timestamp(&self, column: usize) -> Result<Timestamp, StoreError> {
-        self.int(column).map(Timestamp::from_ms)
-    }
-
-    /// An instant or NULL.
-    pub fn opt_timestamp(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.opt_int(column)?.map(Timestamp::from_ms))
-    }
-
-    /// A text parsed as a `T`.
-    pub fn parse<T: FromStr>(&self, column: usize) -> Result<T, StoreError> {
-        self.str(column)?.parse().map_err(|_| self.corrupt_type::<T>(column))
-    }
-
-    /// A text parsed as a `T`, or NULL.
-    pub fn opt_parse<T: FromStr>(&self, column: usize) -> Result<Option<T>, StoreError> {
-        let parse = |text: &str| text.parse().map_err(|_| self.corrupt_type::<T>(column));
-        self.opt_str(column)?.map(parse).transpose()
-    }
-
-    /// The error for a value that the caller itself cannot read. `detail` says what was expected, never the value.
-    pub fn corrupt(&self, column: usize, detail: impl Into<String>) -> StoreError {
-        StoreError::Corrupt {
-            column: self.column_name(column).to_owned(),
-            row: self.id(),
-            detail: detail.into(),
-        }
-    }
-
-    fn corrupt_type<T>(&self, column: usize) -> StoreError {
-        let path = std::any::type_name::<T>();
-        self.corrupt(column, format!("not a {}", path.rsplit("::").next().unwrap_or(path)))
-    }
-
-    /// The row's id for messages: its first column, if that is called an id, since any other may be a secret.
+    /// The row's id for error messages: its first column if it is named like an id. Any other
+    /// column may contain a secret.
     fn id(&self) -> String {
         let name = self.column_name(0);
         match self.cell(0) {
             Ok(Cell::Text(text)) if name == "id" || name.ends_with("_id") => text.to_owned(),
             Ok(Cell::Int(n)) if name == "id" || name.ends_with("_id") => n.to_string(),
             _ => "?".to_owned(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self.0 {
+            Inner::Sqlite(row) => row.as_ref().column_count(),
+            Inner::Postgres(row) => row.len(),
         }
     }
 
@@ -154,17 +151,22 @@ impl<'a> Row<'a> {
             Inner::Sqlite(row) => match row.get_ref(column) {
                 Ok(ValueRef::Null) => Ok(Cell::Null),
                 Ok(ValueRef::Integer(n)) => Ok(Cell::Int(n)),
-                Ok(ValueRef::Text(text)) => {
-                    std::str::from_utf8(text).map(Cell::Text).map_err(|_| self.corrupt(column, "not UTF-8"))
-                }
+                Ok(ValueRef::Text(text)) => std::str::from_utf8(text)
+                    .map(Cell::Text)
+                    .map_err(|_| self.corrupt(self.column_name(column), "not UTF-8")),
                 Ok(ValueRef::Blob(bytes)) => Ok(Cell::Bytes(bytes)),
-                Ok(ValueRef::Real(_)) => Err(self.corrupt(column, "a floating-point number")),
+                Ok(ValueRef::Real(_)) => {
+                    Err(self.corrupt(self.column_name(column), "a floating-point number"))
+                }
                 Err(_) => Err(self.no_column(column)),
             },
             Inner::Postgres(row) => match row.try_get::<_, Option<PgCell<'_>>>(column) {
                 Ok(cell) => Ok(cell.map_or(Cell::Null, |cell| cell.0)),
                 Err(_) if column >= row.len() => Err(self.no_column(column)),
-                Err(_) => Err(self.corrupt(column, format!("of type {}", row.columns()[column].type_()))),
+                Err(_) => {
+                    let column = &row.columns()[column];
+                    Err(self.corrupt(column.name(), format!("of type {}", column.type_())))
+                }
             },
         }
     }
@@ -172,6 +174,44 @@ impl<'a> Row<'a> {
     fn no_column(&self, column: usize) -> StoreError {
         StoreError::driver(format!("the statement's result has no column {column}"))
     }
+}
+
+/// Reads the columns of a row one after the other, without looking up their names.
+pub(crate) struct Columns<'r> {
+    row: &'r Row<'r>,
+    next: usize,
+}
+
+impl Columns<'_> {
+    /// Decodes the next column, which must be the one that `expression` selects.
+    ///
+    /// # Errors
+    /// See [`Row::get`].
+    pub(crate) fn next<T: FromColumn>(&mut self, expression: &str) -> Result<T, StoreError> {
+        debug_assert_eq!(self.row.column_name(self.next), name_of(expression), "a column of a result");
+        self.following()
+    }
+
+    /// Decodes the next column, whatever its name is.
+    ///
+    /// # Errors
+    /// See [`Row::get`].
+    pub(crate) fn following<T: FromColumn>(&mut self) -> Result<T, StoreError> {
+        let column = self.next;
+        self.next += 1;
+        self.row.decode(column)
+    }
+
+    /// See [`Row::corrupt`].
+    pub(crate) fn corrupt(&self, column: &str, detail: impl Into<String>) -> StoreError {
+        self.row.corrupt(column, detail)
+    }
+}
+
+/// Returns the name of the column that an expression selects: `id` of `keys.id`, `count` of
+/// `COUNT(*) AS count`.
+fn name_of(expression: &str) -> &str {
+    expression.rsplit([' ', '.']).next().unwrap_or(expression)
 }
 
 struct PgCell<'a>(Cell<'a>);
@@ -182,7 +222,7 @@ impl<'a> FromSql<'a> for PgCell<'a> {
             Type::INT8 => Cell::Int(i64::from_sql(ty, raw)?),
             Type::INT4 => Cell::Int(i32::from_sql(ty, raw)?.into()),
             Type::INT2 => Cell::Int(i16::from_sql(ty, raw)?.into()),
-            // SQLite has no truth values: `SELECT EXISTS (..)` is 0 or 1 there.
+            // SQLite has no boolean type: `SELECT EXISTS (..)` returns 0 or 1.
             Type::BOOL => Cell::Int(bool::from_sql(ty, raw)?.into()),
             Type::BYTEA => Cell::Bytes(raw),
             _ => Cell::Text(<&str>::from_sql(ty, raw)?),

@@ -1,4 +1,4 @@
-//! The connection as a unit of work sees it.
+//! The connection that a unit of work uses.
 
 use std::sync::Arc;
 
@@ -11,28 +11,30 @@ use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
 use crate::StoreError;
 use crate::audit_log::{self, Act, Acting};
-use crate::events::{self, NewEvent};
+use crate::events;
+use crate::new_event::NewEvent;
 
-/// A connection for the length of one unit of work: inside a transaction for a write, on its own for a read.
+/// A connection for one unit of work: inside a transaction for a write, without one for a read.
 pub struct Tx {
     pub(super) conn: Conn,
-    /// A reader's statements may not write.
+    /// False for a reader, whose statements must not write.
     writes: bool,
-    /// Set by the first failed statement. PostgreSQL takes no statement after it and SQLite would; the common rule
-    /// is PostgreSQL's, so that no unit is kept on one engine and lost on the other.
+    /// Set by the first failed statement. After a failure PostgreSQL rejects further statements,
+    /// while SQLite would accept them. The common rule is PostgreSQL's, so that a unit never
+    /// commits on only one engine.
     failed: Option<After>,
     touched: Touched,
-    /// What is told of the unit, written when everything else of it is.
+    /// Events of the unit, written after everything else.
     events: Vec<NewEvent>,
-    /// The actor for whom the unit runs, and what it did: written before the events.
+    /// The actor of the unit and its actions, which are written before the events.
     acting: Option<Arc<Acting>>,
     acts: Vec<Act>,
-    /// The statements since a test has asked for them.
+    /// The statements recorded since a test asked for it.
     #[cfg(test)]
     recorded: Option<Vec<Statement>>,
 }
 
-/// A statement with what was bound to it.
+/// A statement and its bound values.
 #[cfg(test)]
 pub(crate) type Statement = (String, Vec<Value<'static>>);
 
@@ -70,7 +72,7 @@ impl Tx {
         }
     }
 
-    /// Which database the statements run on, for the few that cannot be common.
+    /// The database engine, for the few statements that cannot be portable.
     pub const fn engine(&self) -> Engine {
         match self.conn {
             Conn::Sqlite(_) => Engine::Sqlite,
@@ -78,11 +80,10 @@ impl Tx {
         }
     }
 
-    /// Runs a statement that changes rows and gives no result. Answers how many rows it inserted, updated or
-    /// deleted.
+    /// Runs a statement that changes rows and returns none. Returns the number of affected rows.
     ///
     /// # Errors
-    /// `Conflict` when a unique rule refuses a row, otherwise as [`StoreError`] describes.
+    /// `Conflict` if a unique constraint rejects a row, otherwise see [`StoreError`].
     pub async fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
         self.check_write()?;
         self.check(sql, params)?;
@@ -93,10 +94,11 @@ impl Tx {
         self.note(done)
     }
 
-    /// Runs a statement, a query or one with `RETURNING`, and maps its first row, if there is one.
+    /// Runs a query, or a statement with `RETURNING`, and maps its first row if there is one.
     ///
     /// # Errors
-    /// As [`Tx::exec`], and what `map` answers; after an error of `map` the unit may go on.
+    /// The same as [`Tx::exec`], and errors of `map`. After an error of `map` the unit may
+    /// continue.
     pub async fn find<T>(
         &mut self,
         sql: &'static str,
@@ -114,11 +116,19 @@ impl Tx {
         self.note(found)
     }
 
-    /// Runs a statement, a query or one with `RETURNING`, and maps all its rows.
+    /// Reports whether a query finds a row.
     ///
     /// # Errors
-    /// As [`Tx::find`]; the first row that cannot be mapped ends the list. To pass over bad rows, map to a
-    /// `Result`.
+    /// The same as [`Tx::find`].
+    pub async fn exists(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<bool, StoreError> {
+        Ok(self.find(sql, params, |_| Ok(())).await?.is_some())
+    }
+
+    /// Runs a query, or a statement with `RETURNING`, and maps all its rows.
+    ///
+    /// # Errors
+    /// The same as [`Tx::find`]. The first row that cannot be mapped fails the whole list. To skip
+    /// such rows, map to a `Result`.
     pub async fn list<T>(
         &mut self,
         sql: &'static str,
@@ -136,8 +146,8 @@ impl Tx {
         self.note(listed)
     }
 
-    /// As [`Tx::list`] for a query put together of clauses, each of them a text of this crate. Such queries come in many
-    /// shapes, so PostgreSQL does not keep them.
+    /// Like [`Tx::list`], for a query composed of clauses that are all constants of this crate.
+    /// Such queries have many variants, so PostgreSQL does not cache their prepared statements.
     pub(crate) async fn list_shaped<T>(
         &mut self,
         sql: &str,
@@ -155,11 +165,12 @@ impl Tx {
         self.note(listed)
     }
 
-    /// Runs one statement for each of `rows` in their order, as [`Tx::exec`] would, and answers the affected rows
-    /// of each. Prepared once; on PostgreSQL the rows are sent without waiting for one another.
+    /// Runs one statement for each of `rows` in order, and returns the number of affected rows of
+    /// each. The statement is prepared once. On PostgreSQL rows are sent without waiting for each
+    /// other.
     ///
     /// # Errors
-    /// That of the first row that fails.
+    /// The error of the first row that fails.
     pub async fn exec_each(
         &mut self,
         sql: &'static str,
@@ -187,19 +198,19 @@ impl Tx {
         self.note(done)
     }
 
-    /// Notes every statement from here on.
+    /// Starts recording statements.
     #[cfg(test)]
     pub(crate) fn record(&mut self) {
         self.recorded = Some(Vec::new());
     }
 
-    /// What was noted, for once.
+    /// Returns the recorded statements and stops recording.
     #[cfg(test)]
     pub(crate) fn take_recorded(&mut self) -> Vec<Statement> {
         self.recorded.take().unwrap_or_default()
     }
 
-    /// Makes a writer ready for its next unit.
+    /// Resets the state for the next unit.
     pub(super) fn reset(&mut self) {
         self.failed = None;
         self.touched = Touched::default();
@@ -208,7 +219,8 @@ impl Tx {
         self.acts.clear();
     }
 
-    /// Runs a unit to its end: what it does, then the events that it has left to be written.
+    /// Runs a unit to completion: its closure, its audit log entries, then its events. Events are
+    /// written last because that step locks rows of several users.
     pub(super) async fn run<I, T, E: From<StoreError>>(
         &mut self,
         input: &I,
@@ -221,6 +233,7 @@ impl Tx {
         let outcome = match outcome {
             Ok(value) if !self.events.is_empty() => {
                 let events = std::mem::take(&mut self.events);
+                // Wakes local readers of the feed, once the unit is committed.
                 self.touched.events = true;
                 events::write(self, events).await.map(|()| value).map_err(E::from)
             }
@@ -229,12 +242,12 @@ impl Tx {
         self.settle(outcome)
     }
 
-    /// Runs the unit for an actor from here on.
+    /// Sets the actor for whom the unit runs.
     pub(super) fn act_for(&mut self, acting: Option<Arc<Acting>>) {
         self.acting = acting;
     }
 
-    /// Leaves an act to be written at the unit's end, if the unit runs for an actor.
+    /// Adds an action to be logged at the end of the unit, if the unit runs for an actor.
     pub(crate) fn note_act(&mut self, act: Act) {
         if self.acting.is_some() {
             self.acts.push(act);
@@ -251,39 +264,41 @@ impl Tx {
         }
     }
 
-    /// Leaves an event to be written at the unit's end, with those of its other users and in their order: so two units
-    /// never wait for each other crosswise.
+    /// Adds an event to be written at the end of the unit. All events of a unit are written
+    /// together, in an order of users that is the same in every unit, so that units cannot
+    /// deadlock.
     pub(crate) fn emit(&mut self, event: NewEvent) {
         self.events.push(event);
     }
 
-    /// Says that something is to be sent at once, although no event is new.
+    /// Wakes the senders of webhooks and streams after this unit, although it writes no new event.
     pub(crate) const fn wake_senders(&mut self) {
         self.touched.events = true;
     }
 
-    /// Says that this unit changes what is shown of markets, of which nobody knows: once it is kept, what was read of any
-    /// before is old.
+    /// Marks the data of all markets as changed, because the unit does not know which it affects.
+    /// Caches of any market are stale once the unit is committed.
     pub fn mark_markets_changed(&mut self) {
         self.touched.markets = Changed::Any;
     }
 
-    /// Says that this unit changes what is shown of one market: once it is kept, what was read of it before is old.
+    /// Marks the data of one market as changed. Caches of this market are stale once the unit is
+    /// committed.
     pub fn mark_market_changed(&mut self, id: MarketId) {
         self.touched.markets.add_one(id);
     }
 
-    /// What the unit has changed, for once.
+    /// Takes the unit's changes.
     pub(super) fn take_touched(&mut self) -> Touched {
         std::mem::take(&mut self.touched)
     }
 
-    /// What the first failed statement left possible, if one failed.
+    /// The effect of the first failed statement, if any.
     pub(super) const fn failed(&self) -> Option<After> {
         self.failed
     }
 
-    /// A unit's own answer, unless it hides a statement that failed.
+    /// Returns the unit's result, or an error if the unit ignored a failed statement.
     fn settle<T, E: From<StoreError>>(&self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(_) if self.failed.is_some() => {
@@ -295,6 +310,7 @@ impl Tx {
 
     fn check_usable(&self) -> Result<(), StoreError> {
         match self.failed {
+            // PostgreSQL would reject the statement anyway, but SQLite would run it.
             Some(_) => Err(StoreError::driver("an earlier statement of this unit failed")),
             None => Ok(()),
         }
@@ -305,6 +321,7 @@ impl Tx {
     }
 
     fn check(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+        // A debug assertion, because it parses the whole statement.
         debug_assert_eq!(parameters_in_order(sql), Some(params.len()), "placeholders of {sql}");
         #[cfg(test)]
         if let Some(recorded) = &mut self.recorded {
@@ -316,6 +333,7 @@ impl Tx {
 
     fn note<T>(&mut self, done: Result<T, Fault>) -> Result<T, StoreError> {
         done.map_err(|fault| {
+            // A row that cannot be mapped does not fail the transaction.
             if fault.after != After::GoOn {
                 self.failed = Some(fault.after);
             }

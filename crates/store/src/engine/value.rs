@@ -11,16 +11,14 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 use crate::StoreError;
 
-/// A value for a placeholder: an integer, a text or bytes, borrowed where it can be.
+/// A value for a placeholder, borrowed if possible.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// NULL, for a column of any type.
     Null,
-    /// A `BIGINT`.
     Int(i64),
-    /// A `TEXT`. It must not hold U+0000, which PostgreSQL cannot store.
+    /// A `TEXT`. It must not contain U+0000, which PostgreSQL cannot store.
     Text(Cow<'a, str>),
-    /// Bytes.
     Bytes(Cow<'a, [u8]>),
 }
 
@@ -35,8 +33,8 @@ impl Value<'_> {
         }
     }
 
-    /// What PostgreSQL is told of this value, so that `$1 + 1` is a `BIGINT` whatever stands beside it. NULL leaves
-    /// the type to be inferred.
+    /// The declared PostgreSQL type, so that `$1 + 1` is a `BIGINT` in every context. For NULL the
+    /// server infers the type.
     pub(super) const fn postgres_type(&self) -> Type {
         match self {
             Self::Null => Type::UNKNOWN,
@@ -46,7 +44,7 @@ impl Value<'_> {
         }
     }
 
-    /// Refuses on both engines the one text that only SQLite would keep.
+    /// Rejects U+0000 on both engines. Only SQLite could store it.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         match self {
             Self::Text(text) if text.contains('\0') => Err(StoreError::driver("a bound text holds U+0000")),
@@ -55,7 +53,7 @@ impl Value<'_> {
     }
 }
 
-/// The shape only: bound values may be secrets, and drivers log their parameters.
+/// Prints only the kind and length: bound values may be secrets, and drivers log their parameters.
 impl fmt::Debug for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

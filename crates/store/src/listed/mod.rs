@@ -1,10 +1,12 @@
-//! Markets as lists know them: a narrow row for each market on chain, and the sums over such rows.
+//! Derived rows for lists of markets: a narrow row for each market on chain, and totals over such
+//! rows.
 //!
-//! The row is a copy. Whatever changes a market's row says so with [`refresh`] in the same transaction: it reads the market
-//! as it is now, writes the copy, and moves the sums, the search's words and the participants by the difference. A call too
-//! many changes nothing. What the copy was is only known once [`traders::lock`] is taken: another transaction may be about to
-//! forget all of them.
+//! The row is a copy. Every change of a market's row must call [`refresh`] in the same transaction.
+//! It reads the market, writes the copy, and updates totals, search words and participants by the
+//! difference. An extra call changes nothing. Reading the old copy is only safe under
+//! `traders::lock`, because another transaction may be rebuilding all copies.
 
+mod participants;
 mod place;
 mod totals;
 
@@ -12,14 +14,15 @@ use std::collections::BTreeMap;
 
 use domain::ids::MarketId;
 
-use crate::{StoreError, Tx, Value, params, search, traders};
+use crate::{StoreError, Tx, Value, params, search};
+pub(crate) use participants::come_and_go;
 use place::Place;
-pub use place::{ListStatus, Scope, ScopeKind};
+pub use place::{ListStatus, REFUNDS_PAID, Scope, ScopeKind};
 use totals::Change;
 pub(crate) use totals::count;
 pub use totals::{Totals, find_totals};
 
-/// Writes the list's row of a market as its row is now. The transaction has taken [`traders::lock`].
+/// Updates the list row of a market from its current row. The caller must hold `traders::lock`.
 pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     let new = place::read(tx, id).await?;
     let old = place::find(tx, id).await?;
@@ -29,7 +32,7 @@ pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     let of = |place: &Option<Place>| place.as_ref().map_or_else(Vec::new, Place::scopes);
     let (from, to) = (of(&old), of(&new));
     if old.is_some() && from != to {
-        traders::move_participants(tx, id, &from, &to).await?;
+        participants::move_participants(tx, id, &from, &to).await?;
     }
     let mut changes: BTreeMap<Scope, Change> = BTreeMap::new();
     if let Some(old) = &old {
@@ -40,17 +43,18 @@ pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     }
     totals::add(tx, &changes).await?;
     let words = |place: &Option<Place>| place.as_ref().map(Place::words);
+    // Most calls follow a trade, which changes no words.
     if words(&old) != words(&new) {
         search::put(tx, search::Kind::Market, &id.to_string(), &words(&new).unwrap_or_default()).await?;
     }
     match &new {
-        Some(new) => place::put(tx, id, new).await,
+        Some(new) => place::put(tx, new).await,
         None => place::delete(tx, id).await,
     }
 }
 
-/// Where the list's row of a market differs from the market: what the list has, and what it should have. The search's words
-/// are compared too.
+/// Compares a market's list row and search words with the market. Returns the stored and the
+/// expected content if they differ. Used by verification.
 pub(crate) async fn compare(tx: &mut Tx, id: MarketId) -> Result<Option<(String, String)>, StoreError> {
     let new = place::read(tx, id).await?;
     let old = place::find(tx, id).await?;
@@ -62,7 +66,7 @@ pub(crate) async fn compare(tx: &mut Tx, id: MarketId) -> Result<Option<(String,
     Ok((words != expected).then(|| (format!("{words:?}"), format!("{expected:?}"))))
 }
 
-/// A listed market's status, USDC traded and scopes.
+/// Returns a listed market's status, traded USDC and scopes.
 pub async fn counted_as(
     tx: &mut Tx,
     id: MarketId,
@@ -71,23 +75,23 @@ pub async fn counted_as(
     Ok(place.map(|place| (place.status, place.volume, place.scopes())))
 }
 
-/// As [`refresh`], of all markets of a thread.
+/// Calls [`refresh`] for all markets of a thread.
 pub async fn refresh_thread(tx: &mut Tx, thread_id: domain::ids::ThreadId) -> Result<(), StoreError> {
     const SQL: &str = "SELECT id FROM markets WHERE thread_id = $1 ORDER BY id";
-    let ids: Vec<MarketId> = tx.list(SQL, &params![thread_id], |row| row.parse(0)).await?;
+    let ids: Vec<MarketId> = tx.list(SQL, &params![thread_id], |row| row.get("id")).await?;
     for id in ids {
         refresh(tx, id).await?;
     }
     Ok(())
 }
 
-/// The scopes that a market is counted in; none for a market that is not listed.
-pub(crate) async fn scopes_of(tx: &mut Tx, id: MarketId) -> Result<Vec<Scope>, StoreError> {
+/// The scopes in which a market is counted. Empty if it is not listed.
+async fn scopes_of(tx: &mut Tx, id: MarketId) -> Result<Vec<Scope>, StoreError> {
     Ok(place::find(tx, id).await?.as_ref().map_or_else(Vec::new, Place::scopes))
 }
 
-/// Adds to the numbers of participants of a market and of scopes.
-pub(crate) async fn add_participants(
+/// Adds to the numbers of participants of markets and scopes.
+async fn add_participants(
     tx: &mut Tx,
     of_markets: &BTreeMap<MarketId, i64>,
     of_scopes: &BTreeMap<Scope, i64>,

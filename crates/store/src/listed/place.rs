@@ -1,33 +1,36 @@
-//! The list's row of one market.
+//! The list row of a market.
+
+use std::borrow::Cow;
 
 use domain::Timestamp;
 use domain::Usdc;
 use domain::Wad;
 use domain::ids::MarketId;
-use domain::market::{MarketFilter, MarketStatus, payout_ppm, probability_ppm};
+use domain::market::{MarketStatus, payout_ppm, probability_ppm};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{Cell, FromColumn, StoreError, Tx, params};
 
-/// Where a market stands, with cancelled markets told apart by whether they still owe refunds.
+/// A market's status in lists. Unlike the status on chain, it distinguishes cancelled markets by
+/// whether they still owe refunds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ListStatus {
-    /// Tradeable.
+    /// Trading is possible.
     Open,
-    /// Not tradeable for the moment.
+    /// Trading is paused.
     Frozen,
-    /// Its result stands.
+    /// The result is final.
     Resolved,
-    /// Called off; refunds are still owed.
+    /// Cancelled, with refunds still owed.
     Cancelled,
-    /// Called off; every refund is paid.
+    /// Cancelled, with every refund paid.
     Refunded,
 }
 
 impl ListStatus {
-    /// Every status.
     pub const ALL: [Self; 5] = [Self::Open, Self::Frozen, Self::Resolved, Self::Cancelled, Self::Refunded];
 
-    /// The word of the store.
+    /// The status as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Open => "OPEN",
@@ -37,39 +40,30 @@ impl ListStatus {
             Self::Refunded => "REFUNDED",
         }
     }
+}
 
-    /// The statuses that a filter of the public API means.
-    pub const fn of(filter: MarketFilter) -> &'static [Self] {
-        match filter {
-            MarketFilter::Active => &[Self::Open],
-            MarketFilter::Paused => &[Self::Frozen],
-            MarketFilter::Resolved => &[Self::Resolved],
-            MarketFilter::Cancelled => &[Self::Cancelled, Self::Refunded],
-            MarketFilter::Refunded => &[Self::Refunded],
-            MarketFilter::All => &[Self::Open, Self::Resolved],
-        }
+impl FromColumn for ListStatus {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        let word = cell.text()?;
+        let status = Self::ALL.into_iter().find(|status| status.as_str() == word);
+        status.ok_or(Cow::Borrowed("not a status of lists"))
     }
 }
 
-/// What markets are counted and listed by.
+/// The kind of a scope by which markets are counted and listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScopeKind {
-    /// All of them.
+    /// All markets.
     All,
-    /// Those of a thread.
     Thread,
-    /// Those of an organization.
     Organization,
-    /// Those of a partner.
     Partner,
-    /// Those of a chapter.
     Chapter,
-    /// Those of a category.
     Category,
 }
 
 impl ScopeKind {
-    /// The word of the store.
+    /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -81,35 +75,38 @@ impl ScopeKind {
         }
     }
 
-    /// Whether the accounts that take part in it are counted.
+    /// Reports whether the scope's participating accounts are counted.
     pub const fn has_participants(self) -> bool {
         !matches!(self, Self::All | Self::Category)
     }
 }
 
-/// A kind and an id: one thread's markets, say. The id of all markets is empty.
+/// A kind and an id, such as one thread's markets. The id of all markets is empty.
 pub type Scope = (ScopeKind, String);
 
-/// What the list's row holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub status: ListStatus,
-    category: Option<String>,
-    thread_id: Option<String>,
-    organization_id: Option<String>,
-    partner_id: Option<String>,
-    chapter_id: Option<String>,
-    tags: String,
-    title_key: String,
-    probability_ppm: u32,
-    pub volume: Usdc,
-    end_time: Timestamp,
-    resolved_at: Option<Timestamp>,
-    created_at: Timestamp,
+record! {
+    /// The content of a list row.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Place {
+        market_id: MarketId,
+        pub status: ListStatus = "list_status",
+        category: Option<String>,
+        thread_id: Option<String>,
+        organization_id: Option<String>,
+        partner_id: Option<String>,
+        chapter_id: Option<String>,
+        tags: String,
+        title_key: String,
+        probability_ppm: u32,
+        pub volume: Usdc = "volume_usdc_atomic",
+        end_time: Timestamp = "end_time_ms",
+        resolved_at: Option<Timestamp> = "resolved_at_ms",
+        created_at: Timestamp = "created_at_ms",
+    }
 }
 
 impl Place {
-    /// What the market is counted in.
+    /// The scopes in which the market is counted.
     pub fn scopes(&self) -> Vec<Scope> {
         let of = |kind, id: &Option<String>| id.clone().map(|id| (kind, id));
         let all = [
@@ -123,92 +120,100 @@ impl Place {
         all.into_iter().flatten().collect()
     }
 
-    /// The texts that it is found by.
+    /// The texts by which search finds the market.
     pub fn words(&self) -> crate::search::Texts {
         let tags = serde_json::from_str::<Vec<String>>(&self.tags).unwrap_or_default();
         crate::search::Texts { title: self.title_key.clone(), tags, category: self.category.clone() }
     }
 }
 
-/// The row as the market is now; `None` where there is no such market on chain.
-pub async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError> {
-    const SQL: &str = "SELECT m.id, m.status, CASE WHEN m.status = 'CANCELLED' AND NOT EXISTS (SELECT 1 FROM positions p
-        WHERE p.market_id = m.id AND p.tokens_wad <> '0' AND p.cost_basis_usdc_atomic > 0) THEN 1 ELSE 0 END,
-        m.category, m.thread_id, m.organization_id, m.partner_id, m.chapter_id, m.tags, m.question, m.cost_wad,
-        m.liquidity_usdc_atomic, o.quantity_wad, m.volume_usdc_atomic, m.end_time_ms, m.resolved_at_ms, m.created_at_ms,
-        m.payouts FROM markets m JOIN outcomes o ON o.market_id = m.id AND o.outcome_index = 0
-        WHERE m.id = $1 AND m.chain_market_id IS NOT NULL";
-    tx.find(SQL, &params![id], |row| {
-        let (cost, liquidity, quantity): (Wad, Usdc, Wad) = (row.parse(10)?, row.usdc(11)?, row.parse(12)?);
-        Ok(Place {
-            status: match row.parse(1)? {
+record! {
+    /// The state of a market that its list row is computed from.
+    struct Source {
+        id: MarketId = "markets.id",
+        status: MarketStatus = "markets.status",
+        is_refunded: bool = IS_REFUNDED,
+        category: Option<String> = "markets.category",
+        thread_id: Option<String> = "markets.thread_id",
+        organization_id: Option<String> = "markets.organization_id",
+        partner_id: Option<String> = "markets.partner_id",
+        chapter_id: Option<String> = "markets.chapter_id",
+        tags: String = "markets.tags",
+        question: String = "markets.question",
+        cost: Wad = "markets.cost_wad",
+        liquidity: Usdc = "markets.liquidity_usdc_atomic",
+        /// The quantity of the first outcome.
+        quantity: Wad = "o.quantity_wad",
+        volume: Usdc = "markets.volume_usdc_atomic",
+        end_time: Timestamp = "markets.end_time_ms",
+        resolved_at: Option<Timestamp> = "markets.resolved_at_ms",
+        created_at: Timestamp = "markets.created_at_ms",
+        payouts: Option<Vec<Wad>> = "markets.payouts",
+    }
+}
+
+/// A condition on rows of `markets`: the market is cancelled and no holder is owed a refund.
+///
+/// A token pays at most 1 USDC, so a position of at most 12 digits (less than a millionth of
+/// a token) pays nothing.
+pub const REFUNDS_PAID: &str = "markets.status = 'CANCELLED' AND NOT EXISTS (SELECT 1 FROM positions
+    WHERE positions.market_id = markets.id AND LENGTH(positions.tokens_wad) > 12)";
+
+const IS_REFUNDED: &str =
+    const_format::concatcp!("CASE WHEN ", REFUNDS_PAID, " THEN 1 ELSE 0 END AS is_refunded");
+
+impl From<Source> for Place {
+    fn from(market: Source) -> Self {
+        Self {
+            market_id: market.id,
+            status: match market.status {
                 MarketStatus::Open => ListStatus::Open,
                 MarketStatus::Frozen => ListStatus::Frozen,
                 MarketStatus::Resolved => ListStatus::Resolved,
-                MarketStatus::Cancelled if row.int(2)? == 1 => ListStatus::Refunded,
+                MarketStatus::Cancelled if market.is_refunded => ListStatus::Refunded,
                 MarketStatus::Cancelled => ListStatus::Cancelled,
             },
-            category: row.opt_text(3)?,
-            thread_id: row.opt_text(4)?,
-            organization_id: row.opt_text(5)?,
-            partner_id: row.opt_text(6)?,
-            chapter_id: row.opt_text(7)?,
-            tags: row.text(8)?,
-            title_key: row.str(9)?.to_lowercase(),
-            probability_ppm: match first_payout(row, 17)? {
-                Some(payout) => payout_ppm(payout),
-                None => probability_ppm(quantity, cost, liquidity),
+            category: market.category,
+            thread_id: market.thread_id,
+            organization_id: market.organization_id,
+            partner_id: market.partner_id,
+            chapter_id: market.chapter_id,
+            tags: market.tags,
+            // Compared by code points in both engines, so the case is folded here.
+            title_key: market.question.to_lowercase(),
+            probability_ppm: match market.payouts.as_ref().and_then(|payouts| payouts.first()) {
+                Some(payout) => payout_ppm(*payout),
+                None => probability_ppm(market.quantity, market.cost, market.liquidity),
             },
-            volume: row.usdc(13)?,
-            end_time: row.timestamp(14)?,
-            resolved_at: row.opt_timestamp(15)?,
-            created_at: row.timestamp(16)?,
-        })
-    })
-    .await
-}
-
-/// What the first outcome of a settled market pays.
-fn first_payout(row: &Row<'_>, column: usize) -> Result<Option<Wad>, StoreError> {
-    if row.opt_str(column)?.is_none() {
-        return Ok(None);
+            volume: market.volume,
+            end_time: market.end_time,
+            resolved_at: market.resolved_at,
+            created_at: market.created_at,
+        }
     }
-    let payouts = row.texts(column)?;
-    let first = payouts.first().map(|text| text.parse());
-    first.transpose().map_err(|_| row.corrupt(column, "not a list of WAD"))
 }
 
-/// The row as it is.
+/// Computes the row from the market's current state. `None` if there is no such market on chain.
+pub async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Source::COLUMNS,
+        " FROM markets JOIN outcomes o ON o.market_id = markets.id AND o.outcome_index = 0
+        WHERE markets.id = $1 AND markets.chain_market_id IS NOT NULL"
+    );
+    Ok(tx.find(SQL, &params![id], Source::from_row).await?.map(Place::from))
+}
+
+/// Returns the stored row.
 pub async fn find(tx: &mut Tx, id: MarketId) -> Result<Option<Place>, StoreError> {
     const SQL: &str =
-        "SELECT market_id, list_status, category, thread_id, organization_id, partner_id, chapter_id,
-        tags, title_key, probability_ppm, volume_usdc_atomic, end_time_ms, resolved_at_ms, created_at_ms
-        FROM listed_markets WHERE market_id = $1";
-    tx.find(SQL, &params![id], from_row).await
+        const_format::concatcp!("SELECT ", Place::COLUMNS, " FROM listed_markets WHERE market_id = $1");
+    tx.find(SQL, &params![id], Place::from_row).await
 }
 
-fn from_row(row: &Row<'_>) -> Result<Place, StoreError> {
-    let word = row.str(1)?;
-    let status = ListStatus::ALL.into_iter().find(|status| status.as_str() == word);
-    Ok(Place {
-        status: status.ok_or_else(|| row.corrupt(1, "not a status of lists"))?,
-        category: row.opt_text(2)?,
-        thread_id: row.opt_text(3)?,
-        organization_id: row.opt_text(4)?,
-        partner_id: row.opt_text(5)?,
-        chapter_id: row.opt_text(6)?,
-        tags: row.text(7)?,
-        title_key: row.text(8)?,
-        probability_ppm: row.number(9)?,
-        volume: row.usdc(10)?,
-        end_time: row.timestamp(11)?,
-        resolved_at: row.opt_timestamp(12)?,
-        created_at: row.timestamp(13)?,
-    })
-}
-
-/// Writes the row; the number of participants stays as it is.
-pub async fn put(tx: &mut Tx, id: MarketId, p: &Place) -> Result<(), StoreError> {
+/// Writes the row. The number of participants is unchanged.
+pub async fn put(tx: &mut Tx, p: &Place) -> Result<(), StoreError> {
+    // `participants` starts at 0 and is not updated here: it changes only by differences.
     const SQL: &str = "INSERT INTO listed_markets (market_id, list_status, category, thread_id, organization_id,
         partner_id, chapter_id, tags, title_key, probability_ppm, volume_usdc_atomic, participants, end_time_ms,
         resolved_at_ms, created_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0, $12, $13, $14)
@@ -219,7 +224,7 @@ pub async fn put(tx: &mut Tx, id: MarketId, p: &Place) -> Result<(), StoreError>
         end_time_ms = excluded.end_time_ms, resolved_at_ms = excluded.resolved_at_ms,
         created_at_ms = excluded.created_at_ms";
     let bound = params![
-        id,
+        p.market_id,
         p.status.as_str(),
         &p.category,
         &p.thread_id,
@@ -237,7 +242,6 @@ pub async fn put(tx: &mut Tx, id: MarketId, p: &Place) -> Result<(), StoreError>
     tx.exec(SQL, &bound).await.map(drop)
 }
 
-/// Forgets the row.
 pub async fn delete(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM listed_markets WHERE market_id = $1";
     tx.exec(SQL, &params![id]).await.map(drop)

@@ -1,24 +1,27 @@
-//! Sums over listed markets, moved by differences.
+//! Totals over listed markets, updated by differences.
 
 use std::collections::BTreeMap;
 
 use domain::Usdc;
 
 use super::place::{ListStatus, Place, Scope, ScopeKind};
+use crate::record::{Record, record};
 use crate::{StoreError, Tx, Value, params};
 
-/// The sums of a scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Its markets on chain, whatever their status.
-    pub markets: u64,
-    /// USDC traded on them.
-    pub volume: Usdc,
-    /// The accounts that have traded on any of them.
-    pub participants: u64,
+record! {
+    /// The totals of a scope.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct Totals {
+        /// The number of its markets on chain, of any status.
+        pub markets: u64 = "COALESCE(open_markets + frozen_markets + resolved_markets + cancelled_markets + refunded_markets, 0) AS markets",
+        /// USDC traded on them.
+        pub volume: Usdc = "COALESCE(volume_usdc_atomic, 0) AS volume_usdc_atomic",
+        /// The number of accounts that have traded on at least one of them.
+        pub participants: u64 = "COALESCE(participants, 0) AS participants",
+    }
 }
 
-/// What is added to a scope's sums.
+/// A change of a scope's totals.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Change {
     markets: [i64; ListStatus::ALL.len()],
@@ -27,17 +30,17 @@ pub struct Change {
 }
 
 impl Change {
-    /// Nothing but participants.
+    /// A change of only the number of participants.
     pub const fn of_participants(participants: i64) -> Self {
         Self { markets: [0; ListStatus::ALL.len()], volume: 0, participants }
     }
 
-    /// Without a market of this place.
+    /// Removes a market with this list row.
     pub fn take(&mut self, place: &Place) {
         self.add(place, -1);
     }
 
-    /// With a market of this place.
+    /// Adds a market with this list row.
     pub fn give(&mut self, place: &Place) {
         self.add(place, 1);
     }
@@ -54,7 +57,7 @@ impl Change {
     }
 }
 
-/// Adds to the sums.
+/// Applies changes to totals.
 pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, Change>) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO totals (scope, scope_id, open_markets, frozen_markets, resolved_markets,
         cancelled_markets, refunded_markets, volume_usdc_atomic, participants)
@@ -78,26 +81,32 @@ pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, Change>) -> Result<(), S
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// A scope's sums; nothing where no market was ever counted in it.
+/// Returns a scope's totals, zero if no market was ever counted in it.
 pub async fn find_totals(tx: &mut Tx, kind: ScopeKind, id: &str) -> Result<Totals, StoreError> {
-    const SQL: &str =
-        "SELECT open_markets + frozen_markets + resolved_markets + cancelled_markets + refunded_markets,
-        volume_usdc_atomic, participants FROM totals WHERE scope = $1 AND scope_id = $2";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Totals::COLUMNS,
+        " FROM totals WHERE scope = $1 AND scope_id = $2"
+    );
     let bound = params![kind.as_str(), id];
-    let found = tx.find(SQL, &bound, |row| {
-        Ok(Totals { markets: row.number(0)?, volume: row.usdc(1)?, participants: row.number(2)? })
-    });
+    let found = tx.find(SQL, &bound, Totals::from_row);
     Ok(found.await?.unwrap_or_default())
 }
 
-/// How many of a scope's markets have one of these statuses.
+/// Counts a scope's markets with one of these statuses.
 pub(crate) async fn count(tx: &mut Tx, scope: &Scope, statuses: &[ListStatus]) -> Result<u64, StoreError> {
     const SQL: &str =
         "SELECT open_markets, frozen_markets, resolved_markets, cancelled_markets, refunded_markets
         FROM totals WHERE scope = $1 AND scope_id = $2";
     let counts: Option<[u64; 5]> = tx
         .find(SQL, &params![scope.0.as_str(), &scope.1], |row| {
-            Ok([row.number(0)?, row.number(1)?, row.number(2)?, row.number(3)?, row.number(4)?])
+            Ok([
+                row.get("open_markets")?,
+                row.get("frozen_markets")?,
+                row.get("resolved_markets")?,
+                row.get("cancelled_markets")?,
+                row.get("refunded_markets")?,
+            ])
         })
         .await?;
     let counts = ListStatus::ALL.into_iter().zip(counts.unwrap_or_default());

@@ -1,6 +1,7 @@
-//! The migrations, in the order in which they are applied.
+//! The schema migrations, in the order in which they are applied.
 
-/// Each migration's name and text. A text that was released is never changed: a new one is added below it.
+/// Each migration's name and SQL. A released migration must never change, because its checksum is
+/// stored in the database. Add a new one at the end instead.
 pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_core", include_str!("0001_core.sql")),
     ("0002_protocol", include_str!("0002_protocol.sql")),
@@ -27,4 +28,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0046_usage_gas", include_str!("0046_usage_gas.sql")),
     ("0049_feed_generation", include_str!("0049_feed_generation.sql")),
     ("0050_recoveries", include_str!("0050_recoveries.sql")),
+    ("0060_account_owners", include_str!("0060_account_owners.sql")),
+    ("0070_reference_prices", include_str!("0070_reference_prices.sql")),
 ];

@@ -1,8 +1,8 @@
-//! Conditions put together into a statement, with the values of their placeholders.
+//! A builder of SQL conditions with bound values.
 
 use crate::Value;
 
-/// Conditions that all hold.
+/// SQL conditions that are combined with AND.
 #[derive(Default)]
 pub struct Clauses {
     sql: String,
@@ -10,7 +10,7 @@ pub struct Clauses {
 }
 
 impl Clauses {
-    /// One more condition; each `?` in it is the next of these values.
+    /// Adds a condition. Each `?` in it is replaced by the placeholder of the next value.
     pub fn and<const N: usize>(&mut self, condition: &str, values: [Value<'static>; N]) {
         self.sql.push_str(" AND ");
         let mut values = values.into_iter();
@@ -23,19 +23,20 @@ impl Clauses {
         }
     }
 
-    /// The placeholder of a value. It must come into the statement behind those before it.
+    /// Binds a value and returns its placeholder. Placeholders must be used in the statement in the
+    /// order in which they were bound.
     pub fn bind(&mut self, value: Value<'static>) -> String {
         self.bound.push(value);
         format!("${}", self.bound.len())
     }
 
-    /// The conditions, each with ` AND ` before it.
+    /// The conditions, each preceded by ` AND `.
     pub fn sql(&self) -> &str {
         &self.sql
     }
 }
 
-/// Texts as a list of SQL literals. For words of this crate alone.
+/// Formats strings as a list of SQL literals. Only for constants of this crate: nothing is escaped.
 pub fn literals<'a>(words: impl Iterator<Item = &'a str>) -> String {
     words.map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", ")
 }

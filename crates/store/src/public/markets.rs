@@ -7,60 +7,57 @@ use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 
 use super::clauses::{Clauses, literals};
 use super::{Extent, Listed, Order};
+use crate::engine::dialect;
 use crate::listed::{ListStatus, Scope, ScopeKind};
-use crate::markets::{COLUMNS, Market, OUTCOME, OUTCOME_COLUMNS, Outcome, from_row, outcome_from};
+use crate::markets::{Market, Outcome};
+use crate::record::{Record, record};
 use crate::search::{self, Kind, MOST_FOUND};
-use crate::{Engine, Row, StoreError, Tx, Value, params};
+use crate::{Engine, StoreError, Tx, Value, params};
 
 /// A market of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedMarket {
-    /// The market.
     pub market: Market,
-    /// Its outcomes in their order.
+    /// The outcomes, in order.
     pub outcomes: Vec<Outcome>,
-    /// Where it stands, with cancelled markets that have paid every refund told apart.
+    /// The status in lists, which distinguishes cancelled markets that have paid every refund.
     pub status: ListStatus,
-    /// The accounts that have traded on it.
+    /// The number of accounts that have traded on it.
     pub participants: u64,
 }
 
-/// What a list of markets is narrowed to.
+/// A filter for lists of markets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarketFilter {
-    /// Markets in one of these statuses; all where empty.
+    /// Allowed statuses. Empty means all.
     pub statuses: Vec<ListStatus>,
-    /// Resolved markets only of this instant and later; the others are not touched by it.
+    /// Excludes markets that were resolved earlier. Markets that are not resolved are unaffected.
     pub resolved_after: Option<Timestamp>,
-    /// Resolved markets only of this instant and earlier; the others are not touched by it.
+    /// Excludes markets that were resolved later. Markets that are not resolved are unaffected.
     pub resolved_before: Option<Timestamp>,
-    /// Markets of this category.
     pub category: Option<String>,
-    /// Markets of this thread.
     pub thread_id: Option<ThreadId>,
-    /// Markets of this organization.
     pub organization_id: Option<OrganizationId>,
-    /// Markets of this partner.
     pub partner_id: Option<PartnerId>,
-    /// Markets of this chapter.
     pub chapter_id: Option<String>,
-    /// Markets that have every word of this text, the best match first: the sort is passed over.
+    /// Markets that contain every word of this text, best match first. The sort parameter is then
+    /// ignored.
     pub text: Option<String>,
 }
 
-/// What a list of markets is sorted by.
+/// The sort key of a list of markets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MarketSort {
-    /// When they were made.
+    /// Creation time.
     #[default]
     CreatedAt,
     /// USDC traded.
     TotalVolume,
-    /// The probability of outcome 0 as it is shown, in millionths.
+    /// The displayed probability of outcome 0, in parts per million.
     CurrentProbability,
-    /// The question, whatever its case, by code points.
+    /// The question, case-insensitive, by code points.
     Title,
-    /// When trading ends.
+    /// The time at which trading ends.
     EndTime,
 }
 
@@ -96,7 +93,7 @@ impl MarketFilter {
         self.resolved_after.is_some() || self.resolved_before.is_some()
     }
 
-    /// All but the statuses and the text.
+    /// Adds all conditions except the statuses and the text.
     fn clauses(&self, clauses: &mut Clauses) {
         for (kind, id) in self.scopes() {
             let condition = match kind {
@@ -118,7 +115,7 @@ impl MarketFilter {
     }
 }
 
-/// Markets on chain.
+/// Lists markets on chain.
 pub async fn list_markets(
     tx: &mut Tx,
     filter: &MarketFilter,
@@ -138,10 +135,10 @@ pub async fn list_markets(
     Ok(Listed { total: total(tx, filter, words.as_deref(), extent, items.len()).await?, items })
 }
 
-/// The most featured markets.
+/// The maximum number of featured markets that are listed.
 const MOST_FEATURED: u32 = 200;
 
-/// The featured markets, in the operator's order; ties by id.
+/// Lists the featured markets in the operator's order, then by id.
 pub async fn list_featured(tx: &mut Tx) -> Result<Vec<ListedMarket>, StoreError> {
     let page = "SELECT id AS market_id, ROW_NUMBER() OVER (ORDER BY featured_position, id) AS place FROM
         (SELECT id, featured_position FROM markets WHERE featured_position IS NOT NULL AND chain_market_id IS NOT NULL
@@ -149,13 +146,13 @@ pub async fn list_featured(tx: &mut Tx) -> Result<Vec<ListedMarket>, StoreError>
     rows_of(tx, page, &params![MOST_FEATURED]).await
 }
 
-/// The market with this id, if it is on chain.
+/// Returns the market with this id if it is on chain.
 pub async fn get_market(tx: &mut Tx, id: MarketId) -> Result<Option<ListedMarket>, StoreError> {
     let page = "SELECT market_id, 1 AS place FROM listed_markets WHERE market_id = $1";
     Ok(rows_of(tx, page, &params![id]).await?.pop())
 }
 
-/// These markets, in no order that counts. One statement for all of them.
+/// Returns the markets with these ids, in no particular order, with one statement.
 pub(super) async fn rows_with_ids(tx: &mut Tx, ids: &[MarketId]) -> Result<Vec<ListedMarket>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -167,21 +164,30 @@ pub(super) async fn rows_with_ids(tx: &mut Tx, ids: &[MarketId]) -> Result<Vec<L
     rows_of(tx, &page, &clauses.bound).await
 }
 
-/// The rows of a page: a query of `market_id` and `place`.
+/// Loads the rows of a page, given as a query of `market_id` and `place`.
 pub(super) async fn rows_of(
     tx: &mut Tx,
     page: &str,
     bound: &[Value<'_>],
 ) -> Result<Vec<ListedMarket>, StoreError> {
-    // The crossings keep the page outermost. A market's columns are read with its first outcome alone.
+    // SQLite never reorders a CROSS JOIN, so the page stays the outer loop. A market's columns are
+    // decoded only from the row of its first outcome.
     let sql = format!(
-        "SELECT m.*, o.*, l.list_status, l.participants, p.place FROM ({page}) p CROSS JOIN listed_markets l
-        CROSS JOIN (SELECT {COLUMNS} FROM markets) m CROSS JOIN (SELECT {OUTCOME_COLUMNS} FROM outcomes) o
-        WHERE l.market_id = p.market_id AND m.id = l.market_id AND o.market_id = l.market_id"
+        "SELECT o.*, m.*, {} FROM ({page}) p CROSS JOIN listed_markets l
+        CROSS JOIN (SELECT {} FROM markets) m CROSS JOIN (SELECT {} FROM outcomes) o
+        WHERE l.market_id = p.market_id AND m.id = l.market_id AND o.market_id = l.market_id",
+        Placed::COLUMNS,
+        Market::COLUMNS,
+        Outcome::COLUMNS
     );
     let rows = tx.list_shaped(&sql, bound, |row| {
-        let outcome = outcome_from(row, OUTCOME)?;
-        let first = if outcome.index == 0 { Some((from_row(row)?, place_from(row)?)) } else { None };
+        let mut columns = row.columns();
+        let outcome = Outcome::read(&mut columns)?;
+        let first = if outcome.index == 0 {
+            Some((Market::read(&mut columns)?, Placed::read(&mut columns)?))
+        } else {
+            None
+        };
         Ok((first, outcome))
     });
     let mut of_market: HashMap<MarketId, Vec<Outcome>> = HashMap::new();
@@ -190,8 +196,9 @@ pub(super) async fn rows_of(
         markets.extend(first);
         of_market.entry(outcome.market_id).or_default().push(outcome);
     }
-    markets.sort_unstable_by_key(|(_, (place, ..))| *place);
-    let listed = |(market, (_, status, participants)): (Market, (i64, ListStatus, u64))| {
+    // The statement has no ORDER BY, so its rows come in any order.
+    markets.sort_unstable_by_key(|(_, placed)| placed.place);
+    let listed = |(market, Placed { status, participants, .. }): (Market, Placed)| {
         let mut outcomes = of_market.remove(&market.id).unwrap_or_default();
         outcomes.sort_unstable_by_key(|outcome| outcome.index);
         ListedMarket { market, outcomes, status, participants }
@@ -199,18 +206,17 @@ pub(super) async fn rows_of(
     Ok(markets.into_iter().map(listed).collect())
 }
 
-fn place_from(row: &Row<'_>) -> Result<(i64, ListStatus, u64), StoreError> {
-    const STATUS: usize = OUTCOME + 7;
-    let word = row.str(STATUS)?;
-    let status = ListStatus::ALL.into_iter().find(|status| status.as_str() == word);
-    let status = status.ok_or_else(|| row.corrupt(STATUS, "not a status of lists"))?;
-    Ok((row.int(STATUS + 2)?, status, row.number(STATUS + 1)?))
+record! {
+    /// A market's place in a page, and what only its list row has.
+    struct Placed {
+        place: i64,
+        status: ListStatus = "list_status",
+        participants: u64,
+    }
 }
 
-/// The ids of a page. Each status has a branch, in the order of an index.
-///
-/// SQLite merges the branches as they come. PostgreSQL merges none that a status narrows, and sorts everything instead: there
-/// each branch ends where the page does.
+/// Builds the query for the ids of a page: a UNION with one branch per status, each in the order of
+/// an index. A branch with its own LIMIT ends where the page does.
 pub(super) fn page(
     engine: Engine,
     filter: &MarketFilter,
@@ -218,17 +224,15 @@ pub(super) fn page(
     order: Order,
     extent: Extent,
 ) -> (String, Vec<Value<'static>>) {
-    // SQLite keeps no figures of how rare a scope is, and would walk the index of the sort past all markets to find a
-    // thread's fifty. A sign before the column leaves it the index of the scope.
-    let is_sorted_apart =
-        engine == Engine::Sqlite && !filter.scopes().is_empty() && sort != MarketSort::CreatedAt;
-    let sign = if is_sorted_apart { "+" } else { "" };
+    // A scope is small, so its index is better than that of the sort key.
+    let is_sorted_apart = !filter.scopes().is_empty() && sort != MarketSort::CreatedAt;
+    let sign = if is_sorted_apart { dialect::ignoring_index(engine) } else { "" };
     let (column, order) = (sort.column(), order.as_sql());
     let sorted = format!("ORDER BY sort_key {order}, market_id {order}");
     let mut clauses = Clauses::default();
     filter.clauses(&mut clauses);
     let statuses = filter.statuses();
-    let reach = (engine == Engine::Postgres && statuses.len() > 1)
+    let reach = (dialect::limits_branches(engine) && statuses.len() > 1)
         .then(|| clauses.bind((i64::from(extent.limit) + i64::from(extent.offset)).into()));
     let branch = |status: &ListStatus| {
         let status = status.as_str();
@@ -247,7 +251,8 @@ pub(super) fn page(
     (sql, clauses.bound)
 }
 
-/// What has all of these words, the rarest of which comes first, as a query of `id` and `score`.
+/// Builds a query of `id` and `score` for the rows that contain all of these words. The rarest word
+/// must come first.
 pub(super) fn found(clauses: &mut Clauses, kind: Kind, words: &[String]) -> String {
     let Some((rarest, others)) = words.split_first() else {
         return "SELECT '' AS id, 0 AS score".to_owned();
@@ -263,6 +268,7 @@ pub(super) fn found(clauses: &mut Clauses, kind: Kind, words: &[String]) -> Stri
     };
     let scores: String = others.iter().map(&mut bind).enumerate().map(score).collect();
     let (word, beyond) = bind(rarest);
+    // Both parts have a LIMIT, which bounds the cost of very common words.
     let looked_at = format!(
         "SELECT id, MAX(score) AS score FROM (
         SELECT * FROM (SELECT id, 2 * weight AS score FROM search_terms WHERE kind = '{kind}' AND term = {word}
@@ -294,7 +300,7 @@ pub(super) fn found_page(
     (sql, clauses.bound)
 }
 
-/// From where and which: what has all words among the markets of the filter.
+/// Builds the FROM and WHERE clauses for markets of the filter that contain all words.
 fn found_markets(filter: &MarketFilter, words: &[String], clauses: &mut Clauses) -> String {
     let found = found(clauses, Kind::Market, words);
     filter.clauses(clauses);
@@ -311,7 +317,7 @@ async fn total(
     extent: Extent,
     rows: usize,
 ) -> Result<u64, StoreError> {
-    // A page that is not full is the last one, and says how many there are.
+    // A page that is not full is the last one, so the total follows from its offset.
     if rows > 0 && rows < extent.limit as usize {
         return Ok(u64::from(extent.offset) + rows as u64);
     }
@@ -320,6 +326,8 @@ async fn total(
         Some(words) => found_markets(filter, words, &mut clauses),
         None => {
             let scopes = filter.scopes();
+            // The totals table has counts for at most one scope, and none for a range of resolution
+            // times.
             if scopes.len() <= 1 && !filter.has_resolved_bounds() {
                 let scope = scopes.into_iter().next().unwrap_or((ScopeKind::All, String::new()));
                 return crate::listed::count(tx, &scope, filter.statuses()).await;
@@ -329,7 +337,7 @@ async fn total(
             format!("FROM listed_markets WHERE list_status IN ({statuses}){}", clauses.sql())
         }
     };
-    let sql = format!("SELECT COUNT(*) {chosen}");
-    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.number(0)).await?;
+    let sql = format!("SELECT COUNT(*) AS count {chosen}");
+    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.get("count")).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }

@@ -1,8 +1,9 @@
-//! The lists of the public read API: filtered, sorted, paged by offset, with how many there are.
+//! Lists of the public read API: filtered, sorted, and paged by offset, with their total length.
 //!
-//! A list takes its page of ids from a narrow index first and reads the rows of that page alone, so that a page far
-//! behind costs steps through an index and no rows. Every order ends with the id. How many there are is a kept sum where
-//! at most one scope narrows the list, and counted over an index otherwise.
+//! A list first selects its page of ids from a narrow index, and then reads only the rows of that
+//! page. A distant page therefore costs index steps but no row reads. Every sort order ends with
+//! the id. The total is a stored count if at most one scope filters the list, and is otherwise
+//! counted over an index.
 
 mod clauses;
 mod groups;
@@ -24,16 +25,16 @@ pub use leaders::{
 };
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
 pub use places::{Place, PlaceKind, count_places, list_places};
-pub use threads::{ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
+pub use threads::{MAX_TAGS, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
 pub use trending::{TrendingMarket, Window, list_trending};
 
-/// Which way a list is sorted.
+/// The direction of a sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// The least first.
+    /// Smallest first.
     Asc,
-    /// The greatest first.
+    /// Greatest first.
     #[default]
     Desc,
 }
@@ -47,20 +48,19 @@ impl Order {
     }
 }
 
-/// A piece of a list.
+/// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// At most so many rows.
+    /// The maximum number of rows.
     pub limit: u32,
-    /// Behind so many.
+    /// The number of rows to skip.
     pub offset: u32,
 }
 
-/// A piece of a list, and how long the whole list is.
+/// A page of a list, and the length of the whole list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
-    /// The rows.
     pub items: Vec<T>,
-    /// How many rows the whole list has.
+    /// The number of rows of the whole list.
     pub total: u64,
 }

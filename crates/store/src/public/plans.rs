@@ -1,14 +1,16 @@
-//! Which way the engines take through the tables for each list, and for what workers ask all the time, on a database with a hundredth of the whole size.
+//! Tests of the query plans of all lists, and of queries that workers run continuously, on a
+//! database of a hundredth of the full size.
 //!
-//! What may be sorted: the page's own rows, to number them; where a scope or a text narrows the list, the markets of that
-//! scope or text, for there is an index of each scope by creation alone; and threads, of which there are a fiftieth of the
-//! markets. What may be read whole: threads, for the same reason, and the accounts of a leaderboard's spans.
+//! Some sorts are allowed: of the page's own rows, to number them; of the markets of a scope or
+//! text, because each scope has an index only by creation; and of threads, because there are fifty
+//! times fewer of them than markets. Full scans are allowed for threads, for the same reason, and
+//! for the accounts of a leaderboard's spans.
 //!
-//! Of lists that take more than one statement the test runs the list itself and asks for the plan of each statement that it
-//! ran, so that a statement cannot be forgotten here.
+//! For lists with several statements, a test runs the list and explains every statement that it
+//! ran, so that no statement is forgotten.
 //!
-//! PostgreSQL reads small tables whole for good reason, so here it may not; what it then still reads whole or sorts, it
-//! cannot help.
+//! PostgreSQL reasonably scans small tables, so sequential scans are disabled here. Remaining scans
+//! and sorts are ones that it cannot avoid.
 
 use domain::Timestamp;
 use futures::future::BoxFuture;
@@ -31,7 +33,7 @@ const SORTS: [MarketSort; 5] = [
     MarketSort::Title,
     MarketSort::EndTime,
 ];
-/// Tables of which no list may read everything.
+/// Tables that no list may scan fully.
 const BIG: [&str; 8] = [
     "listed_markets",
     "markets",
@@ -72,14 +74,14 @@ fn open() -> MarketFilter {
     MarketFilter { statuses: vec![ListStatus::Open], ..MarketFilter::default() }
 }
 
-/// The lists that nothing but statuses narrows.
+/// Lists that are filtered only by status.
 fn wide() -> Vec<(&'static str, MarketFilter)> {
     let all = MarketFilter { statuses: vec![ListStatus::Open, ListStatus::Resolved], ..open() };
     let every = MarketFilter { statuses: Vec::new(), ..open() };
     vec![("open", open()), ("all", all), ("every status", every)]
 }
 
-/// The lists that a scope narrows.
+/// Lists that are filtered by a scope.
 fn scoped() -> Vec<(&'static str, MarketFilter)> {
     let thread = MarketFilter { thread_id: sized::thread(1), ..MarketFilter::default() };
     let organization = MarketFilter { organization_id: sized::organization(1), ..MarketFilter::default() };
@@ -90,34 +92,33 @@ fn scoped() -> Vec<(&'static str, MarketFilter)> {
     ]
 }
 
-/// A line for each step, the outermost first.
+/// Returns the steps of the query plan, outermost first.
 async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
     match tx.engine() {
         Engine::Sqlite => {
-            tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.text(3)).await
+            tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.get("detail")).await
         }
         Engine::Postgres => {
             tx.batch("SET LOCAL enable_seqscan = off").await?;
-            tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.text(0)).await
+            tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.get("QUERY PLAN")).await
         }
     }
 }
 
-/// The same in a unit of its own.
+/// Explains a statement in its own unit of work.
 async fn plan(store: &Store, sql: String, bound: Vec<Value<'static>>) -> Vec<String> {
-    let explained: Result<Vec<String>, StoreError> =
-        store.write((sql, bound), |tx, (sql, bound)| Box::pin(explain(tx, sql, bound))).await;
+    let explained = store.write((sql, bound), |tx, (sql, bound)| Box::pin(explain(tx, sql, bound))).await;
     explained.unwrap()
 }
 
-/// A statement that a read has run, and its steps.
+/// A statement that a read ran, and the steps of its plan.
 struct Ran {
     sql: String,
     steps: Vec<String>,
 }
 
 impl Ran {
-    /// Tables of which a step reads everything, in no order of use.
+    /// Tables that a step scans fully, in no particular order.
     fn whole_reads(&self) -> Vec<&str> {
         let words: Vec<&str> = self.sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         let is_query = |name: &str| {
@@ -134,7 +135,7 @@ impl Ran {
         let whole = self.steps.iter().filter_map(|step| {
             let scanned = match step.split_once("Seq Scan on ") {
                 Some((_, rest)) => rest,
-                // An index that is walked ends with the page, but not where rows are counted.
+                // An index scan stops at the end of the page, but a count scans all of it.
                 None => {
                     step.trim().strip_prefix("SCAN ").filter(|rest| counts || !rest.contains(" USING "))?
                 }
@@ -154,13 +155,13 @@ impl Ran {
     }
 }
 
-/// Every statement that a read runs.
+/// Runs a read and explains every statement that it ran.
 async fn ran<I: Send + Sync + 'static, T: Send + 'static>(
     store: &Store,
     input: I,
     read: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Vec<Ran> {
-    let ran: Result<Vec<Ran>, StoreError> = store
+    let ran = store
         .write((input, read), |tx, (input, read)| {
             Box::pin(async move {
                 tx.record();
@@ -176,7 +177,8 @@ async fn ran<I: Send + Sync + 'static, T: Send + 'static>(
     ran.unwrap()
 }
 
-/// So many statements, of which none reads a table whole but these, and each of these indexes is used by one.
+/// Asserts the number of statements, that they fully scan only the tables in `whole`, and that each
+/// of `indexes` is used.
 fn assert_ways(what: &str, ran: &[Ran], statements: usize, whole: &[&str], indexes: &[&str]) {
     let told = ran.iter().map(Ran::told).collect::<Vec<_>>().join("\n");
     assert_eq!(ran.len(), statements, "{what}\n{told}");
@@ -191,13 +193,13 @@ fn assert_ways(what: &str, ran: &[Ran], statements: usize, whole: &[&str], index
 
 async fn ran_threads(store: &Store, filter: ThreadFilter, sort: ThreadSort) -> Vec<Ran> {
     ran(store, (filter, sort), |tx, (filter, sort)| {
-        // The first page is full, so that how many there are is counted too.
+        // A limit of 1 makes the first page full, so that the total is counted as well.
         Box::pin(list_threads(tx, filter, *sort, Order::Desc, Extent { limit: 1, offset: 0 }))
     })
     .await
 }
 
-/// Steps that read a big table whole.
+/// Returns the steps that scan a big table fully.
 fn whole_reads(steps: &[String]) -> Vec<&String> {
     let reads_whole = |step: &&String| {
         BIG.iter().any(|table| {
@@ -222,7 +224,7 @@ fn extent() -> Extent {
 }
 
 crate::on_each_engine! {
-    async fn what_is_asked_for_all_the_time_costs_no_more_with_more_markets(store: Store) {
+    async fn frequent_queries_cost_the_same_with_more_markets(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         let past = ran(&store, NOW, |tx, now| Box::pin(crate::markets::list_past_end(tx, *now, 100))).await;
         assert_ways("markets past their end", &past, 1, &[], &["markets_open_end"]);
@@ -232,7 +234,7 @@ crate::on_each_engine! {
         assert_ways("positions to pay", &paid, 1, &[], &["payout_scans_open"]);
     }
 
-    async fn a_list_of_all_markets_walks_the_index_of_its_sort(store: Store) {
+    async fn the_list_of_all_markets_uses_the_index_of_its_sort(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         for (name, filter) in wide() {
             for sort in SORTS {
@@ -241,11 +243,12 @@ crate::on_each_engine! {
                     let steps = plan(&store, sql, bound).await;
                     let told = format!("{name} {sort:?} {order:?}\n{}", steps.join("\n"));
                     assert!(whole_reads(&steps).is_empty(), "{told}");
-                    // PostgreSQL sorts what its branches give, which is no more than the page's end.
+                    // PostgreSQL sorts the rows of its branches, which are no more than the end of
+                    // the page.
                     let branches = usize::from(store.engine() == Engine::Postgres && filter.statuses.len() != 1);
                     assert!(sorts(&steps) <= 1.max(branches), "{told}");
-                    // A branch without an end of its own is read and sorted whole. Of the few markets of a rare status any
-                    // way is a good one.
+                    // A branch without its own LIMIT is read and sorted fully. For the few markets
+                    // of a rare status any plan is good.
                     if branches > 0 {
                         let ends = steps.iter().filter(|step| step.trim_start_matches([' ', '-', '>']) == "Limit");
                         assert_eq!(ends.count(), filter.statuses().len() + 1, "{told}");
@@ -256,7 +259,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn a_scope_is_read_through_its_own_index(store: Store) {
+    async fn each_scope_is_read_through_its_own_index(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         for (name, filter) in scoped() {
             for sort in SORTS {
@@ -264,14 +267,14 @@ crate::on_each_engine! {
                 let steps = plan(&store, sql, bound).await;
                 let told = format!("{name} {sort:?}\n{}", steps.join("\n"));
                 assert!(whole_reads(&steps).is_empty(), "{told}");
-                // PostgreSQL knows how many rows a scope has, and may take another way.
+                // PostgreSQL has statistics about scopes and may choose another plan.
                 let own = steps.iter().any(|step| step.contains(&format!("listed_{name}")));
                 assert!(own || store.engine() == Engine::Postgres, "{told}");
             }
         }
     }
 
-    async fn what_is_searched_and_ranked_is_found_by_indexes(store: Store) {
+    async fn searches_and_rankings_use_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         for words in [&["w99", "case"][..], &["w"], &["case", "will", "to", "pass"]] {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -290,7 +293,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn groups_are_read_in_as_many_statements_whatever_their_number(store: Store) {
+    async fn the_number_of_statements_does_not_depend_on_the_page_size(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         let organization_id = sized::organization(0).unwrap();
         for (active, limit) in [(None, 1), (None, 100), (Some(true), 100), (Some(false), 100)] {
@@ -311,7 +314,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn what_is_featured_or_ranked_is_taken_from_the_indexes_ends(store: Store) {
+    async fn featured_and_ranked_rows_come_from_the_ends_of_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         let featured = ran(&store, (), |tx, ()| Box::pin(list_featured(tx))).await;
         assert_ways("featured", &featured, 1, &[], &["markets_featured"]);
@@ -332,7 +335,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn a_transaction_an_accounts_positions_and_a_part_of_a_sitemap_are_found_by_indexes(store: Store) {
+    async fn transactions_positions_and_sitemap_parts_use_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         for hash in [format!("0x{:064x}", 7), "0xnothing".to_owned()] {
             let found = ran(&store, hash, |tx, hash| Box::pin(find_transaction(tx, hash))).await;
@@ -354,7 +357,7 @@ crate::on_each_engine! {
                 })
                 .await;
                 assert_ways(&format!("part {part} of {kind:?}"), &places, 1, &[], &[]);
-                // What is passed over is passed over in an index, and no row of it is read.
+                // Earlier pages must be skipped within the index, without reading their rows.
                 let is_narrow = |step: &String| {
                     step.contains("USING COVERING INDEX") || step.contains("Index Only Scan using")
                 };
@@ -363,7 +366,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn threads_are_narrowed_through_an_index_where_something_owns_or_names_them(store: Store) {
+    async fn threads_of_an_owner_or_category_use_its_index(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         let whose = [
             (
@@ -387,7 +390,7 @@ crate::on_each_engine! {
         }
     }
 
-    async fn no_list_of_threads_reads_another_table_whole(store: Store) {
+    async fn no_thread_list_scans_another_table(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
         let mut filters = vec![
             ThreadFilter::default(),
@@ -406,7 +409,7 @@ crate::on_each_engine! {
             let filter = ThreadFilter { text: Some(words.to_owned()), ..ThreadFilter::default() };
             let ran = ran_threads(&store, filter, ThreadSort::CreatedAt).await;
             let told = ran.iter().map(Ran::told).collect::<Vec<_>>().join("\n");
-            // How common each word is, then the page, then how many there are.
+            // One query for the frequency of each word, one for the page, one for the total.
             assert!(ran.len() <= 2 + words.split(' ').count(), "{words}\n{told}");
             assert!(ran.iter().all(|ran| ran.whole_reads().is_empty()), "{words}\n{told}");
         }

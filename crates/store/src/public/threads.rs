@@ -1,4 +1,4 @@
-//! Threads and lists of them.
+//! Threads and lists of threads.
 
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
@@ -8,49 +8,47 @@ use super::clauses::Clauses;
 use super::markets::found;
 use super::{Extent, Listed, Order};
 use crate::catalog::Thread;
-use crate::listed::{ScopeKind, Totals};
+use crate::listed::Totals;
+use crate::record::{Record, record};
 use crate::search::{self, Kind};
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{StoreError, Tx, Value, params};
 
-/// A thread with its sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThreadRow {
-    /// The thread.
-    pub thread: Thread,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// When its row was changed last.
-    pub updated_at: Timestamp,
-    /// The sums over its markets on chain.
-    pub totals: Totals,
+record! {
+    /// A thread with its totals.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct ThreadRow {
+        pub thread: Thread = ..,
+        pub created_at: Timestamp = "created_at_ms",
+        pub updated_at: Timestamp = "updated_at_ms",
+        /// The totals over its markets on chain.
+        pub totals: Totals = ..,
+    }
 }
 
-/// What a list of threads is narrowed to.
+/// A filter for lists of threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadFilter {
-    /// Threads that stand so at this instant.
+    /// Threads that are in this state at this time.
     pub when: Option<(ThreadWhen, Timestamp)>,
-    /// Threads of this category.
     pub category: Option<String>,
     /// Threads with any of these tags.
     pub tags: Vec<String>,
-    /// Threads of this organization.
     pub organization_id: Option<OrganizationId>,
-    /// Threads of this partner.
     pub partner_id: Option<PartnerId>,
-    /// Threads that have every word of this text, the best match first: the sort is passed over.
+    /// Threads that contain every word of this text, best match first. The sort parameter is then
+    /// ignored.
     pub text: Option<String>,
 }
 
-/// What a list of threads is sorted by.
+/// The sort key of a list of threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThreadSort {
-    /// When they were made.
+    /// Creation time.
     #[default]
     CreatedAt,
-    /// When they start; one without a start before all others.
+    /// Start time. Threads without a start sort before all others.
     StartTime,
-    /// USDC traded on their markets.
+    /// USDC traded on the thread's markets.
     TotalVolume,
 }
 
@@ -67,8 +65,8 @@ impl ThreadSort {
     }
 }
 
-/// The most tags that a list is narrowed by.
-const MAX_TAGS: usize = 20;
+/// The maximum number of tags that a list can be filtered by.
+pub const MAX_TAGS: usize = 20;
 
 impl ThreadFilter {
     fn clauses(&self, clauses: &mut Clauses) {
@@ -88,14 +86,16 @@ impl ThreadFilter {
                 }
                 ThreadWhen::Closed => "t.end_time_ms <= ? AND t.end_time_ms <= ?",
             };
+            // Both placeholders get the same time, so that all three conditions bind two values.
             clauses.and(condition, params![now, now]);
         }
         if let Some(category) = &self.category {
             clauses.and("t.category = ?", [category.clone().into()]);
         }
         if !self.tags.is_empty() {
-            // Tags are a JSON list of texts: one is in it where its JSON stands behind a comma, or behind the bracket, here a
-            // comma too. Quotes within a text have a backslash before them.
+            // Tags are stored as a JSON list of strings. A tag is in the list if its JSON text
+            // follows a comma, or the opening bracket, which is replaced by a comma here. Quotes
+            // within a tag are escaped, so they cannot end it early.
             let any: Vec<String> = self
                 .tags
                 .iter()
@@ -110,32 +110,7 @@ impl ThreadFilter {
     }
 }
 
-const COLUMNS: &str =
-    "t.id, t.organization_id, t.partner_id, t.title, t.description, t.image, t.background_image,
-    t.category, t.tags, t.start_time_ms, t.end_time_ms, t.created_at_ms, t.updated_at_ms";
-
-fn from_row(row: &Row<'_>) -> Result<ThreadRow, StoreError> {
-    Ok(ThreadRow {
-        thread: Thread {
-            id: row.parse(0)?,
-            organization_id: row.opt_parse(1)?,
-            partner_id: row.opt_parse(2)?,
-            title: row.text(3)?,
-            description: row.opt_text(4)?,
-            image: row.opt_text(5)?,
-            background_image: row.opt_text(6)?,
-            category: row.opt_text(7)?,
-            tags: row.texts(8)?,
-            start_time: row.opt_timestamp(9)?,
-            end_time: row.opt_timestamp(10)?,
-        },
-        created_at: row.timestamp(11)?,
-        updated_at: row.timestamp(12)?,
-        totals: Totals::default(),
-    })
-}
-
-/// Threads.
+/// Lists threads.
 pub async fn list_threads(
     tx: &mut Tx,
     filter: &ThreadFilter,
@@ -148,18 +123,14 @@ pub async fn list_threads(
         None => None,
     };
     let (sql, bound) = page(filter, words.as_deref(), sort, order, extent);
-    let rows = tx.list_shaped(&sql, &bound, |row| {
-        let totals =
-            Totals { markets: row.number(14)?, volume: row.usdc(15)?, participants: row.number(16)? };
-        Ok((row.int(13)?, ThreadRow { totals, ..from_row(row)? }))
-    });
-    let mut rows = rows.await?;
+    let rows = tx.list_shaped(&sql, &bound, |row| Ok((row.get("place")?, ThreadRow::from_row(row)?)));
+    let mut rows: Vec<(i64, ThreadRow)> = rows.await?;
     rows.sort_unstable_by_key(|(place, _)| *place);
     let items: Vec<ThreadRow> = rows.into_iter().map(|(_, row)| row).collect();
     Ok(Listed { total: total(tx, filter, words.as_deref(), extent, items.len()).await?, items })
 }
 
-/// A page with the sums of its threads.
+/// Builds the query for a page of threads with their totals.
 pub(super) fn page(
     filter: &ThreadFilter,
     words: Option<&[String]>,
@@ -175,17 +146,17 @@ pub(super) fn page(
     };
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
     let sql = format!(
-        "SELECT {COLUMNS}, p.place, COALESCE(s.open_markets + s.frozen_markets + s.resolved_markets + s.cancelled_markets
-        + s.refunded_markets, 0), COALESCE(s.volume_usdc_atomic, 0), COALESCE(s.participants, 0) FROM (SELECT id,
+        "SELECT {}, place FROM (SELECT id AS thread_id,
         ROW_NUMBER() OVER (ORDER BY sort_key {order}, id {order}) AS place
         FROM (SELECT t.id AS id, {key} AS sort_key {chosen} ORDER BY sort_key {order}, id {order}
         LIMIT {limit} OFFSET {offset}) page) p CROSS JOIN threads t
-        LEFT JOIN totals s ON s.scope = 'thread' AND s.scope_id = t.id WHERE t.id = p.id"
+        LEFT JOIN totals s ON s.scope = 'thread' AND s.scope_id = t.id WHERE t.id = p.thread_id",
+        ThreadRow::COLUMNS
     );
     (sql, clauses.bound)
 }
 
-/// From where and which.
+/// Builds the FROM and WHERE clauses of a filter.
 fn chosen(filter: &ThreadFilter, words: Option<&[String]>, clauses: &mut Clauses) -> String {
     let from = match words {
         Some(words) => {
@@ -205,27 +176,26 @@ async fn total(
     extent: Extent,
     rows: usize,
 ) -> Result<u64, StoreError> {
+    // A page that is not full is the last one, so the total follows from its offset.
     if rows > 0 && rows < extent.limit as usize {
         return Ok(u64::from(extent.offset) + rows as u64);
     }
     let mut clauses = Clauses::default();
-    let sql = format!("SELECT COUNT(*) {}", chosen(filter, words, &mut clauses));
-    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.number(0)).await?;
+    let sql = format!("SELECT COUNT(*) AS count {}", chosen(filter, words, &mut clauses));
+    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.get("count")).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }
 
-async fn totals_of(tx: &mut Tx, id: ThreadId) -> Result<Totals, StoreError> {
-    crate::listed::find_totals(tx, ScopeKind::Thread, &id.to_string()).await
-}
-
-/// The thread with this id.
 pub async fn get_thread(tx: &mut Tx, id: ThreadId) -> Result<Option<ThreadRow>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM threads t WHERE t.id = $1");
-    let Some(row) = tx.find(SQL, &params![id], from_row).await? else { return Ok(None) };
-    Ok(Some(ThreadRow { totals: totals_of(tx, id).await?, ..row }))
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        ThreadRow::COLUMNS,
+        " FROM threads t LEFT JOIN totals s ON s.scope = 'thread' AND s.scope_id = t.id WHERE t.id = $1"
+    );
+    tx.find(SQL, &params![id], ThreadRow::from_row).await
 }
 
-/// How many threads an organization or a partner has.
+/// Counts the threads of an organization or a partner.
 pub(super) async fn count_of(
     tx: &mut Tx,
     organization_id: Option<OrganizationId>,
@@ -233,8 +203,8 @@ pub(super) async fn count_of(
 ) -> Result<u64, StoreError> {
     let mut clauses = Clauses::default();
     let filter = ThreadFilter { organization_id, partner_id, ..ThreadFilter::default() };
-    let sql = format!("SELECT COUNT(*) {}", chosen(&filter, None, &mut clauses));
+    let sql = format!("SELECT COUNT(*) AS count {}", chosen(&filter, None, &mut clauses));
     let bound: &[Value<'_>] = &clauses.bound;
-    let counted = tx.list_shaped(&sql, bound, |row| row.number(0)).await?;
+    let counted = tx.list_shaped(&sql, bound, |row| row.get("count")).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }

@@ -1,29 +1,29 @@
-//! What the owners of settled positions are told: the markets that are still to be gone through, and their positions.
+//! Announcements of results to position holders: the settled markets that are not fully processed,
+//! and their positions.
 
-use domain::ids::{MarketId, UserId};
+use domain::ids::{MarketId, RedemptionId, UserId};
 use domain::market::MarketStatus;
 use domain::{Timestamp, Wad};
 
 use crate::{StoreError, Tx, Value, params};
 
-/// A settled market, and how far its positions' owners were told.
+/// A settled market, and the progress of its announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Announced {
-    /// The market.
     pub id: MarketId,
-    /// The hub's number for it.
+    /// The market's number on the hub.
     pub number: u64,
     /// RESOLVED or CANCELLED.
     pub status: MarketStatus,
-    /// When it was settled.
     pub resolved_at: Timestamp,
-    /// The account and outcome of the last position that was gone through; before the first one, an empty account.
+    /// The account and outcome of the last processed position. The account is empty before the
+    /// first one.
     pub after: (String, i64),
-    /// The last account that was told of the result.
+    /// The last account that was notified.
     pub told: String,
 }
 
-/// Notes that the owners of a settled market's positions are still to be told, where that was not noted before.
+/// Starts the announcement of a settled market, if it was not started before.
 pub(crate) async fn begin_announcement(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO announcements (market_id, after_account, after_outcome_index, told_account)
@@ -31,8 +31,9 @@ pub(crate) async fn begin_announcement(tx: &mut Tx, id: MarketId) -> Result<(), 
     tx.exec(SQL, &params![id]).await.map(drop)
 }
 
-/// The settled markets of a chain whose positions' owners were not all told, the one settled first foremost.
+/// Lists a chain's settled markets whose announcement is not finished, earliest settlement first.
 pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<Vec<Announced>, StoreError> {
+    // SQLite never reorders a CROSS JOIN: the few open announcements must be the outer loop.
     const SQL: &str =
         "SELECT m.id, m.chain_market_id, m.status, m.resolved_at_ms, a.after_account, a.after_outcome_index, a.told_account
         FROM announcements a CROSS JOIN markets m WHERE a.ended_at_ms IS NULL AND m.id = a.market_id
@@ -40,37 +41,36 @@ pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<
         AND m.resolved_at_ms IS NOT NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2";
     tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
         Ok(Announced {
-            id: row.parse(0)?,
-            number: row.number(1)?,
-            status: row.parse(2)?,
-            resolved_at: row.timestamp(3)?,
-            after: (row.text(4)?, row.int(5)?),
-            told: row.text(6)?,
+            id: row.get("id")?,
+            number: row.get("chain_market_id")?,
+            status: row.get("status")?,
+            resolved_at: row.get("resolved_at_ms")?,
+            after: (row.get("after_account")?, row.get("after_outcome_index")?),
+            told: row.get("told_account")?,
         })
     })
     .await
 }
 
-/// A position of an account of the service.
+/// A position of one of the service's accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
     /// The smart account, lower-case hex.
     pub account: String,
-    /// Whose it is.
+    /// The account's user.
     pub user_id: UserId,
-    /// The outcome.
     pub outcome_index: u8,
-    /// The tokens held, WAD.
+    /// The tokens held, in WAD.
     pub tokens: Wad,
-    /// When it last moved.
     pub updated_at: Timestamp,
-    /// Whether somebody has claimed it.
+    /// Set if the position has a claim.
     pub is_claimed: bool,
 }
 
-/// The next positions of a market that belong to accounts of the service, at most `limit`.
+/// Lists the next positions of a market that belong to the service's accounts, at most `limit`.
 pub async fn list_owned(tx: &mut Tx, market: &Announced, limit: u32) -> Result<Vec<Owned>, StoreError> {
-    const SQL: &str = "SELECT p.account, a.user_id, p.outcome_index, p.tokens_wad, p.updated_at_ms, r.id
+    const SQL: &str =
+        "SELECT p.account, a.user_id, p.outcome_index, p.tokens_wad, p.updated_at_ms, r.id AS claim_id
         FROM positions p JOIN accounts a ON a.address = p.account
         LEFT JOIN redemptions r ON r.account = p.account AND r.market_id = p.market_id
             AND r.outcome_index = p.outcome_index
@@ -79,18 +79,18 @@ pub async fn list_owned(tx: &mut Tx, market: &Announced, limit: u32) -> Result<V
     let (account, outcome_index) = &market.after;
     tx.list(SQL, &params![market.id, account, *outcome_index, limit], |row| {
         Ok(Owned {
-            account: row.text(0)?,
-            user_id: row.parse(1)?,
-            outcome_index: row.number(2)?,
-            tokens: row.parse(3)?,
-            updated_at: row.timestamp(4)?,
-            is_claimed: row.opt_text(5)?.is_some(),
+            account: row.get("account")?,
+            user_id: row.get("user_id")?,
+            outcome_index: row.get("outcome_index")?,
+            tokens: row.get("tokens_wad")?,
+            updated_at: row.get("updated_at_ms")?,
+            is_claimed: row.get::<Option<RedemptionId>>("claim_id")?.is_some(),
         })
     })
     .await
 }
 
-/// Notes how far a market was gone through; `ended_at` where that was its last position.
+/// Stores the progress of an announcement; `ended_at` is set after the last position.
 pub async fn put_announced(
     tx: &mut Tx,
     market: &Announced,

@@ -1,4 +1,4 @@
-//! Organizations, partners, threads, chapters and markets, without a trade so far.
+//! Organizations, partners, threads, chapters and markets, without trades.
 
 use domain::market::probability_ppm;
 use domain::{Timestamp, Usdc, Wad};
@@ -13,10 +13,10 @@ use crate::{Store, StoreError, Tx, Value, params};
 /// The market maker's state: a cost of ten times its liquidity.
 pub const LIQUIDITY_USDC: u32 = 1_000;
 pub const COST_WAD: &str = "10000000000000000000000";
-/// Markets written in one unit.
+/// The number of markets written per unit of work.
 const CHUNK: u32 = 2_000;
 
-/// Every tenth market is resolved, every hundredth cancelled, some are frozen.
+/// Every tenth market is resolved, every hundredth cancelled, and some are frozen.
 const fn status_of(number: u32) -> &'static str {
     match number {
         n if n % 100 == 50 => "CANCELLED",
@@ -30,28 +30,24 @@ fn category_of(number: u32) -> String {
     format!("category{}", number % CATEGORIES)
 }
 
-/// Of a thread; every fifth thread belongs to nobody.
+/// Returns a thread's organization and partner. Every fifth thread has none.
 fn owners_of(thread: u32) -> (Option<String>, Option<String>) {
     let owner = thread % MOST_ORGANIZATIONS;
     let owned = thread % 5 != 4;
     (owned.then(|| format!("{ORGANIZATIONS}{owner:012}")), owned.then(|| format!("{PARTNERS}{owner:012}")))
 }
 
-/// Fills all of it.
+/// Writes all rows.
 pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
-    let owners: Result<(), StoreError> = store.write(now, |tx, now| Box::pin(owners(tx, *now))).await;
-    owners?;
-    let threads: Result<(), StoreError> =
-        store.write((size, now), |tx, (size, now)| Box::pin(threads(tx, *size, *now))).await;
-    threads?;
+    store.write(now, |tx, now| Box::pin(owners(tx, *now))).await?;
+    store.write((size, now), |tx, (size, now)| Box::pin(threads(tx, *size, *now))).await?;
     for first in (0..size.markets).step_by(CHUNK as usize) {
         let numbers = first..(first + CHUNK).min(size.markets);
-        let written: Result<(), StoreError> = store
+        store
             .write((numbers, now), |tx, (numbers, now)| {
                 Box::pin(markets(tx, numbers.clone().collect(), *now))
             })
-            .await;
-        written?;
+            .await?;
     }
     Ok(())
 }
@@ -150,7 +146,7 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
             tags: Vec::new(),
             category: Some(category_of(number)),
         };
-        // The less below the cost, the likelier.
+        // The lower the quantity is below the cost, the less likely is the outcome.
         let below = Usdc::from_atomic(1_000_000 + u64::from(number * 17 % 4_999) * 1_000_000);
         let quantity = cost.checked_sub(Wad::from_amount(below)).unwrap_or_default();
         let key = texts.title.to_lowercase();

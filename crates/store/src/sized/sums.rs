@@ -1,4 +1,4 @@
-//! What is kept of the trades.
+//! The sums over the trades.
 
 use domain::candle::Interval;
 use domain::ids::MarketId;
@@ -11,7 +11,7 @@ use crate::public::Window;
 use crate::traders::{BUCKET_MS, Edges, SPANS_MS, oldest};
 use crate::{Store, StoreError, Tx, Value, params};
 
-/// The scopes and the column of a listed market that names its own.
+/// Scopes, and the columns of `listed_markets` that refer to them.
 const SCOPES: [(&str, &str); 4] = [
     ("thread", "thread_id"),
     ("organization", "organization_id"),
@@ -26,15 +26,13 @@ pub async fn fill(store: &Store, now: Timestamp) -> Result<(), StoreError> {
     run(store, of_scopes()).await?;
     run(store, of_times(&edges)).await?;
     for (window_ms, start_ms) in edges.0 {
-        let ranked: Result<(), StoreError> =
-            store.write((window_ms, start_ms), |tx, (ms, start)| Box::pin(trending(tx, *ms, *start))).await;
-        ranked?;
+        store.write((window_ms, start_ms), |tx, (ms, start)| Box::pin(trending(tx, *ms, *start))).await?;
     }
     run(store, candles()).await?;
     run(store, vec!["DROP TABLE sized_deeds".to_owned()]).await
 }
 
-/// Moves the windows on to now.
+/// Moves the trending windows to the current time and returns their starts.
 async fn edges(store: &Store, now: Timestamp) -> Result<Edges, StoreError> {
     const EDGES: &str = "SELECT window_ms, start_ms FROM trending_windows ORDER BY window_ms";
     let start = |window: Window| (now.ms() - window.ms()).div_euclid(BUCKET_MS) * BUCKET_MS;
@@ -47,9 +45,9 @@ async fn edges(store: &Store, now: Timestamp) -> Result<Edges, StoreError> {
     run(store, moves.to_vec()).await?;
     store
         .read((), |tx, ()| {
-            Box::pin(
-                async move { Ok(Edges(tx.list(EDGES, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?)) },
-            )
+            Box::pin(async move {
+                Ok(Edges(tx.list(EDGES, &[], |row| Ok((row.get("window_ms")?, row.get("start_ms")?))).await?))
+            })
         })
         .await
 }
@@ -97,8 +95,8 @@ fn of_markets() -> Vec<String> {
             SELECT id, '', -1, '', as_of_ms FROM markets WHERE id LIKE '{MARKETS}%' AND resolved_at_ms IS NOT NULL"
         ),
         format!(
-            "INSERT INTO payout_scans (market_id, refund_scale_wad, after_account, after_outcome_index, ended_at_ms)
-            SELECT id, '0', '', -1, as_of_ms FROM markets WHERE id LIKE '{MARKETS}%' AND resolved_at_ms IS NOT NULL"
+            "INSERT INTO payout_scans (market_id, payouts, after_account, after_outcome_index, ended_at_ms)
+            SELECT id, COALESCE(payouts, ''), '', -1, as_of_ms FROM markets WHERE id LIKE '{MARKETS}%' AND resolved_at_ms IS NOT NULL"
         ),
     ]
 }
@@ -167,17 +165,17 @@ fn of_times(edges: &Edges) -> Vec<String> {
     statements
 }
 
-/// Ranks the markets of a window. The logarithms are the domain's.
+/// Ranks the markets of a window. The score needs logarithms, so it is computed in Rust.
 async fn trending(tx: &mut Tx, window_ms: i64, start_ms: i64) -> Result<(), StoreError> {
-    const RANKED: &str =
-        "SELECT b.market_id, CAST(SUM(b.trade_count) AS BIGINT), CAST(SUM(b.volume_usdc_atomic) AS BIGINT),
-        (SELECT COUNT(*) FROM traders t WHERE t.market_id = b.market_id AND t.last_trade_ms >= $1)
+    const RANKED: &str = "SELECT b.market_id, CAST(SUM(b.trade_count) AS BIGINT) AS trades,
+        CAST(SUM(b.volume_usdc_atomic) AS BIGINT) AS volume,
+        (SELECT COUNT(*) FROM traders t WHERE t.market_id = b.market_id AND t.last_trade_ms >= $1) AS traders
         FROM market_buckets b WHERE b.start_ms >= $1 AND b.market_id LIKE $2 GROUP BY b.market_id";
     const PUT: &str = "INSERT INTO trending_markets (window_ms, market_id, trade_count, volume_usdc_atomic,
         unique_traders, score_e4) VALUES ($1, $2, $3, $4, $5, $6)";
     let figures = tx
         .list(RANKED, &params![start_ms, format!("{MARKETS}%")], |row| {
-            Ok((row.parse::<MarketId>(0)?, row.number(1)?, row.number(2)?, row.number(3)?))
+            Ok((row.get("market_id")?, row.get("trades")?, row.get("volume")?, row.get("traders")?))
         })
         .await?;
     let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -191,7 +189,7 @@ async fn trending(tx: &mut Tx, window_ms: i64, start_ms: i64) -> Result<(), Stor
     tx.exec_each(PUT, &rows).await.map(drop)
 }
 
-/// The candles of market 0, whose price never moves.
+/// The candles of market 0, whose price never changes.
 fn candles() -> Vec<String> {
     let of = |interval: Interval| {
         let ms = interval.ms();

@@ -1,32 +1,33 @@
-//! The trades themselves.
+//! The trades.
 
 use domain::Timestamp;
 
 use super::markets::COST_WAD;
-use super::{MARKETS, Size, TRADED_MS, digits, hex, run, trust_references};
+use super::{MARKETS, Size, TRADED_MS, run, trust_references};
+use crate::engine::dialect::sized::{self as dialect, digits, hex};
 use crate::{Engine, Store, StoreError};
 
-/// Trades written in one unit.
+/// The number of trades written per unit of work.
 const CHUNK: u32 = 250_000;
-/// Far above the blocks of a chain that the same database may follow.
+/// Far above the blocks of any chain that the same database may follow.
 const FIRST_BLOCK: u64 = 1_000_000_000;
 
-/// Writes the trades. Their indexes are made when all of them are there, which sorts once instead of searching each time.
+/// Writes the trades. Indexes are dropped before and created afterwards, because sorting once is
+/// faster than updating them for each row.
 pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), StoreError> {
     let indexes = indexes(store).await?;
     run(store, indexes.iter().map(|(name, _)| format!("DROP INDEX {name}")).collect()).await?;
     for first in (0..size.trades).step_by(CHUNK as usize) {
         let last = (first + CHUNK).min(size.trades) - 1;
         let sql = trades(store.engine(), size, first, last, now);
-        let written: Result<(), StoreError> = store
+        store
             .write(sql, |tx, sql| {
                 Box::pin(async move {
                     trust_references(tx).await?;
                     tx.batch(sql).await
                 })
             })
-            .await;
-        written?;
+            .await?;
     }
     for (_, sql) in indexes {
         run(store, vec![sql]).await?;
@@ -34,18 +35,12 @@ pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), Store
     Ok(())
 }
 
-/// The names of the indexes of movements, and the statements that make them.
+/// Returns the names of the indexes of `movements`, and the statements that create them.
 async fn indexes(store: &Store) -> Result<Vec<(String, String)>, StoreError> {
-    let sql = match store.engine() {
-        Engine::Sqlite => {
-            "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = 'movements' AND sql IS NOT NULL"
-        }
-        Engine::Postgres => {
-            "SELECT CAST(indexname AS TEXT), indexdef FROM pg_indexes WHERE tablename = 'movements'
-            AND indexname <> 'movements_pkey' AND schemaname = current_schema()"
-        }
-    };
-    store.read(sql, |tx, sql| Box::pin(tx.list(sql, &[], |row| Ok((row.text(0)?, row.text(1)?))))).await
+    let sql = dialect::indexes_of_movements(store.engine());
+    store
+        .read(sql, |tx, sql| Box::pin(tx.list(sql, &[], |row| Ok((row.get("name")?, row.get("sql")?)))))
+        .await
 }
 
 fn trades(engine: Engine, size: Size, first: u32, last: u32, now: Timestamp) -> String {

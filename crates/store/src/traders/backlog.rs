@@ -1,45 +1,38 @@
-//! Markets and threads of which everything that is summed is still to be made.
-
-use std::str::FromStr;
+//! The backlog: markets and threads whose derived rows must be rebuilt completely.
 
 use domain::ids::{MarketId, ThreadId};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::{StoreError, Tx, params};
 
-/// Something whose sums and words are still to be made. Movements of such a market are not counted one by one.
+/// A market or thread in the backlog. New movements of such a market are not added one by one,
+/// because the rebuild includes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behind {
-    /// A market.
     Market(MarketId),
-    /// A thread.
     Thread(ThreadId),
 }
 
 const MARKET: &str = "market";
 const THREAD: &str = "thread";
 
-/// The first ones that are behind.
+/// Lists the first entries of the backlog.
 pub async fn list_behind(tx: &mut Tx, limit: u32) -> Result<Vec<Behind>, StoreError> {
     const SQL: &str = "SELECT id, kind FROM aggregate_backlog ORDER BY kind, id LIMIT $1";
-    tx.list(SQL, &params![limit], |row| match row.str(1)? {
-        MARKET => parse(row).map(Behind::Market),
-        THREAD => parse(row).map(Behind::Thread),
-        _ => Err(row.corrupt(1, "not a kind of backlog")),
+    tx.list(SQL, &params![limit], |row| match row.get::<String>("kind")?.as_str() {
+        MARKET => row.get("id").map(Behind::Market),
+        THREAD => row.get("id").map(Behind::Thread),
+        _ => Err(row.corrupt("kind", "not a kind of backlog")),
     })
     .await
 }
 
-fn parse<T: FromStr>(row: &Row<'_>) -> Result<T, StoreError> {
-    row.parse(0)
-}
-
-/// Whether this market is behind.
+/// Reports whether a market is in the backlog.
 pub async fn is_behind(tx: &mut Tx, id: MarketId) -> Result<bool, StoreError> {
     const SQL: &str = "SELECT 1 FROM aggregate_backlog WHERE kind = $1 AND id = $2";
-    Ok(tx.find(SQL, &params![MARKET, id], |row| row.int(0)).await?.is_some())
+    tx.exists(SQL, &params![MARKET, id]).await
 }
 
-/// Notes that this is made.
+/// Removes an entry from the backlog after its rebuild.
 pub async fn finish(tx: &mut Tx, behind: Behind) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM aggregate_backlog WHERE kind = $1 AND id = $2";
     let bound = match behind {
@@ -49,7 +42,7 @@ pub async fn finish(tx: &mut Tx, behind: Behind) -> Result<(), StoreError> {
     tx.exec(SQL, &bound).await.map(drop)
 }
 
-/// Forgets everything that is summed and notes that all of it is to be made again.
+/// Deletes all derived rows and puts every market and thread into the backlog.
 pub async fn restart(tx: &mut Tx) -> Result<(), StoreError> {
     const FORGET: [&str; 9] = [
         "DELETE FROM traders",
@@ -62,6 +55,7 @@ pub async fn restart(tx: &mut Tx) -> Result<(), StoreError> {
         "DELETE FROM listed_markets",
         "DELETE FROM search_terms",
     ];
+    // SQLite needs the `WHERE 1 = 1` to parse `ON CONFLICT` after a SELECT.
     const MARKETS: &str =
         "INSERT INTO aggregate_backlog (kind, id) SELECT 'market', id FROM markets WHERE 1 = 1
         ON CONFLICT (kind, id) DO NOTHING";
@@ -72,6 +66,7 @@ pub async fn restart(tx: &mut Tx) -> Result<(), StoreError> {
     for sql in FORGET {
         tx.exec(sql, &[]).await?;
     }
+    // Lists are incomplete until the rebuild has finished.
     tx.mark_markets_changed();
     tx.exec(MARKETS, &[]).await?;
     tx.exec(THREADS, &[]).await.map(drop)

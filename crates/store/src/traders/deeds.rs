@@ -1,28 +1,27 @@
-//! Movements gathered into differences of sums.
+//! Changes of sums, collected from movements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ids::MarketId;
 
 use super::windows::{self, BUCKET_MS, Edges, InWindow};
-use super::{backlog, leaderboard, lock, participants};
-use crate::movements::{Kind, Movement};
-use crate::{StoreError, Tx, Value, params};
+use super::{backlog, leaderboard, lock};
+use crate::movements::Movement;
+use crate::{StoreError, Tx, Value, listed, params};
 
-/// Differences of an account's figures.
+/// A change of an account's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
-    /// Trades.
     pub trades: i64,
-    /// USDC atomic traded.
+    /// USDC traded, in atomic units.
     pub volume: i64,
-    /// USDC atomic of profit realised.
+    /// Realized profit, in atomic units of USDC.
     pub realized: i64,
 }
 
 impl Figures {
     fn of(movement: &Movement, sign: i64) -> Self {
-        let is_trade = matches!(movement.kind, Kind::Buy | Kind::Sell);
+        let is_trade = movement.kind.is_trade();
         let volume = i64::try_from(movement.usdc.atomic()).unwrap_or(i64::MAX);
         Self {
             trades: if is_trade { sign } else { 0 },
@@ -31,7 +30,7 @@ impl Figures {
         }
     }
 
-    /// With others added.
+    /// Adds another change.
     pub const fn plus(self, other: Self) -> Self {
         Self {
             trades: self.trades + other.trades,
@@ -40,13 +39,12 @@ impl Figures {
         }
     }
 
-    /// Whether nothing differs.
     pub const fn is_none(&self) -> bool {
         self.trades == 0 && self.volume == 0 && self.realized == 0
     }
 }
 
-/// What an account has done in a market, as stored.
+/// An account's stored figures in a market.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Trader {
     figures: Figures,
@@ -63,22 +61,22 @@ impl Trader {
     }
 }
 
-/// Movements gathered.
+/// The collected changes of a number of movements.
 #[derive(Debug, Default)]
 pub struct Deeds {
-    /// With the time of the last trade that is added.
+    /// The figures, and the time of the last added trade.
     of_traders: BTreeMap<(MarketId, String), (Figures, i64)>,
     of_buckets: BTreeMap<(i64, MarketId), Figures>,
     of_spans: BTreeMap<(MarketId, i64, i64, String), Figures>,
 }
 
 impl Deeds {
-    /// One movement more.
+    /// Adds a movement.
     pub fn add(&mut self, movement: &Movement) {
         self.count(movement, 1);
     }
 
-    /// One movement less. The rest of what its block said goes, too.
+    /// Removes a movement, because its block was removed from the chain.
     pub fn take_back(&mut self, movement: &Movement) {
         self.count(movement, -1);
     }
@@ -93,6 +91,7 @@ impl Deeds {
         let (sum, last) = self.of_traders.entry(key).or_default();
         *sum = sum.plus(figures);
         if figures.trades != 0 {
+            // Removals leave the time as it is. `write_all` reads the last remaining trade instead.
             *last = if sign > 0 { at.max(*last) } else { *last };
             let bucket = self.of_buckets.entry((windows::bucket_of(at), movement.market_id)).or_default();
             *bucket = bucket.plus(figures);
@@ -105,14 +104,14 @@ impl Deeds {
         }
     }
 
-    /// Moves the sums. What is taken back must be gone from `movements` already.
-    /// Markets that are behind are passed over: all of theirs will be counted at once.
+    /// Applies the changes to the sums. Removed movements must already be deleted from `movements`.
+    /// Skips markets in the backlog, because their rebuild will count everything.
     pub async fn write(mut self, tx: &mut Tx) -> Result<(), StoreError> {
         self.pass_over_behind(tx).await?;
         self.write_all(tx).await
     }
 
-    /// As [`Self::write`], of a market that is behind, with all its movements.
+    /// Like [`Self::write`], for the rebuild of a market in the backlog with all its movements.
     pub async fn write_all(self, tx: &mut Tx) -> Result<(), StoreError> {
         if self.of_traders.is_empty() {
             return Ok(());
@@ -128,6 +127,7 @@ impl Deeds {
             let old = find(tx, *market_id, account).await?;
             let mut new =
                 Trader { figures: old.figures.plus(*figures), last_trade_ms: old.last_trade_ms.max(*last) };
+            // The last trade may have been removed, so find the one before it.
             if figures.trades < 0 {
                 new.last_trade_ms = last_trade(tx, *market_id, account).await?;
             }
@@ -141,7 +141,7 @@ impl Deeds {
             rows.push((*market_id, account.as_str(), new));
         }
         put(tx, &rows).await?;
-        participants::come_and_go(tx, &comings).await?;
+        listed::come_and_go(tx, &comings).await?;
         windows::add(tx, &in_windows).await
     }
 
@@ -192,6 +192,7 @@ impl Deeds {
     }
 }
 
+// An hour must consist of whole buckets, so that windows and hours have common boundaries.
 const _: () = assert!(leaderboard::SPANS_MS[0] % BUCKET_MS == 0);
 
 async fn find(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<Trader, StoreError> {
@@ -200,8 +201,12 @@ async fn find(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<Trader,
         WHERE market_id = $1 AND account = $2";
     let bound = params![market_id, account];
     let found = tx.find(SQL, &bound, |row| {
-        let figures = Figures { trades: row.int(0)?, volume: row.int(1)?, realized: row.int(2)? };
-        Ok(Trader { figures, last_trade_ms: row.int(3)? })
+        let figures = Figures {
+            trades: row.get("trade_count")?,
+            volume: row.get("volume_usdc_atomic")?,
+            realized: row.get("realized_pnl_usdc_atomic")?,
+        };
+        Ok(Trader { figures, last_trade_ms: row.get("last_trade_ms")? })
     });
     Ok(found.await?.unwrap_or_default())
 }
@@ -209,7 +214,7 @@ async fn find(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<Trader,
 async fn last_trade(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<i64, StoreError> {
     const SQL: &str = "SELECT created_at_ms FROM movements WHERE account = $1 AND market_id = $2
         AND kind IN ('buy', 'sell') ORDER BY id DESC LIMIT 1";
-    Ok(tx.find(SQL, &params![account, market_id], |row| row.int(0)).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![account, market_id], |row| row.get("created_at_ms")).await?.unwrap_or_default())
 }
 
 async fn put(tx: &mut Tx, traders: &[(MarketId, &str, Trader)]) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! Everything that is kept, for holding it against a fresh computation.
+//! Reads of all derived rows, for verification against a fresh computation.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use super::windows::Edges;
 use crate::listed::ListStatus;
 use crate::{Row, StoreError, Tx, params};
 
-/// Names of rows and what they hold.
+/// Names of rows, and the numbers that they contain.
 pub type Kept = BTreeMap<String, Vec<i64>>;
 
-/// What is kept of a market: its traders by account, with trades, USDC, realised profit and the last trade's time.
+/// Returns a market's traders by account, with trades, USDC, realized profit and the time of the
+/// last trade.
 pub async fn traders_of(tx: &mut Tx, market_id: MarketId) -> Result<Kept, StoreError> {
     const SQL: &str =
         "SELECT account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic, last_trade_ms
@@ -19,20 +20,22 @@ pub async fn traders_of(tx: &mut Tx, market_id: MarketId) -> Result<Kept, StoreE
     Ok(tx.list(SQL, &params![market_id], |row| named(row, 1, 4)).await?.into_iter().collect())
 }
 
-/// Where the list's row of a market differs from the market: what the list has, and what it should have.
+/// Compares a market's list row with the market. Returns the stored and the expected content if
+/// they differ.
 pub async fn misplaced(tx: &mut Tx, id: MarketId) -> Result<Option<(String, String)>, StoreError> {
     crate::listed::compare(tx, id).await
 }
 
-/// How many participants the list says that a market has.
+/// Returns the number of participants in the market's list row.
 pub async fn participants_of(tx: &mut Tx, id: MarketId) -> Result<i64, StoreError> {
     const SQL: &str = "SELECT participants FROM listed_markets WHERE market_id = $1";
-    Ok(tx.find(SQL, &params![id], |row| row.int(0)).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![id], |row| row.get("participants")).await?.unwrap_or_default())
 }
 
-/// What is kept beside the markets, each row under its table's name and its key.
+/// Returns all derived rows that do not belong to one market, named by their table and key.
 pub async fn all(tx: &mut Tx) -> Result<(Kept, Edges), StoreError> {
     const EDGES: &str = "SELECT window_ms, start_ms FROM trending_windows";
+    // Each query with the number of columns of its name, and of its numbers.
     const TABLES: [(&str, usize, usize); 6] = [
         ("SELECT 'participants', scope, scope_id, account, markets FROM participants", 4, 1),
         (
@@ -64,7 +67,7 @@ pub async fn all(tx: &mut Tx) -> Result<(Kept, Edges), StoreError> {
             3,
         ),
     ];
-    let edges = tx.list(EDGES, &[], |row| Ok((row.int(0)?, row.int(1)?))).await?;
+    let edges = tx.list(EDGES, &[], |row| Ok((row.get("window_ms")?, row.get("start_ms")?))).await?;
     let mut kept = Kept::new();
     for (sql, names, numbers) in TABLES {
         kept.extend(tx.list(sql, &[], |row| named(row, names, numbers)).await?);
@@ -72,15 +75,15 @@ pub async fn all(tx: &mut Tx) -> Result<(Kept, Edges), StoreError> {
     Ok((kept, Edges(edges)))
 }
 
-/// The columns of a name, joined, and the numbers behind them.
+/// Joins the columns of a name, and reads the numbers after them.
 fn named(row: &Row<'_>, names: usize, numbers: usize) -> Result<(String, Vec<i64>), StoreError> {
-    let name: Result<Vec<&str>, StoreError> = (0..names).map(|column| row.str(column)).collect();
-    let numbers: Result<Vec<i64>, StoreError> =
-        (names..names + numbers).map(|column| row.int(column)).collect();
+    let mut columns = row.columns();
+    let name: Result<Vec<String>, StoreError> = (0..names).map(|_| columns.following()).collect();
+    let numbers: Result<Vec<i64>, StoreError> = (0..numbers).map(|_| columns.following()).collect();
     Ok((name?.join(" "), numbers?))
 }
 
-/// Where a scope's totals count a market of this status.
+/// The index of the totals column that counts markets of this status.
 pub fn column_of(status: ListStatus) -> usize {
     ListStatus::ALL.into_iter().position(|known| known == status).unwrap_or_default()
 }

@@ -1,25 +1,26 @@
-//! What accounts have traded and gained, in all and of late.
+//! Leaderboards: accounts' trades and profit, in total and for recent spans.
 
 use std::collections::BTreeMap;
 
-use domain::time::DAY_MS;
+use domain::time::{DAY_MS, HOUR_MS};
 
 use super::deeds::Figures;
 use super::windows::Edges;
 use crate::public::Window;
 use crate::{StoreError, Tx, Value, params};
 
-/// The spans that are kept: hours for a day, days for a month.
-pub const SPANS_MS: [i64; 2] = [DAY_MS / 24, DAY_MS];
+/// The lengths of stored spans: hours for the last day, days for the last month.
+pub const SPANS_MS: [i64; 2] = [HOUR_MS, DAY_MS];
 
-/// Where the first span begins that a leaderboard of now may ask for.
+/// The start of the oldest span that a current leaderboard may read, in milliseconds.
 pub fn oldest(span_ms: i64, edges: &Edges) -> i64 {
     let a_day_ago = edges.of(Window::OneDay);
+    // 29 days before the one-day window, so 30 days in total.
     let from = if span_ms == DAY_MS { a_day_ago - 29 * DAY_MS } else { a_day_ago };
     from.div_euclid(span_ms) * span_ms
 }
 
-/// Adds to what accounts have done in all.
+/// Adds to accounts' all-time figures.
 pub async fn add(tx: &mut Tx, accounts: &BTreeMap<&str, Figures>) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO leaderboard (account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic)
@@ -34,12 +35,13 @@ pub async fn add(tx: &mut Tx, accounts: &BTreeMap<&str, Figures>) -> Result<(), 
     let rows: Vec<Vec<Value<'_>>> =
         changed().map(|(account, f)| params![*account, f.trades, f.volume, f.realized].to_vec()).collect();
     tx.exec_each(SQL, &rows).await?;
+    // Only such changes can reduce a row to zero. Rows that are zero are deleted.
     let less = changed().filter(|(_, f)| f.trades < 0 || (f.trades == 0 && f.realized != 0));
     let rows: Vec<Vec<Value<'_>>> = less.map(|(account, _)| params![*account].to_vec()).collect();
     tx.exec_each(FORGET, &rows).await.map(drop)
 }
 
-/// Adds to what accounts have done in hours and days that are still asked for.
+/// Adds to accounts' figures in recent hours and days. Ignores spans that are no longer read.
 pub async fn add_spans(
     tx: &mut Tx,
     spans: &BTreeMap<(i64, i64, &str), Figures>,
@@ -65,7 +67,7 @@ pub async fn add_spans(
     tx.exec_each(FORGET, &rows).await.map(drop)
 }
 
-/// Forgets hours and days that are not asked for any more.
+/// Deletes spans that are no longer read.
 pub async fn forget(tx: &mut Tx, edges: &Edges) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM leaderboard_spans WHERE span_ms = $1 AND start_ms < $2";
     let rows: Vec<_> = SPANS_MS.into_iter().map(|span| params![span, oldest(span, edges)].to_vec()).collect();

@@ -1,7 +1,9 @@
-//! The windows that trending markets are ranked over: they begin at whole five minutes and end now.
+//! The windows over which trending markets are ranked. They start at multiples of five minutes and
+//! end now.
 //!
-//! A trade comes into every window that holds its five minutes. What a window loses when it moves on is summed from the
-//! buckets that it leaves behind; and an account leaves it when its last trade in the market does.
+//! A trade is added to every window that contains its five-minute bucket. When a window moves on,
+//! it loses the sums of the buckets that it leaves. An account leaves it when its last trade in the
+//! market does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,37 +16,36 @@ use super::{leaderboard, lock};
 use crate::public::Window;
 use crate::{StoreError, Tx, Value, params};
 
-/// How exactly a window begins.
+/// The granularity of the windows' starts, in milliseconds.
 pub const BUCKET_MS: i64 = 300_000;
 
-/// Each window's length and where it begins.
+/// Each window's length and start, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edges(pub Vec<(i64, i64)>);
 
 impl Edges {
-    /// Where a window begins.
+    /// The start of a window.
     pub fn of(&self, window: Window) -> i64 {
         self.0.iter().find(|(window_ms, _)| *window_ms == window.ms()).map_or(0, |(_, start)| *start)
     }
 }
 
-/// Differences of a market's figures in a window.
+/// A change of a market's figures in a window.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InWindow {
-    /// Trades.
     pub trades: i64,
-    /// USDC atomic.
+    /// USDC traded, in atomic units.
     pub volume: i64,
-    /// Accounts whose last trade is in it.
+    /// Accounts whose last trade is within the window.
     pub unique_traders: i64,
 }
 
-/// The start of the five minutes that hold an instant.
+/// The start of the five-minute bucket of an instant.
 pub const fn bucket_of(at_ms: i64) -> i64 {
     at_ms.div_euclid(BUCKET_MS) * BUCKET_MS
 }
 
-/// Adds to buckets that any window still holds.
+/// Adds to buckets that are still part of a window.
 pub async fn add_buckets(
     tx: &mut Tx,
     buckets: &BTreeMap<(i64, MarketId), Figures>,
@@ -66,7 +67,7 @@ pub async fn add_buckets(
     tx.exec_each(FORGET, &rows).await.map(drop)
 }
 
-/// Adds to markets' figures in windows and scores them anew.
+/// Adds to markets' figures in windows and updates their scores.
 pub async fn add(tx: &mut Tx, changes: &BTreeMap<(i64, MarketId), InWindow>) -> Result<(), StoreError> {
     const FIND: &str = "SELECT trade_count, volume_usdc_atomic, unique_traders FROM trending_markets
         WHERE window_ms = $1 AND market_id = $2";
@@ -81,10 +82,13 @@ pub async fn add(tx: &mut Tx, changes: &BTreeMap<(i64, MarketId), InWindow>) -> 
             continue;
         }
         let place = params![*window_ms, *id];
-        let found = tx.find(FIND, &place, |row| Ok((row.int(0)?, row.int(1)?, row.int(2)?)));
-        let (trades, volume, unique_traders) = found.await?.unwrap_or_default();
+        let found = tx.find(FIND, &place, |row| {
+            Ok((row.get("trade_count")?, row.get("volume_usdc_atomic")?, row.get("unique_traders")?))
+        });
+        let (trades, volume, unique_traders): (i64, i64, i64) = found.await?.unwrap_or_default();
         let trades = trades + change.trades;
         let (volume, unique_traders) = (volume + change.volume, unique_traders + change.unique_traders);
+        // A market without trades in the window is not ranked.
         if trades <= 0 {
             gone.push(params![*window_ms, *id].to_vec());
             continue;
@@ -97,13 +101,14 @@ pub async fn add(tx: &mut Tx, changes: &BTreeMap<(i64, MarketId), InWindow>) -> 
     tx.exec_each(FORGET, &gone).await.map(drop)
 }
 
-/// Moves the windows on to `now`, and forgets buckets and spans that nothing asks for any more.
+/// Moves the windows to `now` and deletes buckets and spans that are no longer read.
 pub async fn advance(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
     const MOVE: &str = "UPDATE trending_windows SET start_ms = $1 WHERE window_ms = $2";
     const FORGET: &str = "DELETE FROM market_buckets WHERE start_ms < $1";
     let mut edges = lock(tx).await?;
     for (window_ms, start) in &mut edges.0 {
         let next = bucket_of(now.ms() - *window_ms);
+        // Windows never move back, even if the clock does.
         if next <= *start {
             continue;
         }
@@ -111,28 +116,33 @@ pub async fn advance(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
         tx.exec(MOVE, &params![next, *window_ms]).await?;
         *start = next;
     }
+    // Only after every window has subtracted the buckets that it leaves.
     tx.exec(FORGET, &params![edges.of(Window::SevenDays)]).await?;
     leaderboard::forget(tx, &edges).await
 }
 
-/// What a window loses between its former beginning and its next.
+/// Subtracts what a window loses between its old and its new start.
 async fn leave(tx: &mut Tx, window_ms: i64, start: i64, next: i64) -> Result<(), StoreError> {
     const TRADES: &str =
-        "SELECT market_id, CAST(SUM(trade_count) AS BIGINT), CAST(SUM(volume_usdc_atomic) AS BIGINT)
+        "SELECT market_id, CAST(SUM(trade_count) AS BIGINT) AS trades, CAST(SUM(volume_usdc_atomic) AS BIGINT) AS volume
         FROM market_buckets WHERE start_ms >= $1 AND start_ms < $2 GROUP BY market_id";
     const TRADERS: &str =
-        "SELECT market_id, COUNT(*) FROM traders WHERE last_trade_ms >= $1 AND last_trade_ms < $2
+        "SELECT market_id, COUNT(*) AS traders FROM traders WHERE last_trade_ms >= $1 AND last_trade_ms < $2
         AND trade_count > 0 GROUP BY market_id";
     let mut changes: BTreeMap<(i64, MarketId), InWindow> = BTreeMap::new();
-    for (id, trades, volume) in
-        tx.list(TRADES, &params![start, next], |row| Ok((row.parse(0)?, row.int(1)?, row.int(2)?))).await?
+    for (id, trades, volume) in tx
+        .list(TRADES, &params![start, next], |row| {
+            Ok((row.get("market_id")?, row.get::<i64>("trades")?, row.get::<i64>("volume")?))
+        })
+        .await?
     {
         let change = changes.entry((window_ms, id)).or_default();
         (change.trades, change.volume) = (-trades, -volume);
     }
     let known: BTreeSet<(i64, MarketId)> = changes.keys().copied().collect();
-    for (id, traders) in
-        tx.list(TRADERS, &params![start, next], |row| Ok((row.parse(0)?, row.int(1)?))).await?
+    for (id, traders) in tx
+        .list(TRADERS, &params![start, next], |row| Ok((row.get("market_id")?, row.get::<i64>("traders")?)))
+        .await?
     {
         if known.contains(&(window_ms, id)) {
             changes.entry((window_ms, id)).or_default().unique_traders = -traders;

@@ -1,25 +1,27 @@
-//! The rows of a new trade, and the two ways in which a request is found to be a repetition.
+//! Creation of trades, and detection of repeated requests by idempotency key or by
+//! `clientRequestId`.
 
 use domain::ids::{TradeId, UserId};
 use domain::trade::TraceEvent;
 use domain::{Timestamp, Usdc};
 
 use super::queue::{NOT_QUEUED, next_rank};
-use super::row::{COLUMNS, Trade, from_row};
+use super::row::Trade;
 use super::trace;
 use crate::keys::TradingStop;
+use crate::record::Record;
 use crate::{StoreError, Tx, params, usage};
 
-/// What an idempotency key was used for before.
+/// The earlier use of an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reuse {
-    /// The fingerprint of the first request, hex.
+    /// The fingerprint of the first request, in hex.
     pub request_hash: String,
-    /// The trade that it created.
+    /// The trade that the first request created.
     pub trade_id: TradeId,
 }
 
-/// The first use of this idempotency key, unless its lifetime is over at `now`.
+/// Returns the earlier use of this idempotency key if it has not expired at `now`.
 pub async fn find_reuse(
     tx: &mut Tx,
     user_id: UserId,
@@ -30,13 +32,13 @@ pub async fn find_reuse(
     const SQL: &str = "SELECT request_hash, trade_id FROM idempotency
         WHERE user_id = $1 AND route = $2 AND idempotency_key = $3 AND expires_at_ms > $4";
     tx.find(SQL, &params![user_id, route, key, now], |row| {
-        Ok(Reuse { request_hash: row.text(0)?, trade_id: row.parse(1)? })
+        Ok(Reuse { request_hash: row.get("request_hash")?, trade_id: row.get("trade_id")? })
     })
     .await
 }
 
-/// Takes an idempotency key for a trade. False where another request holds it and its lifetime is not over: what this
-/// transaction has written must then be undone.
+/// Stores an idempotency key for a trade. Returns false if another request holds the key and it has
+/// not expired. The caller must then roll back this transaction.
 pub async fn insert_idempotency(
     tx: &mut Tx,
     user_id: UserId,
@@ -46,6 +48,7 @@ pub async fn insert_idempotency(
     now: Timestamp,
     expires_at: Timestamp,
 ) -> Result<bool, StoreError> {
+    // The UPDATE replaces only an expired key. A live key leaves zero rows affected.
     const SQL: &str = "INSERT INTO idempotency (user_id, route, idempotency_key, request_hash, trade_id, expires_at_ms)
         VALUES ($1, $2, $3, $4, $5, $6)
         ON CONFLICT (user_id, route, idempotency_key) DO UPDATE
@@ -55,7 +58,6 @@ pub async fn insert_idempotency(
     Ok(tx.exec(SQL, &bound).await? == 1)
 }
 
-/// The user's trade with this `clientRequestId`.
 pub async fn find_by_client_request(
     tx: &mut Tx,
     user_id: UserId,
@@ -63,27 +65,29 @@ pub async fn find_by_client_request(
 ) -> Result<Option<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Trade::COLUMNS,
         " FROM trades WHERE user_id = $1 AND client_request_id = $2"
     );
-    tx.find(SQL, &params![user_id, id], from_row).await
+    tx.find(SQL, &params![user_id, id], Trade::from_row).await
 }
 
-/// What became of a new trade's row. But for the first, nothing of the trade is written.
+/// The outcome of inserting a trade. Only `Added` has written anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inserted {
-    /// It is there.
     Added,
-    /// The user's `clientRequestId` is taken.
+    /// The user already has a trade with this `clientRequestId`.
     Taken,
-    /// The key makes no trade.
+    /// The key may not trade: it is paused, revoked or expired.
     Stopped(TradingStop),
 }
 
-/// Adds a trade and the first events of its trace: `created`, and what it sets aside. That the key is neither revoked nor
-/// expired nor paused is part of the statement, so that it holds from the moment at which it is stored, whatever a caller has
-/// read before.
+/// Inserts a trade and the first events of its trace: `created`, and the reservation of funds if
+/// there is one.
+///
+/// The statement itself checks that the key is not paused, revoked or expired. The check therefore
+/// holds at the moment of the insert, even if the caller read the key earlier.
 pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<Inserted, StoreError> {
+    // A held trade gets a rank only when it is confirmed.
     const SQL: &str = concat!(
         "INSERT INTO trades (id, user_id, key_id, account, market_id, outcome_index, side, amount_text,
         amount_type, metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic,
@@ -127,6 +131,7 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         NOT_QUEUED
     ];
     if tx.exec(SQL, &bound).await? == 0 {
+        // No row was inserted. A usable key means that the `clientRequestId` was the conflict.
         let stop = crate::keys::find_trading_stop(tx, trade.key_id, trade.created_at).await?;
         return Ok(stop.map_or(Inserted::Taken, Inserted::Stopped));
     }
@@ -139,8 +144,10 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
     Ok(Inserted::Added)
 }
 
-/// Forgets idempotency keys whose lifetime is over at `now`, at most `limit`; how many there were.
+/// Deletes at most `limit` idempotency keys that have expired at `now` and returns their number.
 pub async fn delete_expired_idempotency(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<u64, StoreError> {
+    // The outer condition is checked again after a row lock: a concurrent request may have renewed
+    // the key since the subquery read it.
     const SQL: &str = "DELETE FROM idempotency WHERE (user_id, route, idempotency_key) IN (
         SELECT user_id, route, idempotency_key FROM idempotency WHERE expires_at_ms <= $1 LIMIT $2)
         AND expires_at_ms <= $1";

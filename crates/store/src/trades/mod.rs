@@ -1,7 +1,8 @@
-//! Trades: the row, its creation, its moves, and the lists made of it.
+//! Trades: the row, its creation, its status changes, and the lists.
 //!
-//! A trade's USDC is counted in two places while it is open: in the key's spend (buys of the last 24 hours) and in the
-//! account's reservation. `reserved_usdc_atomic` on the row is what it holds of the first; the second ends with the trade.
+//! The USDC of an open trade is counted in two places: in the key's spending of the last 24 hours
+//! (buys only) and in the account's reservation. `reserved_usdc_atomic` is the trade's share of the
+//! first. The second is released when the trade ends.
 
 mod create;
 mod holds;
@@ -16,7 +17,7 @@ pub use create::{
     Inserted, Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert,
     insert_idempotency,
 };
-pub use holds::{count_held, hold, put_volume, sum_signed, sum_validating};
+pub use holds::{count_held, hold, put_volume, sum_signed};
 pub use list::{ListFilter, find, find_any, list};
 pub use moves::{
     Moved, apply, assign_intent, clear_batch, find_oldest_executing, leave_batch, list_stuck, list_unbatched,

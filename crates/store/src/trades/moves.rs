@@ -1,27 +1,27 @@
-//! The moves of a trade: compare-and-sets on the old status that say what they found.
+//! Status changes of trades. Each is a compare-and-set on the old status and reports whether it
+//! took effect.
 
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
 use domain::{Timestamp, Usdc};
 
 use super::queue::next_rank;
-use super::row::{COLUMNS, Trade, from_row};
+use super::row::Trade;
 use super::trace;
+use crate::record::Record;
 use crate::{StoreError, Tx, Value, keys, params, usage, users};
 
-/// What a compare-and-set found.
+/// The result of a compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Moved {
-    /// The trade stood where it had to and has moved.
+    /// The trade had the expected status and was changed.
     Moved,
-    /// The trade stands elsewhere; nothing was written.
-    Stale {
-        /// Where it stands.
-        current: Status,
-    },
+    /// The trade has a different status. Nothing was written.
+    Stale { current: Status },
 }
 
-/// Makes a move: status, what the new state carries, the trace's event, and what the trade held of cap and balance.
+/// Applies a transition: updates the status and its data, appends the trace event, and releases
+/// what the trade no longer needs of the cap and the balance.
 pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Result<Moved, StoreError> {
     const SQL: &str = "UPDATE trades SET status = $1, tx_hash = $2, block_number = $3, tokens_moved_wad = $4,
         usdc_moved_atomic = $5, fee_atomic = $6, error_code = $7, error_message = $8, updated_at_ms = $9,
@@ -58,7 +58,8 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         let found = super::find_any(tx, trade.id).await?.ok_or_else(|| StoreError::missing("trades"))?;
         return Ok(Moved::Stale { current: found.state.status() });
     }
-    // The key's row before the account's, as at creation: two transactions then never wait for each other.
+    // Lock the key's row before the account's, in the same order as at creation, to avoid
+    // deadlocks.
     let given_back = trade.reserved.saturating_sub(kept);
     if given_back > Usdc::ZERO {
         keys::give_back_spent(tx, trade.key_id, given_back, trade.created_at).await?;
@@ -75,8 +76,8 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     Ok(Moved::Moved)
 }
 
-/// Makes the move of a held trade that was confirmed: it joins its lane's queue, and its intent gets the time that it has
-/// from here on.
+/// Applies the transition of a held trade that was confirmed. The trade joins its lane's queue, and
+/// its intent gets a new deadline.
 pub async fn release(
     tx: &mut Tx,
     trade: &Trade,
@@ -95,28 +96,32 @@ pub async fn release(
     Ok(moved)
 }
 
-/// The held trades whose confirmation window is over at `now`, the first to end first, at most `limit`.
+/// Lists the held trades whose confirmation window has ended at `now`, earliest end first, at most
+/// `limit`.
 pub async fn list_unconfirmed(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Trade::COLUMNS,
         " FROM trades WHERE status = 'pending_confirmation' AND confirmation_expires_at_ms <= $1
         ORDER BY confirmation_expires_at_ms, id LIMIT $2"
     );
-    tx.list(SQL, &params![now, limit], from_row).await
+    tx.list(SQL, &params![now, limit], Trade::from_row).await
 }
 
-/// What a trade holds of the daily cap after a move: what it really spent once completed, nothing once it has failed.
+/// The part of the daily cap that a trade still uses after a transition: what it spent if it
+/// completed, nothing if it failed.
 fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
     match to {
         State::Failed(_) | State::Rejected(_) => Usdc::ZERO,
+        // A sell reserves nothing, and a buy may spend less than it reserved.
         State::Completed(settlement) if trade.reserved > Usdc::ZERO => settlement.usdc.min(trade.reserved),
         _ => trade.reserved,
     }
 }
 
-/// Gives validated trades their nonces and batch and moves them to `executing`; false where one is not validating.
-/// `signed` is the event of the batch that carries them.
+/// Assigns nonces and a batch to validated trades and moves them to `executing`. Returns false if
+/// one of them is not `validating`; the caller must then roll back. `signed` is the trace event of
+/// the batch.
 pub async fn assign_intent(
     tx: &mut Tx,
     intents: &[(&Trade, u32)],
@@ -135,25 +140,35 @@ pub async fn assign_intent(
         |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
     let executing: Vec<_> = intents.iter().map(|(trade, nonce)| (trade.id, executing(*nonce))).collect();
     trace::append(tx, executing.iter().flat_map(|(id, event)| [(*id, event), (*id, signed)])).await?;
+    // If one of the trades had changed, the caller rolls back and no event is written.
     for (trade, _) in intents {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
     }
     Ok(moved.iter().all(|affected| *affected == 1))
 }
 
-/// The executing trades of a lane whose batch is gone without having carried them: to be signed again, as the very same
-/// intents.
-pub async fn list_unbatched(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Trade>, StoreError> {
+/// Lists a lane's executing trades whose batch was lost before it executed them. They must be
+/// signed again with the same intents. Trades of paused keys are left out until their deadline, so
+/// that they do not take places from other trades.
+pub async fn list_unbatched(
+    tx: &mut Tx,
+    lane: u16,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
-        " FROM trades WHERE lane = $1 AND status = 'executing' AND batch_id IS NULL
-        AND ended_at_ms IS NULL ORDER BY created_at_ms, id LIMIT $2"
+        Trade::COLUMNS,
+        " FROM trades WHERE lane = $1 AND status = 'executing' AND batch_id IS NULL AND ended_at_ms IS NULL
+        AND (deadline_ms <= $2 OR NOT EXISTS (SELECT 1 FROM keys k WHERE k.id = trades.key_id
+            AND k.paused_at_ms IS NOT NULL AND k.revoked_at_ms IS NULL
+            AND (k.expires_at_ms IS NULL OR k.expires_at_ms > $2)))
+        ORDER BY created_at_ms, id LIMIT $3"
     );
-    tx.list(SQL, &params![lane, limit], from_row).await
+    tx.list(SQL, &params![lane, now, limit], Trade::from_row).await
 }
 
-/// Puts executing trades into another batch, whose event is `signed`.
+/// Moves executing trades to another batch. `signed` is that batch's trace event.
 pub async fn set_batch(
     tx: &mut Tx,
     trades: &[TradeId],
@@ -167,16 +182,17 @@ pub async fn set_batch(
     trace::append(tx, moved.map(|(id, _)| (*id, signed))).await
 }
 
-/// Takes the trades of a batch that will never be mined out of it, those that are still executing. `lost` is the event
-/// that tells them.
+/// Removes the executing trades from a batch that will never be mined. `lost` is the trace event
+/// that reports this.
 pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId, lost: &TraceEvent) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE trades SET batch_id = NULL WHERE batch_id = $1 AND status = 'executing' RETURNING id";
-    let cleared: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
+    let cleared: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.get("id")).await?;
     trace::append(tx, cleared.into_iter().map(|id| (id, lost))).await
 }
 
-/// Takes one executing trade out of a batch that has not carried it. `lost` is the event that tells it.
+/// Removes one executing trade from a batch that did not execute it. `lost` is the trace event that
+/// reports this.
 pub async fn leave_batch(
     tx: &mut Tx,
     id: TradeId,
@@ -191,33 +207,32 @@ pub async fn leave_batch(
     Ok(())
 }
 
-/// When the trade that has been executing for longest began to.
+/// Returns the time at which the oldest executing trade became `executing`.
 pub async fn find_oldest_executing(tx: &mut Tx) -> Result<Option<Timestamp>, StoreError> {
-    const SQL: &str =
-        "SELECT MIN(updated_at_ms) FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL";
-    Ok(tx.find(SQL, &[], |row| row.opt_timestamp(0)).await?.flatten())
+    const SQL: &str = "SELECT MIN(updated_at_ms) AS updated_at_ms FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &[], |row| row.get("updated_at_ms")).await?.flatten())
 }
 
-/// The executing trades whose batch ended before `before`, at most `limit`, the oldest first.
+/// Lists the executing trades whose batch ended before `before`, oldest first, at most `limit`.
 pub async fn list_stuck(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<Vec<TradeId>, StoreError> {
     const SQL: &str = "SELECT t.id FROM trades t JOIN batches b ON b.id = t.batch_id
         WHERE t.status = 'executing' AND t.ended_at_ms IS NULL AND b.ended_at_ms < $1
         ORDER BY t.created_at_ms, t.id LIMIT $2";
-    tx.list(SQL, &params![before, limit], |row| row.parse(0)).await
+    tx.list(SQL, &params![before, limit], |row| row.get("id")).await
 }
 
-/// Adds an event to the traces of a batch's trades that are still executing. The update that changes nothing locks
-/// their rows, so that no other event takes the same number.
+/// Adds an event to the traces of a batch's executing trades.
 pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> Result<(), StoreError> {
+    // The no-op UPDATE locks the rows, so that no other transaction uses the same sequence number.
     const SQL: &str =
         "UPDATE trades SET batch_id = batch_id WHERE batch_id = $1 AND status = 'executing' RETURNING id";
-    let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.parse(0)).await?;
+    let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.get("id")).await?;
     trace::append(tx, carried.into_iter().map(|id| (id, event))).await
 }
 
-/// Takes the nonce away from an executing trade whose intent never ran, because another intent had used the nonce: the
-/// trade is signed again with another one. False if the trade has moved, has another nonce, or had its nonce replaced once
-/// before.
+/// Removes the nonce of an executing trade whose intent never ran because another intent used the
+/// nonce. The trade is then signed again with a new nonce. Returns false if the trade has changed,
+/// has another nonce, or was already renewed once.
 pub async fn renew(tx: &mut Tx, id: TradeId, nonce: u32, at: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str =
         "UPDATE trades SET replaced_nonce = nonce, nonce = NULL, batch_id = NULL, updated_at_ms = $1
@@ -229,7 +244,7 @@ pub async fn renew(tx: &mut Tx, id: TradeId, nonce: u32, at: Timestamp) -> Resul
     Ok(true)
 }
 
-/// Gives a renewed trade its nonce; false if it has moved.
+/// Assigns the new nonce of a renewed trade. Returns false if the trade has changed.
 pub async fn put_renewed_nonce(tx: &mut Tx, id: TradeId, nonce: u32) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE trades SET nonce = $1 WHERE id = $2 AND status = 'executing' AND nonce IS NULL";
     Ok(tx.exec(SQL, &params![nonce, id]).await? == 1)

@@ -1,22 +1,28 @@
-//! The lanes' queues. Pending trades are claimed in the order of their ranks, which take turns between users: a new trade's
-//! rank is one above that of its user's last trade that waits, and at least that of the queue's head. So the first trades of
-//! all users come before their second ones, and a user who queues thousands delays the others by one batch.
+//! The lanes' queues. Pending trades are claimed in the order of their ranks, which alternate
+//! between users.
 //!
-//! A rank costs two look-ups in indexes when a trade is queued, and claiming reads the head of an index, however long the
-//! queue is. Two trades of one user that are queued at the same instant may get the same rank.
+//! A new trade's rank is one above the rank of its user's last waiting trade, and at least the rank
+//! of the queue's head. The first trades of all users therefore come before their second ones. A
+//! user who queues thousands of trades delays others by at most one batch.
+//!
+//! Computing a rank takes two index lookups, and claiming reads the head of an index, so the cost
+//! does not depend on the queue's length. Two trades of one user that are queued at the same
+//! instant may get the same rank.
 
 use domain::ids::{KeyId, TradeId, UserId};
 use domain::trade::{Budget, Room, Transition};
 use domain::{Timestamp, Usdc};
 
-use super::row::{COLUMNS, COUNT, Trade, from_row};
+use super::row::Trade;
 use super::trace;
+use crate::record::Record;
 use crate::{Row, StoreError, Tx, params};
 
-/// The rank of a trade that is not in the queue: a held one, until it is confirmed.
+/// The rank of a trade that is not in the queue: a held trade before its confirmation.
 pub(super) const NOT_QUEUED: i64 = -1;
 
-/// The rank of a trade that joins the queue of a lane now, as a subquery. Takes the placeholders of its user and of its lane.
+/// A subquery for the rank of a trade that joins a lane's queue now. Takes the placeholders of the
+/// user and of the lane.
 macro_rules! next_rank {
     ($user:literal, $lane:literal) => {
         concat!(
@@ -33,20 +39,20 @@ macro_rules! next_rank {
 }
 pub(super) use next_rank;
 
-/// How far behind the queue's head trades are looked for that fit.
+/// The number of pending trades that are searched for ones that fit the budget.
 pub const LOOK_AHEAD: u32 = 1_000;
 
-/// What was found at the head of a lane's queue.
+/// The result of claiming trades from the head of a lane's queue.
 #[derive(Debug, Default)]
 pub struct Claimed {
-    /// The trades that are being validated now.
+    /// The claimed trades, now `validating`.
     pub trades: Vec<Trade>,
-    /// The trades before the last of them, or all that were looked at, that do not fit.
+    /// The trades that were skipped because they do not fit the budget.
     pub held: Vec<TradeId>,
 }
 
-/// Moves the next pending trades of a lane to `validating`, at most `limit`: those that fit into the budget, and those whose
-/// deadline has passed.
+/// Moves the next pending trades of a lane to `validating`, at most `limit`. Takes only trades that
+/// fit the budget or whose deadline has passed.
 pub async fn claim_pending(
     tx: &mut Tx,
     lane: u16,
@@ -54,6 +60,8 @@ pub async fn claim_pending(
     budget: &mut Budget,
     transition: &Transition,
 ) -> Result<Claimed, StoreError> {
+    // The common case, in which everything fits, is claimed with one statement. Only a tight budget
+    // needs a choice trade by trade.
     let next = if budget.room() == Room::Unlimited { Usdc::ZERO } else { sum_next(tx, lane, limit).await? };
     let (mut claimed, held) = if budget.admits_all(next) {
         let claimed = claim_next(tx, lane, limit, transition).await?;
@@ -65,6 +73,7 @@ pub async fn claim_pending(
         let (fitting, held) = pick_fitting(tx, lane, limit, budget, transition.trace.at).await?;
         (claim_each(tx, &fitting, transition).await?, held)
     };
+    // `RETURNING` gives rows in no particular order.
     claimed.sort_by_key(|(rank, trade)| (*rank, trade.created_at, trade.id));
     let trades: Vec<Trade> = claimed.into_iter().map(|(_, trade)| trade).collect();
     trace::append(tx, trades.iter().map(|trade| (trade.id, &transition.trace))).await?;
@@ -74,12 +83,13 @@ pub async fn claim_pending(
     Ok(Claimed { trades, held })
 }
 
-/// What the next trades would move together.
+/// Returns the total volume of the next trades.
 async fn sum_next(tx: &mut Tx, lane: u16, limit: u32) -> Result<Usdc, StoreError> {
-    const SQL: &str = "SELECT CAST(COALESCE(SUM(volume_usdc_atomic), 0) AS BIGINT) FROM (
+    const SQL: &str =
+        "SELECT CAST(COALESCE(SUM(volume_usdc_atomic), 0) AS BIGINT) AS volume_usdc_atomic FROM (
         SELECT volume_usdc_atomic FROM trades WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
         ORDER BY queue_rank, created_at_ms, id LIMIT $2) AS queue";
-    Ok(tx.find(SQL, &params![lane, limit], |row| row.usdc(0)).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![lane, limit], |row| row.get("volume_usdc_atomic")).await?.unwrap_or_default())
 }
 
 async fn claim_next(
@@ -88,19 +98,21 @@ async fn claim_next(
     limit: u32,
     transition: &Transition,
 ) -> Result<Vec<(i64, Trade)>, StoreError> {
+    // The outer status condition is checked again after the row lock, so that a trade that was
+    // cancelled meanwhile is not claimed.
     const SQL: &str = const_format::concatcp!(
         "UPDATE trades SET status = 'validating', updated_at_ms = $1,
         waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END WHERE id IN (
             SELECT id FROM trades WHERE lane = $2 AND status = 'pending' AND ended_at_ms IS NULL
             ORDER BY queue_rank, created_at_ms, id LIMIT $3
         ) AND status = 'pending' RETURNING ",
-        COLUMNS,
+        Trade::COLUMNS,
         ", queue_rank"
     );
     tx.list(SQL, &params![transition.trace.at, lane, limit], ranked).await
 }
 
-/// The next trades that fit or whose deadline has passed, and those that were passed over.
+/// Returns the next trades that fit or whose deadline has passed, and the trades that were skipped.
 async fn pick_fitting(
     tx: &mut Tx,
     lane: u16,
@@ -113,13 +125,16 @@ async fn pick_fitting(
         ORDER BY queue_rank, created_at_ms, id LIMIT $2";
     let bound = params![lane, LOOK_AHEAD];
     let queue: Vec<(TradeId, String, Usdc, Timestamp)> = tx
-        .list(SQL, &bound, |row| Ok((row.parse(0)?, row.text(1)?, row.usdc(2)?, row.timestamp(3)?)))
+        .list(SQL, &bound, |row| {
+            Ok((row.get("id")?, row.get("account")?, row.get("volume_usdc_atomic")?, row.get("deadline_ms")?))
+        })
         .await?;
     let (mut fitting, mut held) = (Vec::new(), Vec::new());
     for (id, account, volume, deadline) in queue {
         if fitting.len() >= limit as usize {
             break;
         }
+        // An expired trade needs no budget: it will be rejected, not signed.
         let fits = deadline <= now || budget.admit(&account, volume);
         let found = if fits { &mut fitting } else { &mut held };
         found.push(id);
@@ -127,7 +142,8 @@ async fn pick_fitting(
     Ok((fitting, held))
 }
 
-/// Claims the trades one by one. What a trade has waited for stays in its row if its deadline has passed: it fails for it.
+/// Claims the trades one by one. If a trade's deadline has passed, its row retains the reason that
+/// it waited for, because that reason explains its failure.
 async fn claim_each(
     tx: &mut Tx,
     ids: &[TradeId],
@@ -137,7 +153,7 @@ async fn claim_each(
         "UPDATE trades SET status = 'validating', updated_at_ms = $1,
         waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END
         WHERE id = $2 AND status = 'pending' RETURNING ",
-        COLUMNS,
+        Trade::COLUMNS,
         ", queue_rank"
     );
     let mut claimed = Vec::with_capacity(ids.len());
@@ -148,29 +164,29 @@ async fn claim_each(
 }
 
 fn ranked(row: &Row<'_>) -> Result<(i64, Trade), StoreError> {
-    Ok((row.int(COUNT)?, from_row(row)?))
+    Ok((row.get("queue_rank")?, Trade::from_row(row)?))
 }
 
-/// The validating trades of a lane, in the order of the queue: those that wait for a condition outside of themselves, and
-/// what a process that died left behind between claiming and signing.
+/// Lists a lane's validating trades in queue order. These wait for an external condition, or were
+/// left by a process that died between claiming and signing.
 pub async fn list_validating(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Trade::COLUMNS,
         " FROM trades WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL
         ORDER BY queue_rank, created_at_ms, id LIMIT $2"
     );
-    tx.list(SQL, &params![lane, limit], from_row).await
+    tx.list(SQL, &params![lane, limit], Trade::from_row).await
 }
 
-/// Whether a lane has trades that wait to be signed.
+/// Reports whether a lane has trades to sign.
 pub async fn has_work(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
     const SQL: &str = "SELECT 1 FROM trades WHERE lane = $1 AND ended_at_ms IS NULL
         AND (status IN ('pending', 'validating') OR (status = 'executing' AND batch_id IS NULL)) LIMIT 1";
-    Ok(tx.find(SQL, &params![lane], |row| row.int(0)).await?.is_some())
+    tx.exists(SQL, &params![lane]).await
 }
 
-/// The trades of a key that no executor has claimed, held ones included, at most `limit`.
+/// Lists the trades of a key that no executor has claimed, including held ones, at most `limit`.
 pub async fn list_unclaimed(
     tx: &mut Tx,
     user_id: UserId,
@@ -179,11 +195,11 @@ pub async fn list_unclaimed(
 ) -> Result<Vec<Trade>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Trade::COLUMNS,
         " FROM trades WHERE user_id = $1 AND nonce IS NULL AND ended_at_ms IS NULL AND key_id = $2
         AND status IN ('pending_confirmation', 'pending') LIMIT $3"
     );
-    tx.list(SQL, &params![user_id, key_id, limit], from_row).await
+    tx.list(SQL, &params![user_id, key_id, limit], Trade::from_row).await
 }
 
 #[cfg(test)]
@@ -195,9 +211,10 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
 
-    /// The steps of every statement that `claim_pending` and the next rank run.
+    /// Returns the query plan steps of every statement that `claim_pending` and the rank subquery
+    /// run.
     async fn plans(store: Store) -> Vec<String> {
-        let explained: Result<Vec<String>, StoreError> = store
+        let explained = store
             .write((), |tx, ()| {
                 Box::pin(async move {
                     tx.record();
@@ -206,11 +223,10 @@ mod tests {
                         claim_pending(tx, 0, 100, &mut Budget::new(room), &validate).await?;
                     }
                     super::super::sum_signed(tx, 0).await?;
-                    super::super::sum_validating(tx, 0).await?;
                     has_work(tx, 0).await?;
-                    const RANK: &str = concat!("SELECT ", next_rank!("$1", "$2"));
+                    const RANK: &str = concat!("SELECT ", next_rank!("$1", "$2"), " AS queue_rank");
                     let user: UserId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-                    tx.find(RANK, &params![user, 0u16], |row| row.int(0)).await?;
+                    tx.find(RANK, &params![user, 0u16], |row| row.get::<i64>("queue_rank")).await?;
                     let mut steps = Vec::new();
                     for (sql, bound) in tx.take_recorded() {
                         steps.extend(explain(tx, &sql, &bound).await?);
@@ -225,17 +241,18 @@ mod tests {
     async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
         match tx.engine() {
             Engine::Sqlite => {
-                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.text(3)).await
+                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.get("detail")).await
             }
             Engine::Postgres => {
                 tx.batch("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await?;
-                tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.text(0)).await
+                tx.list_shaped(&format!("EXPLAIN (COSTS OFF) {sql}"), bound, |row| row.get("QUERY PLAN"))
+                    .await
             }
         }
     }
 
     crate::on_each_engine! {
-        async fn the_queue_is_read_through_its_indexes_however_long_it_is(store: Store) {
+        async fn a_queue_of_any_length_is_read_through_its_indexes(store: Store) {
             let engine = store.engine();
             let steps = plans(store).await;
             let of_trades: Vec<&String> = steps.iter().filter(|step| step.contains(" trades")).collect();

@@ -1,4 +1,5 @@
-//! Trades whose rows were lost or set back, brought in line with what the chain decided of them.
+//! Recovery of trades whose rows were lost or set back by a restored backup. They are brought in
+//! line with the chain.
 
 use std::collections::HashMap;
 
@@ -11,28 +12,28 @@ use super::row::Trade;
 use super::trace;
 use crate::{Row, StoreError, Tx, Value, keys, params, usage, users};
 
-/// How many trades [`list_statuses`] asks for at once.
+/// The number of ids in each query of [`list_statuses`].
 const AT_ONCE: usize = 32;
 
-/// The statuses of those of these trades that are there.
+/// Returns the statuses of those of the given trades that exist.
 pub async fn list_statuses(tx: &mut Tx, ids: &[TradeId]) -> Result<HashMap<TradeId, Status>, StoreError> {
     const SQL: &str = "SELECT id, status FROM trades WHERE id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)";
     let mut found = HashMap::with_capacity(ids.len());
     for some in ids.chunks(AT_ONCE) {
-        // The places that are left over ask for one of them again.
+        // The statement has a fixed number of placeholders. Unused ones repeat the first id.
         let Some(one) = some.first() else { continue };
         let filled = some.iter().chain(std::iter::repeat(one)).take(AT_ONCE);
         let bound: Vec<Value<'_>> = filled.map(|id| Value::from(*id)).collect();
         let rows: Vec<(TradeId, Status)> =
-            tx.list(SQL, &bound, |row: &Row<'_>| Ok((row.parse(0)?, row.parse(1)?))).await?;
+            tx.list(SQL, &bound, |row: &Row<'_>| Ok((row.get("id")?, row.get("status")?))).await?;
         found.extend(rows);
     }
     Ok(found)
 }
 
-/// Adds a trade that was lost, `executing` as the chain knew it, and the first events of its trace. It sets aside what a
-/// new trade does, so that its end gives back what it did not spend. False if the trade is there.
+/// Inserts a lost trade as `executing`, with the first events of its trace. It reserves funds like
+/// a new trade, so that its end releases what it did not spend. Returns false if the trade exists.
 pub async fn insert_recovered(
     tx: &mut Tx,
     trade: &Trade,
@@ -70,7 +71,7 @@ pub async fn insert_recovered(
         now,
         NOT_QUEUED
     ];
-    // The key's row is locked first, as at creation.
+    // Lock the key's row first, as at creation.
     keys::lock_spent(tx, trade.key_id, now).await?;
     if tx.exec(SQL, &bound).await? == 0 {
         return Ok(false);
@@ -83,17 +84,22 @@ pub async fn insert_recovered(
     Ok(true)
 }
 
-/// Lets a trade be `executing` that stands elsewhere, because the chain has decided it: an earlier copy of its row was
-/// restored, or it was ended here meanwhile. Returns the trade as it is now; `None` if it has moved.
+/// Sets a trade back to `executing`, because the chain has decided it differently. This happens if
+/// an older copy of its row was restored, or if it was ended here before the decision was known.
+/// Returns the updated trade, or `None` if it has changed meanwhile.
 pub async fn reopen(tx: &mut Tx, trade: &Trade, recovered: &TraceEvent) -> Result<Option<Trade>, StoreError> {
     const SQL: &str =
         "UPDATE trades SET status = 'executing', error_code = NULL, error_message = NULL, tx_hash = NULL,
         ended_at_ms = NULL, reserved_usdc_atomic = $1, updated_at_ms = $2 WHERE id = $3 AND status = $4";
     let status = trade.state.status();
-    // An end has given everything back.
+    // The end of the trade released its reservation, so a reopened buy reserves its full amount
+    // again.
     let is_buy = trade.side == domain::trade::Side::Buy;
     let reserved = if status.is_terminal() && is_buy { trade.intent_usdc } else { trade.reserved };
     let at = recovered.at;
+    // Lock the trade before its key's spending, as every transition does: the other order can
+    // deadlock with one. The spending must be read before the trade's reservation changes.
+    trace::lock(tx, trade.id).await?;
     keys::lock_spent(tx, trade.key_id, at).await?;
     if tx.exec(SQL, &params![reserved, at, trade.id, status.as_str()]).await? == 0 {
         return Ok(None);
@@ -116,8 +122,8 @@ fn funds_reserved(amount: Usdc, at: Timestamp) -> Option<TraceEvent> {
     (amount > Usdc::ZERO).then(|| TraceEvent::funds_reserved(amount, Status::Executing, at))
 }
 
-/// Sets aside what a trade may spend of its key's daily cap, if it counts at `now`, and of its account's balance. The
-/// key's row is locked.
+/// Reserves an amount in the account's balance, and in the key's daily cap if the trade was created
+/// within the last 24 hours. The caller has locked the key's row.
 async fn set_aside(tx: &mut Tx, trade: &Trade, amount: Usdc, now: Timestamp) -> Result<(), StoreError> {
     if amount == Usdc::ZERO {
         return Ok(());

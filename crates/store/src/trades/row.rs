@@ -1,157 +1,131 @@
-//! A trade's row.
+//! The row of a trade.
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::B256;
 use domain::event::{self, EventKind, TradeData};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, TradeId, UserId};
-use domain::risk::RiskRefusal;
 use domain::trade::{AmountType, Failure, HoldReason, Refusal, Settlement, Side, State, Status};
-use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use domain::{Timestamp, Usdc, Wad};
 
-use crate::events::NewEvent;
-use crate::{Row, StoreError, Tx, params};
+use crate::engine::Columns;
+use crate::new_event::NewEvent;
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// A trade as stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trade {
-    /// The trade's id.
-    pub id: TradeId,
-    /// Whose it is.
-    pub user_id: UserId,
-    /// The key it came with.
-    pub key_id: KeyId,
-    /// The smart account it trades from, lower-case hex.
-    pub account: String,
-    /// The market.
-    pub market_id: MarketId,
-    /// The outcome.
-    pub outcome_index: u8,
-    /// Buy or sell.
-    pub side: Side,
-    /// The amount as sent.
-    pub amount_text: String,
-    /// What the amount counts.
-    pub amount_type: AmountType,
-    /// The caller's own words.
-    pub metadata: BTreeMap<String, String>,
-    /// The caller's own id.
-    pub client_request_id: Option<String>,
-    /// The request's fingerprint, hex.
-    pub request_hash: String,
-    /// The id of its trace.
-    pub correlation_id: CorrelationId,
-    /// The contracts' number for the way to trade.
-    pub intent_side: u8,
-    /// The intent's USDC: exact or a bound, as its side says.
-    pub intent_usdc: Usdc,
-    /// The intent's tokens: exact or a bound, as its side says.
-    pub intent_tokens: Wad,
-    /// How far the price may be worse than the quote at acceptance, in hundredths of a percent; `None` if only the intent's own
-    /// amounts bound it.
-    pub max_slippage_bps: Option<u16>,
-    /// When the intent is no longer wanted; enforced on chain.
-    pub deadline: Timestamp,
-    /// Which policy of the account it spends.
-    pub key_index: u32,
-    /// The executor's lane, by account.
-    pub lane: u16,
-    /// The intent's nonce, once it is executing.
-    pub nonce: Option<u32>,
-    /// The batch that carries it.
-    pub batch_id: Option<BatchId>,
-    /// The USDC that it is expected to move.
-    pub volume: Usdc,
-    /// What it waits for before it is signed; `None` if for nothing but its turn.
-    pub waiting_for: Option<HoldReason>,
-    /// What it holds of the key's daily cap: buys alone, zero once it has failed.
-    pub reserved: Usdc,
-    /// Where it stands.
-    pub state: State,
-    /// The end of its confirmation window, where it was held; it stays when the trade has moved on.
-    pub held_until: Option<Timestamp>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it last moved.
-    pub updated_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// When it was written again from the chain, if its row had been lost.
-    pub recovered_at: Option<Timestamp>,
+record! {
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Trade {
+        pub id: TradeId,
+        pub user_id: UserId,
+        /// The API key that created the trade.
+        pub key_id: KeyId,
+        /// The user's smart account, lower-case hex.
+        pub account: String,
+        pub market_id: MarketId,
+        pub outcome_index: u8,
+        pub side: Side,
+        /// The amount exactly as the client sent it.
+        pub amount_text: String,
+        /// The unit of the amount.
+        pub amount_type: AmountType,
+        /// The client's own key-value pairs.
+        pub metadata: BTreeMap<String, String>,
+        /// The client's `clientRequestId`.
+        pub client_request_id: Option<String>,
+        /// The request's fingerprint, in hex.
+        pub request_hash: String,
+        pub correlation_id: CorrelationId,
+        /// The contracts' numeric code for the kind of trade.
+        pub intent_side: u8,
+        /// The intent's USDC. Its side decides whether this is exact or a bound.
+        pub intent_usdc: Usdc = "intent_usdc_atomic",
+        /// The intent's tokens. Its side decides whether this is exact or a bound.
+        pub intent_tokens: Wad = "intent_tokens_wad",
+        /// The tolerated difference from the price quoted at acceptance, in basis points. `None` if
+        /// only the intent's own amounts bound the price.
+        pub max_slippage_bps: Option<u16>,
+        /// The time after which the intent no longer executes; enforced on chain.
+        pub deadline: Timestamp = "deadline_ms",
+        /// The index of the account's policy that the trade spends from.
+        pub key_index: u32,
+        /// The executor lane, derived from the account.
+        pub lane: u16,
+        /// The intent's nonce, set once the trade is executing.
+        pub nonce: Option<u32>,
+        /// The batch that contains the trade.
+        pub batch_id: Option<BatchId>,
+        /// The USDC that the trade is expected to move.
+        pub volume: Usdc = "volume_usdc_atomic",
+        /// The external condition that must be met before signing. `None` if the trade waits only for
+        /// its turn.
+        pub waiting_for: Option<HoldReason>,
+        /// The part of the key's daily cap that the trade uses. Only buys use the cap; zero once the
+        /// trade has failed.
+        pub reserved: Usdc = "reserved_usdc_atomic",
+        pub state: State = ..,
+        /// The end of the confirmation window, if the trade was held. It remains set after the
+        /// confirmation.
+        pub held_until: Option<Timestamp> = "confirmation_expires_at_ms",
+        pub created_at: Timestamp = "created_at_ms",
+        /// The time of the last status change.
+        pub updated_at: Timestamp = "updated_at_ms",
+        pub ended_at: Option<Timestamp> = "ended_at_ms",
+        /// The time at which the row was restored from the chain, if it had been lost.
+        pub recovered_at: Option<Timestamp> = "recovered_at_ms",
+    }
 }
 
-pub(super) const COLUMNS: &str = "id, user_id, key_id, account, market_id, outcome_index, side, amount_text, amount_type,
-    metadata, client_request_id, request_hash, correlation_id, intent_side, intent_usdc_atomic, intent_tokens_wad,
-    deadline_ms, key_index, lane, nonce, batch_id, reserved_usdc_atomic, status, confirmation_expires_at_ms, tx_hash,
-    block_number, tokens_moved_wad, usdc_moved_atomic, fee_atomic, error_code, error_message, created_at_ms,
-    updated_at_ms, ended_at_ms, recovered_at_ms, max_slippage_bps, volume_usdc_atomic, waiting_for";
-
-/// How many columns [`COLUMNS`] names.
-pub(super) const COUNT: usize = 38;
-
-pub(super) fn from_row(row: &Row<'_>) -> Result<Trade, StoreError> {
-    Ok(Trade {
-        id: row.parse(0)?,
-        user_id: row.parse(1)?,
-        key_id: row.parse(2)?,
-        account: row.text(3)?,
-        market_id: row.parse(4)?,
-        outcome_index: row.number(5)?,
-        side: row.parse(6)?,
-        amount_text: row.text(7)?,
-        amount_type: row.parse(8)?,
-        metadata: serde_json::from_str(row.str(9)?)
-            .map_err(|_| row.corrupt(9, "not a JSON object of texts"))?,
-        client_request_id: row.opt_text(10)?,
-        request_hash: row.text(11)?,
-        correlation_id: row.parse(12)?,
-        intent_side: row.number(13)?,
-        intent_usdc: row.usdc(14)?,
-        intent_tokens: row.parse(15)?,
-        max_slippage_bps: row.opt_number(35)?,
-        volume: row.usdc(36)?,
-        waiting_for: row.opt_parse(37)?,
-        deadline: row.timestamp(16)?,
-        key_index: row.number(17)?,
-        lane: row.number(18)?,
-        nonce: row.opt_number(19)?,
-        batch_id: row.opt_parse(20)?,
-        reserved: row.usdc(21)?,
-        state: state(row)?,
-        held_until: row.opt_timestamp(23)?,
-        created_at: row.timestamp(31)?,
-        updated_at: row.timestamp(32)?,
-        ended_at: row.opt_timestamp(33)?,
-        recovered_at: row.opt_timestamp(34)?,
-    })
+record! {
+    /// The columns of a trade's state. Those that its status does not have are NULL.
+    struct StoredState {
+        status: Status,
+        expires_at: Option<Timestamp> = "confirmation_expires_at_ms",
+        tx_hash: Option<B256>,
+        block_number: Option<u64>,
+        tokens: Option<Wad> = "tokens_moved_wad",
+        usdc: Option<Usdc> = "usdc_moved_atomic",
+        fee: Option<Usdc> = "fee_atomic",
+        error_code: Option<String>,
+        error_message: Option<String>,
+    }
 }
 
-fn state(row: &Row<'_>) -> Result<State, StoreError> {
-    let missing = |column| row.corrupt(column, "NULL in a status that has it");
-    Ok(match row.parse::<Status>(22)? {
-        Status::PendingConfirmation => {
-            State::PendingConfirmation { expires_at: row.opt_timestamp(23)?.ok_or_else(|| missing(23))? }
-        }
-        Status::Pending => State::Pending,
-        Status::Validating => State::Validating,
-        Status::Executing => State::Executing,
-        Status::Completed => State::Completed(Settlement {
-            tx_hash: row.parse(24)?,
-            block_number: row.number(25)?,
-            tokens: row.parse(26)?,
-            usdc: row.usdc(27)?,
-            fee: row.usdc(28)?,
-        }),
-        Status::Failed => State::Failed(Failure {
-            code: row.parse::<ErrorCode>(29)?,
-            message: row.text(30)?,
-            tx_hash: row.opt_parse(24)?,
-        }),
-        Status::Rejected => State::Rejected(Refusal { reason: row.parse::<RiskRefusal>(29)? }),
-    })
+impl Record for State {
+    const COLUMNS: &'static str = StoredState::COLUMNS;
+
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        let stored = StoredState::read(columns)?;
+        let missing = |column| columns.corrupt(column, "NULL in a status that has it");
+        let code = || stored.error_code.as_deref().ok_or_else(|| missing("error_code"));
+        Ok(match stored.status {
+            Status::PendingConfirmation => Self::PendingConfirmation {
+                expires_at: stored.expires_at.ok_or_else(|| missing("confirmation_expires_at_ms"))?,
+            },
+            Status::Pending => Self::Pending,
+            Status::Validating => Self::Validating,
+            Status::Executing => Self::Executing,
+            Status::Completed => Self::Completed(Settlement {
+                tx_hash: stored.tx_hash.ok_or_else(|| missing("tx_hash"))?,
+                block_number: stored.block_number.ok_or_else(|| missing("block_number"))?,
+                tokens: stored.tokens.ok_or_else(|| missing("tokens_moved_wad"))?,
+                usdc: stored.usdc.ok_or_else(|| missing("usdc_moved_atomic"))?,
+                fee: stored.fee.ok_or_else(|| missing("fee_atomic"))?,
+            }),
+            Status::Failed => Self::Failed(Failure {
+                code: code()?.parse().map_err(|_| columns.corrupt("error_code", "not a ErrorCode"))?,
+                message: stored.error_message.ok_or_else(|| missing("error_message"))?,
+                tx_hash: stored.tx_hash,
+            }),
+            Status::Rejected => Self::Rejected(Refusal {
+                reason: code()?.parse().map_err(|_| columns.corrupt("error_code", "not a RiskRefusal"))?,
+            }),
+        })
+    }
 }
 
 impl Trade {
-    /// The event that tells that the trade is in `state` since `at`.
+    /// Builds the event for the trade's change to `state` at `at`.
     pub(super) fn event(&self, state: &State, at: Timestamp) -> Result<NewEvent, StoreError> {
         let told = TradeData {
             trade_id: self.id,
@@ -163,6 +137,7 @@ impl Trade {
             correlation_id: self.correlation_id,
             metadata: &self.metadata,
         };
+        // The id is derived, so a transaction that is retried writes the same event.
         let (kind, id) = (EventKind::of(state), EventId::of_trade(self.id, state.status(), at));
         let body =
             event::body(id, kind, at, &told.told(state)).map_err(|error| StoreError::unwritable(&error))?;
@@ -171,14 +146,13 @@ impl Trade {
     }
 }
 
-/// The statuses that a trade went through, with their times, in order.
+/// A trade's statuses and their times, in order.
 pub type History = Vec<(Status, Timestamp)>;
 
-/// The statuses that a trade went through.
 pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreError> {
     const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 AND kind LIKE 'trade.%'
         ORDER BY seq LIMIT 100";
-    let events = tx.list(SQL, &params![trade_id], |row| Ok((row.parse(0)?, row.timestamp(1)?))).await?;
+    let events = tx.list(SQL, &params![trade_id], |row| Ok((row.get("status")?, row.get("at_ms")?))).await?;
     let mut history = History::with_capacity(events.len());
     for event in events {
         push_move(&mut history, event);
@@ -186,7 +160,7 @@ pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreErr
     Ok(history)
 }
 
-/// Adds an event's status, unless it is the one that the trade had already.
+/// Appends an event's status, unless it equals the last one. Some events do not change the status.
 pub(super) fn push_move(history: &mut History, event: (Status, Timestamp)) {
     if history.last().is_none_or(|last| last.0 != event.0) {
         history.push(event);

@@ -1,42 +1,34 @@
-//! Traces: what happened to a trade, in order. Every event is written by the transaction that made what it tells, under the
-//! lock of the trade's row, and so the numbers of a trace have no gap.
+//! Traces: the ordered history of each trade. Every event is written in the transaction of the
+//! change that it describes, while the trade's row is locked. The sequence numbers of a trace
+//! therefore have no gaps.
 
 use domain::Timestamp;
 use domain::ids::{CorrelationId, TradeId, UserId};
 use domain::trade::{Status, TraceEvent, TraceStage};
 use serde_json::{Map, Value as Json};
 
+use crate::record::{Record, record};
 use crate::{Row, StoreError, Tx, Value, params};
 
-/// One event of a trace, as stored.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Traced {
-    /// Its number: 1 for the first, without gaps.
-    pub seq: u32,
-    /// Where on the path it happened.
-    pub stage: TraceStage,
-    /// What happened.
-    pub kind: String,
-    /// The trade's status from there on.
-    pub status: Status,
-    /// When.
-    pub at: Timestamp,
-    /// What is worth knowing of it.
-    pub attributes: Map<String, Json>,
+record! {
+    /// An event of a trace, as stored.
+    #[derive(Debug, Clone, PartialEq)]
+    pub struct Traced {
+        /// The sequence number, from 1 and without gaps.
+        pub seq: u32,
+        /// The stage of processing.
+        pub stage: TraceStage,
+        /// The kind of event, such as `trade.created`.
+        pub kind: String,
+        /// The trade's status after the event.
+        pub status: Status,
+        pub at: Timestamp = "at_ms",
+        /// Details of the event.
+        pub attributes: Map<String, Json>,
+    }
 }
 
-fn from_row(row: &Row<'_>) -> Result<Traced, StoreError> {
-    Ok(Traced {
-        seq: row.number(0)?,
-        stage: row.parse(1)?,
-        kind: row.text(2)?,
-        status: row.parse(3)?,
-        at: row.timestamp(4)?,
-        attributes: serde_json::from_str(row.str(5)?).map_err(|_| row.corrupt(5, "not a JSON object"))?,
-    })
-}
-
-/// The first events of a new trade's trace.
+/// Writes the first events of a new trade's trace.
 pub(super) async fn begin(
     tx: &mut Tx,
     id: TradeId,
@@ -52,7 +44,7 @@ pub(super) async fn begin(
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// Adds events behind those that a trade has. The trade's row is locked by the transaction.
+/// Appends events to trades' traces. The caller's transaction must have locked the trades' rows.
 pub(super) async fn append<'e>(
     tx: &mut Tx,
     events: impl Iterator<Item = (TradeId, &'e TraceEvent)>,
@@ -67,14 +59,15 @@ pub(super) async fn append<'e>(
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// The status of a trade, whose row stays locked until the transaction ends. What locks other rows too locks this one first.
+/// Locks a trade's row until the transaction ends and returns its status. A transaction that also
+/// locks other rows must lock the trade first.
 pub async fn lock(tx: &mut Tx, id: TradeId) -> Result<Option<Status>, StoreError> {
     const SQL: &str = "UPDATE trades SET status = status WHERE id = $1 RETURNING status";
-    tx.find(SQL, &params![id], |row| row.parse(0)).await
+    tx.find(SQL, &params![id], |row| row.get("status")).await
 }
 
-/// Adds the event that `build` makes for the trade's status, and leaves the trade as it is. A trade that is not there has
-/// no trace.
+/// Appends the event that `build` creates from the trade's status. The trade itself is unchanged.
+/// Does nothing if the trade does not exist.
 pub async fn append_trace(
     tx: &mut Tx,
     id: TradeId,
@@ -90,10 +83,10 @@ fn attributes(event: &TraceEvent) -> Result<String, StoreError> {
     serde_json::to_string(&event.attributes).map_err(|error| StoreError::unwritable(&error))
 }
 
-/// The user's trade that a trace id leads to, and the correlation id that it has.
+/// Finds the user's trade for a correlation id, and returns its id and its own correlation id.
 ///
-/// A caller may name one trace for many trades: the newest of them is found by it. Every trade's own id in hexadecimal,
-/// which is its correlation id where the caller named none, always leads to that very trade.
+/// A client may use one correlation id for many trades: the newest of them is returned. A trade's
+/// id in hexadecimal, which is the default correlation id, always finds exactly that trade.
 pub async fn find_traced(
     tx: &mut Tx,
     user_id: UserId,
@@ -103,17 +96,19 @@ pub async fn find_traced(
     const NAMED: &str = "SELECT id, correlation_id FROM trades WHERE user_id = $1 AND correlation_id = $2
         ORDER BY created_at_ms DESC, id DESC LIMIT 1";
     let id = correlation_id.trade_id();
-    let map = |row: &Row<'_>| Ok((row.parse(0)?, row.parse(1)?));
+    let map = |row: &Row<'_>| Ok((row.get("id")?, row.get("correlation_id")?));
     match tx.find(BY_ID, &params![id, user_id], map).await? {
         Some(found) => Ok(Some(found)),
         None => tx.find(NAMED, &params![user_id, correlation_id], map).await,
     }
 }
 
-/// A trade's trace, in order.
+/// Returns a trade's trace, in order.
 pub async fn list_trace(tx: &mut Tx, trade_id: TradeId) -> Result<Vec<Traced>, StoreError> {
-    const SQL: &str =
-        "SELECT seq, stage, kind, status, at_ms, attributes FROM trace_events WHERE trade_id = $1
-        ORDER BY seq LIMIT 1000";
-    tx.list(SQL, &params![trade_id], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Traced::COLUMNS,
+        " FROM trace_events WHERE trade_id = $1 ORDER BY seq LIMIT 1000"
+    );
+    tx.list(SQL, &params![trade_id], Traced::from_row).await
 }

@@ -1,14 +1,16 @@
-//! Events that were given up long ago leave the API: they are kept beside it, for the operator.
+//! The archive of events whose delivery failed permanently long ago. They leave the API and remain
+//! in a table for the operator.
 
 use domain::Timestamp;
 use domain::ids::{EventId, UserId};
 
 use crate::{StoreError, Tx, Value, params};
 
-/// Moves events that were given up before `before` to the archive, at most `limit`, with their attempts forgotten; how many.
-/// The feeds of their users begin behind them from then on.
+/// Moves at most `limit` events that failed permanently before `before` to the archive, deletes
+/// their attempts, and returns their number. The users' feeds then begin after them.
 ///
-/// The first statement locks what is moved, so that an event that is asked for again at this moment is either moved or kept.
+/// The first statement locks the deliveries, so that an event whose redelivery is requested at the
+/// same time is either archived or redelivered.
 pub async fn archive_given_up(
     tx: &mut Tx,
     before: Timestamp,
@@ -32,12 +34,13 @@ pub async fn archive_given_up(
         "DELETE FROM deliveries WHERE event_id = $1",
         "DELETE FROM events WHERE id = $1",
     ];
-    let mut moved: Vec<(UserId, EventId)> =
-        tx.list(GIVEN_UP, &params![before, limit], |row| Ok((row.parse(0)?, row.parse(1)?))).await?;
+    let mut moved: Vec<(UserId, EventId)> = tx
+        .list(GIVEN_UP, &params![before, limit], |row| Ok((row.get("user_id")?, row.get("event_id")?)))
+        .await?;
     if moved.is_empty() {
         return Ok(0);
     }
-    // Feeds are locked in their users' order, as those are that write events.
+    // Feeds are locked in the order of user ids, as by writers of events, to avoid deadlocks.
     moved.sort_unstable();
     let of = |row: fn(Timestamp, UserId, EventId) -> Vec<Value<'static>>| -> Vec<Vec<Value<'static>>> {
         moved.iter().map(|(user, event)| row(now, *user, *event)).collect()

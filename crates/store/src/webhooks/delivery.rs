@@ -1,4 +1,4 @@
-//! What became of each event that is posted: its record, its attempts, its replays.
+//! Deliveries: the record of each posted event, its attempts and its replays.
 
 use domain::Timestamp;
 use domain::event::EventKind;
@@ -9,89 +9,68 @@ pub use domain::webhook::{DeliveryStatus, UnknownDeliveryStatus};
 
 use super::queue::{Ending, Job, append, lengthen, rest_if_empty};
 use crate::bind::position_or_end;
-use crate::{Row, StoreError, Tx, params};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// What became of an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
-    /// The event.
-    pub event_id: EventId,
-    /// The key whose URL it goes to.
-    pub key_id: KeyId,
-    /// What it tells.
-    pub kind: EventKind,
-    /// The trade it tells of.
-    pub trade_id: Option<TradeId>,
-    /// When it happened, which is when it was written.
-    pub emitted_at: Timestamp,
-    /// Where it stands.
-    pub status: DeliveryStatus,
-    /// The attempts of all times.
-    pub attempts: u32,
-    /// How often it was asked for again.
-    pub replays: u32,
-    /// The last attempt.
-    pub last_attempted_at: Option<Timestamp>,
-    /// The last attempt that was acknowledged.
-    pub last_delivered_at: Option<Timestamp>,
-    /// The status of the last answer.
-    pub last_status_code: Option<u16>,
-    /// What the last attempt failed by.
-    pub last_failure_code: Option<String>,
-    /// The same in words.
-    pub last_error_message: Option<String>,
-    /// When it was given up.
-    pub terminal_failure_at: Option<Timestamp>,
+record! {
+    /// The record of a posted event.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Delivery {
+        pub event_id: EventId,
+        /// The key whose URL receives the event.
+        pub key_id: KeyId,
+        pub kind: EventKind,
+        /// The trade that the event reports, if any.
+        pub trade_id: Option<TradeId>,
+        /// The time of the event.
+        pub emitted_at: Timestamp = "emitted_at_ms",
+        pub status: DeliveryStatus,
+        /// The number of attempts, including those of replays.
+        pub attempts: u32,
+        /// The number of requested replays.
+        pub replays: u32,
+        /// The time of the last attempt.
+        pub last_attempted_at: Option<Timestamp> = "last_attempted_at_ms",
+        /// The time of the last acknowledged attempt.
+        pub last_delivered_at: Option<Timestamp> = "last_delivered_at_ms",
+        /// The HTTP status of the last response.
+        pub last_status_code: Option<u16>,
+        /// The error code of the last attempt.
+        pub last_failure_code: Option<String>,
+        /// The error message of the last attempt.
+        pub last_error_message: Option<String>,
+        /// The time of the permanent failure.
+        pub terminal_failure_at: Option<Timestamp> = "terminal_failure_at_ms",
+    }
 }
 
-const COLUMNS: &str =
-    "event_id, key_id, kind, trade_id, emitted_at_ms, status, attempts, replays, last_attempted_at_ms,
-    last_delivered_at_ms, last_status_code, last_failure_code, last_error_message, terminal_failure_at_ms";
-
-fn from_row(row: &Row<'_>) -> Result<Delivery, StoreError> {
-    Ok(Delivery {
-        event_id: row.parse(0)?,
-        key_id: row.parse(1)?,
-        kind: row.parse(2)?,
-        trade_id: row.opt_parse(3)?,
-        emitted_at: row.timestamp(4)?,
-        status: row.parse(5)?,
-        attempts: row.number(6)?,
-        replays: row.number(7)?,
-        last_attempted_at: row.opt_timestamp(8)?,
-        last_delivered_at: row.opt_timestamp(9)?,
-        last_status_code: row.opt_number(10)?,
-        last_failure_code: row.opt_text(11)?,
-        last_error_message: row.opt_text(12)?,
-        terminal_failure_at: row.opt_timestamp(13)?,
-    })
-}
-
-/// The user's event with this id.
 pub async fn find(tx: &mut Tx, user_id: UserId, id: EventId) -> Result<Option<Delivery>, StoreError> {
-    const SQL: &str =
-        const_format::concatcp!("SELECT ", COLUMNS, " FROM deliveries WHERE event_id = $1 AND user_id = $2");
-    tx.find(SQL, &params![id, user_id], from_row).await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Delivery::COLUMNS,
+        " FROM deliveries WHERE event_id = $1 AND user_id = $2"
+    );
+    tx.find(SQL, &params![id, user_id], Delivery::from_row).await
 }
 
-/// The body of the user's event with this id.
+/// Returns the body of the user's event with this id.
 pub async fn find_body(tx: &mut Tx, user_id: UserId, id: EventId) -> Result<Option<String>, StoreError> {
     const SQL: &str = "SELECT body FROM events WHERE id = $1 AND user_id = $2";
-    tx.find(SQL, &params![id, user_id], |row| row.text(0)).await
+    tx.find(SQL, &params![id, user_id], |row| row.get("body")).await
 }
 
-/// What a list of events is narrowed to.
+/// A filter for lists of deliveries.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
-    /// Those that stand here.
     pub status: Option<DeliveryStatus>,
-    /// Those that happened at or after this.
+    /// Events at or after this time.
     pub from: Option<Timestamp>,
-    /// Those that happened before this.
+    /// Events before this time.
     pub to: Option<Timestamp>,
 }
 
-/// One row more than the page's limit of the user's events, newest first.
+/// Lists the deliveries of a user's events, newest first. Returns up to `limit + 1` rows: the extra
+/// row shows that there is a next page.
 pub async fn list(
     tx: &mut Tx,
     user_id: UserId,
@@ -101,9 +80,11 @@ pub async fn list(
     const BETWEEN: &str =
         "(emitted_at_ms, event_id) < ($2, $3) AND emitted_at_ms >= $4 AND emitted_at_ms < $5";
     const NEWEST: &str = "ORDER BY emitted_at_ms DESC, event_id DESC LIMIT";
+    // Two statements, because each has its own index: a list of failed events must not walk past
+    // all delivered ones.
     const ALL: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Delivery::COLUMNS,
         " FROM deliveries WHERE user_id = $1 AND ",
         BETWEEN,
         " ",
@@ -112,7 +93,7 @@ pub async fn list(
     );
     const OF_STATUS: &str = const_format::concatcp!(
         "SELECT ",
-        COLUMNS,
+        Delivery::COLUMNS,
         " FROM deliveries WHERE user_id = $1 AND ",
         BETWEEN,
         " AND status = $6 ",
@@ -124,59 +105,56 @@ pub async fn list(
     let to = filter.to.unwrap_or(Timestamp::from_ms(i64::MAX));
     let limit = page.limit + 1;
     match filter.status {
-        None => tx.list(ALL, &params![user_id, at, id, from, to, limit], from_row).await,
+        None => tx.list(ALL, &params![user_id, at, id, from, to, limit], Delivery::from_row).await,
         Some(status) => {
-            tx.list(OF_STATUS, &params![user_id, at, id, from, to, status.as_str(), limit], from_row).await
+            tx.list(
+                OF_STATUS,
+                &params![user_id, at, id, from, to, status.as_str(), limit],
+                Delivery::from_row,
+            )
+            .await
         }
     }
 }
 
-/// One attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// When it began.
-    pub at: Timestamp,
-    /// How long it took.
-    pub duration_ms: u32,
-    /// The status of the answer, if there was one.
-    pub status_code: Option<u16>,
-    /// What it failed by.
-    pub failure_code: Option<String>,
-    /// The same in words.
-    pub error_message: Option<String>,
-    /// The first KiB of the answer's body.
-    pub answer_head: Option<String>,
-    /// Which replay of the event it was part of; 0 is the event itself.
-    pub replay: u32,
+record! {
+    /// An attempt at a delivery.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Attempt {
+        /// The time at which it began.
+        pub at: Timestamp = "at_ms",
+        pub duration_ms: u32,
+        /// The HTTP status of the response, if there was one.
+        pub status_code: Option<u16>,
+        /// The error code, if it failed.
+        pub failure_code: Option<String>,
+        /// The error message, if it failed.
+        pub error_message: Option<String>,
+        /// The first KiB of the response body.
+        pub answer_head: Option<String>,
+        /// The number of the replay that the attempt belongs to. 0 is the original delivery.
+        pub replay: u32,
+    }
 }
 
 impl Attempt {
-    /// When it ended.
     pub const fn ended_at(&self) -> Timestamp {
         self.at.plus_ms(self.duration_ms as i64)
     }
 }
 
-/// The attempts of an event, oldest first.
+/// Lists the attempts of an event, oldest first.
 pub async fn list_attempts(tx: &mut Tx, id: EventId) -> Result<Vec<Attempt>, StoreError> {
-    const SQL: &str =
-        "SELECT at_ms, duration_ms, status_code, failure_code, error_message, answer_head, replay
-        FROM delivery_attempts WHERE event_id = $1 ORDER BY number LIMIT 1000";
-    tx.list(SQL, &params![id], |row| {
-        Ok(Attempt {
-            at: row.timestamp(0)?,
-            duration_ms: row.number(1)?,
-            status_code: row.opt_number(2)?,
-            failure_code: row.opt_text(3)?,
-            error_message: row.opt_text(4)?,
-            answer_head: row.opt_text(5)?,
-            replay: row.number(6)?,
-        })
-    })
-    .await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Attempt::COLUMNS,
+        " FROM delivery_attempts WHERE event_id = $1 ORDER BY number LIMIT 1000"
+    );
+    tx.list(SQL, &params![id], Attempt::from_row).await
 }
 
-/// Notes an attempt and what became of the event by it. The queue's row is locked by the transaction.
+/// Stores an attempt and its effect on the delivery. The caller's transaction has locked the
+/// endpoint's row.
 pub(super) async fn record(
     tx: &mut Tx,
     job: &Job,
@@ -187,6 +165,8 @@ pub(super) async fn record(
         "UPDATE deliveries SET status = $1, attempts = attempts + 1, last_attempted_at_ms = $2,
         last_delivered_at_ms = COALESCE(CAST($3 AS BIGINT), last_delivered_at_ms), last_status_code = $4,
         last_failure_code = $5, last_error_message = $6, terminal_failure_at_ms = $7 WHERE event_id = $8";
+    // Runs after the UPDATE that increments `attempts`, which is then the number of this
+    // attempt.
     const ATTEMPT: &str =
         "INSERT INTO delivery_attempts (event_id, number, replay, at_ms, duration_ms, status_code,
         failure_code, error_message, answer_head)
@@ -225,20 +205,20 @@ pub(super) async fn record(
     tx.exec(ATTEMPT, &of_attempt).await.map(drop)
 }
 
-/// What became of the wish to send an event again.
+/// The result of a request to redeliver an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Redelivered {
-    /// It stands at the end of its key's queue.
+    /// Added to the end of its key's queue.
     Queued(Box<Delivery>),
-    /// It was asked for as often as it may be.
+    /// The event has reached the maximum number of replays.
     LimitReached,
-    /// Its key has no URL.
+    /// The key has no webhook URL.
     NoUrl,
     /// The user has no such event.
     NotFound,
 }
 
-/// Puts the user's event at the end of its key's queue once more.
+/// Adds the user's event to the end of its key's queue again.
 pub async fn redeliver(
     tx: &mut Tx,
     user_id: UserId,
@@ -248,20 +228,22 @@ pub async fn redeliver(
     const SQL: &str = const_format::concatcp!(
         "UPDATE deliveries SET replays = replays + 1, status = 'pending', terminal_failure_at_ms = NULL
         WHERE event_id = $1 AND user_id = $2 AND replays < $3 RETURNING ",
-        COLUMNS
+        Delivery::COLUMNS
     );
     let Some(found) = find(tx, user_id, id).await? else { return Ok(Redelivered::NotFound) };
-    // The endpoint's row before the delivery's, as a sender takes them.
+    // Lock the endpoint's row before the delivery's, in the same order as a sender, to avoid
+    // deadlocks.
     if lengthen(tx, &[(found.key_id, 1, now)]).await?.is_empty() {
         return Ok(Redelivered::NoUrl);
     }
-    match tx.find(SQL, &params![id, user_id, MAX_REPLAYS], from_row).await? {
+    match tx.find(SQL, &params![id, user_id, MAX_REPLAYS], Delivery::from_row).await? {
         Some(delivery) => {
             append(tx, &[(delivery.key_id, 0, id, delivery.replays, now)]).await?;
             tx.wake_senders();
             Ok(Redelivered::Queued(Box::new(delivery)))
         }
         None => {
+            // The queue was extended above, but nothing was appended.
             rest_if_empty(tx, found.key_id).await?;
             let is_there = find(tx, user_id, id).await?.is_some();
             Ok(if is_there { Redelivered::LimitReached } else { Redelivered::NotFound })

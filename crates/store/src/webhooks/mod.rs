@@ -1,8 +1,8 @@
-//! What is posted to keys' URLs: a queue for each key, whom it is held by, and what became of each event.
+//! Webhooks: a queue per key, the hold of a sender on it, and the delivery record of each event.
 //!
-//! The dispatcher writes the queue and the endpoint, the routes read them. One sender at a time holds a key's queue, by an
-//! epoch that every write of its checks. A sender that dies leaves the head where it is: when its hold ends another posts
-//! the same event again.
+//! The dispatcher writes queues and endpoints, and HTTP handlers read them. One sender at a time
+//! holds a key's queue, under an epoch that each of its writes checks. If a sender dies, the head
+//! stays in the queue: after the hold has expired, another sender posts the same event again.
 
 mod archive;
 mod delivery;

@@ -1,4 +1,5 @@
-//! The queues: one for each key, in the order in which its events were written, replays behind them.
+//! The webhook queues: one per key, in the order in which its events were written. Replays are
+//! appended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +8,11 @@ use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId, UserId};
 
 use super::delivery::{Attempt, DeliveryStatus};
-use crate::events::NewEvent;
-use crate::{Row, StoreError, Tx, Value, params, usage};
+use crate::new_event::NewEvent;
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, Value, params, usage};
 
-/// Notes each event that keys are sent, and queues it where the key has a URL.
+/// Records each event that is sent to webhooks, and queues it if the key has a URL.
 pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), StoreError> {
     const NOTED: &str =
         "INSERT INTO deliveries (event_id, user_id, key_id, kind, trade_id, emitted_at_ms, status,
@@ -41,6 +43,7 @@ pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), Stor
         if queues.contains(key_id)
             && let Some((left, _)) = counts.get_mut(&(*user_id, *key_id))
         {
+            // The queue is already extended, so positions count back from its tail.
             *left -= 1;
             queued.push((*key_id, *left, *id, 0, *at));
         }
@@ -49,12 +52,13 @@ pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), Stor
     append(tx, &queued).await
 }
 
-/// Makes the keys' queues longer by so many; which of them there are: a key without a URL has none. An empty queue is due
-/// from the given time on.
+/// Extends the keys' queues by a number of places, and returns the keys that have a queue: those
+/// with a URL. An empty queue becomes due at the given time.
 pub(super) async fn lengthen(
     tx: &mut Tx,
     keys: &[(KeyId, u32, Timestamp)],
 ) -> Result<BTreeSet<KeyId>, StoreError> {
+    // A queue that is not empty already has a due time, that of its head.
     const SQL: &str = "INSERT INTO webhook_endpoints (key_id, tail, due_at_ms, held_until_ms, epoch, breaker)
         SELECT id, $1, $2, 0, 0, '' FROM keys WHERE id = $3 AND webhook_url IS NOT NULL
         ON CONFLICT (key_id) DO UPDATE SET tail = webhook_endpoints.tail + excluded.tail,
@@ -64,8 +68,9 @@ pub(super) async fn lengthen(
     Ok(keys.iter().zip(lengthened).filter(|(_, rows)| *rows == 1).map(|((key, ..), _)| *key).collect())
 }
 
-/// Puts events into queues that were made longer for them: the key, how many of the new places are behind it, the event,
-/// which replay of it (0 for none), and when its attempts begin.
+/// Writes events into the places by which queues were extended. Each entry contains the key, the
+/// number of new places after this one, the event, the number of the replay (0 for none), and the
+/// start of its attempts.
 pub(super) async fn append(
     tx: &mut Tx,
     queued: &[(KeyId, u32, EventId, u32, Timestamp)],
@@ -79,134 +84,131 @@ pub(super) async fn append(
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// Whether a queue is due at `now` and held by nobody.
+/// Reports whether a queue is due at `now` and not held.
 pub async fn has_due(tx: &mut Tx, now: Timestamp) -> Result<bool, StoreError> {
     Ok(find_oldest_due(tx, now).await?.is_some())
 }
 
-/// Since when the queue has been due that nobody holds and that has been due for longest.
+/// Returns the earliest due time of the queues that are due and not held.
 pub async fn find_oldest_due(tx: &mut Tx, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "SELECT due_at_ms FROM webhook_endpoints WHERE due_at_ms <= $1 AND held_until_ms <= $1
         ORDER BY due_at_ms LIMIT 1";
-    tx.find(SQL, &params![now], |row| row.timestamp(0)).await
+    tx.find(SQL, &params![now], |row| row.get("due_at_ms")).await
 }
 
 /// A sender's hold on a key's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// The key.
     pub key_id: KeyId,
-    /// The number of this hold.
+    /// Incremented with every hold of this queue.
     pub epoch: u64,
 }
 
-/// Takes the queues that are due at `now` and held by nobody, the longest due first, at most `limit`.
+/// Acquires the queues that are due at `now` and not held, longest due first, at most `limit`.
 pub async fn claim_due(
     tx: &mut Tx,
     now: Timestamp,
     until: Timestamp,
     limit: u32,
 ) -> Result<Vec<Held>, StoreError> {
+    // The conditions are checked again after the row lock, so that two senders never hold the same
+    // queue.
     const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = $1, epoch = epoch + 1
         WHERE key_id IN (SELECT key_id FROM webhook_endpoints WHERE due_at_ms <= $2 AND held_until_ms <= $2
             ORDER BY due_at_ms LIMIT $3)
         AND due_at_ms <= $2 AND held_until_ms <= $2 RETURNING key_id, epoch";
-    tx.list(SQL, &params![until, now, limit], |row| Ok(Held { key_id: row.parse(0)?, epoch: row.number(1)? }))
-        .await
+    tx.list(SQL, &params![until, now, limit], |row| {
+        Ok(Held { key_id: row.get("key_id")?, epoch: row.get("epoch")? })
+    })
+    .await
 }
 
-/// What stands at the head of a queue, with all that sending it takes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Job {
-    /// Its place.
-    pub position: u64,
-    /// The event.
-    pub event_id: EventId,
-    /// What it tells.
-    pub kind: EventKind,
-    /// The trade it tells of.
-    pub trade_id: Option<TradeId>,
-    /// Which replay it is; 0 is the event itself.
-    pub replay: u32,
-    /// How many attempts of it there were.
-    pub attempts: u32,
-    /// When its attempts began: when it happened, or was asked for again.
-    pub began_at: Timestamp,
-    /// Its body.
-    pub body: String,
-    /// Where it goes; nowhere, when the URL was taken away.
-    pub url: Option<String>,
-    /// The key's secret, sealed.
-    pub secret_sealed: String,
-    /// The secret before it, sealed, and until when it signs too.
-    pub previous_secret_sealed: Option<(String, Timestamp)>,
-    /// What is known of the receiver's health.
-    pub breaker: String,
+record! {
+    /// The head of a queue, with everything that is needed to send it.
+    #[derive(Clone, PartialEq, Eq)]
+    pub struct Job {
+        /// The position in the queue.
+        pub position: u64 = "q.position",
+        pub event_id: EventId = "q.event_id",
+        pub kind: EventKind = "e.kind",
+        /// The trade that the event reports, if any.
+        pub trade_id: Option<TradeId> = "e.trade_id",
+        /// The number of the replay. 0 is the original delivery.
+        pub replay: u32 = "q.replay",
+        /// The number of attempts so far.
+        pub attempts: u32 = "q.attempts",
+        /// The time of the event, or of the request for the replay.
+        pub began_at: Timestamp = "q.began_at_ms",
+        pub body: String = "e.body",
+        /// The receiver. `None` if the URL was removed after the event was queued.
+        pub url: Option<String> = "k.webhook_url",
+        /// The key's secret, sealed.
+        pub secret_sealed: String = "k.webhook_secret_sealed",
+        /// The previous secret, sealed, and the end of its validity.
+        pub previous_secret_sealed: Option<(String, Timestamp)> = ..,
+        /// The state of the receiver's circuit breaker.
+        pub breaker: String = "w.breaker",
+    }
 }
 
-/// The URL may hold what its owner would not like to see in a log.
+/// Omits the URL, which may contain secrets.
 impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Job({} of {}, replay {})", self.position, self.event_id, self.replay)
     }
 }
 
-/// The head of a held queue; none where it is empty, or held by another by now.
+/// Returns the head of a held queue. `None` if the queue is empty or another sender holds it now.
 pub async fn find_job(tx: &mut Tx, held: Held) -> Result<Option<Job>, StoreError> {
-    const SQL: &str = "SELECT q.position, q.event_id, e.kind, e.trade_id, q.replay, q.attempts, q.began_at_ms, e.body,
-        k.webhook_url, k.webhook_secret_sealed, k.previous_webhook_secret_sealed, k.previous_webhook_secret_until_ms,
-        w.breaker
-        FROM webhook_endpoints w JOIN webhook_queue q ON q.key_id = w.key_id JOIN events e ON e.id = q.event_id
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Job::COLUMNS,
+        " FROM webhook_endpoints w JOIN webhook_queue q ON q.key_id = w.key_id JOIN events e ON e.id = q.event_id
         JOIN keys k ON k.id = w.key_id
-        WHERE w.key_id = $1 AND w.epoch = $2 ORDER BY q.position LIMIT 1";
+        WHERE w.key_id = $1 AND w.epoch = $2 ORDER BY q.position LIMIT 1"
+    );
     let bound = params![held.key_id, Value::try_from(held.epoch)?];
-    tx.find(SQL, &bound, |row: &Row<'_>| {
-        Ok(Job {
-            position: row.number(0)?,
-            event_id: row.parse(1)?,
-            kind: row.parse(2)?,
-            trade_id: row.opt_parse(3)?,
-            replay: row.number(4)?,
-            attempts: row.number(5)?,
-            began_at: row.timestamp(6)?,
-            body: row.text(7)?,
-            url: row.opt_text(8)?,
-            secret_sealed: row.text(9)?,
-            previous_secret_sealed: row.opt_text(10)?.zip(row.opt_timestamp(11)?),
-            breaker: row.text(12)?,
-        })
-    })
-    .await
+    tx.find(SQL, &bound, Job::from_row).await
 }
 
-/// What becomes of the head of a queue after an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It was acknowledged.
+    /// The receiver acknowledged the event.
     Delivered,
-    /// It is tried again; it keeps its place, and the ones behind it wait.
+    /// The event will be retried. It stays at the head, and later events wait.
     Retry,
-    /// It is given up.
+    /// The event failed permanently.
     Failed,
 }
 
-/// An attempt and what follows from it.
+impl Ending {
+    /// The events of usage. A last failed attempt counts both as a failed attempt and as a failed
+    /// delivery.
+    const fn counted_as(self) -> &'static [&'static str] {
+        match self {
+            Self::Delivered => &[usage::DELIVERED],
+            Self::Retry => &[usage::ATTEMPT_FAILED],
+            Self::Failed => &[usage::ATTEMPT_FAILED, usage::GIVEN_UP],
+        }
+    }
+}
+
+/// An attempt and its effect on the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// The attempt.
     pub attempt: Attempt,
-    /// What becomes of the event.
     pub ending: Ending,
-    /// What is known of the receiver's health from now on.
+    /// The new state of the receiver's circuit breaker.
     pub breaker: String,
-    /// When the queue is due again, if anything is left in it.
+    /// The time at which the queue is due again, if it is not empty.
     pub due_at: Timestamp,
-    /// Until when it is held.
+    /// The new end of the hold.
     pub held_until: Timestamp,
 }
 
-/// Writes an attempt and what follows from it: the attempt, the event's record, the queue and the endpoint. False where the
-/// queue is held by another by now: nothing was written.
+/// Stores an attempt and its effects on the delivery, the queue and the endpoint. Returns false,
+/// without a change, if another sender holds the queue now.
 pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> Result<bool, StoreError> {
     const LOCK: &str =
         "UPDATE webhook_endpoints SET breaker = $1, held_until_ms = $2 WHERE key_id = $3 AND epoch = $4";
@@ -223,15 +225,17 @@ pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> 
     let place = params![held.key_id, Value::try_from(job.position)?];
     let gone = tx.exec(if *ending == Ending::Retry { TRIED } else { DONE }, &place).await? == 0;
     if gone {
+        // Impossible under the epoch that was checked above: only this sender removes the head.
         return Err(StoreError::missing("webhook_queue"));
     }
     super::delivery::record(tx, job, attempt, *ending).await?;
-    usage::add_delivery(tx, held.key_id, attempt.ended_at(), *ending).await?;
+    usage::add_delivery(tx, held.key_id, attempt.ended_at(), ending.counted_as()).await?;
     tx.exec(DUE, &params![held.key_id, *due_at]).await?;
     Ok(true)
 }
 
-/// Gives a held queue back, so that nobody waits for the hold's end. A queue in which nothing is left is not due.
+/// Releases a held queue, so that other senders do not wait for the hold to expire. An empty queue
+/// is no longer due.
 pub async fn let_go(tx: &mut Tx, held: Held) -> Result<(), StoreError> {
     const LOCK: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE key_id = $1 AND epoch = $2";
     if tx.exec(LOCK, &params![held.key_id, Value::try_from(held.epoch)?]).await? == 0 {
@@ -240,16 +244,17 @@ pub async fn let_go(tx: &mut Tx, held: Held) -> Result<(), StoreError> {
     rest_if_empty(tx, held.key_id).await
 }
 
-/// Takes the due time from a queue in which nothing is left. The endpoint's row must be locked by a statement before: only
-/// the next one sees what was queued until then.
+/// Clears the due time of an empty queue. An earlier statement of the transaction must have locked
+/// the endpoint's row, because only a statement after that sees everything that was queued before.
 pub(super) async fn rest_if_empty(tx: &mut Tx, key_id: KeyId) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE webhook_endpoints SET due_at_ms = NULL WHERE key_id = $1
         AND NOT EXISTS (SELECT 1 FROM webhook_queue WHERE key_id = $1)";
     tx.exec(SQL, &params![key_id]).await.map(drop)
 }
 
-/// Begins anew with a receiver: nothing is held against it, and what waits for it is due now.
+/// Resets a receiver: closes its circuit breaker, and makes waiting events due now.
 pub async fn begin_anew(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<(), StoreError> {
+    // An empty queue remains without a due time.
     const SQL: &str = "UPDATE webhook_endpoints SET breaker = '', due_at_ms = CASE WHEN due_at_ms IS NOT NULL
         THEN CAST($1 AS BIGINT) END WHERE key_id = $2";
     tx.exec(SQL, &params![now, key_id]).await?;
@@ -257,14 +262,14 @@ pub async fn begin_anew(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<()
     Ok(())
 }
 
-/// Gives a held queue back and lets it rest until `until`, at no attempt's cost.
+/// Releases a held queue and makes it due at `until`, without counting an attempt.
 pub async fn postpone(tx: &mut Tx, held: Held, until: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE webhook_endpoints SET held_until_ms = 0, due_at_ms = $1 WHERE key_id = $2 AND epoch = $3";
     tx.exec(SQL, &params![until, held.key_id, Value::try_from(held.epoch)?]).await.map(drop)
 }
 
-/// Ends every hold: for a process that knows that it is the only one on this database.
+/// Ends every hold. Only for a process that is known to be the only one on this database.
 pub async fn end_holds(tx: &mut Tx) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE held_until_ms > 0";
     tx.exec(SQL, &[]).await.map(drop)

@@ -1,49 +1,49 @@
-//! The secrets that sign deliveries, sealed.
+//! The sealed secrets that sign deliveries.
 
 use domain::Timestamp;
 use domain::ids::KeyId;
 
-use crate::{Row, StoreError, Tx, params};
+use crate::engine::Columns;
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
 
-/// A key's secrets, sealed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secrets {
-    /// The one that signs.
-    pub current: String,
-    /// The one before it, and until when it signs too.
-    pub previous: Option<(String, Timestamp)>,
-    /// When the current one took its place.
-    pub rotated_at: Option<Timestamp>,
+record! {
+    /// A key's sealed secrets.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Secrets {
+        /// The current secret.
+        pub current: String = "webhook_secret_sealed",
+        /// The previous secret, and the end of its validity.
+        pub previous: Option<(String, Timestamp)> = ..,
+        /// The time of the last rotation.
+        pub rotated_at: Option<Timestamp> = "webhook_secret_rotated_at_ms",
+    }
 }
 
-const COLUMNS: &str =
-    "webhook_secret_sealed, previous_webhook_secret_sealed, previous_webhook_secret_until_ms,
-    webhook_secret_rotated_at_ms";
+impl Record for Option<(String, Timestamp)> {
+    const COLUMNS: &'static str = "previous_webhook_secret_sealed, previous_webhook_secret_until_ms";
 
-fn from_row(row: &Row<'_>) -> Result<Secrets, StoreError> {
-    Ok(Secrets {
-        current: row.text(0)?,
-        previous: row.opt_text(1)?.zip(row.opt_timestamp(2)?),
-        rotated_at: row.opt_timestamp(3)?,
-    })
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        let secret: Option<String> = columns.next("previous_webhook_secret_sealed")?;
+        Ok(secret.zip(columns.next("previous_webhook_secret_until_ms")?))
+    }
 }
 
-/// A key's secrets.
 pub async fn find_secrets(tx: &mut Tx, key_id: KeyId) -> Result<Option<Secrets>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", COLUMNS, " FROM keys WHERE id = $1");
-    tx.find(SQL, &params![key_id], from_row).await
+    const SQL: &str = const_format::concatcp!("SELECT ", Secrets::COLUMNS, " FROM keys WHERE id = $1");
+    tx.find(SQL, &params![key_id], Secrets::from_row).await
 }
 
-/// A key's secrets. The row stays locked until the transaction ends.
+/// Locks a key's row until the transaction ends and returns its secrets.
 pub async fn lock_secrets(tx: &mut Tx, key_id: KeyId) -> Result<Option<Secrets>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "UPDATE keys SET webhook_secret_sealed = webhook_secret_sealed WHERE id = $1 RETURNING ",
-        COLUMNS
+        Secrets::COLUMNS
     );
-    tx.find(SQL, &params![key_id], from_row).await
+    tx.find(SQL, &params![key_id], Secrets::from_row).await
 }
 
-/// Puts a new secret in the place of the current one, which signs beside it until `until`.
+/// Replaces the current secret. The old one remains valid for signatures until `until`.
 pub async fn rotate(
     tx: &mut Tx,
     key_id: KeyId,

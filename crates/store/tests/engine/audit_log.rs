@@ -1,4 +1,4 @@
-//! The audit log: appended in the transaction of the act, for an actor only, and never changed.
+//! The audit log: written in the transaction of the action, only for an actor, and never changed.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn assert_whole(entries: &[Entry]) {
 }
 
 store::on_each_engine! {
-    async fn an_act_is_logged_with_its_actor_and_only_if_it_is_kept(store: Store) {
+    async fn an_act_is_logged_with_its_actor_if_it_commits(store: Store) {
         let dara = acting(&store, "dara");
         revoke(&dara, "a", false).await.unwrap();
         revoke(&dara, "b", true).await.unwrap_err();
@@ -54,7 +54,7 @@ store::on_each_engine! {
         assert_whole(&entries);
     }
 
-    async fn a_unit_that_runs_for_no_actor_logs_nothing(store: Store) {
+    async fn a_unit_without_an_actor_logs_nothing(store: Store) {
         let dara = acting(&store, "dara");
         revoke(&dara, "a", false).await.unwrap();
         revoke(&store, "b", false).await.unwrap();
@@ -74,7 +74,7 @@ store::on_each_engine! {
         assert_eq!(head, Ok((20, entries[19].hash.clone())));
     }
 
-    async fn entries_are_found_by_time_actor_action_and_subject(store: Store) {
+    async fn entries_are_filtered_by_time_actor_action_and_subject(store: Store) {
         for (actor, key) in [("dara", "a"), ("eve", "a"), ("dara", "b")] {
             revoke(&acting(&store, actor), key, false).await.unwrap();
         }
@@ -118,7 +118,7 @@ fn no_statement_changes_or_removes_an_entry() {
 }
 
 #[test]
-fn an_entry_that_was_changed_or_removed_shows() {
+fn a_changed_or_removed_entry_is_detected() {
     let entry = |seq, subject: &str| Entry {
         seq,
         at: Timestamp::from_ms(7),

@@ -1,4 +1,4 @@
-//! Candles of databases that are older than candles.
+//! Candle backlog of databases that are older than candles.
 
 use domain::Timestamp;
 use domain::ids::MarketId;
@@ -6,7 +6,7 @@ use store::{Store, StoreError, params, testing};
 
 const CORE: &[(&str, &str)] = &[("0001_core", include_str!("../../src/migrations/0001_core.sql"))];
 
-async fn markets_whose_candles_are_to_be_made(store: Store) {
+async fn markets_without_candles(store: Store) {
     const MARKET: &str = "INSERT INTO markets (id, chain_id, contract_address, question, tags, status, fee_bps,
         liquidity_usdc_atomic, opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block,
         as_of_ms, created_at_ms) VALUES ($1, 1, '', '', '[]', 'OPEN', 0, 1, '0', '0', 0, 0, 0, 0, 0, 0)";
@@ -48,13 +48,13 @@ async fn markets_whose_candles_are_to_be_made(store: Store) {
 }
 
 #[tokio::test]
-async fn markets_with_movements_from_before_are_in_the_backlog_on_sqlite() {
-    markets_whose_candles_are_to_be_made(testing::empty_sqlite().await).await;
+async fn markets_with_earlier_movements_are_in_the_backlog_on_sqlite() {
+    markets_without_candles(testing::empty_sqlite().await).await;
 }
 
 #[tokio::test]
-async fn markets_with_movements_from_before_are_in_the_backlog_on_postgres() {
+async fn markets_with_earlier_movements_are_in_the_backlog_on_postgres() {
     if let Some(store) = testing::empty_postgres().await {
-        markets_whose_candles_are_to_be_made(store).await;
+        markets_without_candles(store).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A refusal by a unique rule has one name on both engines, and no other refusal is a conflict.
+//! Unique violations have the same name on both engines, and no other error is a conflict.
 
 use store::{Store, StoreError, Value, params};
 
@@ -15,7 +15,7 @@ async fn insert(store: &Store, item: [Value<'static>; 4]) -> Result<u64, StoreEr
 }
 
 store::on_each_engine! {
-    async fn a_conflict_carries_the_name_of_the_unique_rule(store: Store) {
+    async fn a_conflict_has_the_name_of_its_unique_rule(store: Store) {
         prepare(&store).await;
         assert_eq!(insert(&store, params!["1", "ann", 7, "red"]).await, Ok(1));
         for (item, name) in [
@@ -30,13 +30,13 @@ store::on_each_engine! {
         assert_eq!(insert(&store, params!["3", "ann", None::<i64>, None::<&str>]).await, Ok(1));
     }
 
-    async fn a_missing_value_is_a_bug_and_not_a_conflict(store: Store) {
+    async fn a_missing_value_is_a_driver_error_and_not_a_conflict(store: Store) {
         prepare(&store).await;
         let refused = insert(&store, params!["1", None::<&str>, 1, "red"]).await;
         assert!(matches!(refused, Err(StoreError::Driver(_))), "{refused:?}");
     }
 
-    async fn a_mistaken_statement_is_a_bug_whose_text_holds_no_values(store: Store) {
+    async fn the_error_of_an_invalid_statement_contains_no_values(store: Store) {
         prepare(&store).await;
         let refused: Result<u64, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
@@ -48,7 +48,7 @@ store::on_each_engine! {
         assert!(refused.to_string().contains("nothing") && !refused.to_string().contains("secret"), "{refused}");
     }
 
-    async fn a_conflicts_text_holds_no_values(store: Store) {
+    async fn the_text_of_a_conflict_contains_no_values(store: Store) {
         prepare(&store).await;
         assert_eq!(insert(&store, params!["secret", "ann", 7, "red"]).await, Ok(1));
         let refused = insert(&store, params!["secret", "ann", 7, "red"]).await.unwrap_err();

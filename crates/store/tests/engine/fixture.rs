@@ -1,4 +1,4 @@
-//! A small schema and the two or three operations the tests speak in.
+//! A small schema, and the few operations that the tests use.
 
 use domain::Timestamp;
 use store::{BoxFuture, Store, StoreError, Tx, params, testing};
@@ -12,7 +12,7 @@ const SCHEMA: &[(&str, &str)] = &[(
      CREATE UNIQUE INDEX items_owner_slot ON items (owner, slot) WHERE slot IS NOT NULL;",
 )];
 
-/// What a use case would answer: a refusal of its own, or the store's error.
+/// The error of a use case: a rejection of its own, or a store error.
 #[derive(Debug, PartialEq)]
 pub enum Refusal {
     Rule,
@@ -51,7 +51,8 @@ pub async fn value_of(store: &Store, name: &'static str) -> Option<i64> {
     let found: Result<Option<i64>, StoreError> = store
         .read((), move |tx, ()| {
             Box::pin(async move {
-                tx.find("SELECT value FROM counters WHERE name = $1", &params![name], |row| row.int(0)).await
+                tx.find("SELECT value FROM counters WHERE name = $1", &params![name], |row| row.only::<i64>())
+                    .await
             })
         })
         .await;
@@ -60,7 +61,7 @@ pub async fn value_of(store: &Store, name: &'static str) -> Option<i64> {
 
 pub async fn count(store: &Store) -> i64 {
     let found: Result<Option<i64>, StoreError> = store
-        .read((), |tx, ()| Box::pin(tx.find("SELECT COUNT(*) FROM counters", &[], |row| row.int(0))))
+        .read((), |tx, ()| Box::pin(tx.find("SELECT COUNT(*) FROM counters", &[], |row| row.only::<i64>())))
         .await;
     found.unwrap().unwrap()
 }

@@ -1,4 +1,4 @@
-//! The engine's conformance suite: what a unit of work means, the same on SQLite and on PostgreSQL.
+//! Conformance tests of the engines: units of work behave the same on SQLite and on PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

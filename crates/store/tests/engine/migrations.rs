@@ -1,4 +1,4 @@
-//! Migrations are applied once, in order, whole, by however many processes start at once.
+//! Migrations are applied once, in order and completely, even if several processes start at once.
 
 use futures::future::join_all;
 use store::{Engine, Schema, Store, StoreError, testing};
@@ -15,7 +15,7 @@ async fn tables(store: &Store) -> Vec<String> {
         Engine::Postgres => "SELECT relname FROM pg_class WHERE relname IN ('one', 'two') ORDER BY relname",
     };
     let names: Result<_, StoreError> =
-        store.read((), move |tx, ()| Box::pin(tx.list(sql, &[], |row| row.text(0)))).await;
+        store.read((), move |tx, ()| Box::pin(tx.list(sql, &[], |row| row.only::<String>()))).await;
     names.unwrap()
 }
 
@@ -30,7 +30,7 @@ store::on_each_engine! {
         assert_eq!(tables(&store).await, ["one", "two"]);
     }
 
-    async fn a_migration_whose_text_was_changed_is_refused(store: Store) {
+    async fn a_migration_with_changed_text_is_rejected(store: Store) {
         testing::migrate_with(&store, &[FIRST], NOW).await.unwrap();
         let changed = ("t001_first", "CREATE TABLE one (id BIGINT)");
         let refused = testing::migrate_with(&store, &[changed, SECOND], NOW).await.unwrap_err();
@@ -38,7 +38,7 @@ store::on_each_engine! {
         assert_eq!(tables(&store).await, ["one"]);
     }
 
-    async fn a_migration_that_fails_leaves_nothing_and_can_be_mended(store: Store) {
+    async fn a_failed_migration_changes_nothing_and_can_be_fixed(store: Store) {
         let broken = ("t002_second", "CREATE TABLE two (id TEXT); CREATE TABLE one (id TEXT)");
         let refused = testing::migrate_with(&store, &[FIRST, broken], NOW).await;
         assert!(matches!(refused, Err(StoreError::Driver(_))), "{refused:?}");
@@ -49,7 +49,7 @@ store::on_each_engine! {
 }
 
 store::on_each_engine! {
-    async fn a_schema_that_is_newer_than_the_program_is_refused_by_name(store: Store) {
+    async fn a_schema_newer_than_the_program_is_rejected_by_name(store: Store) {
         assert_eq!(store.schema().await, Ok(Schema::Current));
         let future = ("9999_future", "CREATE TABLE future (id TEXT)");
         testing::migrate_with(&store, &[future], NOW).await.unwrap();
@@ -74,7 +74,7 @@ fn a_database_without_a_schema_is_older_than_the_program() {
     });
 }
 
-/// Starts that share nothing but the database, as processes would.
+/// Simulates processes that share only the database.
 async fn start_together(url: &str) {
     let starts = (0..8).map(|_| {
         let url = url.to_owned();
@@ -86,13 +86,13 @@ async fn start_together(url: &str) {
         })
     });
     let mut applied: Vec<String> = join_all(starts).await.into_iter().flat_map(Result::unwrap).collect();
-    // Not always by the same process.
+    // Each migration may be applied by a different process.
     applied.sort();
     assert_eq!(applied, ["t001_first", "t002_second"]);
 }
 
 #[test]
-fn sqlite_starts_at_the_same_time_apply_each_migration_once() {
+fn concurrent_sqlite_starts_apply_each_migration_once() {
     testing::block_on(async {
         for _ in 0..10 {
             let folder = testing::TestFolder::create();
@@ -102,7 +102,7 @@ fn sqlite_starts_at_the_same_time_apply_each_migration_once() {
 }
 
 #[test]
-fn postgres_starts_at_the_same_time_apply_each_migration_once() {
+fn concurrent_postgres_starts_apply_each_migration_once() {
     testing::block_on(async {
         for _ in 0..5 {
             let Some(database) = testing::TestDatabase::create().await else { return };

@@ -1,5 +1,5 @@
-//! What PostgreSQL's failures look like from above: which unit was kept, which was not, and how long one that hangs holds
-//! the others up.
+//! Units of work during PostgreSQL failures: which are committed, which are not, and how long a
+//! hung one blocks others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 
 use crate::fixture::{add, count, insert, new_counter, prepare, value_of};
 
-/// A fresh database with the fixture behind a proxy, if a test cluster is named.
+/// Runs a test with a fresh database and the fixture behind a proxy, if a test cluster is
+/// configured.
 fn behind_proxy<F: Future<Output = ()>>(test: impl FnOnce(Store, PostgresProxy) -> F) {
     testing::block_on(async {
         if let Some((store, proxy)) = testing::proxied_postgres("").await {
@@ -20,7 +21,8 @@ fn behind_proxy<F: Future<Output = ()>>(test: impl FnOnce(Store, PostgresProxy) 
     });
 }
 
-/// A fresh database with the fixture whose sessions have these options, if a test cluster is named.
+/// Runs a test with a fresh database and the fixture, with these session options, if a test cluster
+/// is configured.
 fn with_options<F: Future<Output = ()>>(options: &str, test: impl FnOnce(Store) -> F) {
     testing::block_on(async {
         let Some(database) = TestDatabase::create().await else { return };
@@ -35,7 +37,7 @@ async fn insert_one(store: &Store) -> Result<u64, StoreError> {
 }
 
 #[test]
-fn a_commit_without_an_answer_leaves_the_outcome_unknown_and_is_not_run_again() {
+fn an_unanswered_commit_is_unknown_and_not_run_again() {
     behind_proxy(|store, proxy| async move {
         proxy.plan("COMMIT\0", ProxyFault::CutBefore, 1);
         let unknown = insert_one(&store).await;
@@ -60,13 +62,15 @@ fn a_unit_whose_connection_breaks_before_its_commit_runs_again() {
 }
 
 #[test]
-fn a_server_that_panics_is_unavailable_and_keeps_nothing() {
+fn a_panicking_server_is_unavailable_and_stores_nothing() {
     behind_proxy(|store, proxy| async move {
         proxy.plan("INSERT INTO counters", ProxyFault::Panic, usize::MAX);
         let refused = insert_one(&store).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
         let read: Result<_, StoreError> = store
-            .read((), |tx, ()| Box::pin(tx.find("SELECT 'INSERT INTO counters'", &[], |row| row.text(0))))
+            .read((), |tx, ()| {
+                Box::pin(tx.find("SELECT 'INSERT INTO counters'", &[], |row| row.only::<String>()))
+            })
             .await;
         assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
         assert_eq!(count(&store).await, 0);
@@ -74,7 +78,7 @@ fn a_server_that_panics_is_unavailable_and_keeps_nothing() {
 }
 
 #[test]
-fn a_server_that_panics_during_a_commit_leaves_the_outcome_unknown() {
+fn a_panic_during_a_commit_leaves_the_outcome_unknown() {
     behind_proxy(|store, proxy| async move {
         proxy.plan("COMMIT\0", ProxyFault::Panic, 1);
         let unknown = insert_one(&store).await;
@@ -83,7 +87,7 @@ fn a_server_that_panics_during_a_commit_leaves_the_outcome_unknown() {
 }
 
 #[test]
-fn a_database_that_fails_in_any_way_is_unavailable_and_no_bug() {
+fn every_database_failure_is_reported_as_unavailable() {
     with_options("statement_timeout_ms=200", |store| async move {
         for code in ["53100", "53300", "57014", "58030", "XX000", "XX001", "08006"] {
             let sql: &'static str =
@@ -93,13 +97,13 @@ fn a_database_that_fails_in_any_way_is_unavailable_and_no_bug() {
             assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{code}: {refused:?}");
         }
         let slow: Result<_, StoreError> = store
-            .read((), |tx, ()| Box::pin(tx.find("SELECT 1 FROM pg_sleep(60)", &[], |row| row.int(0))))
+            .read((), |tx, ()| Box::pin(tx.find("SELECT 1 FROM pg_sleep(60)", &[], |row| row.only::<i64>())))
             .await;
         assert!(matches!(slow, Err(StoreError::Unavailable(_))), "{slow:?}");
     });
 }
 
-/// Holds the row of counter `a` in a unit of work until it is released, and then adds one to it.
+/// A unit of work that locks the row of counter `a` until it is released, and then adds one to it.
 struct Holder {
     unit: tokio::task::JoinHandle<Result<u64, StoreError>>,
     release: Arc<Notify>,
@@ -120,7 +124,7 @@ impl Holder {
                         if runs.fetch_add(1, Ordering::SeqCst) == 0 {
                             held.notify_one();
                             release.notified().await;
-                            tx.find("SELECT 1", &[], |row| row.int(0)).await?;
+                            tx.find("SELECT 1", &[], |row| row.only::<i64>()).await?;
                         }
                         Ok(added)
                     })
@@ -133,7 +137,7 @@ impl Holder {
 }
 
 #[test]
-fn a_unit_waits_for_a_locked_row_only_as_long_as_it_may() {
+fn a_unit_waits_for_a_locked_row_only_until_its_timeout() {
     with_options("lock_timeout_ms=200", |store| async move {
         new_counter(&store, "a", 0).await;
         let holder = Holder::start(&store).await;
@@ -146,7 +150,7 @@ fn a_unit_waits_for_a_locked_row_only_as_long_as_it_may() {
 }
 
 #[test]
-fn a_unit_that_is_frozen_in_its_transaction_loses_its_rows_and_runs_again_when_it_thaws() {
+fn a_frozen_unit_loses_its_locks_and_runs_again_later() {
     with_options("idle_in_transaction_timeout_ms=200&lock_timeout_ms=60000", |store| async move {
         new_counter(&store, "a", 0).await;
         let frozen = Holder::start(&store).await;
@@ -160,7 +164,7 @@ fn a_unit_that_is_frozen_in_its_transaction_loses_its_rows_and_runs_again_when_i
 }
 
 #[test]
-fn a_unit_that_is_frozen_while_it_receives_a_long_answer_loses_its_rows() {
+fn a_unit_frozen_during_a_long_answer_loses_its_locks() {
     behind_proxy(|store, proxy| async move {
         new_counter(&store, "a", 0).await;
         proxy.plan("bound text", ProxyFault::TakeNothing, 1);
@@ -174,14 +178,15 @@ fn a_unit_that_is_frozen_while_it_receives_a_long_answer_loses_its_rows() {
                         add(tx, "a", 1).await?;
                         holds.notify_one();
                         let long = "SELECT repeat($1, 10000000)";
-                        tx.find(long, &params!["bound text"], |row| row.text(0)).await
+                        tx.find(long, &params!["bound text"], |row| row.only::<String>()).await
                     })
                 })
                 .await;
             unit
         });
         holds.notified().await;
-        // Each try waits two seconds for the row; the server gives up on the frozen client after ten.
+        // Each attempt waits two seconds for the row. The server terminates the frozen client after
+        // ten.
         let mut tries = 0;
         loop {
             tries += 1;
@@ -197,7 +202,7 @@ fn a_unit_that_is_frozen_while_it_receives_a_long_answer_loses_its_rows() {
 }
 
 #[test]
-fn writes_that_wait_leave_connections_for_reads_and_for_workers() {
+fn waiting_writes_leave_connections_for_reads_and_workers() {
     with_options("max_connections=4", |store| async move {
         new_counter(&store, "a", 0).await;
         let holder = Holder::start(&store).await;
@@ -225,7 +230,7 @@ async fn setting(store: &Store, name: &'static str) -> String {
     let found: Result<_, StoreError> = store
         .read(name, |tx, name| {
             Box::pin(async move {
-                tx.find("SELECT current_setting($1)", &params![*name], |row| row.text(0)).await
+                tx.find("SELECT current_setting($1)", &params![*name], |row| row.only::<String>()).await
             })
         })
         .await;

@@ -1,4 +1,5 @@
-//! What holds on PostgreSQL only: pooled sessions are never poisoned, and what the server gives up on runs again.
+//! Behavior of PostgreSQL only: pooled sessions never keep a transaction, and aborted units run
+//! again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use tokio::sync::Barrier;
 
 use crate::fixture::{add, count, insert, new_counter, prepare, value_of};
 
-/// A fresh database with the fixture, where a test cluster is named.
+/// Runs a test with a fresh database and the fixture, if a test cluster is configured.
 fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Store) -> F) {
     testing::block_on(async {
         if let Some(store) = testing::postgres().await {
@@ -27,14 +28,14 @@ async fn sessions_in_a_transaction(store: &Store) -> i64 {
                 "SELECT COUNT(*) FROM pg_stat_activity
                  WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL",
                 &[],
-                |row| row.int(0),
+                |row| row.only::<i64>(),
             ))
         })
         .await;
     found.unwrap().unwrap()
 }
 
-/// Asks until the units on their way are done; a poisoned session would stay in its transaction for ever.
+/// Waits until all running units are done. A session that kept its transaction would never finish.
 async fn assert_no_session_stays_in_a_transaction(store: &Store) {
     for _ in 0..5_000 {
         if sessions_in_a_transaction(store).await == 0 {
@@ -45,7 +46,7 @@ async fn assert_no_session_stays_in_a_transaction(store: &Store) {
 }
 
 #[test]
-fn cancelled_callers_leave_no_session_in_a_transaction_and_no_half_unit() {
+fn cancelled_callers_leave_no_open_transaction_or_partial_unit() {
     on_postgres(|store| async move {
         let cut = (0..400_i64).map(|n| {
             let store = store.clone();
@@ -58,7 +59,7 @@ fn cancelled_callers_leave_no_session_in_a_transaction_and_no_half_unit() {
                 });
                 let _: Option<Result<u64, StoreError>> = cut_after(write, n as usize % 4).await;
                 let read = store.read((), |tx, ()| {
-                    Box::pin(tx.list("SELECT name FROM counters", &[], |row| row.text(0)))
+                    Box::pin(tx.list("SELECT name FROM counters", &[], |row| row.only::<String>()))
                 });
                 let _: Option<Result<Vec<String>, StoreError>> = cut_after(read, n as usize % 5).await;
             })
@@ -67,13 +68,13 @@ fn cancelled_callers_leave_no_session_in_a_transaction_and_no_half_unit() {
             task.unwrap();
         }
         assert_no_session_stays_in_a_transaction(&store).await;
-        // A unit whose caller was never polled is not begun; every other is whole.
+        // A unit whose future was never polled did not start. Every other one is complete.
         assert_eq!(count(&store).await, 600);
     });
 }
 
 #[test]
-fn a_panic_leaves_no_session_in_a_transaction() {
+fn a_panic_leaves_no_open_transaction() {
     on_postgres(|store| async move {
         let units = (0..20_i64).map(|n| {
             store.write(n, |tx, n| {
@@ -116,7 +117,7 @@ fn a_unit_that_loses_a_serialization_race_runs_again() {
                 let (runs, both_have_read) = (Arc::clone(&runs), Arc::clone(&both_have_read));
                 Box::pin(async move {
                     tx.exec("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", &[]).await?;
-                    let found = tx.find("SELECT value FROM counters", &[], |row| row.int(0)).await?;
+                    let found = tx.find("SELECT value FROM counters", &[], |row| row.only::<i64>()).await?;
                     if runs.fetch_add(1, Ordering::SeqCst) < 2 {
                         both_have_read.wait().await;
                     }
@@ -132,7 +133,7 @@ fn a_unit_that_loses_a_serialization_race_runs_again() {
 }
 
 #[test]
-fn a_unit_that_is_sacrificed_to_end_a_deadlock_runs_again() {
+fn a_deadlock_victim_runs_again() {
     on_postgres(|store| async move {
         new_counter(&store, "a", 0).await;
         new_counter(&store, "b", 0).await;
@@ -153,14 +154,14 @@ fn a_unit_that_is_sacrificed_to_end_a_deadlock_runs_again() {
         });
         let answers: Vec<Result<u64, StoreError>> = join_all(racers).await;
         assert_eq!(answers, [Ok(1), Ok(1)]);
-        // The one that runs again may meet the other once more before it has gone on.
+        // The unit that runs again may collide with the other one once more.
         assert!(runs.load(Ordering::SeqCst) > 2);
         assert_eq!((value_of(&store, "a").await, value_of(&store, "b").await), (Some(2), Some(2)));
     });
 }
 
 #[test]
-fn a_unit_that_never_gets_through_is_given_up() {
+fn a_unit_is_abandoned_after_ten_conflicts() {
     on_postgres(|store| async move {
         let runs = Arc::new(AtomicUsize::new(0));
         let seen = Arc::clone(&runs);
@@ -175,7 +176,7 @@ fn a_unit_that_never_gets_through_is_given_up() {
     });
 }
 
-/// Inserts 40 counters side by side, which opens as many sessions of the pool as there is time for.
+/// Inserts 40 counters concurrently, which opens many sessions of the pool.
 async fn insert_side_by_side(store: &Store, round: i64) {
     let units = (0..40_i64).map(|n| {
         store.write((round, n), |tx, (round, n)| {
@@ -187,7 +188,7 @@ async fn insert_side_by_side(store: &Store, round: i64) {
 }
 
 #[test]
-fn sessions_that_the_server_ended_are_replaced_without_an_error() {
+fn sessions_closed_by_the_server_are_replaced_without_an_error() {
     on_postgres(|store| async move {
         for round in 0..5 {
             insert_side_by_side(&store, round).await;
@@ -197,7 +198,7 @@ fn sessions_that_the_server_ended_are_replaced_without_an_error() {
                         "SELECT CASE WHEN pg_terminate_backend(pid) THEN 1 ELSE 0 END FROM pg_stat_activity
                          WHERE datname = current_database() AND pid <> pg_backend_pid()",
                         &[],
-                        |row| row.int(0),
+                        |row| row.only::<i64>(),
                     ))
                 })
                 .await;
@@ -209,16 +210,17 @@ fn sessions_that_the_server_ended_are_replaced_without_an_error() {
 }
 
 #[test]
-fn a_refused_unit_gives_its_session_back() {
+fn a_rejected_unit_releases_its_session() {
     testing::block_on(async {
         let Some(database) = testing::TestDatabase::create().await else { return };
         let store = Store::open(&format!("{}?max_connections=3", database.url)).await.unwrap();
         let mut sessions = Vec::new();
         for _ in 0..5 {
             let session = store
-                .write((), |tx, ()| {
+                .try_write((), |tx, ()| {
                     Box::pin(async move {
-                        let session = tx.find("SELECT pg_backend_pid()", &[], |row| row.int(0)).await?;
+                        let session =
+                            tx.find("SELECT pg_backend_pid()", &[], |row| row.only::<i64>()).await?;
                         Err::<(), _>(Session(session))
                     })
                 })
@@ -232,7 +234,7 @@ fn a_refused_unit_gives_its_session_back() {
     });
 }
 
-/// A refusal that carries the session it was made in.
+/// An error that contains the session in which it was created.
 #[derive(Debug, PartialEq)]
 struct Session(Option<i64>);
 
@@ -243,7 +245,7 @@ impl From<StoreError> for Session {
 }
 
 #[test]
-fn a_wrong_address_is_an_error_of_the_start_that_tells_no_password() {
+fn the_error_of_a_wrong_address_contains_no_password() {
     testing::block_on(async {
         let refused = Store::open("postgres://user:hunter2@127.0.0.1:1/none").await.unwrap_err();
         assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");

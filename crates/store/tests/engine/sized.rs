@@ -1,7 +1,7 @@
-//! Every public list at its first and its last page, with much of everything.
+//! The first and last page of every public list, on a large database.
 //!
-//! A hundredth of the whole size is filled in; `FORETELL_SIZED_DIVISOR=1` fills in all of it, 100,000 markets with five
-//! million trades, and any number prints the times.
+//! By default the database has a hundredth of the full size. `FORETELL_SIZED_DIVISOR=1` creates the
+//! full size, 100,000 markets with five million trades. Any value prints the times.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -45,7 +45,7 @@ pub fn told(store: &Store, what: &str, began: Instant) {
     }
 }
 
-/// The memory that this process has held at most, in MB.
+/// The peak memory of this process, in MB.
 fn peak_memory_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -174,14 +174,15 @@ async fn history(store: &Store) {
     }
 }
 
-/// How many of so many markets have a number that begins with four, and goes on; no more of them than are looked at.
+/// Counts the markets with a number of several digits that begins with four, up to the search's
+/// limit of candidates.
 fn longer_numbers(markets: u32) -> u64 {
     let begins_so = |n: &u32| n.to_string().len() > 1 && n.to_string().starts_with('4');
     (0..markets).filter(begins_so).count().min(MOST_FOUND as usize) as u64
 }
 
 store::on_each_engine! {
-    async fn what_is_filled_in_is_listed_and_found_as_its_markets_are(store: Store) {
+    async fn the_filled_index_rows_match_their_markets(store: Store) {
         sized::fill(&store, Size::SMALL, NOW).await.unwrap();
         for number in 0..Size::SMALL.markets {
             let misplaced: Result<_, StoreError> = store
@@ -193,7 +194,7 @@ store::on_each_engine! {
         assert!(again.is_err(), "a database is filled once");
     }
 
-    async fn pages_put_together_are_the_whole_list_in_both_directions(store: Store) {
+    async fn pages_cover_the_whole_list_in_both_directions(store: Store) {
         sized::fill(&store, Size { markets: 230, trades: 1_000 }, NOW).await.unwrap();
         for (name, filter) in filters() {
             for sort in SORTS {
@@ -209,7 +210,7 @@ store::on_each_engine! {
                 assert_eq!(total, walked.len() as u64, "{name} {sort:?}");
                 let different: BTreeSet<_> = walked.iter().collect();
                 assert_eq!(different.len(), walked.len(), "{name} {sort:?}");
-                // What is searched for comes best first, whatever the order.
+                // Search results are sorted by score, whatever the order parameter.
                 if filter.text.is_none() {
                     backwards.reverse();
                 }
@@ -218,7 +219,7 @@ store::on_each_engine! {
         }
     }
 
-    async fn a_search_looks_at_no_more_than_the_newest_that_have_its_rarest_word(store: Store) {
+    async fn a_search_reads_only_the_newest_matches_of_its_rarest_word(store: Store) {
         let size = Size { markets: 2 * MOST_FOUND + 500, trades: 10 };
         sized::fill(&store, size, NOW).await.unwrap();
         let search = async |text: &str| {
@@ -229,10 +230,11 @@ store::on_each_engine! {
         for common in ["case", "case will", "will come to pass in case"] {
             assert_eq!(search(common).await, (newest.clone(), u64::from(MOST_FOUND)), "{common}");
         }
-        // Many numbers begin so, and one is such a number.
+        // Many numbers begin with 4, and one is exactly 4.
         assert_eq!(search("4").await.1, 1 + longer_numbers(size.markets));
         assert_eq!(search("4").await.0[0], sized::market(4).unwrap());
-        // Of the rare word everything is looked at, whichever word comes first. Those that it only begins come last.
+        // All rows with the rare word are candidates, whichever word comes first. Rows with only a
+        // longer word come last.
         let begins_so = |n: &u32| [99, 990, 991, 992, 993, 994, 995, 996].contains(&(n % 997));
         let all = (0..size.markets).filter(begins_so).count() as u64;
         let newest = (0..size.markets).rev().find(|n| n % 997 == 99).and_then(sized::market);
@@ -243,7 +245,7 @@ store::on_each_engine! {
         assert_eq!(search("case nowhere").await, (Vec::new(), 0));
     }
 
-    async fn every_public_list_answers_at_its_first_and_its_last_page_with_much_of_everything(store: Store) {
+    async fn public_lists_answer_first_and_last_pages_of_large_data(store: Store) {
         let began = Instant::now();
         sized::fill(&store, size(), NOW).await.unwrap();
         told(&store, &format!("filling in {} markets and {} trades", size().markets, size().trades), began);

@@ -1,5 +1,5 @@
-//! Lists of threads, of groups, of what is featured and of an account's positions, of which it is known how many rows they
-//! have: it follows from how a database is filled.
+//! Lists of threads, groups, featured markets and an account's positions. Their lengths follow from
+//! the way in which the database is filled.
 
 use std::time::Instant;
 
@@ -16,10 +16,10 @@ use store::{Store, StoreError, params};
 
 use crate::sized::{NOW, size, told};
 
-/// Rows of a page: few, since a small database has few threads.
+/// Rows per page. Small, because a small database has few threads.
 const ROWS: u32 = 5;
 
-/// A list of threads, and whether it has the thread of this number.
+/// A list of threads, and a predicate for the numbers of the threads in it.
 type Threads = (&'static str, ThreadFilter, fn(u32) -> bool);
 
 fn threads() -> Vec<Threads> {
@@ -28,7 +28,7 @@ fn threads() -> Vec<Threads> {
     let tags =
         |tags: &[&str]| ThreadFilter { tags: tags.iter().map(|tag| (*tag).to_owned()).collect(), ..all() };
     let when = |status| ThreadFilter { when: Some((status, NOW)), ..all() };
-    // They start an hour after one another, the first ones 555 hours and a half ago, and end never.
+    // Threads start an hour after one another, beginning 555.5 hours ago, and never end.
     let has_begun = |n: u32| n % 1_009 <= 555;
     vec![
         ("active", when(ThreadStatus::Active), has_begun),
@@ -67,7 +67,7 @@ fn with_tag_and_status() -> ThreadFilter {
     }
 }
 
-/// Every list of threads has as many as there are, on its first page and on its last.
+/// The first and the last page of every list of threads have the expected length.
 pub async fn thread_lists(store: &Store) {
     for (name, filter, is_in) in threads() {
         let number = (0..size().markets.div_ceil(50)).filter(|n| is_in(*n)).count() as u64;
@@ -92,7 +92,7 @@ pub async fn thread_lists(store: &Store) {
     }
 }
 
-/// An organization's partners and a thread's chapters, with their sums.
+/// An organization's partners and a thread's chapters, with their totals.
 pub async fn group_lists(store: &Store) {
     let organization_id = sized::organization(0).unwrap();
     let all = u64::from(FURTHER_PARTNERS) + 1;
@@ -110,7 +110,7 @@ pub async fn group_lists(store: &Store) {
             let listed = read.unwrap();
             let rows = (number - u64::from(offset)).min(100);
             assert_eq!((listed.total, listed.items.len() as u64), (number, rows), "active {active:?}");
-            // The first one owns a thread in twenty, and the others nothing.
+            // The first organization owns every twentieth thread. The others own nothing.
             let threads = u64::from(size().markets.div_ceil(50).div_ceil(20));
             for row in listed.items {
                 let owned = if row.partner.active { threads } else { 0 };
@@ -134,7 +134,7 @@ pub async fn group_lists(store: &Store) {
     }
 }
 
-/// What is featured is cut to 200, in the operator's order.
+/// Featured markets are limited to 200, in the operator's order.
 pub async fn featured(store: &Store) {
     let began = Instant::now();
     let read: Result<_, StoreError> = store.read((), |tx, ()| Box::pin(list_featured(tx))).await;
@@ -145,13 +145,13 @@ pub async fn featured(store: &Store) {
     assert_eq!(shown, first);
 }
 
-/// An account's open positions, page by page: all that it holds, once and in their order.
+/// The pages of an account's open positions contain each of them once, in order.
 pub async fn positions(store: &Store) {
     const HELD: &str = "SELECT COUNT(*) FROM positions WHERE account = $1 AND tokens_wad <> '0'";
     let account = sized::account(7);
     let held: Result<_, StoreError> = store
         .read(account.clone(), |tx, account| {
-            Box::pin(async move { tx.find(HELD, &params![account], |row| row.number(0)).await })
+            Box::pin(async move { tx.find(HELD, &params![account], |row| row.only()).await })
         })
         .await;
     let held: u64 = held.unwrap().unwrap();
@@ -179,7 +179,7 @@ pub async fn positions(store: &Store) {
     assert!(held > u64::from(ROWS) && walked.is_sorted_by(|a, b| a < b));
 }
 
-/// The parts of a sitemap are all pages, once and in the order of their ids.
+/// The parts of a sitemap contain every page once, sorted by id.
 pub async fn places(store: &Store) {
     let counted: Result<_, StoreError> = store.read((), |tx, ()| Box::pin(count_places(tx))).await;
     let (threads, markets) = counted.unwrap();

@@ -1,4 +1,4 @@
-//! What holds on SQLite only.
+//! Behavior of SQLite only.
 
 use futures::future::join_all;
 use store::{Store, StoreError, params, testing};
@@ -12,7 +12,7 @@ async fn fresh() -> Store {
 }
 
 #[test]
-fn a_unit_that_awaits_something_else_is_a_bug_and_is_not_kept() {
+fn a_unit_that_awaits_anything_else_is_rolled_back() {
     testing::block_on(async {
         let store = fresh().await;
         let pended: Result<(), StoreError> = store
@@ -30,15 +30,16 @@ fn a_unit_that_awaits_something_else_is_a_bug_and_is_not_kept() {
 }
 
 #[test]
-fn a_full_disk_is_told_to_exactly_those_whose_rows_are_not_kept() {
+fn a_full_disk_fails_exactly_the_units_that_are_not_stored() {
     testing::block_on(async {
         let store = fresh().await;
         let bounded: Result<_, StoreError> = store
             .write((), |tx, ()| {
                 Box::pin(async move {
-                    let pages = tx.find("PRAGMA page_count", &[], |row| row.int(0)).await?.unwrap_or(0);
+                    let pages =
+                        tx.find("PRAGMA page_count", &[], |row| row.only::<i64>()).await?.unwrap_or(0);
                     let bound: &str = format!("PRAGMA max_page_count = {}", pages + 50).leak();
-                    Ok((pages, tx.find(bound, &[], |row| row.int(0)).await?))
+                    Ok((pages, tx.find(bound, &[], |row| row.only::<i64>()).await?))
                 })
             })
             .await;
@@ -63,7 +64,7 @@ fn a_full_disk_is_told_to_exactly_those_whose_rows_are_not_kept() {
 }
 
 #[test]
-fn two_stores_on_one_file_see_each_others_writes() {
+fn two_stores_on_one_file_read_each_others_writes() {
     testing::block_on(async {
         let folder = testing::TestFolder::create();
         let store = Store::open(&folder.url()).await.unwrap();
@@ -77,15 +78,17 @@ fn two_stores_on_one_file_see_each_others_writes() {
 }
 
 #[test]
-fn a_statement_that_reads_through_a_reader_cannot_change_rows_by_returning() {
+fn a_reader_cannot_change_rows_with_returning() {
     testing::block_on(async {
         let store = fresh().await;
         new_counter(&store, "a", 1).await;
         let written: Result<_, StoreError> = store
             .read((), |tx, ()| {
                 Box::pin(async move {
-                    tx.find("UPDATE counters SET value = $1 RETURNING value", &params![9], |row| row.int(0))
-                        .await
+                    tx.find("UPDATE counters SET value = $1 RETURNING value", &params![9], |row| {
+                        row.only::<i64>()
+                    })
+                    .await
                 })
             })
             .await;
@@ -95,7 +98,7 @@ fn a_statement_that_reads_through_a_reader_cannot_change_rows_by_returning() {
 }
 
 #[test]
-fn a_url_that_names_no_file_is_refused() {
+fn a_url_without_a_file_is_rejected() {
     testing::block_on(async {
         for url in ["sqlite:", "sqlite::memory:", "sqlite:/tmp/x.db?mode=ro", "mysql://h/d", "/tmp/x.db"] {
             assert!(matches!(Store::open(url).await, Err(StoreError::Driver(_))), "{url}");

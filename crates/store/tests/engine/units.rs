@@ -1,4 +1,5 @@
-//! What a unit of work promises: whole or nothing, visible once answered, alone in its failure.
+//! Units of work: complete or rolled back, visible once acknowledged, and independent of failures
+//! of others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use store::{Store, StoreError, params};
 use crate::fixture::{Refusal, add, count, insert, new_counter, prepare, value_of};
 
 store::on_each_engine! {
-    async fn an_answered_write_is_visible_to_every_reader(store: Store) {
+    async fn an_acknowledged_write_is_visible_to_every_reader(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 0).await;
         for n in 1..=50 {
@@ -21,10 +22,10 @@ store::on_each_engine! {
         }
     }
 
-    async fn a_refusal_keeps_nothing_of_its_unit(store: Store) {
+    async fn a_rejected_unit_stores_nothing(store: Store) {
         prepare(&store).await;
         let refused: Result<(), Refusal> = store
-            .write((), |tx, ()| Box::pin(async move {
+            .try_write((), |tx, ()| Box::pin(async move {
                 insert(tx, "a", 1).await?;
                 insert(tx, "b", 1).await?;
                 Err(Refusal::Rule)
@@ -34,7 +35,7 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 0);
     }
 
-    async fn a_panic_keeps_nothing_of_its_unit_and_the_store_goes_on(store: Store) {
+    async fn a_panicking_unit_stores_nothing_and_the_store_continues(store: Store) {
         prepare(&store).await;
         let panicked: Result<(), StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
@@ -47,9 +48,9 @@ store::on_each_engine! {
         new_counter(&store, "a", 1).await;
     }
 
-    async fn units_that_run_together_succeed_and_fail_alone(store: Store) {
+    async fn concurrent_units_succeed_and_fail_independently(store: Store) {
         prepare(&store).await;
-        let units = (0..300_i64).map(|n| store.write(n, |tx, n| Box::pin(async move {
+        let units = (0..300_i64).map(|n| store.try_write(n, |tx, n| Box::pin(async move {
             insert(tx, &format!("counter {n}"), *n).await?;
             match n % 5 {
                 0 => Err(Refusal::Rule),
@@ -69,19 +70,19 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 120);
     }
 
-    async fn a_unit_sees_its_own_writes(store: Store) {
+    async fn a_unit_reads_its_own_writes(store: Store) {
         prepare(&store).await;
         let seen: Result<Option<i64>, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
                 insert(tx, "a", 20).await?;
                 add(tx, "a", 22).await?;
-                tx.find("SELECT value FROM counters WHERE name = $1", &params!["a"], |row| row.int(0)).await
+                tx.find("SELECT value FROM counters WHERE name = $1", &params!["a"], |row| row.only::<i64>()).await
             }))
             .await;
         assert_eq!(seen, Ok(Some(42)));
     }
 
-    async fn a_unit_that_hides_a_failed_statement_is_not_kept(store: Store) {
+    async fn a_unit_that_hides_a_failed_statement_is_rolled_back(store: Store) {
         prepare(&store).await;
         new_counter(&store, "taken", 1).await;
         let hidden: Result<(), StoreError> = store
@@ -96,7 +97,7 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 1);
     }
 
-    async fn increments_side_by_side_are_all_counted(store: Store) {
+    async fn concurrent_increments_are_all_counted(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 0).await;
         let tasks = (0..32).map(|_| {
@@ -114,7 +115,7 @@ store::on_each_engine! {
         assert_eq!(value_of(&store, "a").await, Some(800));
     }
 
-    async fn a_compare_and_set_is_won_once(store: Store) {
+    async fn a_compare_and_set_succeeds_once(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 0).await;
         let units = (1..=40_i64).map(|n| store.write(n, |tx, n| Box::pin(async move {
@@ -125,7 +126,7 @@ store::on_each_engine! {
         assert_eq!(moved.iter().filter(|moved| **moved == Ok(0)).count(), 39);
     }
 
-    async fn a_dropped_callers_unit_is_kept_whole(store: Store) {
+    async fn the_unit_of_a_dropped_caller_is_stored_whole(store: Store) {
         prepare(&store).await;
         let ran = Arc::new(AtomicUsize::new(0));
         for n in 0..100_i64 {
@@ -139,14 +140,15 @@ store::on_each_engine! {
                     Ok::<_, StoreError>(())
                 })
             });
-            // Polled once, so that the unit is on its way, and dropped like the handler of a client that hung up.
+            // Polled once, so that the unit is queued, and then dropped like the handler of a
+            // client that disconnected.
             let _ = write.now_or_never();
         }
         store.close().await;
         assert_eq!(ran.load(Ordering::SeqCst), 100);
     }
 
-    async fn the_markets_version_grows_before_a_write_that_changes_them_is_answered(store: Store) {
+    async fn the_markets_version_grows_before_a_change_is_acknowledged(store: Store) {
         prepare(&store).await;
         let before = store.markets_version();
         new_counter(&store, "a", 1).await;
@@ -162,7 +164,7 @@ store::on_each_engine! {
         assert_eq!(store.markets_version(), after, "the mark belongs to one unit");
     }
 
-    async fn a_market_is_as_old_as_its_own_last_change_or_one_that_nobody_can_name(store: Store) {
+    async fn a_market_version_grows_with_its_own_and_unnamed_changes(store: Store) {
         prepare(&store).await;
         let [one, other] = [1, 2].map(|n| format!("00000000-0000-7000-8000-00000000000{n}").parse::<MarketId>().unwrap());
         let versions = || [one, other].map(|id| store.market_version(id));
@@ -192,7 +194,7 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 0);
     }
 
-    async fn a_closed_store_refuses_work_after_finishing_what_it_had(store: Store) {
+    async fn a_closed_store_finishes_its_work_and_rejects_more(store: Store) {
         prepare(&store).await;
         assert_eq!(store.ping().await, Ok(()));
         let (kept, ()) = tokio::join!(store.write((), |tx, ()| insert(tx, "a", 1)), store.close());

@@ -1,13 +1,12 @@
-//! Counting trades: what a database that has trades already counts of them when the tables come.
+//! Usage counts that the migration creates for a database with existing trades.
 
+use domain::time::HOUR_MS;
 use store::{Store, StoreError, params, testing};
 
 use crate::fixture::NOW;
 
 const CORE: (&str, &str) = ("0001_core", include_str!("../../src/migrations/0001_core.sql"));
 const USAGE: (&str, &str) = ("0005_usage", include_str!("../../src/migrations/0005_usage.sql"));
-
-const HOUR_MS: i64 = 3_600_000;
 
 const OWNERS: &str = "INSERT INTO users (id, name, created_at_ms) VALUES ('u', 'ada', 0);
     INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_secret_sealed, created_at_ms)
@@ -16,7 +15,7 @@ const OWNERS: &str = "INSERT INTO users (id, name, created_at_ms) VALUES ('u', '
         opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block, as_of_ms, created_at_ms)
         VALUES ('m', 1, '', '', '[]', 'OPEN', 0, 0, '0', '0', 0, 0, 0, 0, 0, 0)";
 
-/// Key, status, creation, end, and what was moved.
+/// Key, status, creation, end, and USDC moved.
 type Row = (&'static str, &'static str, i64, Option<i64>, Option<i64>);
 
 async fn insert_trades(store: &Store, rows: &'static [Row]) {
@@ -48,14 +47,20 @@ async fn counted(store: &Store) -> Vec<(String, i64, String, i64, i64)> {
     let read: Result<_, StoreError> = store
         .read((), |tx, ()| {
             Box::pin(tx.list(SQL, &[], |row| {
-                Ok((row.text(0)?, row.int(1)?, row.text(2)?, row.int(3)?, row.int(4)?))
+                Ok((
+                    row.get("key_id")?,
+                    row.get("hour_ms")?,
+                    row.get("event")?,
+                    row.get("trades")?,
+                    row.get("volume_usdc_atomic")?,
+                ))
             }))
         })
         .await;
     read.unwrap()
 }
 
-async fn trades_made_before_the_tables_are_counted_in_their_hours(store: Store) {
+async fn earlier_trades_are_counted_in_their_hours(store: Store) {
     testing::migrate_with(&store, &[CORE], NOW).await.unwrap();
     insert_trades(
         &store,
@@ -86,17 +91,17 @@ async fn trades_made_before_the_tables_are_counted_in_their_hours(store: Store) 
 }
 
 #[test]
-fn trades_made_before_the_tables_are_counted_on_sqlite() {
+fn earlier_trades_are_counted_on_sqlite() {
     testing::block_on(async {
-        trades_made_before_the_tables_are_counted_in_their_hours(testing::empty_sqlite().await).await;
+        earlier_trades_are_counted_in_their_hours(testing::empty_sqlite().await).await;
     });
 }
 
 #[test]
-fn trades_made_before_the_tables_are_counted_on_postgres() {
+fn earlier_trades_are_counted_on_postgres() {
     testing::block_on(async {
         if let Some(store) = testing::empty_postgres().await {
-            trades_made_before_the_tables_are_counted_in_their_hours(store).await;
+            earlier_trades_are_counted_in_their_hours(store).await;
         }
     });
 }

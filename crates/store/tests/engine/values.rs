@@ -1,4 +1,4 @@
-//! Values go in and come out the same, and affected rows are counted the same.
+//! Values are read back as written, and affected rows are counted equally on both engines.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use store::{Store, StoreError, Value, params};
 use crate::fixture::{NOW, add, count, insert, new_counter, prepare};
 
 store::on_each_engine! {
-    async fn nulls_bytes_texts_and_big_integers_come_back_as_they_went_in(store: Store) {
+    async fn nulls_bytes_texts_and_big_integers_round_trip(store: Store) {
         prepare(&store).await;
         for (value, note, raw) in [
             (i64::MAX, None, Some(vec![0_u8, 255, 39, 10])),
@@ -24,7 +24,7 @@ store::on_each_engine! {
                     )
                     .await?;
                     tx.find("SELECT value, note, raw FROM counters", &[], |row| {
-                        Ok((row.int(0)?, row.opt_text(1)?, row.opt_bytes(2)?))
+                        Ok((row.get("value")?, row.get("note")?, row.get("raw")?))
                     })
                     .await
                 }))
@@ -33,14 +33,14 @@ store::on_each_engine! {
         }
     }
 
-    async fn instants_are_kept_to_the_millisecond(store: Store) {
+    async fn timestamps_are_stored_to_the_millisecond(store: Store) {
         prepare(&store).await;
         let at = Timestamp::from_ms(1_777_464_000_123);
         let back: Result<_, StoreError> = store
             .write(at, |tx, at| Box::pin(async move {
                 tx.exec("INSERT INTO counters (name, value) VALUES ($1, $2)", &params!["a", *at]).await?;
-                tx.find("SELECT value, NULL FROM counters WHERE value >= $1 - 1000", &params![*at], |row| {
-                    Ok((row.timestamp(0)?, row.opt_timestamp(1)?))
+                tx.find("SELECT value, NULL AS missing FROM counters WHERE value >= $1 - 1000", &params![*at], |row| {
+                    Ok((row.get("value")?, row.get::<Option<Timestamp>>("missing")?))
                 })
                 .await
             }))
@@ -48,7 +48,7 @@ store::on_each_engine! {
         assert_eq!(back, Ok(Some((at, None))));
     }
 
-    async fn affected_rows_are_those_the_statement_changed(store: Store) {
+    async fn only_changed_rows_are_counted_as_affected(store: Store) {
         prepare(&store).await;
         let counts: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
@@ -70,17 +70,17 @@ store::on_each_engine! {
         assert_eq!(counts, Ok([1, 0, 1, 0, 2, 3, 0, 2]));
     }
 
-    async fn returning_gives_the_rows_that_were_written(store: Store) {
+    async fn returning_gives_the_written_rows(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 1).await;
         new_counter(&store, "b", 2).await;
         let returned: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
                 let one = tx
-                    .find("UPDATE counters SET value = value * 10 RETURNING value", &[], |row| row.int(0))
+                    .find("UPDATE counters SET value = value * 10 RETURNING value", &[], |row| row.only::<i64>())
                     .await?;
                 let mut all = tx
-                    .list("UPDATE counters SET value = value + 1 RETURNING value", &[], |row| row.int(0))
+                    .list("UPDATE counters SET value = value + 1 RETURNING value", &[], |row| row.only::<i64>())
                     .await?;
                 all.sort_unstable();
                 Ok((one.is_some(), all))
@@ -111,7 +111,7 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 599);
     }
 
-    async fn one_bad_row_of_many_fails_the_unit_with_its_own_error(store: Store) {
+    async fn one_invalid_row_of_many_fails_the_unit_with_its_error(store: Store) {
         prepare(&store).await;
         let refused: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
@@ -124,7 +124,7 @@ store::on_each_engine! {
         assert_eq!(count(&store).await, 0);
     }
 
-    async fn a_row_that_does_not_parse_is_named_and_can_be_passed_over(store: Store) {
+    async fn a_row_that_does_not_parse_is_named_and_can_be_skipped(store: Store) {
         prepare(&store).await;
         let rows: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
@@ -132,8 +132,8 @@ store::on_each_engine! {
                     tx.exec("INSERT INTO items (id, owner) VALUES ($1, $2)", &params![id, owner]).await?;
                 }
                 let sql = "SELECT id, owner FROM items ORDER BY id";
-                let strict = tx.list(sql, &[], |row| row.parse::<IpAddr>(1)).await;
-                let lenient = tx.list(sql, &[], |row| Ok(row.parse::<IpAddr>(1).is_ok())).await?;
+                let strict = tx.list(sql, &[], |row| row.get::<IpAddr>("owner")).await;
+                let lenient = tx.list(sql, &[], |row| Ok(row.get::<IpAddr>("owner").is_ok())).await?;
                 Ok((strict.unwrap_err(), lenient))
             }))
             .await;
@@ -142,18 +142,18 @@ store::on_each_engine! {
         assert_eq!(lenient, [true, false, true]);
     }
 
-    async fn a_value_of_another_type_is_corrupt_and_not_a_panic(store: Store) {
+    async fn a_value_of_another_type_is_reported_as_corrupt(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", -1).await;
         let read: Result<_, StoreError> = store
             .read((), |tx, ()| Box::pin(tx.find("SELECT value, name, note FROM counters", &[], |row| {
                 Ok([
-                    row.text(0).err(),
-                    row.int(1).err(),
-                    row.bytes(1).err(),
-                    row.text(2).err(),
-                    row.number::<u64>(0).err(),
-                    row.int(9).err(),
+                    row.get::<String>("value").err(),
+                    row.get::<i64>("name").err(),
+                    row.get::<Vec<u8>>("name").err(),
+                    row.get::<String>("note").err(),
+                    row.get::<u64>("value").err(),
+                    row.get::<i64>("other").err(),
                 ])
             })))
             .await;
@@ -164,32 +164,32 @@ store::on_each_engine! {
         assert!(matches!(column, Some(StoreError::Driver(_))), "{column:?}");
     }
 
-    async fn truth_values_are_one_and_zero(store: Store) {
+    async fn booleans_are_read_as_one_and_zero(store: Store) {
         prepare(&store).await;
-        let sql = "SELECT EXISTS (SELECT 1 FROM counters), NOT EXISTS (SELECT 1 FROM counters), 1";
+        let sql = "SELECT EXISTS (SELECT 1 FROM counters) AS has_rows, NOT EXISTS (SELECT 1 FROM counters) AS is_empty, 1 AS one";
         let found: Result<_, StoreError> = store
-            .read((), move |tx, ()| Box::pin(tx.find(sql, &[], |row| Ok([row.int(0)?, row.int(1)?, row.int(2)?]))))
+            .read((), move |tx, ()| Box::pin(tx.find(sql, &[], |row| Ok([row.get("has_rows")?, row.get("is_empty")?, row.get("one")?]))))
             .await;
-        assert_eq!(found, Ok(Some([0, 1, 1])));
+        assert_eq!(found, Ok(Some([0_i64, 1, 1])));
     }
 
-    async fn a_text_with_nul_is_refused_before_it_reaches_the_database(store: Store) {
+    async fn text_with_nul_is_rejected_before_the_database(store: Store) {
         prepare(&store).await;
         let refused: Result<u64, StoreError> = store.write((), |tx, ()| insert(tx, "a\0b", 1)).await;
         assert!(matches!(refused, Err(StoreError::Driver(_))), "{refused:?}");
     }
 
-    async fn a_null_may_come_first_for_any_parameter(store: Store) {
+    async fn the_first_value_of_any_parameter_may_be_null(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 0).await;
-        let set: Result<_, StoreError> = store
+        let set: Result<Option<(String, Vec<u8>, Timestamp)>, StoreError> = store
             .write(NOW, |tx, now| Box::pin(async move {
                 let sql = "UPDATE counters SET note = $1, raw = $2, value = COALESCE($3, value)";
                 tx.exec(sql, &params![None::<&str>, None::<&[u8]>, None::<i64>]).await?;
                 tx.exec(sql, &params![Some("n"), Some(&b"r"[..]), Some(*now)]).await?;
                 add(tx, "a", 1).await?;
                 tx.find("SELECT note, raw, value FROM counters", &[], |row| {
-                    Ok((row.text(0)?, row.bytes(1)?, row.timestamp(2)?))
+                    Ok((row.get("note")?, row.get("raw")?, row.get("value")?))
                 })
                 .await
             }))
@@ -197,7 +197,7 @@ store::on_each_engine! {
         assert_eq!(set, Ok(Some(("n".to_owned(), b"r".to_vec(), NOW.plus_ms(1)))));
     }
 
-    async fn a_filter_that_may_be_null_names_its_type(store: Store) {
+    async fn a_nullable_filter_has_a_cast_to_its_type(store: Store) {
         prepare(&store).await;
         new_counter(&store, "a", 1).await;
         new_counter(&store, "b", 2).await;
@@ -205,7 +205,7 @@ store::on_each_engine! {
         for (filter, expected) in [(None, vec!["a", "b"]), (Some("b"), vec!["b"])] {
             let names: Result<Vec<String>, StoreError> = store
                 .read(filter, move |tx, filter| Box::pin(async move {
-                    tx.list(sql, &params![*filter], |row| row.text(0)).await
+                    tx.list(sql, &params![*filter], |row| row.only::<String>()).await
                 }))
                 .await;
             assert_eq!(names.unwrap(), expected);

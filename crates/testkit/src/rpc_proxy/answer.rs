@@ -1,4 +1,4 @@
-//! Answers as bytes, whole or broken.
+//! Responses as bytes, intact or broken.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use super::view::View;
 use super::{RpcFault, Shared, never, pause};
 
-/// The body of an answer.
+/// The body of a response.
 pub type Answer = UnsyncBoxBody<Bytes, Unanswered>;
 
-/// The connection is closed where this stands.
+/// The error that closes the connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Unanswered;
 
@@ -28,11 +28,11 @@ impl std::fmt::Display for Unanswered {
 impl std::error::Error for Unanswered {}
 
 const HTML: &str = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body></body></html>";
-/// Between two bytes of a slow answer.
+/// The pause between two bytes of a slow response.
 const DRIP: Duration = Duration::from_millis(100);
 const ENDLESS_CHUNK: &[u8] = &[b' '; 64 << 10];
 
-/// An answer in one piece.
+/// A complete response.
 pub fn whole(body: Bytes) -> Response<Answer> {
     of(StatusCode::OK, "application/json", body)
 }
@@ -55,7 +55,7 @@ fn json_answer(request: &Value, member: &str, value: Value) -> Bytes {
 }
 
 impl Shared {
-    /// Answers a request that meets `fault`.
+    /// Answers a request that is subject to `fault`.
     pub async fn answer_with(
         &self,
         fault: RpcFault,
@@ -127,7 +127,7 @@ impl Shared {
     }
 }
 
-/// The node's answer, damaged on its way.
+/// Damages the node's response.
 async fn broken(fault: RpcFault, answer: Bytes) -> Result<Response<Answer>, Unanswered> {
     let half = answer.len() / 2;
     match fault {

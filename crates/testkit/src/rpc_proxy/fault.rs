@@ -1,54 +1,55 @@
-//! The ways in which a node's answers go wrong.
+//! The faults of a node's responses.
 
-/// What is wrong with a node's answers.
+/// A fault of a node's responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpcFault {
-    /// The node's newest block is this many blocks below the real one.
+    /// The node is this many blocks behind.
     Stale(u64),
-    /// The node's newest block stays the one of the moment at which the fault was set.
+    /// The node's newest block is the one at the time when the fault was set.
     Stalled,
-    /// Every second answer is that of a node this many blocks behind, as a load balancer's can be.
+    /// Every second response comes from a node that is this many blocks behind, as from a load
+    /// balancer.
     Contradictory(u64),
-    /// Logs are `[]`; blocks, receipts and transactions are `null`.
+    /// Logs are `[]`. Blocks, receipts and transactions are `null`.
     Empty,
-    /// Every block from this height on has another hash: the node is on another fork.
+    /// The node is on another fork: every block from this height on has a different hash.
     Forked(u64),
-    /// The node says another chain id.
+    /// The node reports a different chain id.
     OtherChain,
-    /// Every result is `{}`, whatever type it should have.
+    /// Every result is `{}`, regardless of its type.
     WrongType,
-    /// The body is `{}` instead of a JSON-RPC answer.
+    /// The body is `{}` instead of a JSON-RPC response.
     EmptyObject,
     /// The body is empty.
     NoBody,
     /// The body is an HTML page.
     Html,
-    /// The answer carries the id of another request.
+    /// The response has the id of another request.
     OtherId,
-    /// The body is the first half of the JSON.
+    /// The body is cut off in the middle.
     Truncated,
     /// The body never ends.
     Endless,
-    /// Status 429 with a text.
+    /// Status 429 with a plain text body.
     Busy,
     /// The JSON-RPC error -32603.
     InternalError,
-    /// The answer comes this many milliseconds late.
+    /// The response is delayed by this many milliseconds.
     Late(u64),
-    /// The answer comes byte by byte, ten in a second.
+    /// The response is sent byte by byte, ten per second.
     Slow,
-    /// The answer never comes. The node has not got the request.
+    /// There is no response. The node did not receive the request.
     Frozen,
-    /// The connection is closed without an answer. The node has not got the request.
+    /// The connection is closed without a response. The node did not receive the request.
     Refused,
-    /// The connection is closed without an answer. The node has done what it was asked.
+    /// The connection is closed without a response. The node has executed the request.
     LostAnswer,
-    /// The connection is closed in the middle of the answer. The node has done what it was asked.
+    /// The connection is closed in the middle of the response. The node has executed the request.
     Cut,
 }
 
 impl RpcFault {
-    /// Every fault, with small numbers.
+    /// All faults, with small numbers.
     pub const ALL: &[Self] = &[
         Self::Stale(3),
         Self::Stale(20),
@@ -76,7 +77,7 @@ impl RpcFault {
         Self::Cut,
     ];
 
-    /// The faults that break an answer in a way that its reader sees at once.
+    /// Faults that make a response detectably invalid.
     pub const BROKEN: &[Self] = &[
         Self::EmptyObject,
         Self::WrongType,

@@ -1,5 +1,5 @@
-//! An HTTP proxy in front of a node's JSON-RPC endpoint whose answers can be made wrong in every way that [`RpcFault`]
-//! names, at any time while it runs. It serves tests in this process and processes of the real binary alike.
+//! An HTTP proxy in front of a node's JSON-RPC endpoint that can apply each [`RpcFault`] at any
+//! time. It serves tests in this process and processes of the real binary.
 
 mod answer;
 mod fault;
@@ -14,8 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use alloy::transports::http::reqwest;
-use chain::EmbeddedNode;
-use chain::embedded::Access;
+use embedded_chain::{Access, EmbeddedNode};
 use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -44,9 +43,9 @@ enum Upstream {
 struct Plan {
     always: Option<RpcFault>,
     by_method: Vec<(String, RpcFault)>,
-    /// The newest block when a fault was set, for [`RpcFault::Stalled`].
+    /// The newest block when the fault was set, for [`RpcFault::Stalled`].
     height: Option<u64>,
-    /// Whether a storm decides. A storm that has ended must change nothing more.
+    /// Set while a storm is active. A storm that has ended must not change the faults any more.
     storms: bool,
 }
 
@@ -60,7 +59,7 @@ struct Shared {
     answered: AtomicU64,
 }
 
-/// The proxy. It ends when it is dropped; clients then find nothing listening.
+/// The proxy. It stops listening when dropped.
 #[derive(Debug)]
 pub struct RpcProxy {
     url: String,
@@ -69,18 +68,12 @@ pub struct RpcProxy {
 }
 
 impl RpcProxy {
-    /// A proxy in front of the node at `upstream`, without faults.
-    ///
-    /// # Panics
-    /// If no port is free.
+    /// Starts a proxy in front of the node at `upstream`, without faults.
     pub async fn start(upstream: &str) -> Self {
         Self::before(Upstream::Url(upstream.to_owned())).await
     }
 
-    /// A proxy in front of an embedded chain of this process.
-    ///
-    /// # Panics
-    /// If no port is free.
+    /// Starts a proxy in front of an embedded chain of this process.
     pub async fn embedded(node: &Arc<EmbeddedNode>) -> Self {
         Self::before(Upstream::Embedded(Arc::clone(node))).await
     }
@@ -101,17 +94,17 @@ impl RpcProxy {
         Self { url, shared, _server: server }
     }
 
-    /// The address that clients use instead of the node's.
+    /// The URL for clients, instead of the node's.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Every request meets `fault` from now on.
+    /// Applies `fault` to every request from now on.
     pub async fn set(&self, fault: RpcFault) {
         self.shared.set(fault).await;
     }
 
-    /// Every request of `method` meets `fault` from now on.
+    /// Applies `fault` to every request of `method` from now on.
     pub async fn set_for(&self, method: &str, fault: RpcFault) {
         let height = self.shared.height_for(fault).await;
         let mut plan = self.shared.plan.lock();
@@ -120,12 +113,12 @@ impl RpcProxy {
         plan.by_method.push((method.to_owned(), fault));
     }
 
-    /// No more faults.
+    /// Removes all faults.
     pub fn heal(&self) {
         self.shared.heal();
     }
 
-    /// Forwards to another node from now on, for example to a twin of the chain.
+    /// Forwards to another node from now on.
     pub fn forward_to(&self, upstream: &str) {
         *self.shared.upstream.lock() = Upstream::Url(upstream.to_owned());
     }
@@ -135,18 +128,18 @@ impl RpcProxy {
         *self.shared.upstream.lock() = Upstream::Embedded(Arc::clone(node));
     }
 
-    /// How many requests of `method` have come.
+    /// Counts the requests of `method` so far.
     pub fn count(&self, method: &str) -> usize {
         self.shared.methods.lock().iter().filter(|of| *of == method).count()
     }
 
-    /// Sets and heals faults by chance until the returned handle is dropped, which heals. The same seed gives the same
-    /// schedule.
+    /// Sets and removes random faults until the returned handle is dropped. The schedule depends
+    /// only on the seed.
     pub fn storm(&self, seed: u64) -> Storm {
         self.storm_of(seed, RpcFault::ALL)
     }
 
-    /// The same with these faults.
+    /// Like [`Self::storm`], with these faults.
     pub fn storm_of(&self, seed: u64, faults: &[RpcFault]) -> Storm {
         Storm::start(Arc::clone(&self.shared), Schedule::new(seed, faults))
     }
@@ -164,7 +157,7 @@ impl Shared {
         *self.plan.lock() = Plan::default();
     }
 
-    /// As a step of a storm; whether the storm goes on.
+    /// Applies a step of a storm. Returns false if the storm has ended.
     async fn set_in_storm(&self, fault: Option<RpcFault>) -> bool {
         let height = match fault {
             Some(fault) => self.height_for(fault).await,
@@ -187,13 +180,13 @@ impl Shared {
         of_method.map(|(_, fault)| *fault).or(plan.always)
     }
 
-    /// The node's own newest block.
+    /// The node's actual newest block.
     async fn head(&self) -> Option<u64> {
         let answer = self.ask("eth_blockNumber", json!([])).await?;
         u64::from_str_radix(answer.get("result")?.as_str()?.strip_prefix("0x")?, 16).ok()
     }
 
-    /// Asks the node itself; `None` if it does not answer.
+    /// Asks the node directly. `None` if it does not answer.
     async fn ask(&self, method: &str, params: Value) -> Option<Value> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let answer = self.forward(Bytes::from(request.to_string())).await?;
@@ -229,7 +222,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     drop(stream.set_nodelay(true));
     let service = service_fn(|request| handle(Arc::clone(&shared), request));
-    // An error is a connection that a fault has cut, or whose client is gone.
+    // An error means that a fault or the client closed the connection.
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
 }
 
@@ -253,19 +246,18 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
 
 impl Shared {
     async fn pass(&self, body: Bytes) -> Result<Response<Answer>, Unanswered> {
-        // A node that is gone cannot be connected to; its proxy closes the connection.
+        // If the node is unreachable, the proxy closes the connection.
         let answer = self.forward(body).await.ok_or(Unanswered)?;
         Ok(answer::whole(answer))
     }
 }
 
-/// Lets time go by: being slow is what some faults are.
+/// Sleeps in real time, because some faults consist of a delay.
 #[expect(clippy::disallowed_methods, reason = "a fault's time is its content")]
 async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// The bodies of answers never fail by themselves.
 fn never<T>(never: Infallible) -> T {
     match never {}
 }

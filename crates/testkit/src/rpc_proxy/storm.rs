@@ -1,4 +1,4 @@
-//! Faults by chance, repeatable by their seed.
+//! Random but repeatable faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::{RpcFault, Shared, pause};
 
-/// What a proxy does next, and for how long.
+/// The next fault of a proxy and its duration.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     state: u64,
@@ -16,9 +16,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of these faults that follows from `seed`: a fault for 50 to 800 ms, then 50 to 500 ms without one.
+    /// Creates the schedule of a seed: a fault for 50 to 800 ms, then 50 to 500 ms without one.
     pub fn new(seed: u64, faults: &[RpcFault]) -> Self {
-        // A state of zero would stay zero.
+        // The generator would stay at a state of zero.
         let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self { state, faults: faults.to_vec(), is_healthy: true }
     }
@@ -46,7 +46,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// A storm that goes on until it is dropped.
+/// A storm, active until dropped.
 #[derive(Debug)]
 pub struct Storm {
     shared: Arc<Shared>,
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_and_quiet_take_turns() {
+    fn faults_and_quiet_periods_alternate() {
         let faults = Schedule::new(1, RpcFault::ALL).take(100).map(|(fault, _)| fault.is_some());
         assert!(faults.enumerate().all(|(turn, is_fault)| is_fault == (turn % 2 == 0)));
     }

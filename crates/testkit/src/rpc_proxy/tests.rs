@@ -2,13 +2,14 @@ use std::sync::Arc;
 
 use alloy::eips::BlockNumberOrTag;
 use alloy::providers::{DynProvider, Provider as _};
-use chain::{EmbeddedNode, Genesis, http_provider};
+use chain::http_provider;
 use domain::time::ManualClock;
+use embedded_chain::{EmbeddedNode, Genesis};
 
 use super::{RpcFault, RpcProxy};
 use crate::{CHAIN_ID, START};
 
-/// A chain of ten blocks behind a proxy.
+/// Starts a chain of ten blocks behind a proxy.
 async fn proxied() -> (RpcProxy, DynProvider) {
     let genesis = Genesis {
         chain_id: CHAIN_ID,
@@ -34,7 +35,7 @@ async fn mine(provider: &DynProvider, blocks: u64) {
 async fn a_broken_answer_is_an_error_and_a_healed_proxy_answers() {
     let (proxy, provider) = proxied().await;
     for fault in RpcFault::BROKEN {
-        // An id that is not its own must be noticed by the reader.
+        // This response is well-formed: only a client that compares ids can detect it.
         if *fault == RpcFault::OtherId {
             continue;
         }
@@ -67,7 +68,7 @@ async fn a_stalled_node_keeps_its_newest_block() {
 }
 
 #[tokio::test]
-async fn a_contradictory_node_takes_turns_between_two_heights() {
+async fn a_contradictory_node_alternates_between_two_heights() {
     let (proxy, provider) = proxied().await;
     proxy.set(RpcFault::Contradictory(4)).await;
     let (one, other) =
@@ -90,7 +91,7 @@ async fn a_forked_node_has_other_hashes_from_its_fork_on() {
 }
 
 #[tokio::test]
-async fn another_chain_says_another_id() {
+async fn another_chain_returns_another_id() {
     let (proxy, provider) = proxied().await;
     proxy.set(RpcFault::OtherChain).await;
     assert_ne!(provider.get_chain_id().await.unwrap(), CHAIN_ID);

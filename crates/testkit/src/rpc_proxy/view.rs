@@ -1,4 +1,5 @@
-//! Answers of a node that sees the chain otherwise: only up to some height, on another fork, or as another chain.
+//! Responses of a node with a different view of the chain: up to some height, on another fork, or
+//! with another chain id.
 
 use std::collections::HashMap;
 
@@ -6,27 +7,24 @@ use serde_json::{Value, json};
 
 use super::Shared;
 
-/// Fake hashes and the real ones that they stand for.
+/// Fake hashes and the real hashes that they replace.
 pub type Fakes = HashMap<String, String>;
 
-/// How a node sees the chain.
+/// A node's view of the chain.
 #[derive(Debug, Clone, Copy)]
 pub enum View {
-    /// No block above this height.
+    /// There is no block above this height.
     UpTo(u64),
-    /// Blocks from this height on have other hashes.
-    Forked {
-        /// The first such block.
-        from: u64,
-    },
-    /// The chain has another id.
+    /// Blocks from this height on have different hashes.
+    Forked { from: u64 },
+    /// The chain has a different id.
     OtherChain,
 }
 
 const TAGS: [&str; 4] = ["latest", "pending", "safe", "finalized"];
 
 impl Shared {
-    /// The answer of a node with this view; `None` if the node itself does not answer.
+    /// Answers a request like a node with this view. `None` if the node itself does not answer.
     pub async fn seen_as(&self, view: View, request: &Value) -> Option<Value> {
         let method = request["method"].as_str()?;
         let params = request.get("params").cloned().unwrap_or_else(|| json!([]));
@@ -62,7 +60,7 @@ impl Shared {
         }
         let mut answer = self.ask(method, params).await?;
         if mentioned(&answer["result"]).is_some_and(|number| number > height) {
-            // A node knows nothing of a block that it does not have.
+            // A node has no data about a block that it does not have.
             answer = match method {
                 "eth_getLogs" => json!({ "error": { "code": -32000, "message": "unknown block" } }),
                 _ => json!({ "result": null }),
@@ -77,7 +75,7 @@ fn hex(number: u64) -> String {
 }
 
 fn number(value: &Value) -> Option<u64> {
-    // Longer ones are hashes, addresses and amounts.
+    // Longer strings are hashes, addresses or amounts.
     let digits = value.as_str()?.strip_prefix("0x").filter(|digits| digits.len() <= 12)?;
     u64::from_str_radix(digits, 16).ok()
 }
@@ -87,7 +85,7 @@ fn highest(params: &Value) -> Option<u64> {
     params.as_array()?.iter().filter_map(number).max()
 }
 
-/// Puts `height` in the place of tags, and of higher ends of ranges.
+/// Replaces tags, and ends of ranges above `height`, by `height`.
 fn lower(params: &mut Value, height: u64) {
     for param in params.as_array_mut().into_iter().flatten() {
         if param.as_str().is_some_and(|text| TAGS.contains(&text)) {
@@ -103,13 +101,13 @@ fn lower(params: &mut Value, height: u64) {
     }
 }
 
-/// The block that an answer speaks of.
+/// The block that a result refers to.
 fn mentioned(result: &Value) -> Option<u64> {
     let of = |value: &Value| number(value.get("blockNumber").or_else(|| value.get("number"))?);
     of(result).or_else(|| result.as_array()?.iter().filter_map(of).max())
 }
 
-/// Another hash for a real one.
+/// Derives a fake hash from a real one.
 fn faked(real: &str, fakes: &mut Fakes) -> String {
     let flip = |digit: char| char::from_digit(15 - digit.to_digit(16).unwrap_or_default(), 16).unwrap_or('0');
     let fake: String = real.chars().skip(2).map(flip).collect();
@@ -118,7 +116,7 @@ fn faked(real: &str, fakes: &mut Fakes) -> String {
     fake
 }
 
-/// Puts fake hashes of blocks from `from` on into an answer.
+/// Replaces hashes of blocks from `from` on by fake hashes.
 fn fake(value: &mut Value, from: u64, fakes: &mut Fakes) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| fake(item, from, fakes)),
@@ -144,7 +142,7 @@ fn fake(value: &mut Value, from: u64, fakes: &mut Fakes) {
     }
 }
 
-/// Puts the real hashes in the place of fake ones.
+/// Replaces fake hashes by the real ones.
 fn replace(value: &mut Value, fakes: &Fakes) {
     match value {
         Value::String(text) => {
@@ -163,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forked_block_has_a_fake_hash_and_leads_back_to_the_real_one() {
+    fn a_forked_block_has_a_fake_hash_that_maps_to_the_real_one() {
         let mut fakes = Fakes::new();
         let mut block = json!({ "number": "0x5", "hash": "0xab", "parentHash": "0xcd" });
         fake(&mut block, 5, &mut fakes);

@@ -1,4 +1,4 @@
-//! What markets are arranged under.
+//! Plans organizations, partners, threads and chapters.
 
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use domain::text::shown;
@@ -80,6 +80,8 @@ impl<'a> Planner<'a> {
             self.refuse_fields(&at, check::thread(&row));
             let said = (&Value::Null, &json!([item, organization_id, partner_id]));
             self.step(Kind::Thread, &item.key, id, said, Row::Thread(row.clone()));
+            // A skipped item keeps changes that were made outside of imports, and its markets must
+            // be listed under those.
             let is_skipped = self.steps.last().is_some_and(|step| step.action == Action::Skip);
             let kept = self.known.threads.get(&item.key).filter(|_| is_skipped).cloned();
             self.threads.insert(&item.key, kept.unwrap_or_else(|| row.clone()));
@@ -93,6 +95,7 @@ impl<'a> Planner<'a> {
             self.check_key(Kind::Chapter, &item.key, &at);
             let id = self.id_of(Kind::Chapter, &item.key);
             let next = self.next_position.entry(&item.thread).or_default();
+            // Positions follow the order of the file, also after an explicit position.
             let position = item.position.unwrap_or(*next);
             *next = position.saturating_add(1);
             let Some(thread) = self.thread(&item.thread) else {
@@ -142,7 +145,7 @@ impl<'a> Planner<'a> {
         found
     }
 
-    /// The thread of this key, in this file or imported before.
+    /// Returns the thread of this key, from this file or an earlier import.
     pub(super) fn thread(&self, key: &str) -> Option<&Thread> {
         self.threads.get(key).or_else(|| self.known.threads.get(key))
     }

@@ -9,7 +9,7 @@ use store::markets::Market;
 use super::super::known::Known;
 use super::super::plan::Row;
 
-/// The members in which `row` differs from the row that `key` stands for. Nothing if there is none yet.
+/// Returns the members that differ from the stored row. Empty if there is no stored row.
 pub(super) fn members(known: &Known, key: &str, row: &Row) -> Vec<String> {
     match row {
         Row::Organization(new) => differing(known.organizations.get(key), new),

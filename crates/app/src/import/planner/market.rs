@@ -1,4 +1,4 @@
-//! Markets: terms that never change, and how they are listed.
+//! Plans markets: terms that never change, and their listing.
 
 use alloy_primitives::U256;
 use domain::ids::{MarketId, ThreadId};
@@ -41,7 +41,8 @@ impl<'a> Planner<'a> {
                 source_url: item.source_url.clone(),
                 featured_position: item.featured,
             };
-            // Whether the market says something else than before is judged by the file alone.
+            // Only the file decides whether the market has changed. So compare with the thread as
+            // this file describes it, not as it is stored.
             let said = thread.as_ref().map(|thread| self.said_threads.get(&thread.id).unwrap_or(thread));
             let content = content(&under(said));
             self.market(&at, &item.key, under(thread.as_ref()), &content);
@@ -74,9 +75,9 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Names what would change of a market that is made.
+    /// Reports the changed terms of a market that already exists.
     fn refuse_changed(&mut self, at: &str, key: &str, new: &NewMarket) {
-        const FIXED: &str = "cannot change: it is a term of a market that is made";
+        const FIXED: &str = "cannot change: the market already exists";
         let Some((old, labels)) = self.known.markets.get(key) else {
             return self.refuse(at, "key", FIXED);
         };
@@ -88,7 +89,7 @@ impl<'a> Planner<'a> {
             ("endTime", old.end_time != new.end_time),
         ];
         let changed: Vec<_> = changed.into_iter().filter(|(_, is)| *is).map(|(member, _)| member).collect();
-        // The odds that a market opened with are not kept as they were written.
+        // The opening odds are not stored as written. If nothing else differs, they have changed.
         let changed = if changed.is_empty() { vec!["openingOdds"] } else { changed };
         for member in changed {
             self.refuse(at, member, FIXED);
@@ -110,7 +111,7 @@ impl<'a> Planner<'a> {
             match Wad::from_share(&text.0) {
                 Ok(wad) => odds.push(wad.0),
                 Err(_) => {
-                    let requirement = "must be a decimal between 0 and 1 of at most 18 decimals";
+                    let requirement = "must be a decimal between 0 and 1 with at most 18 decimals";
                     let detail = format!("{requirement}, got {}", shown(&text.0));
                     self.refuse(at, &format!("openingOdds/{index}"), detail);
                 }
@@ -147,7 +148,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// What never changes of a market, in one spelling.
+/// Returns the terms of a market in a canonical form.
 fn terms(new: &NewMarket) -> Value {
     let odds: Vec<String> = new.opening_odds.iter().map(U256::to_string).collect();
     json!([new.question, new.outcomes, odds, new.liquidity.atomic(), new.fee_bps, new.end_time.ms()])

@@ -1,9 +1,10 @@
-//! The changes of delegations that travel beside the trades, one in a transaction: stored signed, sent and followed exactly
-//! like batches of trades, in the same order of nonces.
+//! Sends delegation changes, one per transaction.
+//!
+//! They are stored, sent and followed exactly like batches of trades, and share the executor's
+//! nonces with them.
 
 use alloy_primitives::Address;
 use chain::{ChainError, Revert};
-use domain::ErrorCode;
 use domain::ids::BatchId;
 use domain::time::MINUTE_MS;
 use store::StoreError;
@@ -15,13 +16,14 @@ use super::Executor;
 use super::signing::{NewBatch, sign};
 use crate::{AppError, Ctx, delegations, lease};
 
-/// How many changes of one lane may be on their way at once, beyond the batches.
+/// The maximum number of open delegation changes per lane, in addition to the batches.
 const MAX_IN_FLIGHT: usize = 2;
-/// How long a change is left alone that the Gate refuses.
+/// The delay before a change that the Gate rejects is tried again.
 const REFUSED_MS: i64 = MINUTE_MS;
 
 impl Executor {
-    /// Sends a change of a delegation, or ends it if there is nothing to change; whether anything was done.
+    /// Sends a delegation change, or ends it if the chain needs no change. Returns whether it did
+    /// either.
     pub(super) async fn change_next(
         &self,
         ctx: &Ctx,
@@ -32,16 +34,15 @@ impl Executor {
         if open.iter().filter(|batch| batch.kind == Kind::Delegation).count() >= MAX_IN_FLIGHT {
             return Ok(false);
         }
-        let account: Address = change
-            .account
-            .parse()
-            .map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
+        let account: Address = change.account.parse().map_err(AppError::internal)?;
         let policy = ctx.chain.policy(account, change.key_index).await?;
+        // The chain may already be as wanted, because the account's owner can change the policy
+        // too.
         if !delegations::is_needed(&change.change, &policy) {
             let input = (lease.clone(), change.id, ctx.now());
             let ended: Result<(), AppError> = ctx
                 .store
-                .write(input, |tx, (lease, id, now)| {
+                .try_write(input, |tx, (lease, id, now)| {
                     Box::pin(async move {
                         lease::check(tx, lease).await?;
                         Ok(store::delegations::mark_not_needed(tx, *id, *now).await?)
@@ -65,6 +66,8 @@ impl Executor {
             kind: Kind::Delegation,
             chain_nonce: self.next_nonce(ctx, open).await?,
             calldata: calldata.to_vec(),
+            // Half of the estimate as a margin: the state may change between the estimate and the
+            // execution.
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
@@ -72,8 +75,10 @@ impl Executor {
         let raw = form.raw.clone();
         let stored: Result<bool, AppError> = ctx
             .store
-            .write((lease.clone(), batch.clone(), form, change.id), |tx, (lease, batch, form, id)| {
+            .try_write((lease.clone(), batch.clone(), form, change.id), |tx, (lease, batch, form, id)| {
                 Box::pin(async move {
+                    // Stored in one transaction before it is sent: the change is marked only if its
+                    // signed bytes exist.
                     lease::check(tx, lease).await?;
                     if !store::delegations::mark_sent(tx, *id, batch.id, batch.created_at).await? {
                         return Ok(false);
@@ -89,7 +94,7 @@ impl Executor {
         Ok(true)
     }
 
-    /// Leaves a change alone for a while that the Gate would refuse, so that it burns no gas.
+    /// Postpones a change that the Gate would reject, so that it burns no gas.
     async fn defer_change(
         &self,
         ctx: &Ctx,
@@ -97,12 +102,12 @@ impl Executor {
         change: &DelegationChange,
         reason: &Revert,
     ) -> Result<bool, AppError> {
-        tracing::error!(key.id = %change.key_id, %reason, "the Gate refuses to change a delegation");
+        tracing::error!(key.id = %change.key_id, %reason, "the Gate rejects a change of a delegation");
         let now = ctx.now();
         let input = (lease.clone(), change.id, reason.to_string(), now.plus_ms(REFUSED_MS), now);
         let deferred: Result<(), AppError> = ctx
             .store
-            .write(input, |tx, (lease, id, reason, until, now)| {
+            .try_write(input, |tx, (lease, id, reason, until, now)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     Ok(store::delegations::defer(tx, *id, reason, *until, *now).await?)
@@ -113,7 +118,7 @@ impl Executor {
     }
 }
 
-/// Notes what became of the change that a batch carried.
+/// Records the result of the change that a batch carried.
 pub(super) async fn conclude(
     tx: &mut store::Tx,
     batch_id: BatchId,
@@ -123,11 +128,12 @@ pub(super) async fn conclude(
 ) -> Result<(), StoreError> {
     match (ending, tx_hash) {
         (Ending::Mined, Some(tx_hash)) => store::delegations::mark_mined(tx, batch_id, tx_hash, now).await,
-        // The Gate refused it after all: not at once again.
+        // The Gate rejected it although the estimate succeeded: do not retry at once.
         (Ending::Reverted, _) => {
             let until = now.plus_ms(REFUSED_MS);
             store::delegations::requeue(tx, batch_id, Ending::Reverted.as_str(), until, now).await
         }
+        // Displaced: the change itself was not rejected, so it is retried at once.
         (ending, _) => store::delegations::requeue(tx, batch_id, ending.as_str(), now, now).await,
     }
 }

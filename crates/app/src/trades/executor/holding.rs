@@ -1,44 +1,46 @@
-//! The conditions under which trades are signed: what the chain asks for gas, and what the contracts' hourly volume cap leaves.
-//! Trades that do not meet them wait, unsigned, and fail at their deadlines if that comes first.
+//! The conditions for signing trades: the chain's gas fees and the rest of the contracts' hourly
+//! volume cap.
+//!
+//! Trades that do not meet them stay unsigned and fail at their deadlines.
 
 use chain::Fees;
 use domain::ids::TradeId;
 use domain::trade::{Budget, HoldReason, Room};
 use domain::{Timestamp, Usdc};
-use store::Tx;
 use store::leases::Lease;
 use store::trades::Trade;
 
 use super::Executor;
 use crate::{AppError, Ctx, lease};
 
-/// How long an executor waits before it looks again whether the chain's fees have fallen.
+/// The delay before fees above the ceiling are read again.
 const FEES_PAUSE_MS: i64 = 1_000;
 
-/// The conditions under which the next batch is signed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Conditions {
-    /// What is offered for gas; `None` if the chain asks for more than the ceiling.
+    /// The fees to offer. `None` if the chain asks for more than the ceiling.
     pub fees: Option<Fees>,
-    /// What the trades of the batch may move.
+    /// The volume that the batch's trades may move.
     pub room: Room,
 }
 
 impl Executor {
-    /// The present conditions. `signed` is what trades move that are signed and may not be part of the Gate's count yet.
+    /// Returns the current conditions. `signed` is the volume of signed trades that the Gate may
+    /// not have counted yet.
     pub(super) async fn conditions(&self, ctx: &Ctx, signed: Usdc) -> Result<Conditions, AppError> {
         let Some(fees) = self.affordable_fees(ctx).await? else {
             return Ok(Conditions { fees: None, room: Room::Nothing });
         };
-        // Asked after `signed` was read: what is mined in between counts twice rather than not at all.
-        let left = ctx.chain.hourly_volume().await?.left(ctx.now().s());
+        // The caller read `signed` before this. A trade that is mined in between is counted twice
+        // rather than not at all.
+        let left = ctx.chain.executor_volume(self.signer.address()).await?.left(ctx.now().s());
         let room =
             left.map_or(Room::Unlimited, |left| Room::Usdc(Usdc::from_atomic(left).saturating_sub(signed)));
         Ok(Conditions { fees: Some(fees), room })
     }
 
-    /// The fees of a transaction that is signed now; `None` if the chain asks for more than the operator's ceiling. After that
-    /// the chain is not asked again for a while.
+    /// Returns the fees for a transaction that is signed now. `None` if the chain asks for more
+    /// than the operator's ceiling; then the chain is not asked again for [`FEES_PAUSE_MS`].
     pub(super) async fn affordable_fees(&self, ctx: &Ctx) -> Result<Option<Fees>, AppError> {
         let now = ctx.now();
         if self.fees_pause.lock().is_some_and(|until| now < until) {
@@ -54,7 +56,8 @@ impl Executor {
         Ok(fees)
     }
 
-    /// Leaves validated trades alone that would move more than is left: their volume was expected to be smaller.
+    /// Marks claimed trades as waiting that would move more than the remaining volume. Their stored
+    /// volume was an estimate and is updated.
     pub(super) async fn hold_misfits(
         &self,
         ctx: &Ctx,
@@ -65,7 +68,7 @@ impl Executor {
             return Ok(());
         }
         ctx.store
-            .write((lease.clone(), misfits, ctx.now()), |tx, (lease, misfits, now)| {
+            .try_write((lease.clone(), misfits, ctx.now()), |tx, (lease, misfits, now)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     for (id, volume) in misfits {
@@ -79,22 +82,7 @@ impl Executor {
     }
 }
 
-/// What trades may move that are not in the Gate's count yet: the signed ones of every lane, and what other lanes are about to
-/// sign.
-pub(super) async fn sum_in_flight(tx: &mut Tx, lane: u16, lanes: u16) -> Result<Usdc, store::StoreError> {
-    let mut sum = Usdc::ZERO;
-    for of in 0..lanes.max(1) {
-        let signed = store::trades::sum_signed(tx, of).await?;
-        let validating = if of == lane { Usdc::ZERO } else { store::trades::sum_validating(tx, of).await? };
-        sum = [signed, validating].into_iter().fold(sum, |sum, usdc| sum.checked_add(usdc).unwrap_or(MOST));
-    }
-    Ok(sum)
-}
-
-const MOST: Usdc = Usdc::from_atomic(i64::MAX as u64);
-
-/// Sorts trades into those that may go on, at most `limit`, and the ids of those that are held back. A trade whose deadline has
-/// passed goes on: it fails.
+/// Splits trades into at most `limit` that may go on, and the ids of those that wait.
 pub(super) fn admit(
     trades: Vec<Trade>,
     limit: usize,
@@ -106,6 +94,7 @@ pub(super) fn admit(
         if admitted.len() >= limit {
             break;
         }
+        // A trade past its deadline goes on, because it ends as failed in this tick.
         if trade.deadline <= now || budget.admit(&trade.account, trade.volume) {
             admitted.push(trade);
         } else {

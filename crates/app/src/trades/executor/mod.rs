@@ -1,40 +1,46 @@
-//! The executor of one lane: takes pending trades up, signs them into batches, and sees each batch into a block. It also
-//! carries the changes of its accounts' delegations, one in a transaction; that of the first lane carries redemptions too, in
-//! batches of their own.
+//! The executor of one lane: signs pending trades into batches and follows each batch until it is
+//! in a final block.
 //!
-//! It writes `batches`, `batch_transactions`, `delegation_changes`, and trades from `pending` to `executing`, `rejected` or
-//! `failed`. It does not complete trades: the sync does, from the chain's events, whoever sent them. The same holds for
-//! redemptions, but that one which can pay nothing for good is ended here.
+//! It also sends delegation changes of its lane's accounts, one per transaction. The executor of
+//! lane 0 sends redemptions too, in batches of their own.
 //!
-//! While the chain's fees are above the operator's ceiling nothing is signed, and trades that do not fit into the hour's volume of
-//! the Gate wait. What was signed goes on.
+//! It writes `batches`, `batch_transactions`, `delegation_changes`, and moves trades from `pending`
+//! to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
+//! contracts' events, no matter who sent the transaction. Redemptions work the same way, except
+//! that one that can never pay is ended here.
 //!
-//! What a crash leaves at each step, and what the next tick makes of it:
-//! - trades claimed (`validating`), not signed: judged again;
-//! - batch signed and stored, not sent or sent without an answer: no receipt, so the same bytes are sent again;
-//! - batch mined, not noted: its receipt is found by any of its hashes;
-//! - batch reverted as a whole, or its nonce taken by another transaction: its trades are signed again **as the same
-//!   intents**, which the Gate executes at most once; its redemptions are judged again like new ones, since the hub pays no
-//!   position twice;
-//! - an intent whose nonce another intent had used: it never ran, so its trade gets another nonce, once;
-//! - transaction of a delegation's change that reverted or lost its nonce: the change is queued again;
-//! - this process frozen and another in its place: the lease's epoch has moved, and every write here checks it first.
+//! While the chain's fees are above the operator's ceiling, nothing is signed. Trades that exceed
+//! the Gate's hourly volume cap wait. Batches that are already signed continue in both cases.
 //!
-//! A database that was set back is another matter: see [`crate::recovery`]. Before a lane signs the first time after a
-//! takeover it looks for trades that are missing here, and while a recovery is open it signs nothing.
+//! States that a crash can leave, and how the next tick continues:
+//! - Trades claimed (`validating`) but not signed: they are checked again.
+//! - Batch signed and stored, but not sent, or sent without a response: it has no receipt, so the
+//!   same bytes are sent again.
+//! - Batch mined, but not recorded: its receipt is found by the hash of any of its forms.
+//! - Batch reverted as a whole, or its nonce used by another transaction: its trades are signed
+//!   again **as the same intents**, which the Gate executes at most once. Its redemptions are
+//!   checked again like new ones; the hub pays no position twice.
+//! - Intent whose nonce another intent had used: it never ran, so its trade gets another nonce,
+//!   once.
+//! - Delegation change whose transaction reverted or lost its nonce: it is queued again.
+//! - This process frozen and replaced by another: the lease's epoch has changed, and every write
+//!   here checks the epoch first.
+//!
+//! A database that was restored from a backup needs more: see [`crate::recovery`]. Before a lane
+//! signs for the first time after a takeover, it looks for lost trades. While a recovery is open,
+//! it signs nothing.
 
 mod delegating;
-mod following;
 mod holding;
 mod redeeming;
 mod renewing;
 mod signing;
+mod tracking;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chain::{ChainError, Signer, execute_calldata};
-use domain::ErrorCode;
 use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
 use domain::trade::{Budget, Room, Status, Transition};
@@ -47,34 +53,34 @@ use store::leases::Lease;
 use store::trades::{Moved, Trade};
 use tokio::sync::Notify;
 
-use self::holding::{admit, sum_in_flight};
+use self::holding::admit;
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, Verdict};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
-use crate::recovery::{self, Detection, LostData};
+use crate::lost_data::{self, Detection, LostData};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
-/// The most intents of one transaction.
+/// The maximum number of intents in one transaction.
 const MAX_BATCH: u32 = 100;
 
-/// One lane's executor.
 pub struct Executor {
     lane: u16,
     signer: Signer,
     lease: LeaseHolder,
-    /// The batches that the node has taken from this executor, or may have. What is not in it is sent at once: a batch that
-    /// an earlier life left behind, or one that the node refused.
+    /// The batches that the node has accepted from this process, or may have. Other open batches
+    /// are sent at once: an earlier process left them behind, or the node rejected them.
     taken: Mutex<HashSet<BatchId>>,
-    /// Redemptions had their turn: trades that wait come next, so that neither holds the other up.
+    /// Set after redemptions had a turn. Waiting trades then go first, so that neither blocks the
+    /// other.
     redeemed_last: AtomicBool,
-    /// The same for changes of delegations.
+    /// Set after a delegation change had a turn, for the same reason.
     changed_last: AtomicBool,
-    /// The lease's epoch in which no data was found to be lost.
+    /// The lease epoch in which [`lost_data::detect()`] last found no lost data.
     verified_epoch: Mutex<Option<i64>>,
-    /// Until when the chain is not asked for its fees again, because they were above the ceiling.
+    /// The time until which the chain's fees are not read again, after they were above the ceiling.
     fees_pause: Mutex<Option<Timestamp>>,
 }
 
@@ -102,7 +108,8 @@ impl Worker for Executor {
 }
 
 impl Executor {
-    /// The executor of `lane`, which signs with `signer`. `owner` names this process in leases.
+    /// Creates the executor of `lane`, which signs with `signer`. `owner` identifies this process
+    /// in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
         let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
         Self {
@@ -117,7 +124,7 @@ impl Executor {
         }
     }
 
-    /// Sees the open batches into blocks, then signs and sends what comes next.
+    /// Advances the open batches, then signs and sends the next work.
     async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
         let mut open = self.open_batches(ctx).await?;
         if !open.is_empty() {
@@ -130,7 +137,7 @@ impl Executor {
             }
             open = still_open;
         }
-        // A batch behind one that the node does not have would only wait, or be refused.
+        // A batch whose predecessor the node lacks would wait in the mempool or be rejected.
         let all_taken = open.iter().all(|batch| self.taken.lock().contains(&batch.id));
         if !all_taken {
             return Ok(Progress::Idle);
@@ -138,9 +145,13 @@ impl Executor {
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
         let Work { change, trades_wait, is_held, signed } = self.find_work(ctx).await?;
         let has_work = change.is_some() || trades_wait;
+        // Verified before anything is signed: a lane with lost data would assign nonces that are
+        // already used.
         if is_held || (has_work && !self.verify(ctx, lease).await?) {
             return Ok(Progress::Idle);
         }
+        // With all batch slots full, trades cannot use their turn, so the change does not wait for
+        // them.
         let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
         if let Some(change) = change.filter(|_| !change_waits_its_turn)
             && self.change_next(ctx, lease, &open, change).await?
@@ -161,12 +172,13 @@ impl Executor {
         if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
     }
 
-    /// Whether nothing was lost that this lane signed before it was taken over; looked for once in each epoch of the lease.
+    /// Returns whether none of this lane's earlier signed trades is lost. Checked once per lease
+    /// epoch.
     async fn verify(&self, ctx: &Ctx, lease: &Lease) -> Result<bool, AppError> {
         if *self.verified_epoch.lock() == Some(lease.epoch) {
             return Ok(true);
         }
-        let is_clean = recovery::detect(ctx).await? == Detection::Clean;
+        let is_clean = lost_data::detect(ctx).await? == Detection::Clean;
         if is_clean {
             *self.verified_epoch.lock() = Some(lease.epoch);
         }
@@ -174,31 +186,29 @@ impl Executor {
     }
 
     async fn find_work(&self, ctx: &Ctx) -> Result<Work, AppError> {
-        let input = (self.lane, ctx.config.lanes, ctx.now());
-        let found: Result<_, StoreError> = ctx
+        let input = (self.lane, ctx.now());
+        Ok(ctx
             .store
-            .read(input, |tx, (lane, lanes, now)| {
+            .read(input, |tx, (lane, now)| {
                 Box::pin(async move {
                     let change = store::delegations::find_next(tx, *lane, *now).await?;
                     let trades_wait = store::trades::has_work(tx, *lane).await?;
+                    // The Gate's volume cap applies per executor, so other lanes do not count.
                     let signed =
-                        if trades_wait { sum_in_flight(tx, *lane, *lanes).await? } else { Usdc::ZERO };
+                        if trades_wait { store::trades::sum_signed(tx, *lane).await? } else { Usdc::ZERO };
                     let is_held = store::recoveries::is_open(tx).await?;
                     Ok(Work { change, trades_wait, is_held, signed })
                 })
             })
-            .await;
-        Ok(found?)
+            .await?)
     }
 
     async fn open_batches(&self, ctx: &Ctx) -> Result<Vec<Batch>, AppError> {
         let lane = self.lane;
-        let open: Result<_, StoreError> =
-            ctx.store.read(lane, |tx, lane| Box::pin(store::batches::list_open(tx, *lane, 100))).await;
-        Ok(open?)
+        Ok(ctx.store.read(lane, |tx, lane| Box::pin(store::batches::list_open(tx, *lane, 100))).await?)
     }
 
-    /// Gathers what is to be sent, judges it, stores the signed batch, and sends it.
+    /// Claims trades, checks them, stores the signed batch, and sends it.
     async fn send_next(
         &self,
         ctx: &Ctx,
@@ -207,7 +217,8 @@ impl Executor {
         signed: Usdc,
     ) -> Result<Progress, AppError> {
         let conditions = self.conditions(ctx, signed).await;
-        // A chain that does not answer is no reason to hold a trade: it is judged again until it does.
+        // If the chain does not answer, do not mark trades as waiting for volume: they are checked
+        // again in the next tick.
         let room = conditions.as_ref().map_or(Room::Unlimited, |conditions| conditions.room);
         let gathered = self.gather(ctx, lease, room).await?;
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
@@ -215,7 +226,7 @@ impl Executor {
         }
         let waiting = gathered.again.len();
         let Lost { mut again, ended } = self.sort_lost(ctx, gathered.again).await?;
-        // What was signed before comes first.
+        // Trades that were signed before get the volume first.
         let mut budget = Budget::new(room);
         again.retain(|one| {
             let (trade, _) = one.candidate();
@@ -223,6 +234,7 @@ impl Executor {
         });
         let (to_send, mut ends, later) =
             self.judge(ctx, lease, gathered.fresh, gathered.ending, budget).await?;
+        // A trade must not be ended on the word of a node of another chain.
         if !ended.is_empty() {
             ctx.chain.confirm().await?;
         }
@@ -231,22 +243,28 @@ impl Executor {
         if to_send.is_empty() && again.is_empty() {
             return Ok(if later > 0 || waiting > 0 { Progress::Idle } else { Progress::More });
         }
+        // The rejections above are stored before this returns: they need no fees.
         let Some(fees) = conditions?.fees else { return Ok(Progress::Idle) };
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
         match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
+            // The batch is committed at this point. If the process dies before or during the send,
+            // the next tick sends the stored bytes.
             Ok(Some((batch, raw))) => self.send_stored(ctx, lease, &batch, &raw).await?,
             Ok(None) => {}
             Err(error) => match LostData::of(&error) {
-                Some(lost) => recovery::open_for_nonce(ctx, lost).await?,
+                // The Gate has used a nonce that this database never assigned: the database was set
+                // back. Nothing is signed until the recovery is done.
+                Some(lost) => lost_data::open_for_nonce(ctx, lost).await?,
                 None => return Err(error),
             },
         }
         Ok(Progress::More)
     }
 
-    /// Judges fresh trades: those to be signed, those that end here, and how many are to be judged again.
+    /// Decides about claimed trades: returns those to sign, those that end here, and the number to
+    /// check again.
     async fn judge(
         &self,
         ctx: &Ctx,
@@ -264,7 +282,7 @@ impl Executor {
             .filter_map(|(trade, _)| ending.reason_of(&trade).map(|reason| (trade, reject(reason))))
             .collect();
         let verdicts = risk::judge(ctx, &fresh).await?;
-        // A trade must not be refused on the word of another chain.
+        // Do not reject a trade because of a node of another chain.
         let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
         let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
         let (mut to_send, mut misfits, mut later) = (Vec::new(), Vec::new(), 0);
@@ -293,41 +311,47 @@ impl Executor {
     async fn send_stored(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, raw: &[u8]) -> Result<(), AppError> {
         self.send(ctx, batch.id, raw).await;
         ctx.wake.sync.notify_waiters();
-        // A chain that mines at once has the receipt already: the batch need not wait for the next tick.
+        // A chain that mines at once (e.g. the embedded one) already has the receipt: do not wait
+        // for the next tick.
         let seen = self.look(ctx).await?;
         self.advance(ctx, lease, batch, seen).await?;
         Ok(())
     }
 
-    /// Where the chain stands, and how many of this executor's transactions are final.
+    /// Reads the newest final block and the number of this executor's transactions up to it.
     async fn look(&self, ctx: &Ctx) -> Result<Seen, AppError> {
         let ((), head) = tokio::try_join!(ctx.chain.confirm(), ctx.chain.head())?;
         let head = head.number;
         let final_block = final_block(ctx, head).await?;
         let final_nonce = match final_block {
-            // The embedded chain's newest block is at hand; a node is asked for the very block, which it may lack.
+            // The embedded chain always has its newest block. A node must be asked about exactly
+            // this block, which it may lack.
             Some(block) if block == head && ctx.chain.is_embedded() => {
                 ctx.chain.transaction_count(self.signer.address()).await?
             }
             Some(block) => ctx.chain.transaction_count_at(self.signer.address(), block).await?,
+            // No block is final yet, so no transaction can have displaced a batch for certain.
             None => 0,
         };
         Ok(Seen { final_block, final_nonce })
     }
 
-    /// The lane's next trades that fit into the room: first those that a batch lost, then those that were being judged, then
-    /// pending ones. Trades that do not fit are marked as waiting. While trading is halted only the first: what was signed goes
-    /// on, and the others wait.
+    /// Loads the lane's next trades that fit into `room`: first those of lost batches, then those
+    /// already claimed, then pending ones. Trades that do not fit are marked as waiting.
+    ///
+    /// While trading is halted, only trades of lost batches are returned, because they were signed
+    /// before.
     async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room) -> Result<Gathered, AppError> {
-        let validate = Transition::validate(Status::Pending, ctx.now()).map_err(internal)?;
-        let halted = ctx.switches.is_trading_halted();
+        let validate = Transition::validate(Status::Pending, ctx.now()).map_err(AppError::internal)?;
+        let halted = ctx.process.switches.is_trading_halted();
         let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room);
         ctx.store
-            .write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
+            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     let mut budget = Budget::new(*room);
-                    let again = store::trades::list_unbatched(tx, *lane, MAX_BATCH).await?;
+                    let again =
+                        store::trades::list_unbatched(tx, *lane, validate.trace.at, MAX_BATCH).await?;
                     let signed =
                         again.iter().filter(|trade| budget.admit(&trade.account, trade.volume)).count();
                     let limit = if *halted { 0 } else { MAX_BATCH.saturating_sub(signed as u32) };
@@ -343,14 +367,15 @@ impl Executor {
             .await
     }
 
-    /// Whether the Gate takes batches of this executor at all: one that it refuses as a whole would only burn gas. The
-    /// trades wait, and end at their deadlines if that comes first.
+    /// Returns whether the Gate accepts batches of this executor at all. A batch that reverts as a
+    /// whole would only burn gas. The trades wait until it does, or until their deadlines.
     async fn gate_takes_batches(&self, ctx: &Ctx) -> Result<bool, AppError> {
         let gate = ctx.chain.contracts().gate;
+        // An empty batch passes the same checks as a full one: paused, executor role.
         match ctx.chain.simulate(self.signer.address(), gate, execute_calldata(&[])).await {
             Ok(_) => Ok(true),
             Err(ChainError::Reverted(reason)) => {
-                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate takes no batches");
+                tracing::warn!(lane = self.lane, %reason, "trades wait: the Gate accepts no batches");
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -364,12 +389,14 @@ impl Executor {
         let moves: Result<Vec<_>, _> =
             refused.into_iter().map(|(trade, moved)| moved.map(|moved| (trade, moved))).collect();
         ctx.store
-            .write((lease.clone(), moves.map_err(internal)?), |tx, (lease, moves)| {
+            .try_write((lease.clone(), moves.map_err(AppError::internal)?), |tx, (lease, moves)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     for (trade, transition) in moves {
+                        // Not an error: another transaction has moved the trade since it was
+                        // claimed.
                         if let Moved::Stale { current } = store::trades::apply(tx, trade, transition).await? {
-                            tracing::warn!(trade.id = %trade.id, %current, "a trade moved while it was judged");
+                            tracing::warn!(trade.id = %trade.id, %current, "a trade changed while it was being checked");
                         }
                     }
                     Ok(())
@@ -379,46 +406,45 @@ impl Executor {
     }
 }
 
-/// What a lane could sign.
+/// The work that a lane has.
 struct Work {
-    /// The delegation's change that is to be sent next.
+    /// The next delegation change.
     change: Option<DelegationChange>,
-    /// Whether trades wait.
     trades_wait: bool,
-    /// Whether a recovery is open: nothing is signed.
+    /// A recovery is open, so nothing may be signed.
     is_held: bool,
-    /// What trades may move that are signed and may not be part of the Gate's count yet.
+    /// The volume of signed trades that the Gate may not have counted yet.
     signed: Usdc,
 }
 
-/// A trade that gets a nonce when it is signed.
+/// A trade that receives its nonce in the transaction that signs it.
 struct ToSign {
     candidate: Candidate,
-    /// The highest nonce that the Gate has seen from the trade's key.
+    /// The highest nonce of the trade's key that the Gate has seen.
     highest_nonce: u32,
 }
 
-/// Where the chain stands.
+/// The executor's view of the chain in one tick.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     /// The newest final block.
     final_block: Option<u64>,
-    /// How many of the executor's transactions are in final blocks.
+    /// The number of the executor's transactions in final blocks.
     final_nonce: u64,
 }
 
 struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
-    /// Why some of the fresh trades end here.
+    /// The reasons for which some of the fresh trades end without a risk check.
     ending: Ending,
 }
 
-/// What ends trades before they are judged.
+/// The keys and markets that end their trades without a risk check.
 struct Ending {
-    /// Keys of fresh trades that make no trade any more.
+    /// Keys of fresh trades that can no longer trade.
     stopped: Vec<KeyId>,
-    /// Markets of fresh trades that are in quarantine.
+    /// Markets of fresh trades that are quarantined.
     quarantined: Vec<MarketId>,
 }
 
@@ -431,7 +457,7 @@ impl Ending {
     }
 }
 
-/// Takes the fresh trades that fit, at most `limit`, and marks the others as waiting.
+/// Claims at most `limit` fresh trades that fit into the budget and marks the others as waiting.
 async fn take_fresh(
     tx: &mut store::Tx,
     lane: u16,
@@ -443,7 +469,8 @@ async fn take_fresh(
         return Ok(Vec::new());
     }
     let now = validate.trace.at;
-    // Those that wait must not keep out the ones behind them.
+    // With a limited budget, look further ahead: waiting trades must not block the smaller ones
+    // behind them.
     let look_ahead = if budget.room() == Room::Unlimited { limit } else { store::trades::LOOK_AHEAD };
     let validating = store::trades::list_validating(tx, lane, look_ahead).await?;
     let (mut fresh, mut held) = admit(validating, limit as usize, budget, now);
@@ -457,7 +484,7 @@ async fn take_fresh(
     Ok(fresh)
 }
 
-/// A trade and the move that ends it.
+/// A trade and the transition that ends it.
 type Ended = (Trade, Result<Transition, domain::trade::IllegalMove>);
 
 async fn with_markets(
@@ -481,13 +508,9 @@ async fn with_markets(
         match number {
             Some(number) => candidates.push((trade, number)),
             None => {
-                tracing::error!(trade.id = %trade.id, "a trade's market is not on this chain; passed over")
+                tracing::error!(trade.id = %trade.id, "skipped a trade: its market is not on this chain")
             }
         }
     }
     Ok(candidates)
-}
-
-fn internal(error: domain::trade::IllegalMove) -> AppError {
-    AppError::new(ErrorCode::InternalError).caused_by(error)
 }

@@ -1,9 +1,9 @@
-//! The redemptions that travel beside the trades: one lane carries them all, in batches of their own that are stored, sent
-//! and followed exactly like those of trades.
+//! Sends redemptions. Lane 0 carries them all, in batches of their own.
+//!
+//! They are stored, sent and followed exactly like batches of trades.
 
 use chain::{Fees, calls};
 use domain::ids::{BatchId, RedemptionId};
-use store::StoreError;
 use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
 
@@ -12,13 +12,13 @@ use super::signing::{NewBatch, sign};
 use crate::redemptions::{self, Judged, Sendable};
 use crate::{AppError, Ctx, lease};
 
-/// The most redemptions of one transaction.
+/// The maximum number of redemptions in one transaction.
 const MAX_REDEMPTIONS: u32 = 100;
-/// The lane that carries redemptions: there always is a first one.
+/// The lane that carries redemptions. Lane 0 exists in every configuration.
 pub(super) const REDEMPTION_LANE: u16 = 0;
 
 impl Executor {
-    /// Sends the next batch of redemptions; whether there was one.
+    /// Sends the next batch of redemptions. Returns whether there was one.
     pub(super) async fn redeem_next(
         &self,
         ctx: &Ctx,
@@ -26,7 +26,7 @@ impl Executor {
         open: &[Batch],
     ) -> Result<bool, AppError> {
         let (chain_id, now) = (ctx.chain.chain_id(), ctx.now());
-        let claims: Result<Vec<_>, StoreError> = ctx
+        let claims = ctx
             .store
             .read((chain_id, now), |tx, (chain_id, now)| {
                 Box::pin(store::redemptions::list_unsent(tx, *chain_id, *now, MAX_REDEMPTIONS))
@@ -38,11 +38,12 @@ impl Executor {
         }
         let Some(fees) = self.affordable_fees(ctx).await? else { return Ok(false) };
         let Judged { send, later, spent } = redemptions::judge(ctx, claims).await?;
+        // In a transaction of its own: these results are final even if signing fails below.
         if !later.is_empty() || !spent.is_empty() {
             let input = (lease.clone(), later, spent, now);
             let noted: Result<(), AppError> = ctx
                 .store
-                .write(input, |tx, (lease, later, spent, now)| {
+                .try_write(input, |tx, (lease, later, spent, now)| {
                     Box::pin(async move {
                         lease::check(tx, lease).await?;
                         store::redemptions::defer(tx, later).await?;
@@ -60,11 +61,12 @@ impl Executor {
         let ids: Vec<RedemptionId> = send.into_iter().map(|(id, _)| id).collect();
         let stored: Result<(), AppError> = ctx
             .store
-            .write((lease.clone(), batch.clone(), form, ids), |tx, (lease, batch, form, ids)| {
+            .try_write((lease.clone(), batch.clone(), form, ids), |tx, (lease, batch, form, ids)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     store::batches::insert(tx, batch, form).await?;
-                    // One that was paid past this service meanwhile has ended, and is carried for nothing.
+                    // A redemption that was paid by another transaction in the meantime has ended.
+                    // Its payment here does nothing.
                     store::redemptions::set_batch(tx, ids, batch.id, batch.created_at).await?;
                     Ok(())
                 })
@@ -91,7 +93,7 @@ impl Executor {
             kind: Kind::Redemptions,
             chain_nonce: self.next_nonce(ctx, open).await?,
             calldata: calldata.to_vec(),
-            // A payment that runs out of gas is passed over by the hub: half of the estimate on top.
+            // The hub skips a payment that runs out of gas, so add half of the estimate.
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());

@@ -1,26 +1,26 @@
-//! The trades that are signed again: as the same intents, except those whose nonce another intent had used. Such an intent
-//! never ran and never will, so its trade gets another nonce.
+//! Prepares trades that must be signed again.
+//!
+//! They keep their intents, except those whose nonce another intent used. Such an intent never ran
+//! and never will, so its trade gets another nonce.
 
 use std::collections::{BTreeSet, HashMap};
 
 use domain::ids::KeyId;
 use domain::trade::{IllegalMove, Status, Transition};
 use domain::{ErrorCode, Timestamp};
+use store::Tx;
 use store::keys::{Nonce, TradingStop};
 use store::trades::Trade;
-use store::{StoreError, Tx};
 
 use super::{Executor, ToSign};
-use crate::recovery::LostData;
+use crate::lost_data::LostData;
 use crate::trades::intents::account_of;
 use crate::trades::risk::{self, Candidate};
 use crate::{AppError, Ctx};
 
-/// A trade that is signed again.
 pub(super) enum Again {
-    /// With the nonce that it has.
+    /// With its present nonce.
     Same(Candidate),
-    /// With another nonce.
     Renewed(ToSign),
 }
 
@@ -31,7 +31,8 @@ impl Again {
         }
     }
 
-    /// The nonce of the trade's intent, taken now if it has none; `None` if the trade's key makes no trade any more.
+    /// Returns the nonce of the trade's intent, and assigns one if needed. `None` if the trade's
+    /// key can no longer trade.
     pub async fn take_nonce(&self, tx: &mut Tx, now: Timestamp) -> Result<Option<u32>, AppError> {
         match self {
             Self::Same((trade, _)) => match trade.nonce {
@@ -43,16 +44,18 @@ impl Again {
                 if store::trades::put_renewed_nonce(tx, trade.id, nonce).await? {
                     return Ok(Some(nonce));
                 }
-                Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."))
+                Err(AppError::new(ErrorCode::InternalError)
+                    .detail("A trade changed while it was being signed."))
             }
         }
     }
 }
 
-/// Takes the next nonce of a trade's key; `None` if the key makes no trade any more.
+/// Assigns the next nonce of a trade's key. `None` if the key can no longer trade.
 ///
 /// # Errors
-/// [`LostData`] if the Gate has seen that nonce: trades that were signed are missing here.
+/// [`LostData`] if the Gate has already seen that nonce: the database lacks trades that were
+/// signed.
 pub(super) async fn take_nonce(
     tx: &mut Tx,
     trade: &Trade,
@@ -64,7 +67,7 @@ pub(super) async fn take_nonce(
         Nonce::Stopped => Ok(None),
         Nonce::UsedOnChain => {
             let detail = format!(
-                "the Gate has seen nonce {highest_nonce} of the key {}, which was not given out",
+                "the Gate has used nonce {highest_nonce} of the key {}, which this database has not assigned",
                 trade.key_id
             );
             Err(LostData { detail }.into_error())
@@ -72,21 +75,22 @@ pub(super) async fn take_nonce(
     }
 }
 
-/// The trades that a batch lost, as far as something can be done with them now.
+/// The trades of lost batches that can be signed again or ended now.
 #[derive(Default)]
 pub(super) struct Lost {
-    /// To be signed again.
     pub again: Vec<Again>,
-    /// To be ended.
     pub ended: Vec<(Trade, Result<Transition, IllegalMove>)>,
 }
 
 impl Executor {
-    /// Sorts the trades that a batch lost. One that gets another nonce, or that ends here, must not have been decided by the
-    /// chain: the chain itself is asked, since an event may be there that the tables do not have.
+    /// Sorts trades of lost batches into those to sign again and those to end.
     ///
-    /// Nothing is signed with a stopped key. Its trades end, since no transaction that was signed before can carry them any
-    /// more: a batch is lost only once a final block says so. Those of a paused key wait until their deadline.
+    /// A trade that gets another nonce, or that ends here, must not have been decided by the chain.
+    /// So the chain itself is asked, because the database may lack the event.
+    ///
+    /// Nothing is signed with a stopped key. The trades of a revoked or expired key end: a batch is
+    /// lost only once a final block proves it, so no earlier transaction can still carry them. The
+    /// trades of a paused key wait until their deadline.
     pub(super) async fn sort_lost(&self, ctx: &Ctx, trades: Vec<Candidate>) -> Result<Lost, AppError> {
         let stops = stops(ctx, &trades).await?;
         let now = ctx.now();
@@ -95,16 +99,19 @@ impl Executor {
             let trade = &candidate.0;
             let stop = stops.get(&trade.key_id);
             if trade.nonce.is_some() && stop.is_none() {
+                // The same intent cannot execute twice, so no state of the chain is read.
                 lost.again.push(Again::Same(candidate));
                 continue;
             }
             let account = account_of(trade)?;
             let created_at = trade.created_at;
-            let from: Result<u64, StoreError> =
-                ctx.store.read(created_at, |tx, at| Box::pin(store::sync::find_block_before(tx, *at))).await;
-            if let Some(event) = ctx.chain.settle_event(trade.id.0, account, from?).await? {
+            let from = ctx
+                .store
+                .read(created_at, |tx, at| Box::pin(store::sync::find_block_before(tx, *at)))
+                .await?;
+            if let Some(event) = ctx.chain.settle_event(trade.id.0, account, from).await? {
                 tracing::error!(trade.id = %trade.id, block = event.block_number,
-                    "a trade without a nonce was decided by the chain; it is not signed again");
+                    "the chain has decided a trade without a nonce: it is not signed again");
                 continue;
             }
             match stop {
@@ -112,6 +119,7 @@ impl Executor {
                     let failed = Transition::fail(Status::Executing, risk::expired(trade), now);
                     lost.ended.push((candidate.0, failed));
                 }
+                // Paused: in neither list, so it is looked at again in the next tick.
                 Some(TradingStop::Paused) => {}
                 Some(TradingStop::Revoked | TradingStop::Expired) => {
                     lost.ended.push((candidate.0, Transition::end_with_key(Status::Executing, now)));
@@ -126,13 +134,13 @@ impl Executor {
     }
 }
 
-/// The keys of these trades that make no trade any more.
+/// Returns the keys of these trades that can no longer trade.
 async fn stops(ctx: &Ctx, trades: &[Candidate]) -> Result<HashMap<KeyId, TradingStop>, AppError> {
     let keys: BTreeSet<KeyId> = trades.iter().map(|(trade, _)| trade.key_id).collect();
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let stops: Result<_, StoreError> = ctx
+    Ok(ctx
         .store
         .read((keys, ctx.now()), |tx, (keys, now)| {
             Box::pin(async move {
@@ -144,6 +152,5 @@ async fn stops(ctx: &Ctx, trades: &[Candidate]) -> Result<HashMap<KeyId, Trading
                 Ok(stops)
             })
         })
-        .await;
-    Ok(stops?)
+        .await?)
 }

@@ -1,4 +1,5 @@
-//! Making a batch: nonces, intents and signed bytes, stored in one transaction before anything is sent.
+//! Builds batches: assigns nonces, builds intents and signs. One transaction stores all of it
+//! before anything is sent.
 
 use alloy_primitives::{Bytes, U256};
 use chain::{Fees, Signer, Transaction, execute_calldata};
@@ -10,22 +11,25 @@ use store::leases::Lease;
 use store::trades::Trade;
 
 use super::renewing::{Again, take_nonce};
-use super::{Executor, ToSign, internal};
+use super::{Executor, ToSign};
 use crate::trades::intents::intent_of;
 use crate::{AppError, Ctx, lease};
 
-/// Gas of a batch beside its intents, of which the Gate wants 400,000 left before each one; and of each intent at the most.
+/// Gas of a batch apart from its intents (the Gate requires 400,000 left before each one), and of
+/// each intent at most.
 const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
 
-/// The gas limit of a batch of so many intents.
 pub(crate) const fn batch_gas(intents: u64) -> u64 {
     BATCH_GAS + INTENT_GAS * intents
 }
 
 impl Executor {
-    /// Nonces, intents, signed bytes: all stored in one transaction before anything is sent. `None` if no trade is left to
-    /// sign, because the keys of all of them were stopped meanwhile, or if a recovery was opened.
+    /// Assigns nonces, builds intents, signs the batch and stores all of it in one transaction,
+    /// before anything is sent.
+    ///
+    /// `None` if a recovery was opened, or if no trade is left because all of their keys were
+    /// stopped.
     pub(super) async fn sign_and_store(
         &self,
         ctx: &Ctx,
@@ -44,19 +48,21 @@ impl Executor {
             fees,
             fresh,
             again,
-            execute: Transition::execute(Status::Validating, now).map_err(internal)?,
+            execute: Transition::execute(Status::Validating, now).map_err(AppError::internal)?,
             signer: self.signer.clone(),
             lane: self.lane,
             ctx: ctx.clone(),
         };
-        ctx.store.write(signing, |tx, signing| Box::pin(store_batch(tx, signing))).await
+        ctx.store.try_write(signing, |tx, signing| Box::pin(store_batch(tx, signing))).await
     }
 
-    /// The nonce behind those of the open batches.
+    /// Returns the executor's next nonce, after those of the open batches.
     pub(super) async fn next_nonce(&self, ctx: &Ctx, open: &[Batch]) -> Result<u64, AppError> {
-        // What comes of a nonce is signed: never from what a node of another chain says.
+        // A transaction is signed with this nonce, so it must not come from a node of another
+        // chain.
         let next = async {
             match open.last() {
+                // Not the node's count: it may not have seen the newest batch yet.
                 Some(last) => Ok(last.chain_nonce + 1),
                 None => ctx.chain.transaction_count(self.signer.address()).await,
             }
@@ -66,7 +72,7 @@ impl Executor {
     }
 }
 
-/// What a batch is made of, whatever it carries.
+/// The parts of a batch that depend on its content.
 pub(super) struct NewBatch {
     pub id: BatchId,
     pub kind: Kind,
@@ -76,7 +82,6 @@ pub(super) struct NewBatch {
 }
 
 impl NewBatch {
-    /// The batch of the lane that `signer` signs for.
     pub(super) fn of(self, lane: u16, signer: &Signer, now: Timestamp) -> Batch {
         Batch {
             id: self.id,
@@ -92,7 +97,7 @@ impl NewBatch {
     }
 }
 
-/// All that a batch is made of.
+/// The input of [`store_batch`].
 struct Signing {
     lease: Lease,
     batch_id: BatchId,
@@ -107,7 +112,10 @@ struct Signing {
 }
 
 async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
+    // Checked in the transaction that stores the signed bytes: a process that lost its lease signs
+    // nothing.
     lease::check(tx, &signing.lease).await?;
+    // Again here, since a recovery may have been opened after `find_work`.
     if store::recoveries::is_open(tx).await? {
         return Ok(None);
     }
@@ -116,7 +124,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     let mut again: Vec<TradeId> = Vec::with_capacity(signing.again.len());
     for one in &signing.again {
         let (trade, chain_market_id) = one.candidate();
-        // A key that was stopped since its trades were judged gives no nonce: the next tick ends them.
+        // The key was stopped after the checks: leave the trade out, and the next tick ends it.
         let Some(nonce) = one.take_nonce(tx, now).await? else { continue };
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         again.push(trade.id);
@@ -138,17 +146,22 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
         gas_limit: batch_gas(intents.len() as u64),
     };
     let batch = batch.of(signing.lane, &signing.signer, signing.execute.trace.at);
+    // Signed inside the transaction. If it rolls back, the bytes were never sent and the nonces are
+    // free again.
     let form = sign(&signing.ctx, &signing.signer, &batch, signing.fees)?;
     store::batches::insert(tx, &batch, &form).await?;
     let signed = TraceEvent::batch_signed(batch.id, &form.hash, signing.execute.trace.at);
+    // The status is compared and set: a trade that ended meanwhile rolls the whole batch back.
     if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
-        return Err(AppError::new(ErrorCode::InternalError).detail("A trade moved while it was signed."));
+        return Err(
+            AppError::new(ErrorCode::InternalError).detail("A trade changed while it was being signed.")
+        );
     }
     store::trades::set_batch(tx, &again, batch.id, &signed).await?;
     Ok(Some((batch, form.raw)))
 }
 
-/// One signed form of a batch.
+/// Signs one form of a batch.
 pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
     let contracts = ctx.chain.contracts();
     let to = match batch.kind {

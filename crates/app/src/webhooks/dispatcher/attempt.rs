@@ -1,32 +1,31 @@
-//! One attempt: signed, posted, judged.
+//! One delivery attempt: signs, posts and evaluates it.
 
 use bytes::Bytes;
+use domain::Timestamp;
 use domain::ids::KeyId;
 use domain::trade::{Status, TraceEvent};
 use domain::version::VERSIONS;
-use domain::webhook::{
-    Breaker, Cause, Delivery, Outcome, Standing, Verdict, WebhookSecret, due, judge, signing_secrets,
-};
-use domain::{ErrorCode, Timestamp};
+use domain::webhook::{Breaker, Cause, Delivery, Outcome, Standing, Verdict, due, judge, signing_secrets};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use store::webhooks::{Attempt, Ending, Job};
 
+use crate::webhooks::secret;
 use crate::webhooks::sender::Sender;
 use crate::{AppError, Ctx};
 
-/// The code of an event that can go nowhere, since its key's URL was taken away.
+/// The failure code of an event whose key has no URL any more.
 const NO_ENDPOINT: &str = "NO_ENDPOINT";
 
-/// An attempt and what follows from it.
+/// An attempt and its consequences.
 pub(super) struct Attempted {
     pub attempt: Attempt,
     pub ending: Ending,
     pub breaker: Breaker,
-    /// When the queue is due again, if anything is left in it.
+    /// The next time that the queue is due, if it is not empty.
     pub due_at: Timestamp,
 }
 
-/// Makes the attempt that the head of a queue is due for.
+/// Makes the due attempt for the head of a queue.
 pub(super) async fn make(
     ctx: &Ctx,
     sender: &Sender,
@@ -42,7 +41,7 @@ pub(super) async fn make(
             (posted.outcome.at(ctx.now()), posted.answer_head)
         }
         Err(error) => {
-            tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's secret cannot be read");
+            tracing::error!(key.id = %key_id, cause = ?error.source, "could not decrypt a webhook secret");
             (Outcome::Unsigned, None)
         }
     };
@@ -61,7 +60,7 @@ pub(super) async fn make(
     follow(ctx, job, breaker, attempt, outcome)
 }
 
-/// What follows from an attempt that has just ended.
+/// Computes the consequences of an attempt that has just ended.
 fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: Outcome) -> Attempted {
     let now = ctx.now();
     let standing = Standing { attempts: job.attempts + 1, began_at: job.began_at };
@@ -75,33 +74,32 @@ fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: Out
     Attempted { attempt, ending, breaker, due_at }
 }
 
-/// Nothing can be posted, now or later. It says nothing of any receiver.
+/// The attempt of an event without a URL. It fails permanently and does not count against the
+/// receiver.
 fn nowhere(job: &Job, breaker: Breaker, at: Timestamp) -> Attempted {
     let attempt = Attempt {
         at,
         duration_ms: 0,
         status_code: None,
         failure_code: Some(NO_ENDPOINT.to_owned()),
-        error_message: Some("The key has no webhook URL any more.".to_owned()),
+        error_message: Some("The key no longer has a webhook URL.".to_owned()),
         answer_head: None,
         replay: job.replay,
     };
     Attempted { attempt, ending: Ending::Failed, breaker, due_at: at }
 }
 
-/// The headers of an attempt that is made at `at`.
+/// Builds the signed headers of an attempt at the time `at`.
 fn headers(ctx: &Ctx, key_id: KeyId, job: &Job, at: Timestamp) -> Result<HeaderMap, AppError> {
-    let open = |sealed: &str| -> Result<WebhookSecret, AppError> {
-        let text = ctx.config.sealing_keys.unseal(sealed, &key_id.to_string()).map_err(unusable)?;
-        String::from_utf8(text).map_err(unusable)?.parse().map_err(unusable)
-    };
+    let open = |sealed: &str| secret::unseal(ctx, key_id, sealed);
     let current = open(&job.secret_sealed)?;
-    // Without the one before, receivers that know the current one still read what is sent.
+    // An unreadable previous secret must not stop the delivery: receivers that know the current one
+    // can verify it.
     let previous = job.previous_secret_sealed.as_ref().filter(|(_, until)| at < *until);
     let previous = previous.and_then(|(sealed, until)| match open(sealed) {
         Ok(secret) => Some((secret, *until)),
         Err(error) => {
-            tracing::error!(key.id = %key_id, cause = ?error.source, "a webhook's previous secret cannot be read");
+            tracing::error!(key.id = %key_id, cause = ?error.source, "could not decrypt a previous webhook secret");
             None
         }
     });
@@ -116,17 +114,14 @@ fn headers(ctx: &Ctx, key_id: KeyId, job: &Job, at: Timestamp) -> Result<HeaderM
     };
     let mut headers = HeaderMap::new();
     for (name, value) in delivery.headers() {
-        headers.insert(HeaderName::from_static(name), HeaderValue::try_from(value).map_err(unusable)?);
+        headers
+            .insert(HeaderName::from_static(name), HeaderValue::try_from(value).map_err(AppError::internal)?);
     }
     Ok(headers)
 }
 
-fn unusable(error: impl std::error::Error + Send + Sync + 'static) -> AppError {
-    AppError::new(ErrorCode::InternalError).caused_by(error)
-}
-
-/// What the trace of the event's trade tells of an attempt. The status is the trade's own, which is put in when it is
-/// written.
+/// Returns the trace event of an attempt. Its status is a placeholder: the trade's own status is
+/// set when it is written.
 pub(super) fn trace(job: &Job, attempt: &Attempt, ending: Ending) -> TraceEvent {
     let kind = match ending {
         Ending::Delivered => "webhook.delivered",

@@ -1,4 +1,4 @@
-//! One held queue: its heads, one after the other, while they are due.
+//! Works through one held queue: posts its heads one after the other while they are due.
 
 use domain::Timestamp;
 use domain::trade::TraceEvent;
@@ -10,29 +10,30 @@ use super::attempt::{self, Attempted};
 use super::{Hold, Shared};
 use crate::{AppError, Ctx};
 
-/// So many events of one queue are posted before others that wait for a slot come first.
+/// The number of events posted from one queue before it yields to queues that wait for a slot.
 pub(super) const FAIR_SHARE: u32 = 64;
-/// An attempt begins only while its hold lasts for longer than this: the attempt's ten seconds, and one to write it.
+/// An attempt begins only if its hold lasts longer than this: ten seconds for the attempt and one
+/// to write it.
 const LEAST_HOLD_MS: i64 = 11_000;
 
-/// Works through a held queue until nothing in it is due. What goes wrong is logged, and the hold ends by itself: the
-/// head stays where it is.
+/// Works through a held queue until nothing in it is due. Errors are logged, and the hold ends by
+/// itself with the head unchanged.
 pub(super) async fn work_through(ctx: &Ctx, shared: &Shared, hold: Hold) {
     let key_id = hold.held.key_id;
     if let Err(error) = try_work_through(ctx, shared, hold).await {
-        tracing::warn!(key.id = %key_id, %error, cause = ?error.source, "a webhook queue was left to the end of its hold");
+        tracing::warn!(key.id = %key_id, %error, cause = ?error.source, "could not work through a webhook queue: its hold expires");
     }
 }
 
 async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), AppError> {
     let Hold { held, mut until } = hold;
-    let found: Result<Option<Job>, StoreError> =
-        ctx.store.read(held, |tx, held| Box::pin(store::webhooks::find_job(tx, *held))).await;
-    let mut next = found?;
+    let mut next = ctx.store.read(held, |tx, held| Box::pin(store::webhooks::find_job(tx, *held))).await?;
     let mut served = 0;
     while let Some(job) = next {
         let breaker = breaker_of(&job, held);
         let now = ctx.now();
+        // The receiver's breaker is open: release the queue until the breaker allows the next
+        // attempt.
         if let Admission::Wait { until } = breaker.admits(now) {
             return postpone(ctx, held, until).await;
         }
@@ -42,49 +43,48 @@ async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), 
         let attempted = attempt::make(ctx, &shared.sender, held.key_id, &job, breaker).await;
         served += 1;
         let now = ctx.now();
-        // Letting go is part of writing the attempt, so that what is queued meanwhile never waits for the hold's end.
+        // The attempt's transaction also releases the queue. Otherwise events queued in between
+        // would wait for the hold's end.
         let goes_on = attempted.due_at <= now && !shared.must_yield(served);
         until = if goes_on { now.plus_ms(ctx.config.webhooks.hold_ms) } else { Timestamp::from_ms(0) };
         match finish(ctx, held, job, attempted, until).await? {
             Written::Next(job) => next = Some(*job),
             Written::LetGo => return Ok(()),
             Written::Lost => {
-                tracing::info!(key.id = %held.key_id, "a webhook queue was taken over while an attempt was under way");
+                tracing::info!(key.id = %held.key_id, "another process acquired a webhook queue during an attempt");
                 return Ok(());
             }
         }
     }
-    let let_go: Result<(), StoreError> =
-        ctx.store.write(held, |tx, held| Box::pin(store::webhooks::let_go(tx, *held))).await;
-    Ok(let_go?)
+    Ok(ctx.store.write(held, |tx, held| Box::pin(store::webhooks::let_go(tx, *held))).await?)
 }
 
-/// A text that is no breaker is a receiver of which nothing is known.
+/// Parses the stored breaker. An unreadable one is replaced by a fresh breaker, so that it cannot
+/// block the queue.
 fn breaker_of(job: &Job, held: Held) -> Breaker {
     if job.breaker.is_empty() {
         return Breaker::default();
     }
     job.breaker.parse().unwrap_or_else(|error| {
-        tracing::error!(key.id = %held.key_id, %error, "a receiver's health cannot be read; it begins anew");
+        tracing::error!(key.id = %held.key_id, %error, "could not parse the breaker of a webhook receiver: using a closed one");
         Breaker::default()
     })
 }
 
 async fn postpone(ctx: &Ctx, held: Held, until: Timestamp) -> Result<(), AppError> {
-    let postponed: Result<(), StoreError> = ctx
+    Ok(ctx
         .store
         .write((held, until), |tx, (held, until)| Box::pin(store::webhooks::postpone(tx, *held, *until)))
-        .await;
-    Ok(postponed?)
+        .await?)
 }
 
-/// What follows from writing an attempt.
+/// The result of writing an attempt.
 enum Written {
-    /// The queue is still held, and this is its head.
+    /// The queue is still held; this is its next head.
     Next(Box<Job>),
-    /// The queue was given back.
+    /// The queue was released.
     LetGo,
-    /// Another sender has the queue: nothing was written.
+    /// Another process holds the queue; nothing was written.
     Lost,
 }
 
@@ -95,7 +95,8 @@ struct Writing {
     trace: Option<TraceEvent>,
 }
 
-/// Writes an attempt and what follows from it, and takes the next head or gives the queue back, all at once.
+/// Writes an attempt and its consequences, and takes the next head or releases the queue, in one
+/// transaction.
 async fn finish(
     ctx: &Ctx,
     held: Held,
@@ -107,14 +108,13 @@ async fn finish(
     let trace = job.trade_id.map(|_| attempt::trace(&job, &attempt, ending));
     let finished = Finished { attempt, ending, breaker: breaker.to_string(), due_at, held_until };
     let writing = Writing { held, job, finished, trace };
-    let written: Result<Written, StoreError> =
-        ctx.store.write(writing, |tx, writing| Box::pin(write(tx, writing))).await;
-    Ok(written?)
+    Ok(ctx.store.write(writing, |tx, writing| Box::pin(write(tx, writing))).await?)
 }
 
 async fn write(tx: &mut Tx, writing: &Writing) -> Result<Written, StoreError> {
     let Writing { held, job, finished, trace } = writing;
-    // The trade's row before the queue's, in the order in which a move of the trade takes them.
+    // Lock the trade's row before the queue's. Transitions of a trade lock in the same order, which
+    // prevents deadlocks.
     let status = match job.trade_id {
         Some(id) => store::trades::lock(tx, id).await?,
         None => None,

@@ -1,27 +1,28 @@
-//! Reading what a receiver answers, without trusting any of it.
+//! Reads a receiver's response without trusting it.
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
-/// What is read of a body, and no more than one buffer beyond it.
+/// The maximum number of body bytes to read, plus at most one buffer.
 const MAX_READ_BYTES: usize = 64 * 1_024;
-/// What is kept of it at most.
+/// The maximum number of body bytes to store.
 const MAX_KEPT_BYTES: usize = 1_024;
-/// An HTTP date has 29 characters.
+/// An HTTP date has 29 characters, so anything longer than this is no valid value.
 const MAX_RETRY_AFTER_BYTES: usize = 64;
 
-/// An answer, as far as it was read.
+/// A response, as far as it was read.
 pub(super) struct Answer {
     pub status: u16,
     pub retry_after: Option<String>,
     pub head: Option<String>,
-    /// Whether it was read to its end, so that the connection can carry another one.
+    /// The body was read to its end, so the connection can be reused.
     pub is_whole: bool,
 }
 
-/// Reads the answer. Its status has been said by now: a body that breaks off, or goes on for too long, changes nothing.
+/// Reads the response. Only the status decides the attempt: a body that breaks off or is too long
+/// does not matter.
 pub(super) async fn read(response: Response<Incoming>) -> Answer {
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
@@ -53,7 +54,8 @@ fn retry_after(headers: &HeaderMap) -> Option<String> {
     (text.len() <= MAX_RETRY_AFTER_BYTES).then(|| text.to_owned())
 }
 
-/// Text that can be stored and shown: a database refuses NUL, a terminal obeys the other control characters.
+/// Replaces characters that cannot be stored or shown safely. Databases reject NUL, and terminals
+/// interpret other control characters.
 fn legible(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut kept = String::new();
@@ -72,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_text_without_control_characters_of_a_kibibyte_at_most() {
+    fn the_stored_body_is_at_most_1_kib_of_clean_text() {
         for (bytes, expected) in [
             (&b""[..], None),
             (b"ok", Some("ok")),
@@ -88,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_after_that_is_no_short_text_is_not_there() {
+    fn a_long_or_binary_retry_after_is_ignored() {
         let found = |value: &[u8]| {
             let value = http::HeaderValue::from_bytes(value).unwrap();
             retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]))

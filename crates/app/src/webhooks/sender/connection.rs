@@ -1,4 +1,4 @@
-//! One connection that speaks HTTP/1.1, one request at a time.
+//! One HTTP/1.1 connection with one request at a time.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::outcome::{NetworkFault, Outcome};
 
-/// What of an answer is held in memory at once, and how long its head may be.
+/// The read buffer's size, which also limits the response head.
 const MAX_BUFFER_BYTES: usize = 32 * 1_024;
-/// How long a connection may take to be ready again after an answer that has been read to its end.
+/// The time that a connection may take to become ready after a response was read.
 const SETTLING: Duration = Duration::from_millis(100);
 
-/// Closed when dropped.
+/// A connection that is closed on drop.
 pub(super) struct Connection {
     requests: SendRequest<Full<Bytes>>,
     _io: AbortOnDropHandle<()>,
@@ -32,14 +32,16 @@ impl Connection {
         let (requests, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(cut)?;
         let io = tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to a webhook's target ended");
+                tracing::debug!(%error, "a connection to a webhook target ended");
             }
         });
         Ok(Self { requests, _io: AbortOnDropHandle::new(io) })
     }
 
-    /// Sends a request. One that came back with nothing of it written may go over another connection; of any other that got
-    /// no answer, the receiver may know.
+    /// Sends a request.
+    ///
+    /// If nothing of it was written, the error returns the request for another connection. In all
+    /// other cases the receiver may have seen it.
     pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Unanswered> {
         self.requests.try_send_request(request).await.map_err(|mut error| match error.take_message() {
             Some(request) => Unanswered::Unsent(Box::new(request)),
@@ -51,7 +53,7 @@ impl Connection {
         self.requests.is_closed()
     }
 
-    /// The connection, if another request can go over it.
+    /// Returns the connection if it can carry another request.
     pub async fn settled(mut self) -> Option<Self> {
         match timeout(SETTLING, self.requests.ready()).await {
             Ok(Ok(())) => Some(self),
@@ -60,11 +62,11 @@ impl Connection {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no response.
 pub(super) enum Unanswered {
-    /// The connection was over before anything was written.
+    /// The connection was closed before anything was written.
     Unsent(Box<Request<Full<Bytes>>>),
-    /// It broke with the request under way.
+    /// The connection broke while the request was under way.
     Cut(hyper::Error),
 }
 
@@ -77,8 +79,7 @@ impl From<Unanswered> for Outcome {
     }
 }
 
-/// The outcome of a connection that broke.
 pub(super) fn cut(error: hyper::Error) -> Outcome {
-    tracing::debug!(%error, "no answer of a webhook's target");
+    tracing::debug!(%error, "a webhook target did not answer");
     Outcome::Unreachable(NetworkFault::Cut)
 }

@@ -1,5 +1,5 @@
-//! From a target to a connection: the name is resolved once, every address of it is judged, and the connection is made to
-//! an address that was judged. Nobody asks a name server twice, so that nobody can be told something else.
+//! Connects to a target. The name is resolved once, every address is checked, and the connection
+//! goes to a checked address. A second lookup could return different addresses (DNS rebinding).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,12 +18,11 @@ use super::connection::Connection;
 use super::outcome::{NetworkFault, Outcome};
 use super::resolver::Resolver;
 
-/// How many addresses of a name are tried.
+/// The maximum number of addresses to try.
 const MAX_TRIED: usize = 6;
-/// How long an address has the field to itself before the next is tried beside it.
+/// The time before the next address is tried in parallel.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// What is needed to call a target.
 pub(super) struct Dialer {
     pub policy: TargetPolicy,
     pub resolver: Arc<dyn Resolver>,
@@ -46,13 +45,13 @@ impl Dialer {
         Connection::over(stream).await
     }
 
-    /// Where the host is. One address that may not be called refuses them all: a name that leads outside and inside at
-    /// once is an attack.
+    /// Resolves the host. One forbidden address rejects all: a name that points to public and
+    /// internal addresses at once is an attack.
     async fn judged_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, Outcome> {
         let addresses = match host {
             TargetHost::Address(ip) => vec![*ip],
             TargetHost::Name(name) => self.resolver.resolve(name).await.map_err(|error| {
-                tracing::debug!(%error, "the name of a webhook's target does not resolve");
+                tracing::debug!(%error, "could not resolve the host of a webhook target");
                 Outcome::Unreachable(NetworkFault::Dns)
             })?,
         };
@@ -67,7 +66,8 @@ impl Dialer {
     }
 }
 
-/// The resolver's order, both families in turns: where one of them leads nowhere, the second try is of the other.
+/// Alternates between IPv4 and IPv6 in the resolver's order, so that the second attempt uses the
+/// other family.
 fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     let first_is_v6 = addresses.first().is_some_and(IpAddr::is_ipv6);
     let (first, other): (Vec<_>, Vec<_>) = addresses.into_iter().partition(|ip| ip.is_ipv6() == first_is_v6);
@@ -82,7 +82,8 @@ fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     }
 }
 
-/// A connection to whichever address takes one, each with a head start before the next.
+/// Connects to the first address that accepts. Each attempt gets a head start before the next one
+/// joins it (RFC 8305).
 async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, Outcome> {
     let mut untried = addresses.iter().take(MAX_TRIED);
     let mut tries = FuturesUnordered::new();
@@ -97,11 +98,11 @@ async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, Outcome> 
         };
         match ended {
             Some(Some(Ok(stream))) => {
-                // A delivery is one write: nothing is gained by waiting for more of it.
+                // A delivery is a single write, so Nagle's algorithm could only delay it.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
-            Some(Some(Err(error))) => tracing::debug!(%error, "a webhook's target takes no connection"),
+            Some(Some(Err(error))) => tracing::debug!(%error, "could not connect to a webhook target"),
             Some(None) => return Err(Outcome::Unreachable(NetworkFault::Connect)),
             None => {}
         }
@@ -109,7 +110,7 @@ async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, Outcome> 
 }
 
 fn tls_fault(error: impl std::fmt::Display) -> Outcome {
-    tracing::debug!(%error, "no TLS with a webhook's target");
+    tracing::debug!(%error, "the TLS handshake with a webhook target failed");
     Outcome::Unreachable(NetworkFault::Tls)
 }
 
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_families_are_tried_in_turns_in_the_order_of_the_resolver() {
+    fn both_families_alternate_in_the_order_of_the_resolver() {
         let parsed = |list: &[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
         let found = in_turns(parsed(&["2000::1", "2000::2", "2000::3", "9.0.0.1", "9.0.0.2"]));
         assert_eq!(found, parsed(&["2000::1", "9.0.0.1", "2000::2", "9.0.0.2", "2000::3"]));

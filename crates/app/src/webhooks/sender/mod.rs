@@ -1,13 +1,15 @@
-//! Posting webhooks: the one place of this service that calls addresses which strangers chose.
+//! Posts webhooks. This is the only part of the service that connects to addresses chosen by
+//! clients.
 //!
-//! Nothing that a receiver does costs more than an attempt's ten seconds, a few dozen kilobytes and one connection. There is
-//! one deadline for everything from the name to the last byte; redirects are answers like any other; no proxy is asked, and
-//! nothing is unpacked. A connection is only ever made to an address that the policy admits, and a kept one is to such an
-//! address by its making.
+//! One attempt costs at most ten seconds, a few dozen kilobytes and one connection. One deadline
+//! covers everything from the DNS lookup to the last byte. Redirects are not followed, proxies are
+//! not used, and bodies are not decompressed. Connections are only made to addresses that the
+//! policy allows, so reused connections also lead to such addresses.
 //!
-//! A connection that was kept may be closed by its receiver at the very moment it is used again. A delivery of which nothing
-//! was written by then goes over a new one. Of any other nobody knows what the receiver has seen of it: the attempt has
-//! failed, and the next one comes when its time comes, so that one event is never with its receiver twice at once.
+//! A receiver may close an idle connection just when it is reused. If nothing of the request was
+//! written by then, the request goes over a new connection. Otherwise the receiver may have seen
+//! it, so the attempt fails and is retried later. That way one event is never sent twice at the
+//! same time.
 
 mod answer;
 mod connection;
@@ -38,23 +40,25 @@ use connection::{Connection, Unanswered, cut};
 use dial::Dialer;
 use pool::Pool;
 
-/// How long an attempt may take in all.
+/// The total time limit of an attempt.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Posts to targets, over connections that it keeps. One is enough for a process.
+/// Posts to targets over pooled connections. One sender per process is enough.
 pub struct Sender {
     dialer: Dialer,
     pool: Arc<Pool>,
 }
 
 impl Sender {
-    /// A sender that believes the certificates that this machine believes. It fails where the machine believes none.
+    /// Creates a sender that trusts the certificates of the operating system. Fails if the system
+    /// has none.
     pub fn new(policy: TargetPolicy, resolver: Arc<dyn Resolver>) -> Result<Self, rustls::Error> {
         let tls = tls()?.with_platform_verifier()?.with_no_client_auth();
         Ok(Self::with_tls(policy, resolver, tls))
     }
 
-    /// A sender that believes no certificate: it still posts over plain http, where the policy allows that.
+    /// Creates a sender that trusts no certificate. It can only post over plain HTTP, if the policy
+    /// allows that.
     pub fn believing_nobody(
         policy: TargetPolicy,
         resolver: Arc<dyn Resolver>,
@@ -63,14 +67,15 @@ impl Sender {
         Ok(Self::with_tls(policy, resolver, tls))
     }
 
-    /// A sender that believes what `tls` says.
+    /// Creates a sender with the given TLS configuration.
     pub fn with_tls(policy: TargetPolicy, resolver: Arc<dyn Resolver>, mut tls: ClientConfig) -> Self {
+        // `Connection` only speaks HTTP/1.1.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { dialer: Dialer { policy, resolver, tls: Arc::new(tls) }, pool: Arc::default() }
     }
 
-    /// Posts the body with these headers, and `Host` and `Content-Length`, to this URL, which is judged now: it was set under what
-    /// may have been another policy.
+    /// Posts the body with these headers, and adds `Host` and `Content-Length`. The URL is checked
+    /// again, because the policy may have changed since it was set.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Attempt {
         let Ok(target) = Target::parse(url, &self.dialer.policy) else {
             return Attempt { outcome: Outcome::TargetRefused, duration_ms: 0, answer_head: None };
@@ -119,6 +124,7 @@ impl Sender {
             }
             match connection.send(request).await {
                 Ok(response) => return Ok((connection, response)),
+                // Nothing was written, so sending it again cannot deliver it twice.
                 Err(Unanswered::Unsent(unsent)) => request = *unsent,
                 Err(Unanswered::Cut(error)) => return Err(cut(error)),
             }

@@ -1,40 +1,37 @@
-//! What became of an attempt, as it was heard. What it means is for the rules of webhooks to say.
+//! The observable outcome of an attempt. [`domain::webhook`] decides what follows from it.
 
 use domain::Timestamp;
 use domain::webhook;
 pub use domain::webhook::NetworkFault;
 
-/// One attempt to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// How it ended.
     pub outcome: Outcome,
-    /// From the call to the end, in milliseconds.
+    /// Total duration in milliseconds.
     pub duration_ms: i64,
-    /// How the answer's body begins, for the endpoint's owner to read: at most 1 KiB, without control characters.
+    /// The beginning of the response body, for the endpoint's owner: at most 1 KiB, without control
+    /// characters.
     pub answer_head: Option<String>,
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// With an answer, whatever it says.
+    /// The receiver responded, with any status.
     Answered {
-        /// Its status.
         status: u16,
-        /// Its `Retry-After`, as it was written.
+        /// The `Retry-After` header, unparsed.
         retry_after: Option<String>,
     },
-    /// Without a whole answer in time.
+    /// No complete response before the deadline.
     TimedOut,
-    /// Without an answer.
+    /// No response, because of a network fault.
     Unreachable(NetworkFault),
-    /// Before anything was sent: the target, or an address of its name, may not be called.
+    /// Nothing was sent: the policy forbids the target or an address of its name.
     TargetRefused,
 }
 
 impl Outcome {
-    /// What the outcome is for the rules of deliveries, heard at `now`.
+    /// Converts the outcome for the delivery rules. `now` is the time of the response.
     pub fn at(&self, now: Timestamp) -> webhook::Outcome {
         match self {
             Self::Answered { status, retry_after } => {

@@ -1,7 +1,8 @@
-//! Connections kept for the next delivery to the same scheme, host and port, whosever endpoint it is for.
+//! Idle connections for further deliveries to the same scheme, host and port, shared by all
+//! endpoints.
 //!
-//! What is kept is bounded for each origin, over all of them, and in time. Where it is too much the oldest goes, so that an
-//! origin with many endpoints cannot take the room of the others for longer than they are idle.
+//! The pool is limited per origin, in total, and in time. The oldest connection is dropped when it
+//! is full, so that an origin with many endpoints cannot displace the others permanently.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -12,13 +13,13 @@ use tokio::time::{Instant, interval};
 
 use super::connection::Connection;
 
-/// Kept connections of one origin.
+/// The maximum number of idle connections per origin.
 const MAX_PER_ORIGIN: usize = 32;
-/// Kept connections of all origins: at some 50 KiB each with TLS, 25 MiB.
+/// The maximum number of idle connections in total. With TLS one takes about 50 KiB, so 25 MiB.
 const MAX_KEPT: usize = 512;
-/// How long a connection is kept without being used.
+/// The time after which an idle connection is closed.
 const MAX_IDLE: Duration = Duration::from_secs(30);
-/// How often those kept for too long are looked for.
+/// The interval at which expired connections are closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 pub(super) struct Pool<C = Connection> {
@@ -32,7 +33,7 @@ impl<C> Default for Pool<C> {
     }
 }
 
-/// Oldest first. No origin stands here without a connection.
+/// Connections are sorted oldest first. Origins without a connection are removed.
 struct Kept<C> {
     by_origin: HashMap<String, VecDeque<(Instant, C)>>,
     count: usize,
@@ -40,10 +41,11 @@ struct Kept<C> {
 }
 
 impl<C: Send + 'static> Pool<C> {
-    /// The youngest connection of the origin.
+    /// Takes the newest idle connection of the origin.
     pub fn take(&self, origin: &str) -> Option<C> {
         let mut kept = self.kept.lock();
         let of_origin = kept.by_origin.get_mut(origin)?;
+        // The newest: it is the least likely to have been closed by the receiver.
         let youngest = of_origin.pop_back();
         if of_origin.is_empty() {
             kept.by_origin.remove(origin);
@@ -53,7 +55,7 @@ impl<C: Send + 'static> Pool<C> {
         (since.elapsed() < MAX_IDLE).then_some(connection)
     }
 
-    /// Keeps a connection.
+    /// Adds an idle connection.
     pub fn put(self: &Arc<Self>, origin: &str, connection: C) {
         let mut kept = self.kept.lock();
         if kept.by_origin.get(origin).is_some_and(|of_origin| of_origin.len() >= MAX_PER_ORIGIN) {
@@ -73,7 +75,7 @@ impl<C: Send + 'static> Pool<C> {
         }
     }
 
-    /// Drops what has been kept for too long; whether anything is left.
+    /// Closes expired connections. Returns whether any are left.
     fn drop_expired(&self) -> bool {
         let mut kept = self.kept.lock();
         kept.by_origin.retain(|_, of_origin| {
@@ -87,7 +89,7 @@ impl<C: Send + 'static> Pool<C> {
 }
 
 impl<C> Kept<C> {
-    /// Drops the oldest connection of the origin, or of all.
+    /// Drops the oldest connection of the origin, or of all origins.
     fn drop_oldest(&mut self, origin: Option<&str>) {
         let oldest_of = |of_origin: &VecDeque<(Instant, C)>| of_origin.front().map(|(since, _)| *since);
         let oldest = match origin {
@@ -109,7 +111,7 @@ impl<C> Kept<C> {
     }
 }
 
-/// Runs while anything is kept.
+/// Closes expired connections periodically. Ends when the pool is empty; `put` starts it again.
 async fn sweep<C: Send + 'static>(pool: Weak<Pool<C>>) {
     let mut ticks = interval(SWEEP_INTERVAL);
     loop {
@@ -125,7 +127,7 @@ async fn sweep<C: Send + 'static>(pool: Weak<Pool<C>>) {
 mod tests {
     use super::*;
 
-    /// Stands for a connection: its clones count those that are open.
+    /// Stands in for a connection. Its clones count the open ones.
     type Open = Arc<()>;
 
     fn pool() -> (Arc<Pool<Open>>, Open) {
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_origin_keeps_32_connections() {
+    async fn an_origin_keeps_at_most_32_connections() {
         let (pool, all) = pool();
         for _ in 0..100 {
             pool.put("a", Arc::clone(&all));
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_512_kept_connections_the_oldest_makes_room() {
+    async fn the_oldest_of_512_idle_connections_is_closed_first() {
         let (pool, all) = pool();
         for number in 0..600 {
             pool.put(&number.to_string(), Arc::clone(&all));
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_is_kept_for_less_than_30_seconds() {
+    async fn an_idle_connection_is_closed_within_30_seconds() {
         let (pool, all) = pool();
         pool.put("a", Arc::clone(&all));
         tokio::time::advance(Duration::from_millis(29_999)).await;
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_takes_is_closed_all_the_same() {
+    async fn an_unused_connection_is_closed_too() {
         let (pool, all) = pool();
         for _ in 0..2 {
             pool.put("a", Arc::clone(&all));
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_youngest_connection_of_the_same_origin_is_used_first() {
+    async fn the_newest_connection_of_an_origin_is_used_first() {
         let pool = Arc::<Pool<i32>>::default();
         for (origin, number) in [("a", 1), ("a", 2), ("b", 3)] {
             pool.put(origin, number);

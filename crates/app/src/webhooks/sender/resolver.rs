@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Resolves host names.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::Semaphore;
 
-/// How many names the system is asked for at once. It may take a hostile name server's time for each of them, in a thread
-/// that cannot be stopped.
+/// The maximum number of concurrent lookups. Each may block a thread for as long as a hostile name
+/// server likes, and such a thread cannot be stopped.
 const MAX_LOOKUPS: usize = 128;
 
-/// Who knows the addresses of names.
+/// A source of the addresses of host names.
 pub trait Resolver: Send + Sync + 'static {
-    /// Every address of the name, asked for once.
+    /// Returns all addresses of the name, from a single lookup.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The system's resolver.
+/// The operating system's resolver.
 #[derive(Debug)]
 pub struct SystemResolver {
     lookups: Arc<Semaphore>,
@@ -35,7 +35,8 @@ impl Resolver for SystemResolver {
         Box::pin(async move {
             let permit = Arc::clone(&self.lookups).acquire_owned().await.map_err(io::Error::other)?;
             let lookup = tokio::task::spawn_blocking(move || {
-                // The permit is given back by the thread, not by who has stopped waiting for it.
+                // The permit is released when the lookup's thread ends, even if the caller has
+                // timed out before.
                 let _permit = permit;
                 Ok((name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect())
             });

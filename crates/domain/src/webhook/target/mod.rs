@@ -1,9 +1,10 @@
-//! Where webhooks may be posted to. Whoever holds a key names a URL that this service then calls from inside its own
-//! network, so a URL is judged when it is set and again whenever it is called: by [`Target::parse`] as far as its text
-//! goes, and by [`TargetPolicy::admits`] for each address that its name turns out to have.
+//! Restricts the URLs to which webhooks are sent. The owner of a key chooses the URL, and this
+//! service calls it from inside its own network. [`Target::parse`] therefore checks the text of a
+//! URL when it is set and before each call. [`TargetPolicy::admits`] checks each address to which
+//! its name resolves.
 //!
-//! The text is never judged as text. `2130706433`, `0x7f.1` and `１２７.0.0.1` are all 127.0.0.1; a parser that follows
-//! the rules of browsers says so, and the address that it found is what is judged.
+//! Checks never compare the text of a host. `2130706433`, `0x7f.1` and `１２７.0.0.1` are all
+//! 127.0.0.1. The URL is parsed by the rules of browsers, and the resulting address is checked.
 
 mod network;
 mod port;
@@ -18,10 +19,10 @@ use url::Url;
 
 use network::{Reach, reach};
 
-/// How long a target's URL may be, in bytes.
+/// The maximum length of a target's URL, in bytes.
 pub const MAX_LENGTH: usize = 2_048;
 
-/// Endings of names that only exist inside of a network, whatever address they have there.
+/// Suffixes of names that exist only inside a network, whatever their address.
 const LOCAL_NAMES: &[&str] = &[
     "localhost",
     "local",
@@ -36,7 +37,7 @@ const LOCAL_NAMES: &[&str] = &[
     "svc",
 ];
 
-/// What a development machine has to offer: itself and its private networks.
+/// The local networks that a development machine may call: itself and private networks.
 const DEVELOPMENT_NETWORKS: [IpNet; 6] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 0, 0, 0), 8)),
@@ -46,40 +47,41 @@ const DEVELOPMENT_NETWORKS: [IpNet; 6] = [
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(0xfc00, 0, 0, 0, 0, 0, 0, 0), 7)),
 ];
 
-/// Whether the address belongs to the public internet.
+/// Returns true if the address belongs to the public internet.
 pub fn is_public(ip: IpAddr) -> bool {
     reach(ip) == Reach::Public
 }
 
-/// What may be a target.
+/// The rules for allowed targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetPolicy {
-    /// Whether plain http, local names and low ports will do.
+    /// True if plain HTTP, local names and low ports are allowed.
     insecure: bool,
-    /// Networks beside the public internet that may be called.
+    /// Allowed networks in addition to the public internet.
     admitted: Vec<IpNet>,
 }
 
 impl TargetPolicy {
-    /// https to the public internet.
+    /// Allows only HTTPS to the public internet.
     pub const fn public() -> Self {
         Self { insecure: false, admitted: Vec::new() }
     }
 
-    /// Also http, to this machine and its private networks. Never for a service that others use.
+    /// Also allows HTTP, this machine and its private networks. Never use it for a service with
+    /// other users.
     pub fn development() -> Self {
         Self { insecure: true, admitted: DEVELOPMENT_NETWORKS.to_vec() }
     }
 
-    /// The same, with one more network that may be called. Metadata, link-local and multicast addresses, and those that
-    /// hide an IPv4 address, are refused all the same.
+    /// Additionally allows a network. Metadata, link-local and multicast addresses stay forbidden,
+    /// as do addresses that embed an IPv4 address.
     #[must_use]
     pub fn admitting(mut self, network: IpNet) -> Self {
         self.admitted.push(network);
         self
     }
 
-    /// Whether a connection may be made to this address.
+    /// Returns true if connections to this address are allowed.
     pub fn admits(&self, ip: IpAddr) -> bool {
         match reach(ip) {
             Reach::Public => true,
@@ -89,33 +91,33 @@ impl TargetPolicy {
     }
 }
 
-/// Why a URL is no target.
+/// The reason why a URL is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TargetRefusal {
     /// Longer than [`MAX_LENGTH`].
     #[error("must be at most {MAX_LENGTH} bytes long")]
     TooLong,
-    /// Not an absolute URL, or one that has to be guessed at.
+    /// Not an absolute URL, or one that a parser would have to correct.
     #[error("must be an absolute URL with a host")]
     Malformed,
-    /// Another scheme than the policy's.
+    /// A scheme that the policy does not allow.
     #[error("must begin with https://")]
     Scheme,
-    /// A user name or password.
-    #[error("must not hold a user name or password")]
+    /// Contains a user name or password.
+    #[error("must not contain a user name or password")]
     UserInfo,
-    /// A fragment, which is never sent.
+    /// Contains a fragment, which HTTP never sends.
     #[error("must not have a fragment")]
     Fragment,
-    /// A port that is not for receivers.
+    /// A port of another protocol.
     #[error(
-        "must have port 443 or one from 1024 on that is not one of a database, mail or another protocol than HTTP"
+        "must have port 443, or a port from 1024 on that is not the usual port of another protocol such as a database or mail"
     )]
     Port,
-    /// A name that no public name server knows, or no name at all.
+    /// A name without a public DNS entry, or not a name at all.
     #[error("must name a public host")]
     Name,
-    /// An address outside of what the policy admits.
+    /// An address that the policy does not allow.
     #[error("must have a public address")]
     Address,
 }
@@ -123,13 +125,13 @@ pub enum TargetRefusal {
 /// The host of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetHost {
-    /// A name: in lower case, internationalised names in their ASCII form, without a dot at the end.
+    /// A name in lower case, without a final dot. Internationalized names are in their ASCII form.
     Name(String),
-    /// An address, however it was written.
+    /// An IP address, however it was written.
     Address(IpAddr),
 }
 
-/// A URL that the policy it was parsed under lets be called, as far as can be told without asking a name server.
+/// A URL that its policy allows, as far as that can be determined without DNS.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     url: Url,
@@ -139,7 +141,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads a URL and judges everything about it that its text says.
+    /// Parses a URL and checks it against the policy, without DNS.
     pub fn parse(text: &str, policy: &TargetPolicy) -> Result<Self, TargetRefusal> {
         let mut url = read(text)?;
         let scheme_is_fit = url.scheme() == "https" || (policy.insecure && url.scheme() == "http");
@@ -169,51 +171,50 @@ impl Target {
         Ok(Self { url, host, port, origin })
     }
 
-    /// The URL in its normal form: what is stored and shown to its owner.
+    /// Returns the normalized URL. This form is stored and shown to the key's owner.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Whether TLS is spoken.
     pub fn is_https(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// The host.
     pub const fn host(&self) -> &TargetHost {
         &self.host
     }
 
-    /// The port, the scheme's own one where the URL names none.
+    /// Returns the port, or the scheme's default if the URL has none.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Scheme, host and port: what targets that can share a connection have in common.
+    /// Returns scheme, host and port. Targets with the same origin can share a connection.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Host and port as the header `Host` has them.
+    /// Returns host and port in the form of the `Host` header.
     pub fn authority(&self) -> &str {
         self.url.authority()
     }
 
-    /// Path and query as the request's first line has them.
+    /// Returns path and query in the form of the request line.
     pub fn path_and_query(&self) -> &str {
         &self.url[url::Position::BeforePath..url::Position::AfterQuery]
     }
 }
 
-/// Paths and queries of webhooks are often secrets, so that a log line shows the origin alone.
+/// Prints only the origin, because the path and query of a webhook often are secrets.
 impl fmt::Debug for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Target").field(&self.origin).finish()
     }
 }
 
-/// Parses what is written as a URL. The parser mends what browsers mend (blanks, line ends, backslashes, missing or
-/// surplus slashes); a URL that needs mending means something else to somebody and is refused.
+/// Parses a URL that needs no correction. The parser corrects blanks, line ends, backslashes, and
+/// missing or surplus slashes like browsers do. Another program may interpret such a URL
+/// differently, so it is rejected.
 fn read(text: &str) -> Result<Url, TargetRefusal> {
     if text.len() > MAX_LENGTH {
         return Err(TargetRefusal::TooLong);
@@ -226,6 +227,7 @@ fn read(text: &str) -> Result<Url, TargetRefusal> {
         return Err(TargetRefusal::Malformed);
     }
     let url = Url::parse(text).map_err(|_| TargetRefusal::Malformed)?;
+    // Normalizing can lengthen the URL.
     if url.as_str().len() > MAX_LENGTH { Err(TargetRefusal::TooLong) } else { Ok(url) }
 }
 
@@ -234,6 +236,7 @@ fn judged_address(ip: IpAddr, policy: &TargetPolicy) -> Result<IpAddr, TargetRef
 }
 
 fn judged_name(name: &str, policy: &TargetPolicy) -> Result<String, TargetRefusal> {
+    // A final dot names the same host.
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {
         let of_names = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';

@@ -1,17 +1,18 @@
-//! Which addresses belong to the public internet, after IANA's registries of special-purpose addresses.
+//! Classifies IP addresses as public, local or forbidden, based on IANA's special-purpose address
+//! registries.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Where an address leads.
+/// The reach of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// The public internet.
     Public,
-    /// This machine, a private network, or a range that nobody may announce.
+    /// This machine, a private network, or a range that must not be announced.
     Local,
-    /// Where no receiver can ever be: a cloud's metadata, every host at once, an address that hides another one.
+    /// An address that can never be a receiver: cloud metadata, multicast, or one that embeds
+    /// another address.
     Never,
 }
 
@@ -25,10 +26,10 @@ const fn v6(a: u16, b: u16, c: u16, prefix_len: u8) -> Ipv6Net {
 
 const NEVER_V4: &[Ipv4Net] = &[
     v4(0, 0, 0, 0, 8),          // this host: connects to the loopback on many systems
-    v4(169, 254, 0, 0, 16),     // link-local, and with it the clouds' metadata
-    v4(100, 100, 100, 200, 32), // metadata of Alibaba's cloud
-    v4(168, 63, 129, 16, 32),   // Azure's host, a public address by its number
-    v4(192, 0, 0, 192, 32),     // metadata of Oracle's cloud
+    v4(169, 254, 0, 0, 16),     // link-local, including most clouds' metadata
+    v4(100, 100, 100, 200, 32), // Alibaba Cloud metadata
+    v4(168, 63, 129, 16, 32),   // Azure's host, with a public address
+    v4(192, 0, 0, 192, 32),     // Oracle Cloud metadata
     v4(224, 0, 0, 0, 4),        // multicast
     v4(255, 255, 255, 255, 32), // broadcast
 ];
@@ -40,7 +41,7 @@ const LOCAL_V4: &[Ipv4Net] = &[
     v4(172, 16, 0, 0, 12),   // private
     v4(192, 0, 0, 0, 24),    // protocol assignments
     v4(192, 0, 2, 0, 24),    // documentation
-    v4(192, 88, 99, 0, 24),  // relays of 6to4
+    v4(192, 88, 99, 0, 24),  // 6to4 relays
     v4(192, 168, 0, 0, 16),  // private
     v4(198, 18, 0, 0, 15),   // benchmarking
     v4(198, 51, 100, 0, 24), // documentation
@@ -49,12 +50,12 @@ const LOCAL_V4: &[Ipv4Net] = &[
 ];
 
 const NEVER_V6: &[Ipv6Net] = &[
-    v6(0, 0, 0, 96),          // unspecified, and IPv4 addresses in a form that has been given up
-    v6(0x64, 0xff9b, 1, 48),  // a network's own translation to IPv4
-    v6(0x2001, 0, 0, 32),     // Teredo: an IPv4 address inside
-    v6(0x2002, 0, 0, 16),     // 6to4: an IPv4 address inside
-    v6(0xfd00, 0xec2, 0, 32), // metadata of Amazon's cloud
-    v6(0xfd20, 0xce, 0, 32),  // metadata of Google's cloud
+    v6(0, 0, 0, 96),          // unspecified, and deprecated IPv4-compatible addresses
+    v6(0x64, 0xff9b, 1, 48),  // local-use translation to IPv4
+    v6(0x2001, 0, 0, 32),     // Teredo: embeds an IPv4 address
+    v6(0x2002, 0, 0, 16),     // 6to4: embeds an IPv4 address
+    v6(0xfd00, 0xec2, 0, 32), // Amazon Web Services metadata
+    v6(0xfd20, 0xce, 0, 32),  // Google Cloud metadata
     v6(0xfe80, 0, 0, 10),     // link-local
     v6(0xff00, 0, 0, 8),      // multicast
 ];
@@ -65,10 +66,12 @@ const LOCAL_V6: &[Ipv6Net] = &[
     v6(0x3fff, 0, 0, 20),     // documentation
 ];
 
-/// All of IPv6 that is given out to be announced. What lies outside is loopback, unique-local or reserved.
+/// All of IPv6 that is allocated for public routing. The rest is loopback, unique-local or
+/// reserved.
 const GLOBAL_UNICAST_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
-/// The translation to IPv4 of networks that have IPv6 alone: their name servers answer so for public IPv4 hosts.
+/// The translation prefix of networks that have only IPv6. Their name servers return such addresses
+/// for public IPv4 hosts.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
 pub(super) fn reach(ip: IpAddr) -> Reach {
@@ -94,6 +97,7 @@ fn reach_v6(ip: Ipv6Addr) -> Reach {
     if ip.is_loopback() {
         Reach::Local
     } else if NAT64.contains(&ip) {
+        // Classify the embedded IPv4 address, or the prefix would give access to private ones.
         let [.., a, b, c, d] = ip.octets();
         reach_v4(Ipv4Addr::new(a, b, c, d))
     } else if ip.to_ipv4_mapped().is_some() || within(NEVER_V6) {

@@ -1,7 +1,7 @@
-//! Ports that belong to other protocols than HTTP. A webhook is a request whose bytes a stranger partly chooses, so it must
-//! not reach a mail server or a database, wherever that is.
+//! Ports of protocols other than HTTP. An outsider partly chooses the bytes of a webhook request,
+//! so it must not reach a mail server or a database.
 
-/// The ports from 1024 up that browsers block: "bad ports" in the Fetch standard.
+/// The ports from 1024 up that browsers block: the "bad ports" of the Fetch standard.
 const FETCH_BAD: &[u16] = &[
     1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
     6697, 10080,
@@ -28,7 +28,7 @@ const STORES: &[u16] = &[
     28015, // RethinkDB
 ];
 
-/// Whether a webhook must not be sent to this port, which is at least 1024.
+/// Returns true if webhooks must not use this port, which must be at least 1024.
 pub(super) fn is_blocked(port: u16) -> bool {
     FETCH_BAD.contains(&port) || STORES.contains(&port)
 }

@@ -1,9 +1,12 @@
+//! Tests of the target policy with URLs and addresses.
+
 use super::TargetRefusal::{Address, Fragment, Malformed, Name, Port, Scheme, TooLong, UserInfo};
 use super::*;
 
-/// A URL, and what the public policy makes of it: its normal form, or why not.
+/// A URL and its result under the public policy: its normalized form, or the reason for rejecting
+/// it.
 const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
-    // What receivers look like.
+    // Typical receivers.
     ("https://hooks.example.com/foretell", Ok("https://hooks.example.com/foretell")),
     ("https://hooks.example.com", Ok("https://hooks.example.com/")),
     ("https://hooks.example.com:8443/a?b=c&d", Ok("https://hooks.example.com:8443/a?b=c&d")),
@@ -18,7 +21,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("https://127.0.0.1.example.com/", Ok("https://127.0.0.1.example.com/")),
     ("https://localhost.example.com/", Ok("https://localhost.example.com/")),
     ("https://mylocal.example/", Ok("https://mylocal.example/")),
-    // The loopback, in all of its spellings.
+    // The loopback in all of its notations.
     ("https://127.0.0.1/", Err(Address)),
     ("https://127.0.0.1./", Err(Address)),
     ("https://127.1/", Err(Address)),
@@ -48,13 +51,13 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("https://api.localhost/", Err(Name)),
     ("https://ｌｏｃａｌｈｏｓｔ/", Err(Name)),
     ("https://localhost.localdomain/", Err(Name)),
-    // Nowhere in particular, which is here.
+    // The unspecified address, which connects to this host.
     ("https://0/", Err(Address)),
     ("https://0.0.0.0/", Err(Address)),
     ("https://0.1.2.3/", Err(Address)),
     ("https://[::]/", Err(Address)),
     ("https://[::ffff:0.0.0.0]/", Err(Address)),
-    // Private networks, and what belongs to nobody.
+    // Private and reserved networks.
     ("https://10.0.0.1/", Err(Address)),
     ("https://167772161/", Err(Address)),
     ("https://100.64.0.1/", Err(Address)),
@@ -81,7 +84,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("https://[::ffff:0:10.0.0.1]/", Err(Address)),
     ("https://[64:ff9b::10.0.0.1]/", Err(Address)),
     ("https://[::ffff:9.9.9.9]/", Err(Address)),
-    // What clouds answer machines.
+    // Cloud metadata services.
     ("https://169.254.169.254/latest/meta-data/", Err(Address)),
     ("https://0xa9fea9fe/", Err(Address)),
     ("https://[fd00:ec2::254]/", Err(Address)),
@@ -89,7 +92,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("https://100.100.100.200/", Err(Address)),
     ("https://168.63.129.16/", Err(Address)),
     ("https://metadata.google.internal/", Err(Name)),
-    // Names of inner networks.
+    // Names of internal networks.
     ("https://redis/", Err(Name)),
     ("https://printer.local/", Err(Name)),
     ("https://api.default.svc/", Err(Name)),
@@ -106,7 +109,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("file://hooks.example.com/etc/passwd", Err(Scheme)),
     ("gopher://hooks.example.com/", Err(Scheme)),
     ("wss://hooks.example.com/", Err(Scheme)),
-    // Parts that have no business here.
+    // Parts that a webhook URL must not have.
     ("https://user@hooks.example.com/", Err(UserInfo)),
     ("https://user:password@hooks.example.com/", Err(UserInfo)),
     ("https://hooks.example.com@127.0.0.1/", Err(UserInfo)),
@@ -130,7 +133,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
     ("https://9.9.9.9:6379/", Err(Port)),
     ("https://hooks.example.com:65536/", Err(Malformed)),
     ("https://hooks.example.com:x/", Err(Malformed)),
-    // What has to be mended before it is a URL.
+    // Texts that a parser would have to correct.
     ("", Err(Malformed)),
     ("hooks.example.com/foretell", Err(Malformed)),
     ("https:hooks.example.com/", Err(Malformed)),
@@ -154,7 +157,7 @@ const URLS: &[(&str, Result<&str, TargetRefusal>)] = &[
 ];
 
 #[test]
-fn a_url_is_judged_by_what_it_leads_to() {
+fn a_url_is_validated_by_its_real_destination() {
     let policy = TargetPolicy::public();
     for (text, expected) in URLS {
         let found = Target::parse(text, &policy);
@@ -163,7 +166,7 @@ fn a_url_is_judged_by_what_it_leads_to() {
 }
 
 #[test]
-fn in_development_http_and_the_machine_itself_are_admitted() {
+fn development_admits_http_and_loopback() {
     let policy = TargetPolicy::development();
     for text in [
         "http://localhost:9999/",
@@ -180,7 +183,7 @@ fn in_development_http_and_the_machine_itself_are_admitted() {
 }
 
 #[test]
-fn what_no_receiver_can_have_is_refused_in_development_and_where_it_is_admitted() {
+fn impossible_receiver_addresses_are_always_rejected() {
     let everything = TargetPolicy::development()
         .admitting("0.0.0.0/0".parse().unwrap())
         .admitting("::/0".parse().unwrap());
@@ -207,7 +210,7 @@ fn what_no_receiver_can_have_is_refused_in_development_and_where_it_is_admitted(
 }
 
 #[test]
-fn one_admitted_network_admits_nothing_else() {
+fn admitting_a_network_admits_only_that_network() {
     let policy = TargetPolicy::public().admitting("10.1.0.0/16".parse().unwrap());
     assert!(Target::parse("https://10.1.255.255/", &policy).is_ok());
     assert_eq!(Target::parse("https://10.2.0.0/", &policy).err(), Some(Address));
@@ -215,7 +218,7 @@ fn one_admitted_network_admits_nothing_else() {
 }
 
 #[test]
-fn a_url_may_have_2048_bytes_as_written_and_as_kept() {
+fn a_url_has_at_most_2048_bytes_as_sent_and_as_stored() {
     let policy = TargetPolicy::public();
     let of_length = |length: usize| format!("{:a<length$}", "https://hooks.example.com/");
     assert!(Target::parse(&of_length(2_048), &policy).is_ok());
@@ -225,7 +228,7 @@ fn a_url_may_have_2048_bytes_as_written_and_as_kept() {
 }
 
 #[test]
-fn names_have_labels_of_63_and_253_characters_at_most() {
+fn names_have_at_most_253_characters_in_labels_of_63() {
     let policy = TargetPolicy::public();
     let parse = |name: &str| Target::parse(&format!("https://{name}/"), &policy).err();
     assert_eq!(parse(&format!("{}.example", "a".repeat(63))), None);
@@ -236,7 +239,7 @@ fn names_have_labels_of_63_and_253_characters_at_most() {
 }
 
 #[test]
-fn a_target_tells_what_a_request_needs() {
+fn a_target_has_the_parts_that_a_request_needs() {
     let policy = TargetPolicy::development();
     let target = Target::parse("https://Hooks.example.com.:8443/a/b?c=d", &policy).unwrap();
     assert_eq!(target.host(), &TargetHost::Name("hooks.example.com".to_owned()));
@@ -251,14 +254,15 @@ fn a_target_tells_what_a_request_needs() {
 }
 
 #[test]
-fn what_is_logged_of_a_target_is_its_origin() {
+fn only_the_origin_of_a_target_is_logged() {
     let target = Target::parse("https://hooks.example.com/secret?token=1", &TargetPolicy::public()).unwrap();
     assert_eq!(format!("{target:?}"), r#"Target("https://hooks.example.com:443")"#);
 }
 
-/// The first and the last address of each network that is not public, and their public neighbours.
+/// Checks the first and last address of each network that is not public, and their public
+/// neighbors.
 #[test]
-fn networks_end_where_they_end() {
+fn non_public_networks_have_the_exact_bounds() {
     let edges: &[(&str, &str, &str, &str)] = &[
         ("", "0.0.0.0", "0.255.255.255", "1.0.0.0"),
         ("9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0"),

@@ -1,4 +1,4 @@
-//! One pooled PostgreSQL connection and the statements run on it.
+//! A pooled PostgreSQL connection and the statements that run on it.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -15,15 +15,17 @@ use super::fault::{fault, hung, no_connection};
 use super::pools::Sessions;
 use crate::StoreError;
 
-/// Rows sent before their answers are awaited, which bounds the memory of a large batch.
+/// The number of rows sent before their results are awaited. Bounds the memory of a large batch.
 const PIPELINE: usize = 256;
 
-/// A connection out of the pool. Outside of a transaction it goes back there when it is dropped.
+/// A connection from the pool. Returned to the pool when dropped, unless a transaction is open or
+/// the connection hangs.
 pub(crate) struct Connection {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     pooled: Option<Object>,
     in_transaction: bool,
-    /// An answer is still to come, which the next user would take for its own.
+    /// Set if a result is still outstanding. The next user of the connection would read it as the
+    /// result of its own statement.
     is_hung: bool,
     answer_timeout: Option<Duration>,
 }
@@ -33,25 +35,31 @@ impl Drop for Connection {
         if (self.in_transaction || self.is_hung)
             && let Some(pooled) = self.pooled.take()
         {
-            // Out of the pool and closed: the next user must not find itself in this transaction.
+            // Remove the connection from the pool and close it, so that the next user does not
+            // continue this transaction.
             drop(Object::take(pooled));
         }
     }
 }
 
 impl Connection {
-    /// A connection outside of any transaction.
+    /// Returns a connection outside of any transaction.
     pub(super) async fn get(sessions: &Sessions) -> Result<Self, StoreError> {
         let pooled = sessions.pool.get().await.map_err(no_connection)?;
         let answer_timeout = sessions.answer_timeout;
         Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout })
     }
 
-    /// A connection inside a new transaction. Connections that broke while they were idle are skipped.
+    /// Returns a connection in a new transaction. Skips connections that broke while they were
+    /// idle.
     pub(super) async fn begin(sessions: &Sessions) -> Result<Self, StoreError> {
+        // Every pooled connection may be broken after a restart of the server. Try each of them
+        // once before giving up.
         let mut may_be_broken = sessions.pool.status().max_size;
         loop {
             let mut conn = Self::get(sessions).await?;
+            // Set before BEGIN is sent: if this future is dropped meanwhile, the transaction may
+            // already be open.
             conn.in_transaction = true;
             match conn.batch("BEGIN ISOLATION LEVEL READ COMMITTED").await {
                 Ok(()) => return Ok(conn),
@@ -67,7 +75,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Rolls back, so that the connection can be used again; where that fails it is closed when dropped.
+    /// Rolls back, so that the connection can be reused. If that fails, the connection is closed
+    /// when dropped.
     pub(super) async fn rollback(&mut self) {
         if self.batch("ROLLBACK").await.is_ok() {
             self.in_transaction = false;
@@ -94,7 +103,7 @@ impl Connection {
         self.note(rows)
     }
 
-    /// As [`Self::rows`], for a statement that is not cached.
+    /// Like [`Self::rows`], without caching the prepared statement.
     pub(crate) async fn rows_once(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let client = self.client()?;
         let rows = async {
@@ -107,13 +116,16 @@ impl Connection {
 
     pub(crate) async fn exec_each(&mut self, sql: &str, rows: &[Vec<Value<'_>>]) -> Result<Vec<u64>, Fault> {
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
+        // All rows share one prepared statement, so a column's type is taken from any row that has
+        // a value.
         let types: Vec<Type> = (0..first.len()).map(|column| column_type(rows, column)).collect();
         let mut affected = Vec::with_capacity(rows.len());
         for some in rows.chunks(PIPELINE) {
             let client = self.client()?;
             let done = async {
                 let statement = client.prepare_typed_cached(sql, &types).await?;
-                // Polled in order, so sent in order. After one fails the server refuses the rest: the first error counts.
+                // Futures are polled in order, so the statements are sent in order. After a failure
+                // the server rejects the rest of the transaction, so the first error is the cause.
                 let sent = some.iter().map(|params| client.execute_raw(&statement, params));
                 join_all(sent).await.into_iter().collect::<Result<Vec<u64>, Error>>()
             };
@@ -128,7 +140,7 @@ impl Connection {
         self.note(done)
     }
 
-    /// Remembers that an answer is still to come.
+    /// Converts a result to a fault, and marks the connection if a result is still outstanding.
     fn note<T>(&mut self, done: Answered<T>) -> Result<T, Fault> {
         match done {
             Answered::Ok(value) => Ok(value),
@@ -146,11 +158,11 @@ impl Connection {
     }
 }
 
-/// What came of a statement.
+/// The outcome of a statement.
 enum Answered<T> {
     Ok(T),
     Err(Error),
-    /// Nothing: the server or the network hangs.
+    /// No answer in time: the server or the network hangs.
     Hung,
 }
 
@@ -174,7 +186,7 @@ fn types_of(params: &[Value<'_>]) -> Vec<Type> {
     params.iter().map(Value::postgres_type).collect()
 }
 
-/// The type of a column of parameters, by the first row in which it is not NULL.
+/// The type of a column of parameters, taken from the first row in which it is not NULL.
 fn column_type(rows: &[Vec<Value<'_>>], column: usize) -> Type {
     let typed = rows.iter().filter_map(|params| params.get(column)).find(|value| **value != Value::Null);
     typed.unwrap_or(&Value::Null).postgres_type()

@@ -1,4 +1,4 @@
-//! PostgreSQL's errors in the store's words.
+//! Mapping of PostgreSQL errors to store errors.
 
 use std::error::Error as _;
 use std::io;
@@ -11,10 +11,11 @@ use super::super::fault::{After, Fault};
 use super::closed;
 use crate::StoreError;
 
-/// How the driver says that the server broke the protocol, as one that is dying may. It has no kind to match on.
+/// The driver's message for a protocol violation, which a crashing server may cause. The driver has
+/// no error kind for it.
 const UNEXPECTED: &str = "unexpected message from server";
 
-/// The fault of an operation on a connection.
+/// Maps the error of an operation on a connection.
 pub(super) fn fault(error: Error) -> Fault {
     if let Some(refused) = error.as_db_error() {
         return refusal(refused);
@@ -23,21 +24,23 @@ pub(super) fn fault(error: Error) -> Fault {
     if error.is_closed() || is_io(&error) || text == UNEXPECTED {
         return Fault { error: StoreError::unavailable(text), after: After::Lost };
     }
-    // What the driver itself refuses, such as a value of the wrong type; its causes are our own words, not values.
+    // An error of the driver itself, such as a value of the wrong type. Its source is text of this
+    // crate and contains no bound values.
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     Fault::give_up(StoreError::driver(format!("{text}{cause}")))
 }
 
-/// The fault of a statement that was not answered in time, not even with the server's own timeout.
+/// The fault for a statement that was not answered in time. The server's own statement timeout
+/// should have ended it before.
 pub(super) fn hung() -> Fault {
     Fault { error: StoreError::unavailable("the database does not answer"), after: After::Hung }
 }
 
-/// Why the pool gives no connection.
+/// Maps the pool's error when no connection is available.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
     match error {
         PoolError::Closed => closed(),
-        PoolError::Timeout(_) => StoreError::unavailable("no connection became free in time"),
+        PoolError::Timeout(_) => StoreError::unavailable("no database connection became free in time"),
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
             StoreError::unavailable(match error.as_db_error() {
                 Some(refused) => describe(refused),
@@ -51,23 +54,25 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
 fn refusal(refused: &DbError) -> Fault {
     let text = || describe(refused);
     let unavailable = |after| Fault { error: StoreError::unavailable(text()), after };
-    // The server ends the session with this answer, whatever the reason: it shuts down, crashes, or was told to.
+    // The server ends the session with this error: it shuts down, crashes, or an administrator
+    // ended the session.
     if matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
         return unavailable(After::Lost);
     }
     match refused.code().code() {
-        // A serialization failure, a deadlock.
+        // Serialization failure, deadlock.
         "40001" | "40P01" => unavailable(After::Again),
+        // Unique violation.
         "23505" => {
             let constraint = refused.constraint().or(refused.table()).unwrap_or("unknown").to_owned();
             Fault::give_up(StoreError::Conflict { constraint })
         }
-        // `lock_timeout`.
+        // The error of `lock_timeout`.
         "55P03" => Fault::give_up(StoreError::Locked(text())),
-        // A server that only reads: after a failover another connection leads to the one that writes.
+        // The server is read-only. After a failover, a new connection may reach the new primary.
         "25006" => unavailable(After::Lost),
-        // Connection trouble (08), no resources (53), interventions and `statement_timeout` (57), faults of the server's
-        // system (58) and of the server itself (XX).
+        // Connection errors (08), insufficient resources (53), operator intervention and
+        // `statement_timeout` (57), system errors (58), internal errors (XX).
         code if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
             unavailable(After::GiveUp)
         }
@@ -75,8 +80,8 @@ fn refusal(refused: &DbError) -> Fault {
     }
 }
 
-/// The refusal without the values that PostgreSQL quotes in its messages and details. Messages of class 42 speak of
-/// the statement's own names and are needed to find the mistake.
+/// Describes an error without the values that PostgreSQL quotes in its messages. Messages of class
+/// 42 (syntax and names) contain only names from the statement and are needed for debugging.
 fn describe(refused: &DbError) -> String {
     let code = refused.code().code();
     let mut text = format!("SQLSTATE {code}");

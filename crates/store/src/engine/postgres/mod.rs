@@ -1,13 +1,14 @@
-//! PostgreSQL: a pool of connections, one unit of work on one of them at a time.
+//! PostgreSQL: a connection pool, with one unit of work per connection.
 //!
-//! A write runs in a task of its own, so that it reaches its end when its caller is dropped, and its connection goes
-//! back to the pool only after a COMMIT or ROLLBACK was answered; in every other case, an error, a panic, the
-//! runtime's end, the connection is closed and the server rolls back. A unit that the server aborted for the sake of
-//! others (a serialization failure, a deadlock), or whose connection broke before its COMMIT, is run again at once. If
-//! the connection breaks during the COMMIT, the caller is told that the outcome is unknown.
+//! A write runs in its own task, so that it completes even if its caller is dropped. Its connection
+//! returns to the pool only after a COMMIT or ROLLBACK was acknowledged. After anything else (an
+//! error, a panic, the end of the runtime) it is closed and the server rolls back.
 //!
-//! The server bounds statements, waits for locks and transactions that stand idle, so that a process that is frozen in
-//! the middle of a unit releases its rows within seconds.
+//! A unit is retried at once after a serialization failure, a deadlock, or a connection loss before
+//! its COMMIT. If the connection is lost during the COMMIT, the caller gets `CommitUnknown`.
+//!
+//! The server limits the time of statements, of lock waits and of idle transactions, so that a
+//! process that is frozen in the middle of a unit releases its row locks within seconds.
 
 mod connection;
 mod fault;
@@ -30,13 +31,12 @@ use super::{Tx, Workload};
 use crate::StoreError;
 use pools::{Access, Pools, Sessions};
 
-/// How often a unit is run at most.
+/// Attempts at running a unit before giving up.
 const ATTEMPTS: usize = 10;
 
-/// A PostgreSQL database.
 pub(super) struct Postgres {
     pools: Pools,
-    /// The writes that are running.
+    /// The running writes.
     units: TaskTracker,
     closed: AtomicBool,
     changes: Arc<Changes>,
@@ -46,7 +46,7 @@ impl Postgres {
     pub(super) async fn open(url: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (url, options) = options::split(url)?;
         let pools = Pools::new(&pools::driver_config(&url)?, options)?;
-        // Asked once here, so that a wrong address is an error of the start and not of the first request.
+        // Connect once now, so that a wrong address fails at startup and not at the first request.
         drop(Connection::get(pools.of(Workload::Requests, Access::Read)).await?);
         Ok(Self { pools, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
     }
@@ -67,6 +67,8 @@ impl Postgres {
         }
         let sessions = self.pools.of(workload, Access::Write).clone();
         let task = self.units.spawn(run(sessions, Arc::clone(&self.changes), input, unit).in_current_span());
+        // A panic rolls back. A task that was cancelled at the runtime's end may have sent its
+        // COMMIT.
         match task.await {
             Ok(outcome) => outcome,
             Err(e) if e.is_panic() => Err(E::from(StoreError::driver("the unit of work panicked"))),
@@ -84,6 +86,7 @@ impl Postgres {
         loop {
             let mut tx = Tx::reader(Conn::Postgres(Connection::get(sessions).await?));
             let outcome = tx.run(input, &unit).await;
+            // A read has no effects, so it is safe to repeat it on another connection.
             match tx.failed() {
                 Some(After::Again | After::Lost) if attempt < ATTEMPTS => attempt += 1,
                 _ => return outcome,
@@ -93,13 +96,14 @@ impl Postgres {
 
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        // Wait for running writes before the pools are closed under them.
         self.units.close();
         self.units.wait().await;
         self.pools.close();
     }
 }
 
-/// Runs `unit` until it is committed or refused.
+/// Runs `unit` until it is committed or has failed.
 async fn run<I, T, E, F>(sessions: Sessions, changes: Arc<Changes>, input: I, unit: F) -> Result<T, E>
 where
     E: From<StoreError>,
@@ -113,7 +117,7 @@ where
             End::Settled(outcome) => return outcome,
             End::Again if attempt < ATTEMPTS => attempt += 1,
             End::Again => {
-                let why = format!("the database gave up on a unit of work {attempt} times");
+                let why = format!("the database aborted a unit of work {attempt} times");
                 return Err(E::from(StoreError::unavailable(why)));
             }
         }
@@ -131,7 +135,9 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
         unreachable!("the unit was given a PostgreSQL connection")
     };
     let value = match (outcome, failed) {
+        // No rollback is needed: dropping the connection closes it.
         (_, Some(After::Lost)) => return End::Again,
+        // No retry: each attempt could hang just as long.
         (outcome, Some(After::Hung)) => return End::Settled(outcome),
         (_, Some(After::Again)) => {
             conn.rollback().await;
@@ -144,7 +150,7 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
         (Ok(value), _) => value,
     };
     let committed = conn.commit().await;
-    // Also after an error: the COMMIT may have been done.
+    // Also after a failed COMMIT, which may have taken effect.
     changes.tell(touched);
     match committed {
         Ok(()) => End::Settled(Ok(value)),
@@ -152,7 +158,7 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
             conn.rollback().await;
             End::Again
         }
-        // Not run again: the COMMIT may have been done before the connection broke.
+        // No retry: the COMMIT may have taken effect before the connection was lost.
         Err(Fault { after: After::Lost | After::Hung, error }) => {
             End::Settled(Err(E::from(StoreError::commit_unknown(error.to_string()))))
         }

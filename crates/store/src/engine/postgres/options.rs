@@ -1,35 +1,36 @@
-//! The service's own options in a PostgreSQL URL. The driver rejects options that it does not know, so they are
-//! removed before it reads the URL.
+//! The service's own options in a PostgreSQL URL. The driver rejects options that it does not know,
+//! so they are removed before the driver reads the URL.
 
 use std::time::Duration;
 
 use crate::StoreError;
 
-/// Connections of one process, unless the URL says otherwise.
+/// The default number of connections of one process.
 const MAX_CONNECTIONS: usize = 24;
-/// One for each of request reads, request writes and workers.
+/// One connection each for request reads, request writes and workers.
 const LEAST_CONNECTIONS: usize = 3;
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a URL says about sessions and their number.
+/// The options from a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// The most connections of this process. Migrations and administration may open a few more.
+    /// The maximum number of connections of this process. Migrations and administration may open a
+    /// few more.
     pub(super) max_connections: usize,
     pub(super) timeouts: Timeouts,
 }
 
-/// Limits that the server enforces on a session; zero means none.
+/// Timeouts that the server enforces on a session. Zero means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timeouts {
-    /// The longest that a statement may run.
+    /// The maximum duration of a statement.
     pub(super) statement: Duration,
-    /// The longest that a statement may wait for a lock.
+    /// The maximum time that a statement waits for a lock.
     pub(super) lock: Duration,
-    /// The longest that a transaction may wait for this process's next statement: the limit on a process that is
-    /// frozen in the middle of a transaction.
+    /// The maximum time that a transaction waits for the next statement. It ends transactions of a
+    /// process that is frozen in the middle of one.
     pub(super) idle_in_transaction: Duration,
 }
 
@@ -44,7 +45,7 @@ impl Default for Options {
     }
 }
 
-/// The URL as the driver reads it, and our options.
+/// Splits a URL into the part for the driver and the service's options.
 pub(crate) fn split(url: &str) -> Result<(String, Options), StoreError> {
     let mut options = Options::default();
     let Some((base, query)) = url.split_once('?') else { return Ok((url.to_owned(), options)) };
@@ -59,7 +60,7 @@ pub(crate) fn split(url: &str) -> Result<(String, Options), StoreError> {
 }
 
 impl Options {
-    /// Takes `name=value`, if the name is one of ours.
+    /// Sets the option `name=value` if it is one of the service's. Returns false otherwise.
     fn set(&mut self, option: &str) -> Result<bool, StoreError> {
         let Some((name, value)) = option.split_once('=') else { return Ok(false) };
         let Timeouts { statement, lock, idle_in_transaction } = &mut self.timeouts;
@@ -77,6 +78,7 @@ impl Options {
             _ => return Ok(false),
         };
         let ms: Option<u32> = value.parse().ok();
+        // PostgreSQL stores timeouts as signed 32-bit integers.
         let ms = ms.filter(|ms| i32::try_from(*ms).is_ok());
         let text = || format!("{name} must be a number of milliseconds, or 0 for no limit");
         *timeout = Duration::from_millis(ms.ok_or_else(|| StoreError::driver(text()))?.into());

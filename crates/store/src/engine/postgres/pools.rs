@@ -1,5 +1,6 @@
-//! The pools of connections. Request writes, request reads and workers have one each, so that no kind of load takes the
-//! connections that another needs; migrations and administration use a few more without limits on statements.
+//! The connection pools. Request writes, request reads and workers have one each, so that load of
+//! one kind cannot starve another. Migrations and administration have a small pool without
+//! statement timeouts.
 
 use std::time::Duration;
 
@@ -10,33 +11,36 @@ use super::super::Workload;
 use super::options::{Options, Timeouts};
 use crate::StoreError;
 
-/// How long a request waits for a free connection: short enough to answer before its deadline.
+/// The maximum wait of a request for a free connection, short enough to answer before the request's
+/// deadline.
 const REQUEST_WAIT: Duration = Duration::from_secs(3);
-/// How long everything else waits for one.
+/// The maximum wait of workers and administration for a free connection.
 const WORKER_WAIT: Duration = Duration::from_secs(10);
-/// How long to wait for the server to take a new connection.
+/// The timeout for a new connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long the peer, on either side, may leave sent bytes unacknowledged before the connection counts as broken.
+/// The time for which either side may leave sent bytes unacknowledged before the connection is
+/// closed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
-/// A silent connection is probed after this time, and then this often.
+/// The time after which an idle connection is probed, and the interval between probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// This many unanswered probes break the connection.
+/// The number of unanswered probes after which the connection is closed.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// What a statement may take beyond the server's own limit before the server counts as hung.
+/// The time beyond the server's own statement timeout after which the server is considered hung.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 /// Connections for migrations and administration.
 const MAINTENANCE: usize = 2;
 
-/// Connections with one kind of session.
+/// A pool of connections with the same session settings.
 #[derive(Clone)]
 pub(super) struct Sessions {
     pub(super) pool: Pool,
-    /// The longest that the answer to a statement may take; longer means that the server or the network hangs.
+    /// The maximum time to wait for a statement's answer. A longer wait means that the server or
+    /// the network hangs.
     pub(super) answer_timeout: Option<Duration>,
 }
 
-/// All pools of a process.
+/// All pools of this process.
 pub(super) struct Pools {
     reads: Sessions,
     writes: Sessions,
@@ -44,7 +48,7 @@ pub(super) struct Pools {
     maintenance: Sessions,
 }
 
-/// What a unit of work does.
+/// The access that a unit of work needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -54,7 +58,7 @@ pub(super) enum Access {
 impl Pools {
     pub(super) fn new(config: &Config, options: Options) -> Result<Self, StoreError> {
         let Options { max_connections, timeouts } = options;
-        // Writes wait for locks and for the disk, so they get half of all.
+        // Writes wait for locks and for the disk, so they get half of the connections.
         let quarter = (max_connections / 4).max(1);
         let writes = max_connections - 2 * quarter;
         let unlimited = Timeouts { statement: Duration::ZERO, lock: Duration::ZERO, ..timeouts };
@@ -66,7 +70,7 @@ impl Pools {
         })
     }
 
-    /// The connections for a unit of work.
+    /// Returns the pool for a unit of work.
     pub(super) const fn of(&self, workload: Workload, access: Access) -> &Sessions {
         match (workload, access) {
             (Workload::Requests, Access::Read) => &self.reads,
@@ -76,7 +80,8 @@ impl Pools {
         }
     }
 
-    /// How many units of one user may run at once: a quarter of the connections for request writes.
+    /// The maximum number of concurrent writes of one user: a quarter of the connections for
+    /// request writes.
     pub(super) fn units_per_user(&self) -> usize {
         (self.writes.pool.status().max_size / 4).max(1)
     }
@@ -88,11 +93,10 @@ impl Pools {
     }
 }
 
-/// The driver's configuration for a URL, with our defaults for what it leaves open.
+/// The driver's configuration for a URL, with defaults for settings that the URL does not contain.
 pub(super) fn driver_config(url: &str) -> Result<Config, StoreError> {
-    // The parser's own message may quote the URL, and with it the password.
-    let mut config: Config =
-        url.parse().map_err(|_| StoreError::driver("the PostgreSQL URL is not understood"))?;
+    // The parser's message may quote the URL, including the password.
+    let mut config: Config = url.parse().map_err(|_| StoreError::driver("the PostgreSQL URL is invalid"))?;
     if config.get_application_name().is_none() {
         config.application_name("foretell");
     }
@@ -102,6 +106,7 @@ pub(super) fn driver_config(url: &str) -> Result<Config, StoreError> {
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(UNACKNOWLEDGED);
     }
+    // The driver has a default for this setting and cannot report whether the URL contained it.
     if !url.contains("keepalives_idle=") {
         config.keepalives_idle(KEEPALIVE_IDLE);
     }
@@ -120,9 +125,12 @@ fn sessions(
     timeouts: Timeouts,
     wait: Duration,
 ) -> Result<Sessions, StoreError> {
+    // `Fast` skips a health check on every checkout. `Connection::begin` replaces broken
+    // connections instead.
     let recycling_method = RecyclingMethod::Fast;
     let manager = Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
     let settings = session_settings(timeouts);
+    // Settings belong to the session, so they are sent once for each new connection.
     let set = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let settings = settings.clone();
         Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
@@ -140,10 +148,11 @@ fn sessions(
     Ok(Sessions { pool, answer_timeout })
 }
 
-/// The statements that prepare a new session.
+/// The statements that configure a new session.
 ///
-/// The server's own TCP timeout matters for a process that is frozen while it receives a long answer: only this ends a
-/// transaction whose next bytes nobody takes. Servers that do not know a TCP setting are left as they are.
+/// The server-side TCP timeout matters if this process is frozen while it receives a large result.
+/// Nothing else ends such a transaction, because the server is busy sending. Settings that a server
+/// does not support are skipped.
 fn session_settings(timeouts: Timeouts) -> String {
     let Timeouts { statement, lock, idle_in_transaction } = timeouts;
     let (statement, lock) = (statement.as_millis(), lock.as_millis());

@@ -1,4 +1,4 @@
-//! One SQLite connection and the statements run on it.
+//! A SQLite connection and the statements that run on it.
 
 use rusqlite::config::DbConfig;
 use rusqlite::functions::FunctionFlags;
@@ -9,20 +9,21 @@ use super::super::{Row, Value};
 use super::fault::{fault, refused};
 use crate::StoreError;
 
-/// How often a start asks for the write-ahead log, beside others that do.
+/// Attempts at switching to the write-ahead log when several processes start at once.
 const SWITCHES: usize = 50;
-/// Above the number of statements the service has, so that each is prepared once a connection.
+/// More than the number of the service's statements, so that each is prepared only once per
+/// connection.
 const STATEMENT_CACHE: usize = 512;
 
-/// How long a connection waits for another process's lock.
+/// The maximum wait for another process's lock.
 const BUSY_TIMEOUT_MS: i64 = 5_000;
 
-/// A connection of rusqlite.
 pub(crate) struct Connection {
     sqlite: rusqlite::Connection,
 }
 
-/// Makes `LOWER` know every letter, as PostgreSQL's does: SQLite's own knows those of ASCII alone.
+/// Replaces `LOWER` by a version for all of Unicode, like PostgreSQL's. SQLite's own handles only
+/// ASCII.
 fn lower_all_letters(sqlite: &rusqlite::Connection) -> rusqlite::Result<()> {
     let flags =
         FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
@@ -33,10 +34,11 @@ fn lower_all_letters(sqlite: &rusqlite::Connection) -> rusqlite::Result<()> {
 }
 
 impl Connection {
-    /// The connection that writes; makes the file and its journal mode.
+    /// Opens the connection that writes. Creates the file and sets its journal mode.
     pub(super) fn writer(path: &str) -> Result<Self, StoreError> {
         let conn = Self::open(path, OpenFlags::SQLITE_OPEN_CREATE)?;
         conn.write_ahead()?;
+        // `FULL`: in WAL mode, `NORMAL` may lose acknowledged commits when the power fails.
         conn.pragmas(&[
             ("synchronous", "FULL"),
             ("foreign_keys", "ON"),
@@ -47,14 +49,15 @@ impl Connection {
         Ok(conn)
     }
 
-    /// Switches the file to a write-ahead log, which it keeps. SQLite does not wait where two switch at once: who is refused
-    /// waits for the other's lock, and asks again.
+    /// Switches the file to a write-ahead log, which is a permanent property of the file. SQLite
+    /// reports "busy" at once if two processes switch at the same time. In that case, wait for the
+    /// other's lock and try again.
     fn write_ahead(&self) -> Result<(), StoreError> {
         let switch = || self.sqlite.pragma_update(None, "journal_mode", "WAL");
         let is_busy = |e: &rusqlite::Error| e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
         for _ in 1..SWITCHES {
             match switch() {
-                // The wait may be refused as well; what counts is the next switch.
+                // This wait may fail as well. Only the result of the next switch matters.
                 Err(e) if is_busy(&e) => drop(self.sqlite.execute_batch("BEGIN IMMEDIATE; COMMIT")),
                 done => return done.map_err(refused),
             }
@@ -62,9 +65,11 @@ impl Connection {
         switch().map_err(refused)
     }
 
-    /// A connection that cannot write.
+    /// Opens a connection that cannot write.
     pub(super) fn reader(path: &str) -> Result<Self, StoreError> {
         let conn = Self::open(path, OpenFlags::empty())?;
+        // The file itself is opened for writing, because readers of a write-ahead log update its
+        // shared-memory index.
         conn.pragmas(&[("query_only", "ON"), ("temp_store", "MEMORY")])?;
         Ok(conn)
     }
@@ -73,8 +78,9 @@ impl Connection {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         let sqlite = rusqlite::Connection::open_with_flags(path, flags).map_err(refused)?;
         sqlite.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-        // Plans that do not depend on bound values: otherwise every use of a cached statement whose plan may depend on one
-        // (a LIKE, a partial index) prepares it anew, which costs more than running it.
+        // Make query plans independent of bound values. Otherwise SQLite prepares a cached
+        // statement again on every use if its plan may depend on a value (a LIKE, a partial index),
+        // which costs more than running it.
         sqlite.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(refused)?;
         lower_all_letters(&sqlite).map_err(refused)?;
         let conn = Self { sqlite };
@@ -88,18 +94,20 @@ impl Connection {
             .try_for_each(|(name, value)| self.sqlite.pragma_update(None, name, value).map_err(refused))
     }
 
-    /// Whether no transaction is open, which inside a group means that SQLite has rolled it back by itself.
+    /// Reports whether no transaction is open. Inside a group of writes this means that SQLite has
+    /// rolled back by itself.
     pub(super) fn is_autocommit(&self) -> bool {
         self.sqlite.is_autocommit()
     }
 
-    /// Runs a statement of transaction control.
+    /// Runs a transaction control statement.
     pub(super) fn control(&self, sql: &'static str) -> Result<(), StoreError> {
         let run = || self.sqlite.prepare_cached(sql)?.raw_execute();
         run().map(|_| ()).map_err(|e| fault(&self.sqlite, e).error)
     }
 
-    /// Commits. If the disk fails meanwhile, the log may hold the transaction whole, and a later start would keep it.
+    /// Commits. If the disk fails during the commit, the log may contain the whole transaction, and
+    /// the next start would then apply it.
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         let commit = || self.sqlite.prepare_cached("COMMIT")?.raw_execute();
         commit().map(|_| ()).map_err(|error| match error.sqlite_error_code() {
@@ -133,7 +141,7 @@ impl Connection {
         let mut rows = statement.raw_query();
         let Some(row) = rows.next().map_err(|e| fault(&self.sqlite, e))? else { return Ok(None) };
         let found = map(&Row::sqlite(row));
-        // A RETURNING statement is complete only when it is stepped to its end.
+        // A statement with RETURNING takes full effect only when it is stepped to its end.
         while writes && rows.next().map_err(|e| fault(&self.sqlite, e))?.is_some() {}
         Ok(Some(found?))
     }
@@ -149,7 +157,8 @@ impl Connection {
         let mut rows = statement.raw_query();
         let mut listed = Ok(Vec::new());
         while let Some(row) = rows.next().map_err(|e| fault(&self.sqlite, e))? {
-            // Stepped to its end after a bad row too, for the same reason as above.
+            // Step to the end even after a row that cannot be mapped, for the same reason as in
+            // `find`.
             if let Ok(list) = &mut listed {
                 match map(&Row::sqlite(row)) {
                     Ok(item) => list.push(item),

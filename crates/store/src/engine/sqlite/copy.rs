@@ -7,17 +7,18 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::fault::refused;
 use crate::StoreError;
 
-/// Writes the database of the file `from`, as it is now, into the new file `to`. Other processes may write to `from`
-/// meanwhile.
+/// Copies the current database in the file `from` into the new file `to`. Other processes may write
+/// to `from` meanwhile.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(from, flags).map_err(refused)?;
+    // Longer than the timeout of ordinary connections: a backup can wait.
     connection.busy_timeout(std::time::Duration::from_secs(30)).map_err(refused)?;
     let to = to.to_str().ok_or_else(|| StoreError::driver("the path of a copy must be UTF-8"))?;
     connection.execute("VACUUM INTO ?1", [to]).map_err(refused).map(drop)
 }
 
-/// The number and the hash of the last block that the database has read.
+/// Returns the number and hash of the last block that the sync stored.
 pub(crate) fn last_block(path: &Path) -> Result<Option<(u64, String)>, StoreError> {
     const SQL: &str = "SELECT number, hash FROM sync_blocks ORDER BY number DESC LIMIT 1";
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -27,7 +28,7 @@ pub(crate) fn last_block(path: &Path) -> Result<Option<(u64, String)>, StoreErro
     Ok(found.map(|(number, hash)| (number.unsigned_abs(), hash)))
 }
 
-/// Checks that every page and index of the file is whole.
+/// Checks the integrity of every page and index of the file.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(refused)?;

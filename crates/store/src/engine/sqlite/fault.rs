@@ -1,11 +1,11 @@
-//! SQLite's errors in the store's words.
+//! Mapping of SQLite errors to store errors.
 
 use rusqlite::{Connection, Error, ErrorCode, ffi};
 
 use super::super::fault::Fault;
 use crate::StoreError;
 
-/// The fault of an operation on `sqlite`.
+/// Maps the error of an operation on `sqlite`.
 pub(super) fn fault(sqlite: &Connection, error: Error) -> Fault {
     let Error::SqliteFailure(code, Some(message)) = &error else { return Fault::give_up(refused(error)) };
     let constraint = match code.extended_code {
@@ -16,8 +16,8 @@ pub(super) fn fault(sqlite: &Connection, error: Error) -> Fault {
     Fault::give_up(StoreError::Conflict { constraint })
 }
 
-/// The error of an operation that no unique rule can refuse. SQLite's messages name tables, columns and checks, never
-/// values.
+/// Maps an error that cannot be a unique violation. SQLite's messages contain names of tables,
+/// columns and checks, but no values.
 pub(super) fn refused(error: Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(
@@ -35,7 +35,8 @@ pub(super) fn refused(error: Error) -> StoreError {
     }
 }
 
-/// `trades` and `[user_id, idempotency_key]` of "UNIQUE constraint failed: trades.user_id, trades.idempotency_key".
+/// Parses "UNIQUE constraint failed: trades.user_id, trades.idempotency_key" into `trades` and
+/// `[user_id, idempotency_key]`.
 fn table_and_columns(message: &str) -> Option<(&str, Vec<&str>)> {
     let (_, names) = message.split_once(": ")?;
     let parts: Option<Vec<(&str, &str)>> = names.split(", ").map(|name| name.split_once('.')).collect();
@@ -48,8 +49,8 @@ fn primary_key(message: &str) -> String {
     table_and_columns(message).map_or_else(|| message.to_owned(), |(table, _)| format!("{table}_pkey"))
 }
 
-/// The name PostgreSQL would give. SQLite names only the columns of an index, unless it is over an expression; the
-/// schema knows the rest.
+/// Returns the name that PostgreSQL would report for the constraint. SQLite reports only the
+/// columns, except for an index over an expression, so the name is looked up in the schema.
 fn unique_rule(sqlite: &Connection, message: &str) -> String {
     if let Some((_, quoted)) = message.split_once("index '") {
         return quoted.trim_end_matches('\'').to_owned();
@@ -61,7 +62,7 @@ fn unique_rule(sqlite: &Connection, message: &str) -> String {
     })
 }
 
-/// The named unique index over exactly these columns.
+/// Looks up the named unique index over exactly these columns.
 fn index_over(sqlite: &Connection, table: &str, columns: &str) -> rusqlite::Result<String> {
     let mut statement = sqlite.prepare_cached(
         "SELECT i.name FROM pragma_index_list($1) i WHERE i.\"unique\" = 1 AND i.origin = 'c' AND $2 =
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conflict_is_named_as_postgresql_names_it() {
+    fn conflicts_have_the_names_that_postgresql_uses() {
         let sqlite = Connection::open_in_memory().unwrap();
         sqlite
             .execute_batch(

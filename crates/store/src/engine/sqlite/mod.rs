@@ -1,4 +1,4 @@
-//! SQLite: one writer thread with group commit, and readers that run on the caller's thread.
+//! SQLite: one writer thread with group commit, and readers on the caller's thread.
 
 mod connection;
 mod copy;
@@ -21,10 +21,10 @@ use super::changes::Changes;
 use super::tx::Conn;
 use crate::StoreError;
 
-/// Readers kept open. More than this run at once only where the runtime has more threads, and are closed after use.
+/// The number of idle readers that stay open. More run at once only if the runtime has more
+/// threads; those are closed after use.
 const IDLE_READERS: usize = 8;
 
-/// A database file.
 pub(super) struct Sqlite {
     path: String,
     writer: Writer,
@@ -34,9 +34,10 @@ pub(super) struct Sqlite {
 
 impl Sqlite {
     pub(super) fn open(path: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
+        // Every connection to `:memory:` would open a database of its own.
         if path.is_empty() || path.contains(['?', '\0']) || path == ":memory:" {
             return Err(StoreError::driver(
-                "a SQLite URL names a file, sqlite:/path/to/file.db, and has no options",
+                "a SQLite URL must name a file, such as sqlite:/path/to/file.db, and have no options",
             ));
         }
         if Path::new(path).is_dir() {
@@ -56,7 +57,8 @@ impl Sqlite {
         self.writer.run(input, unit).await
     }
 
-    /// A panic of the unit goes on to the caller; its reader is closed by the unwinding.
+    /// Runs a unit on an idle or a new reader. A panic of the unit propagates to the caller and
+    /// closes its reader.
     pub(super) fn read<I, T, E, F>(&self, input: &I, unit: F) -> Result<T, E>
     where
         E: From<StoreError>,
@@ -64,6 +66,7 @@ impl Sqlite {
     {
         let mut tx = self.reader()?;
         let outcome = tx.run(input, &unit).now_or_never().unwrap_or_else(|| Err(E::from(pended())));
+        // Clears a failure of this unit, so that the reader can be used again.
         tx.reset();
         if let Some(idle) = self.readers.lock().as_mut()
             && idle.len() < IDLE_READERS
@@ -85,7 +88,6 @@ impl Sqlite {
         Ok(Tx::reader(Conn::Sqlite(Connection::reader(&self.path)?)))
     }
 
-    /// The file.
     #[cfg(feature = "test-support")]
     pub(super) fn path(&self) -> &Path {
         Path::new(&self.path)
@@ -105,7 +107,8 @@ fn closed() -> StoreError {
     StoreError::unavailable("the store is closed")
 }
 
-/// SQLite's operations never pend, so a unit that does awaits something that is not its `Tx`.
+/// SQLite operations never return `Pending`, so a unit that does awaits something other than its
+/// `Tx`.
 fn pended() -> StoreError {
     StoreError::driver("a unit of work awaited something other than its Tx")
 }

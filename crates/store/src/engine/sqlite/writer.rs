@@ -1,10 +1,13 @@
-//! The one thread that writes to the file.
+//! The thread that writes to the database file.
 //!
-//! Units wait in a queue. The thread takes all that wait, up to a bound, runs each in a savepoint of its own inside
-//! one transaction, commits, and only then answers: one flush of the disk serves the whole group, and nobody is told
-//! of work that a crash could undo. No timer delays a unit that waits alone. A unit that is in the queue runs,
-//! whatever becomes of its caller. When the commit fails, or SQLite rolls the transaction back by itself (a full
-//! disk), every unit of the group is told so, refusals too, since they may rest on rows that were never kept.
+//! Units wait in a queue. The thread takes all waiting units, up to a limit, and runs each in its
+//! own savepoint within one transaction. It answers the callers only after the commit. One disk
+//! flush thus serves the whole group, and no caller gets a success that a crash could undo. No
+//! timer delays a unit that waits alone. A queued unit runs even if its caller is dropped.
+//!
+//! If the commit fails, or SQLite rolls back by itself (for example on a full disk), every unit of
+//! the group fails. That includes units that returned an error of their own, since they may have
+//! read rows that were rolled back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,13 +23,14 @@ use super::super::tx::Conn;
 use super::{Connection, closed, pended};
 use crate::StoreError;
 
-/// Units in one transaction at most: it bounds how long the first of them waits for the last.
+/// The maximum number of units in one transaction. Bounds the time that the first of them waits for
+/// the last.
 const GROUP: usize = 256;
 
-/// Units that may wait before callers are made to wait for a place.
+/// The maximum number of waiting units. Further callers wait for a free place.
 const QUEUE: usize = 4_096;
 
-/// The way to the writer thread.
+/// A handle to the writer thread.
 pub(super) struct Writer {
     queue: mpsc::Sender<Message>,
 }
@@ -44,7 +48,7 @@ impl Writer {
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || work.run(waiting))
-            .map_err(|e| StoreError::unavailable(format!("the writer thread does not start: {e}")))?;
+            .map_err(|e| StoreError::unavailable(format!("could not start the writer thread: {e}")))?;
         Ok(Self { queue })
     }
 
@@ -58,7 +62,7 @@ impl Writer {
         let (reply, answer) = oneshot::channel();
         let unit = Box::new(Queued { input, unit, outcome: None, reply });
         self.queue.send(Message::Run(unit)).await.map_err(|_| closed())?;
-        // The thread ended with the unit in its hands.
+        // The thread ended while it held the unit.
         let ended = || StoreError::commit_unknown("the writer thread has ended");
         answer.await.unwrap_or_else(|_| Err(E::from(ended())))
     }
@@ -67,21 +71,21 @@ impl Writer {
         if self.queue.is_closed() { Err(closed()) } else { Ok(()) }
     }
 
-    /// Waits until all units in the queue are answered and the file is closed.
+    /// Waits until all queued units are answered and the file is closed.
     pub(super) async fn close(&self) {
         let (done, ended) = oneshot::channel();
         if self.queue.send(Message::Close(done)).await.is_ok() {
-            // An error says as well that the thread has ended.
+            // An error also means that the thread has ended.
             let _ = ended.await;
         }
     }
 }
 
-/// A unit of work in the queue, its types erased.
+/// A queued unit of work, with its types erased.
 trait Unit: Send {
-    /// Runs it. Answers whether what it wrote is to be kept.
+    /// Runs the unit. Returns whether its changes are to be committed.
     fn run(&mut self, tx: &mut Tx) -> bool;
-    /// Tells the caller, once it is known what became of the group.
+    /// Answers the caller, after the result of the group's transaction is known.
     fn answer(self: Box<Self>, group: Result<(), StoreError>);
 }
 
@@ -101,7 +105,8 @@ where
 {
     fn run(&mut self, tx: &mut Tx) -> bool {
         tx.reset();
-        // The savepoint undoes what a panic leaves half done in the database; `tx` itself holds no other state.
+        // The savepoint undoes whatever a panic leaves unfinished in the database. `tx` has no
+        // other state.
         let outcome = catch_unwind(AssertUnwindSafe(|| tx.run(&self.input, &self.unit).now_or_never()));
         let outcome = match outcome {
             Ok(Some(outcome)) => outcome,
@@ -118,7 +123,7 @@ where
             }
             Err(error) => Err(E::from(error)),
         };
-        // The caller may be gone; its work is kept all the same.
+        // The caller may be gone. Its work is committed nevertheless.
         let _ = self.reply.send(outcome);
     }
 }
@@ -138,7 +143,7 @@ impl Work {
                 match message {
                     Message::Run(unit) => units.push(unit),
                     Message::Close(done) => {
-                        // Nothing more is let in; what is already in the queue is still received.
+                        // No new messages are accepted, but queued ones are still received.
                         waiting.close();
                         closing.push(done);
                     }
@@ -148,15 +153,15 @@ impl Work {
                 units = self.group(units);
             }
         }
-        // The file is closed before anyone is told so.
+        // Close the file before reporting that it is closed.
         drop(self);
         for done in closing {
             let _ = done.send(());
         }
     }
 
-    /// Runs `units` in one transaction and answers them. Gives back those that were not reached because SQLite
-    /// rolled the transaction back under the ones before them.
+    /// Runs `units` in one transaction and answers them. Returns the units that did not run because
+    /// SQLite rolled back the transaction after an earlier one.
     fn group(&mut self, mut units: Vec<Box<dyn Unit>>) -> Vec<Box<dyn Unit>> {
         let mut rest = Vec::new();
         let mut touched = Touched::default();
@@ -174,14 +179,15 @@ impl Work {
             if !self.conn().is_autocommit()
                 && let Err(error) = self.conn().control("ROLLBACK")
             {
-                tracing::error!(error = %error, "a failed group of writes could not be rolled back");
+                tracing::error!(error = %error, "could not roll back a failed group of writes");
             }
-            tracing::error!(error = %error, units = units.len(), "a group of writes was not kept");
+            tracing::error!(error = %error, units = units.len(), "could not commit a group of writes");
             match error {
                 error @ (StoreError::Unavailable(_) | StoreError::CommitUnknown(_)) => error,
-                other => StoreError::unavailable(format!("the group of writes was not kept: {other}")),
+                other => StoreError::unavailable(format!("the group of writes was not committed: {other}")),
             }
         });
+        // Also after a failure: a commit with an unknown result may have taken effect.
         self.changes.tell(touched);
         for unit in mem::take(&mut units) {
             unit.answer(group.clone());
@@ -189,7 +195,7 @@ impl Work {
         rest
     }
 
-    /// Runs one unit in its savepoint. An error means that the whole transaction is gone.
+    /// Runs one unit in its savepoint. An error means that the whole transaction was rolled back.
     fn one(&mut self, unit: &mut dyn Unit) -> Result<(), StoreError> {
         self.conn().control("SAVEPOINT unit")?;
         let keep = unit.run(&mut self.tx);

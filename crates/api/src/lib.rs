@@ -1,0 +1,20 @@
+//! The HTTP APIs: the trading API (`/v1`) and the public read API (`/api`), with their OpenAPI
+//! documents and the pages about error codes.
+
+pub mod docs_pages;
+pub mod openapi;
+pub mod public;
+mod reference;
+pub mod v1;
+
+use axum::Router;
+use http_kit::Shared;
+
+/// Returns the router of both APIs. All paths that no other router serves get the trading API's
+/// problem documents. The routes in `beside` have no guard.
+pub fn router(app: Shared, beside: Router<Shared>) -> Router {
+    v1::router::router(&app, beside)
+        // The public API brings its own layers and error format.
+        .merge(public::router(Shared::clone(&app)))
+        .with_state(app)
+}

@@ -1,0 +1,12 @@
+//! Parts of OpenAPI documents that both APIs share.
+
+pub(crate) mod answers;
+pub mod formats;
+pub(crate) mod schemas;
+
+use serde_json::{Value, json};
+
+/// Returns `servers`: only the server of the document.
+pub fn servers() -> Value {
+    json!([{ "url": "/", "description": "The service that served this document." }])
+}

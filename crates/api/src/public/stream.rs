@@ -1,0 +1,379 @@
+//! `GET /api/markets/{id}/stream`: a market's events as server-sent events, without authentication.
+//!
+//! A stream starts with the current market, followed by its trades and status changes once their
+//! blocks are final. An event's id is its position on chain. A client that was disconnected resumes
+//! from this id without a gap.
+
+use std::borrow::Cow;
+
+use app::AppError;
+use app::feed::{self, Happening, Subscription, Told, Topic, Wake};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use domain::ids::MarketId;
+use domain::market::{MarketStatus, probability_for_display, round_for_display};
+use domain::rate::network_of;
+use domain::trade::Side;
+use domain::{Timestamp, Usdc, Wad};
+use serde::Serialize;
+use store::StoreError;
+use store::markets::{Market, Outcome};
+use store::movements::{Kind, Movement};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use utoipa::ToSchema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+
+use http_kit::public::{Code, NoParameters, Query, Refusal};
+use http_kit::{ClientAddress, EventBytes, HEARTBEAT, PathId, Shared, last_event_id};
+
+const PATH: &str = "/api/markets/{id}/stream";
+/// Number of events that are read at once.
+const PAGE: u32 = 100;
+/// Maximum number of open streams of one address in this process.
+const MOST_STREAMS: usize = 10;
+/// Number of decimals of a probability.
+const DECIMALS: i32 = 6;
+
+/// `market`: the state of the market as of a block.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedMarket)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot<'a> {
+    id: MarketId,
+    question: &'a str,
+    status: MarketStatus,
+    outcomes: Vec<Price<'a>>,
+    /// The time at which trading ends, in milliseconds since the Unix epoch.
+    end_time: i64,
+    block: u64,
+    as_of: Timestamp,
+}
+
+/// An outcome's price.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedOutcome)]
+#[serde(rename_all = "camelCase")]
+struct Price<'a> {
+    index: u8,
+    label: &'a str,
+    /// From 0 to 1 or, once the market is settled, the payout of one token.
+    price: f64,
+}
+
+/// `trade`: a trade on chain, made through this service or not.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedTrade)]
+#[serde(rename_all = "camelCase")]
+pub struct Trade<'a> {
+    /// The position of the trade on the chain, which is the id of the event.
+    id: &'a str,
+    outcome_index: u8,
+    side: Side,
+    /// USDC paid or received, fee included, in atomic-6.
+    amount: Usdc,
+    tokens: Wad,
+    /// The outcome's price after the trade.
+    price_after: Option<f64>,
+    trader: &'a str,
+    tx_hash: &'a str,
+    block: u64,
+    at: Timestamp,
+}
+
+/// `status`: a change of the market's status.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamedStatus)]
+#[serde(rename_all = "camelCase")]
+pub struct Status<'a> {
+    id: &'a str,
+    status: MarketStatus,
+    block: u64,
+    at: Timestamp,
+}
+
+/// `heartbeat`: the stream is alive.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamHeartbeat)]
+pub struct Heartbeat {
+    at: Timestamp,
+}
+
+/// `closing`: the last event of a stream that the service ends.
+#[derive(Serialize, ToSchema)]
+#[schema(as = StreamClosing)]
+pub struct Closing<'a> {
+    /// STOPPING or an error code.
+    reason: &'a str,
+    at: Timestamp,
+}
+
+/// The data of an event, by the event's name: `market`, `trade`, `status`, `heartbeat` or
+/// `closing`.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum EventData<'a> {
+    Market(Snapshot<'a>),
+    Trade(Trade<'a>),
+    Status(Status<'a>),
+    Heartbeat(Heartbeat),
+    Closing(Closing<'a>),
+}
+
+/// The schema is `anyOf` rather than `oneOf`, because some events have the same members as a
+/// heartbeat. Only the event's name distinguishes them.
+impl utoipa::PartialSchema for EventData<'_> {
+    fn schema() -> RefOr<Schema> {
+        let names = [Snapshot::name(), Trade::name(), Status::name(), Heartbeat::name(), Closing::name()];
+        let any = names
+            .iter()
+            .fold(AnyOfBuilder::new(), |any, name| any.item(Ref::from_schema_name(name.as_ref())));
+        let names = "The data of an event, by its name: `market`, `trade`, `status`, `heartbeat`, `closing`.";
+        Schema::AnyOf(any.description(Some(names)).build()).into()
+    }
+}
+
+impl ToSchema for EventData<'_> {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("MarketStreamEvent")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        add::<Snapshot<'_>>(schemas);
+        add::<Trade<'_>>(schemas);
+        add::<Status<'_>>(schemas);
+        add::<Heartbeat>(schemas);
+        add::<Closing<'_>>(schemas);
+    }
+}
+
+fn add<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
+}
+
+struct MarketStream {
+    app: Shared,
+    id: MarketId,
+    liquidity: Usdc,
+    /// The id of the last event that was sent.
+    position: String,
+    subscription: Subscription,
+    /// The address's slot, held as long as the stream lives.
+    _address: Subscription,
+    heartbeats: Interval,
+    pending: EventBytes,
+    is_behind: bool,
+    is_beat_due: bool,
+    has_ended: bool,
+}
+
+/// `GET /api/markets/{id}/stream`.
+#[utoipa::path(
+    get, path = "/api/markets/{id}/stream", operation_id = "streamMarket", tag = "Markets", summary = "Stream one market",
+    description = "Server-sent events. The first is `market`, the current state of the market. Then follow \
+        `trade` for every trade on chain, with the outcome's price after it, and `status` for every change \
+        of status. They are sent once their blocks are final and are never reverted. The id of an event is \
+        its position on the chain. A client that reconnects sends the last id as Last-Event-ID and misses \
+        nothing. `heartbeat` is sent every 15 seconds, and `closing` before the service ends the stream. \
+        An address may have ten open streams.",
+    params(
+        ("id" = MarketId, Path, description = "The market's id."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was received."),
+    ),
+    responses((status = 200, description = "The stream.", content_type = "text/event-stream", body = EventData)),
+    extensions(("x-error-codes" = json!(["MARKET_NOT_FOUND", "INVALID_REQUEST"]))),
+)]
+pub async fn stream(
+    State(app): State<Shared>,
+    PathId(id): PathId,
+    _: Query<NoParameters>,
+    ClientAddress(ip): ClientAddress,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let ctx = &app.ctx;
+    let id: MarketId = id.parse().map_err(|_| Refusal::new(Code::MarketNotFound))?;
+    // Limits the streams per address, because no key identifies the client.
+    let address = ctx.process.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
+    let subscription = ctx.process.feed.subscribe(Topic::Market(id), usize::MAX)?;
+    // Determine the position before reading the market, so that the snapshot includes everything up
+    // to it. An event may then be sent again, but none is lost.
+    let position = match last_event_id(&headers)? {
+        Some(text) if is_place(text) => text.to_owned(),
+        Some(text) => {
+            let requirement = "must be the id of an event of this stream";
+            return Err(AppError::wrong_value("/header/Last-Event-ID", requirement, text).into());
+        }
+        None => feed::first_position(ctx).await?,
+    };
+    let (market, outcomes) = find(&app, id).await?;
+    let mut heartbeats = interval(HEARTBEAT);
+    // After a pause, one heartbeat is enough.
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeats.reset();
+    let mut pending = EventBytes::beginning();
+    let snapshot = snapshot(&market, &outcomes, ctx.now());
+    pending.push(Some(&position), "market", &EventData::Market(snapshot)).map_err(AppError::internal)?;
+    let stream = MarketStream {
+        app,
+        id,
+        liquidity: market.liquidity,
+        position,
+        subscription,
+        _address: address,
+        heartbeats,
+        pending,
+        // Read at once: events may have been written since the position was determined.
+        is_behind: true,
+        is_beat_due: false,
+        has_ended: false,
+    };
+    let pieces = futures::stream::unfold(stream, async |mut stream| {
+        let piece = stream.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), stream))
+    });
+    Ok(EventBytes::answer(pieces))
+}
+
+/// Reads the market without the cache, whose data may be older than the position.
+async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Refusal> {
+    let read: Result<Option<(Market, Vec<Outcome>)>, StoreError> = app
+        .ctx
+        .store
+        .read(id, |tx, id| {
+            Box::pin(async move {
+                let Some(market) = store::markets::find(tx, *id).await? else { return Ok(None) };
+                let outcomes = store::markets::outcomes(tx, *id).await?;
+                Ok(Some((market, outcomes)))
+            })
+        })
+        .await;
+    let found = read?.filter(|(market, _)| market.chain_market_id.is_some());
+    found.ok_or_else(|| Refusal::new(Code::MarketNotFound))
+}
+
+/// Returns whether the text has the form of an event id: the block in 12 digits and the log index
+/// in 6, so that ids sort as text.
+fn is_place(text: &str) -> bool {
+    let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|b| b.is_ascii_digit());
+    text.split_once('-').is_some_and(|(block, log)| digits(block, 12) && digits(log, 6))
+}
+
+fn snapshot<'a>(market: &'a Market, outcomes: &'a [Outcome], now: Timestamp) -> Snapshot<'a> {
+    let price = |outcome: &'a Outcome| {
+        let payout = market.payouts.as_ref().and_then(|payouts| payouts.get(usize::from(outcome.index)));
+        let price = payout.map_or_else(
+            || price_of(outcome.quantity, market.cost, market.liquidity),
+            |payout| round_for_display(payout.to_f64_for_display(), DECIMALS),
+        );
+        Price { index: outcome.index, label: &outcome.label, price }
+    };
+    Snapshot {
+        id: market.id,
+        question: &market.question,
+        status: market.status_at(now),
+        outcomes: outcomes.iter().map(price).collect(),
+        end_time: market.end_time.ms(),
+        block: market.as_of_block,
+        as_of: market.as_of,
+    }
+}
+
+fn price_of(quantity: Wad, cost: Wad, liquidity: Usdc) -> f64 {
+    let (quantity, cost) = (quantity.to_f64_for_display(), cost.to_f64_for_display());
+    round_for_display(probability_for_display(quantity, cost, liquidity.to_f64_for_display()), DECIMALS)
+}
+
+impl MarketStream {
+    /// Returns the next chunk, or `None` after the last one.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let piece = std::mem::take(&mut self.pending);
+            if !piece.is_empty() {
+                return Some(piece.into_bytes());
+            }
+            if self.has_ended {
+                return None;
+            }
+            if let Err(error) = self.step().await {
+                tracing::warn!(%error, cause = ?error.source, "ending a market's stream after an error");
+                self.end(error.code.as_str());
+            }
+        }
+    }
+
+    /// Reads events. If the stream is up to date, waits for a wake-up first.
+    async fn step(&mut self) -> Result<(), AppError> {
+        if self.subscription.is_closing() {
+            self.end("STOPPING");
+            return Ok(());
+        }
+        if !self.is_behind {
+            tokio::select! {
+                biased;
+                // Events are read on every heartbeat too, which finds events whose wake-up was
+                // missed.
+                _ = self.heartbeats.tick() => self.is_beat_due = true,
+                wake = self.subscription.wait() => if wake == Wake::Closing { return Ok(()) },
+            }
+        }
+        // A disabled route must also end its open streams.
+        self.app.ctx.process.switches.check("GET", PATH, false)?;
+        // Before reading, so that a wake-up during the read is not lost.
+        self.subscription.catch_up();
+        let Told { happenings, has_more } =
+            feed::read_market(&self.app.ctx, self.id, &self.position, PAGE).await?;
+        for happening in &happenings {
+            self.push(happening)?;
+        }
+        self.is_behind = has_more;
+        if self.is_beat_due && !has_more {
+            self.is_beat_due = false;
+            let at = self.app.ctx.now();
+            self.pending
+                .push(None, "heartbeat", &EventData::Heartbeat(Heartbeat { at }))
+                .map_err(AppError::internal)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, happening: &Happening) -> Result<(), AppError> {
+        let id = happening.id();
+        let pushed = match happening {
+            Happening::Trade(movement) => {
+                self.pending.push(Some(&id), "trade", &EventData::Trade(trade(movement, self.liquidity)))
+            }
+            Happening::Status(change) => {
+                let (status, block, at) = (change.status, change.block_number, change.at);
+                self.pending.push(Some(&id), "status", &EventData::Status(Status { id, status, block, at }))
+            }
+        };
+        self.position = id.to_owned();
+        pushed.map_err(AppError::internal)
+    }
+
+    fn end(&mut self, reason: &str) {
+        self.has_ended = true;
+        let closing = EventData::Closing(Closing { reason, at: self.app.ctx.now() });
+        // Only strings, so serialization cannot fail.
+        drop(self.pending.push(None, "closing", &closing));
+    }
+}
+
+fn trade(movement: &Movement, liquidity: Usdc) -> Trade<'_> {
+    let after = movement.quantity.zip(movement.cost);
+    Trade {
+        id: &movement.id,
+        outcome_index: movement.outcome_index,
+        side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },
+        amount: movement.usdc,
+        tokens: movement.tokens,
+        price_after: after.map(|(quantity, cost)| price_of(quantity, cost, liquidity)),
+        trader: &movement.account,
+        tx_hash: &movement.tx_hash,
+        block: movement.block_number,
+        at: movement.created_at,
+    }
+}

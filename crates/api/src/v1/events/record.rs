@@ -1,0 +1,74 @@
+//! A feed event: the body that webhooks receive, with its sequence number and key.
+
+use domain::Timestamp;
+use domain::event::EventKind;
+use domain::ids::{EventId, KeyId};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use store::events::Event;
+use utoipa::ToSchema;
+
+use http_kit::Problem;
+
+/// An event of the user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+#[serde(rename_all = "camelCase")]
+pub struct EventRecord {
+    /// The sequence number: 1 for the user's first event, without gaps. It is below 2^53.
+    sequence: u64,
+    /// The key that caused the event. Null if no key did.
+    api_key_id: Option<KeyId>,
+    /// The id of the event, the same in every delivery.
+    id: EventId,
+    r#type: EventKind,
+    /// The API version of the body.
+    api_version: String,
+    /// The time at which the event happened.
+    created_at: Timestamp,
+    /// The data of the event, which depends on its type.
+    #[schema(value_type = Object)]
+    data: serde_json::Value,
+}
+
+/// Returns the event as JSON. Its body is copied byte for byte, so that it is identical to the body
+/// that webhooks receive.
+pub fn item(event: &Event) -> Result<Box<RawValue>, Problem> {
+    let Event { seq, key_id, body, .. } = event;
+    let key = key_id.map_or("null".to_owned(), |id| format!("\"{id}\""));
+    // Insert the members textually: parsing and serializing could change the bytes.
+    let members = body.strip_prefix('{').unwrap_or_default();
+    let text = format!("{{\"sequence\":{seq},\"apiKeyId\":{key},{members}");
+    RawValue::from_string(text).map_err(|error| {
+        let cause = format!("the body of the event {} is not JSON: {error}", event.id);
+        app::AppError::internal(cause).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::StatusCode;
+    use uuid::Uuid;
+
+    fn event(body: &str) -> Event {
+        let id = EventId(Uuid::from_u128(7));
+        Event { seq: 12, id, kind: EventKind::Test, key_id: Some(KeyId(Uuid::nil())), body: body.to_owned() }
+    }
+
+    #[test]
+    fn a_body_is_passed_on_as_it_is_behind_its_number_and_its_key() {
+        let item = item(&event(r#"{"id":"7","data":{"b":1.50,"a":"x"}}"#)).unwrap();
+        let nil = Uuid::nil();
+        let expected =
+            format!(r#"{{"sequence":12,"apiKeyId":"{nil}","id":"7","data":{{"b":1.50,"a":"x"}}}}"#);
+        assert_eq!(item.get(), expected);
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_the_services_own_trouble() {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        assert_eq!(item(&event("{")).unwrap_err().status(), status);
+        assert_eq!(item(&event("hello")).unwrap_err().status(), status);
+    }
+}

@@ -1,0 +1,124 @@
+//! `GET /api/markets/{id}/stream`.
+
+use domain::key::Tier;
+use http_testkit::public_scene::refused;
+use http_testkit::{Call, Client, EventStream, Http, Keyed, Sent, ServeHttp};
+use serde_json::Value;
+use testkit::{TestApp, TestMarket};
+
+/// A market and a user who trades in it.
+struct Scene {
+    app: TestApp,
+    http: Http,
+    client: Client<Keyed>,
+    market: TestMarket,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let app = TestApp::new().await;
+        let ada = app.user("ada").funded("1000").await;
+        let key = app.key(&ada, Tier::Mm).await;
+        let market = app.market(&["Yes", "No"]).await;
+        let http = app.http();
+        Self { client: http.with(&key), http, market, app }
+    }
+
+    /// Creates a trade and runs the workers until it is settled.
+    async fn settled(&self, call: Call) -> Value {
+        let id = call.await.created()["id"].clone();
+        self.app.run_workers().await;
+        let path = format!("/v1/trades/{}", id.as_str().unwrap());
+        self.client.get(&path).await.ok()["trade"].take()
+    }
+}
+
+fn of(scene: &Scene) -> Call {
+    scene.http.anonymous().get(&format!("/api/markets/{}/stream", scene.market.id))
+}
+
+async fn next(stream: &mut EventStream) -> Sent {
+    stream.next().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_markets_stream_begins_with_the_market_and_goes_on_with_trades_and_statuses() {
+    let scene = Scene::new().await;
+    scene.settled(scene.client.buy(scene.market, 0, "25")).await;
+    let mut stream = of(&scene).open().await;
+    assert_eq!(
+        (stream.status.as_u16(), &stream.headers["access-control-allow-origin"]),
+        (200, &"*".parse().unwrap())
+    );
+    let market = next(&mut stream).await;
+    assert_eq!((market.name.as_str(), &market.data["status"]), ("market", &"OPEN".into()));
+
+    let tagged = scene.client.buy(scene.market, 1, "40").with("clientRequestId", "secret");
+    let made = scene.settled(tagged).await;
+    scene.app.freeze(scene.market).await;
+    scene.app.run_workers().await;
+    scene.app.workers.watch(&scene.app.ctx).await;
+    let trade = next(&mut stream).await;
+    assert_eq!((trade.name.as_str(), &trade.data["txHash"]), ("trade", &made["txHash"]));
+    assert_eq!(trade.data["id"], trade.id.clone().unwrap());
+    let status = next(&mut stream).await;
+    assert_eq!((status.name.as_str(), &status.data["status"]), ("status", &"FROZEN".into()));
+
+    // Resume from the start: the current market, followed by the same events.
+    let mut again = of(&scene).header("last-event-id", market.id.clone().unwrap()).open().await;
+    let now = next(&mut again).await;
+    assert_eq!((now.id, &now.data["status"]), (market.id, &"FROZEN".into()));
+    assert_eq!((next(&mut again).await, next(&mut again).await), (trade.clone(), status.clone()));
+    let mut behind = of(&scene).header("last-event-id", trade.id.clone().unwrap()).open().await;
+    next(&mut behind).await;
+    assert_eq!(next(&mut behind).await, status);
+    // The price after the trade is the market's current price.
+    assert_eq!(trade.data["priceAfter"], now.data["outcomes"][1]["price"]);
+    let shown =
+        format!("{market:?}{trade:?}{status:?}", market = now.data, trade = trade.data, status = status.data);
+    assert!(!shown.contains("secret") && !shown.contains(made["id"].as_str().unwrap()), "{shown}");
+    let text = serde_json::to_string_pretty(&[market.data, trade.data, status.data]).unwrap();
+    let ids =
+        [(scene.market.id.to_string(), "<market>"), (made["txHash"].as_str().unwrap().to_owned(), "<tx>")];
+    let text = ids.iter().fold(text, |text, (id, name)| text.replace(id, name));
+    insta::assert_snapshot!(text);
+}
+
+#[tokio::test]
+async fn a_markets_stream_ends_with_the_service_and_says_so() {
+    let scene = Scene::new().await;
+    let mut stream = of(&scene).open().await;
+    next(&mut stream).await;
+    tokio::time::pause();
+    assert_eq!(next(&mut stream).await.name, "heartbeat");
+    tokio::time::resume();
+    scene.app.ctx.process.feed.close();
+    assert_eq!(next(&mut stream).await.data["reason"], "STOPPING");
+    assert_eq!(stream.next().await, None);
+}
+
+#[tokio::test]
+async fn an_address_has_ten_streams_at_once() {
+    let scene = Scene::new().await;
+    let mut open = Vec::new();
+    for _ in 0..10 {
+        open.push(of(&scene).open().await);
+    }
+    refused(&of(&scene).await, 429, "RATE_LIMIT_EXCEEDED");
+    assert_eq!(of(&scene).from_peer("198.51.100.4").open().await.status, 200);
+    drop(open);
+    assert_eq!(scene.app.ctx.process.feed.listeners(), 0);
+    assert_eq!(of(&scene).open().await.status, 200);
+}
+
+#[tokio::test]
+async fn a_market_that_is_not_there_has_no_stream_and_a_place_must_have_its_form() {
+    let scene = Scene::new().await;
+    for id in ["x", "018f0000-0000-7000-8000-000000000000"] {
+        let call = scene.http.anonymous().get(&format!("/api/markets/{id}/stream"));
+        refused(&call.await, 404, "MARKET_NOT_FOUND");
+    }
+    for place in ["1", "000000000001", "000000000001-00000x", "\u{e9}"] {
+        refused(&of(&scene).header("last-event-id", place).await, 400, "INVALID_REQUEST");
+    }
+}

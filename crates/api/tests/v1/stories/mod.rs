@@ -1,0 +1,6 @@
+//! Client stories over several routes.
+
+mod market_life;
+mod restart;
+mod settlement;
+mod trading;

@@ -1,0 +1,150 @@
+//! The settings of the service.
+
+use domain::key::Environment;
+use domain::webhook::target::TargetPolicy;
+use domain::{SecretKey, Usdc};
+
+use crate::encryption::SealingKeys;
+
+/// The default minimum of trades and claims: 0.01 USDC.
+pub const DEFAULT_MINIMUM: Usdc = Usdc::from_atomic(10_000);
+/// The default slippage if neither the request nor the operator sets one.
+pub const DEFAULT_SLIPPAGE_BPS: u16 = 200;
+
+#[derive(Clone)]
+pub struct Config {
+    /// The environment (live or test) whose keys are accepted.
+    pub environment: Environment,
+    /// The pepper of API key digests.
+    pub key_pepper: SecretKey,
+    /// The keys that encrypt webhook secrets.
+    pub sealing_keys: SealingKeys,
+    /// The number of executors. All trades of an account go through the same one.
+    pub lanes: u16,
+    /// The number of blocks, including the trade's own, that make a trade final. The default
+    /// depends on the chain.
+    pub confirmations: Option<u64>,
+    /// Additional requirements for finality.
+    pub finality: Finality,
+    /// The time that a trade of high value waits for its confirmation.
+    pub confirmation_window_ms: i64,
+    /// The lifetime of an intent if the client sets no deadline.
+    pub intent_lifetime_ms: i64,
+    /// The time after which a worker's lease expires unless it is renewed.
+    pub lease_ms: i64,
+    /// The maximum number of open batches per lane.
+    pub max_batches_in_flight: u32,
+    /// The time after which an unmined batch is sent again.
+    pub resend_after_ms: i64,
+    /// The time after which an unmined batch is signed again with higher fees.
+    pub replace_after_ms: i64,
+    /// The retention of idempotency keys.
+    pub idempotency_ms: i64,
+    /// Settings of automatic redemption.
+    pub redemptions: Redemptions,
+    /// The minimum USDC of a trade.
+    pub min_trade: Usdc,
+    /// The minimum USDC of a claim.
+    pub min_claim: Usdc,
+    /// The slippage of trades without a price bound, in basis points.
+    pub default_slippage_bps: u16,
+    /// The maximum fee per gas in wei. The default depends on the chain.
+    pub max_fee_per_gas: Option<u128>,
+    /// Settings of webhook deliveries.
+    pub webhooks: WebhookSettings,
+}
+
+impl Config {
+    /// Returns the settings of a service with one executor on the embedded chain.
+    pub fn new(
+        environment: Environment,
+        key_pepper: impl Into<SecretKey>,
+        sealing_keys: impl Into<SealingKeys>,
+    ) -> Self {
+        Self {
+            environment,
+            key_pepper: key_pepper.into(),
+            sealing_keys: sealing_keys.into(),
+            lanes: 1,
+            confirmations: Some(1),
+            finality: Finality::default(),
+            confirmation_window_ms: 5 * domain::time::MINUTE_MS,
+            intent_lifetime_ms: 10 * domain::time::MINUTE_MS,
+            lease_ms: 15_000,
+            max_batches_in_flight: 4,
+            resend_after_ms: 5_000,
+            replace_after_ms: 30_000,
+            idempotency_ms: domain::time::DAY_MS,
+            redemptions: Redemptions::default(),
+            min_trade: DEFAULT_MINIMUM,
+            min_claim: DEFAULT_MINIMUM,
+            default_slippage_bps: DEFAULT_SLIPPAGE_BPS,
+            max_fee_per_gas: None,
+            webhooks: WebhookSettings::default(),
+        }
+    }
+}
+
+const GWEI: u128 = 1_000_000_000;
+
+/// Returns the default maximum fee per gas in wei: several times the usual fee of a busy day.
+/// Unlimited on embedded and developer chains, where gas has no cost.
+pub const fn default_max_fee_per_gas(chain_id: u64) -> u128 {
+    match chain_id {
+        31_337 | 1_337 => u128::MAX,
+        1 => 100 * GWEI,
+        137 => 1_000 * GWEI,
+        10 | 8_453 | 42_161 => 5 * GWEI,
+        _ => 500 * GWEI,
+    }
+}
+
+/// The condition for finality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Finality {
+    /// The depth below the newest block.
+    #[default]
+    Depth,
+    /// The depth, and the chain's own `finalized` tag.
+    Finalized,
+}
+
+/// Returns the default number of confirmations. Embedded and developer chains never reorganize by
+/// themselves.
+pub const fn default_confirmations(chain_id: u64) -> u64 {
+    match chain_id {
+        31_337 | 1_337 => 1,
+        1 => 12,
+        137 => 64,
+        10 | 8_453 | 42_161 => 20,
+        _ => 6,
+    }
+}
+
+/// The actor that claims settled positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Redemptions {
+    /// The owners, through the API.
+    #[default]
+    SelfService,
+    /// The service itself.
+    Automatic,
+}
+
+/// Settings of webhook deliveries.
+#[derive(Debug, Clone)]
+pub struct WebhookSettings {
+    /// The addresses that deliveries may go to.
+    pub targets: TargetPolicy,
+    /// The maximum number of queues that one process works through at once, each with one running
+    /// attempt.
+    pub max_in_flight: u32,
+    /// The duration of a hold. It must be long enough for several attempts to begin.
+    pub hold_ms: i64,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self { targets: TargetPolicy::public(), max_in_flight: 1_024, hold_ms: 20_000 }
+    }
+}

@@ -1,0 +1,69 @@
+//! The state that this process keeps in memory: caches, locks, listeners and health.
+//!
+//! Nothing here survives a restart. These types do not know [`Ctx`](crate::Ctx); the use cases and
+//! workers that read and write them do.
+
+pub mod allowlists;
+pub mod audit_buffer;
+pub mod degradations;
+pub mod feed_hub;
+pub mod idempotency_lock;
+pub mod key_cache;
+pub mod leaderboards;
+pub mod market_cache;
+pub mod pulse;
+pub mod switches;
+pub mod ttl_cache;
+pub mod usage_recorder;
+pub mod user_units;
+pub mod worker_registry;
+
+use std::sync::Arc;
+
+use crate::limits::Limits;
+use allowlists::Allowlists;
+use audit_buffer::AuditBuffer;
+use degradations::Degradations;
+use feed_hub::Hub;
+use idempotency_lock::IdempotencyLocks;
+use key_cache::KeyCache;
+use leaderboards::Leaderboards;
+use market_cache::MarketCache;
+use pulse::Pulse;
+use switches::Switches;
+use usage_recorder::Recorder;
+use user_units::UserUnits;
+use worker_registry::WorkerRegistry;
+
+/// The in-memory state of this process, shared by all handlers and workers.
+#[derive(Debug, Default)]
+pub struct Process {
+    /// Request counts of this process that are not in the database yet.
+    pub usage: Recorder,
+    /// The market cache.
+    pub markets: MarketCache,
+    /// Locks of idempotency keys.
+    pub idempotency_locks: IdempotencyLocks,
+    /// The running writes of each user.
+    pub user_units: UserUnits,
+    /// The kill switches.
+    pub switches: Switches,
+    /// The cache of key rows.
+    pub key_cache: KeyCache,
+    /// The cache of keys' IP allowlists, used while addresses are locked out.
+    pub allowlists: Allowlists,
+    /// Failed authentications that are not in the database yet.
+    pub key_audit: AuditBuffer,
+    /// The listeners to feeds and markets.
+    pub feed: Arc<Hub>,
+    /// The leaderboard cache.
+    pub leaderboards: Leaderboards,
+    /// The rate limits. In memory by default; see [`Ctx::with_limits`](crate::Ctx::with_limits).
+    pub limits: Limits,
+    /// Known problems of the service.
+    pub degradations: Degradations,
+    /// The health of this process's workers.
+    pub workers: WorkerRegistry,
+    /// The last time that this process's dispatcher looked for due webhooks.
+    pub dispatching: Pulse,
+}

@@ -1,0 +1,66 @@
+//! The kill switches as this process last read them.
+
+use std::collections::BTreeSet;
+
+use domain::ErrorCode;
+use parking_lot::RwLock;
+
+use crate::AppError;
+
+/// The retry time in seconds for rejected requests.
+const RETRY_AFTER_S: u32 = 30;
+/// The retry time in seconds during a recovery.
+const RECOVERY_RETRY_AFTER_S: u32 = 5;
+
+/// The switches as this process last read them.
+#[derive(Debug, Default)]
+pub struct Switches(RwLock<Off>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Off {
+    pub trading: bool,
+    /// A recovery is open, so no lane signs.
+    pub recovering: bool,
+    pub routes: BTreeSet<String>,
+}
+
+impl Switches {
+    /// Returns whether new trades are neither accepted nor executed.
+    pub fn is_trading_halted(&self) -> bool {
+        self.0.read().trading
+    }
+
+    /// Returns whether a recovery is open, so that no lane signs.
+    pub fn is_recovering(&self) -> bool {
+        self.0.read().recovering
+    }
+
+    /// Checks that the route is enabled and, if it `trades`, that trading is not halted.
+    ///
+    /// # Errors
+    /// `ROUTE_DISABLED`, `API_TRADE_PROCESSING_HALTED`. `DEPENDENCY_UNAVAILABLE` for `trades`
+    /// during a recovery.
+    pub fn check(&self, method: &str, path: &str, trades: bool) -> Result<(), AppError> {
+        let off = self.0.read();
+        let is_named = |name: &String| name.split_once(' ') == Some((method, path));
+        let code = if off.routes.iter().any(is_named) {
+            ErrorCode::RouteDisabled
+        } else if trades && off.trading {
+            ErrorCode::ApiTradeProcessingHalted
+        } else if trades && off.recovering {
+            return Err(recovering());
+        } else {
+            return Ok(());
+        };
+        Err(AppError::new(code).retry_after_s(RETRY_AFTER_S))
+    }
+
+    pub(crate) fn replace(&self, off: Off) {
+        *self.0.write() = off;
+    }
+}
+
+fn recovering() -> AppError {
+    let detail = "Trading is paused until restored data has been compared with the chain. Reads still work. Try again later.";
+    AppError::new(ErrorCode::DependencyUnavailable).detail(detail).retry_after_s(RECOVERY_RETRY_AFTER_S)
+}

@@ -1,0 +1,217 @@
+//! `foretell admin account`.
+
+use app::Ctx;
+use app::accounts::{self, OwnerChange};
+use chain::Owner;
+use clap::Subcommand;
+use domain::ids::UserId;
+use domain::{Timestamp, Usdc};
+use store::StoreError;
+use store::keys::Key;
+
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record};
+use super::owner_batch::{Purpose, SignedArgs, authorise};
+use super::subject::{self, Subject};
+use super::user::OwnerArgs;
+use super::values::{decimal, usdc_text};
+use super::{owner_keys, user};
+use crate::start_error::StartError;
+
+/// Commands for accounts.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Create the account on chain and approve its USDC for the Gate. This enables no key
+    Provision {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+        #[command(flatten)]
+        signed: SignedArgs,
+    },
+    /// Mint test USDC to the account. Only works on test chains
+    Fund {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+        /// The amount of USDC, such as 1000 or 0.5
+        #[arg(long, value_name = "USDC")]
+        usdc: Usdc,
+    },
+    /// Show the account's balance and the keys that may spend it
+    Show {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+    },
+    /// Manage the account's owners. Each owner has full control of the account
+    #[command(subcommand)]
+    Owners(OwnersVerb),
+}
+
+/// Commands for an account's owners.
+#[derive(Debug, Subcommand)]
+pub enum OwnersVerb {
+    /// List the current owners, read from the chain
+    List {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+    },
+    /// Add an owner (at most 16). Prints a digest for a current owner to sign if no owner key is
+    /// available
+    Add {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+        #[command(flatten)]
+        owner: OwnerArgs,
+        #[command(flatten)]
+        signed: SignedArgs,
+    },
+    /// Remove an owner, except the last one. Prints a digest for a current owner to sign if no
+    /// owner key is available
+    Remove {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+        /// The owner: an address, or 64 bytes of a passkey, in hex
+        #[arg(long, value_name = "HEX")]
+        owner: Owner,
+        #[command(flatten)]
+        signed: SignedArgs,
+    },
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::Provision { user: Subject(user), signed } => provision(user, signed, admin).await,
+        Verb::Fund { user: Subject(user), usdc } => fund(user, usdc, admin).await,
+        Verb::Show { user: Subject(user) } => show(user, admin).await,
+        Verb::Owners(verb) => return run_owners(verb, admin).await,
+    }
+    .map(Answer::One)
+}
+
+async fn run_owners(verb: OwnersVerb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        OwnersVerb::List { user: Subject(user) } => list_owners(user, admin).await,
+        OwnersVerb::Add { user: Subject(user), owner, signed } => {
+            add_owner(user, owner, signed, admin).await.map(Answer::One)
+        }
+        OwnersVerb::Remove { user: Subject(user), owner, signed } => {
+            user::find(admin, user).await?;
+            let ctx = admin.online().await?;
+            change_owners(user, OwnerChange::Remove(owner), signed, admin, &ctx).await.map(Answer::One)
+        }
+    }
+}
+
+async fn list_owners(user: UserId, admin: &AdminCtx) -> Result<Answer, StartError> {
+    user::find(admin, user).await?;
+    let read = accounts::owners(&admin.online().await?, user).await?;
+    let records = read.owners.iter().map(|owner| {
+        let kind = match owner {
+            Owner::Eoa(_) => "eoa",
+            Owner::Passkey { .. } => "passkey",
+        };
+        Record::new()
+            .with("kind", kind)
+            .with("owner", owner)
+            .with("isFirst", owner.to_string() == read.account.first_owner)
+            .with("provisioned", read.provisioned)
+    });
+    Ok(Answer::Many(records.collect(), &["kind", "owner", "isFirst"]))
+}
+
+async fn add_owner(
+    user: UserId,
+    owner: OwnerArgs,
+    signed: SignedArgs,
+    admin: &AdminCtx,
+) -> Result<Record, StartError> {
+    user::find(admin, user).await?;
+    let ctx = admin.online().await?;
+    let (owner, generated) = owner.owner(admin, &ctx)?;
+    // Store the key first: an owner on chain whose key is lost would be useless.
+    if let Some(generated) = &generated {
+        owner_keys::add(&admin.config.data_dir, user, generated)?;
+    }
+    let change = change_owners(user, OwnerChange::Add(owner), signed, admin, &ctx).await?;
+    Ok(change.with("ownerKeyStored", generated.is_some()))
+}
+
+async fn change_owners(
+    user: UserId,
+    change: OwnerChange,
+    signed: SignedArgs,
+    admin: &AdminCtx,
+    ctx: &Ctx,
+) -> Result<Record, StartError> {
+    let done = authorise(admin, ctx, user, Purpose::ChangeOwners(change), signed.into()).await?;
+    let owners = accounts::owners(ctx, user).await?.owners;
+    let changed = match change {
+        OwnerChange::Add(owner) => {
+            Record::new().with("userId", user).with("owner", owner).with("added", done.is_done())
+        }
+        OwnerChange::Remove(owner) => {
+            Record::new().with("userId", user).with("owner", owner).with("removed", done.is_done())
+        }
+    };
+    Ok(changed.with("owners", owners).and(done.record()))
+}
+
+async fn provision(user: UserId, signed: SignedArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+    user::find(admin, user).await?;
+    let ctx = admin.online().await?;
+    let done = authorise(admin, &ctx, user, Purpose::Enable(&[]), signed.into()).await?;
+    Ok(Record::new().with("userId", user).with("provisioned", done.is_done()).and(done.record()))
+}
+
+async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<Record, StartError> {
+    user::find(admin, user).await?;
+    let ctx = admin.online().await?;
+    let minter = admin.secrets()?.roles.deployer()?;
+    let receipt = accounts::fund(&ctx, &minter, user, usdc).await?;
+    let address = accounts::address_of(&accounts::account_of(&ctx, user).await?)?;
+    // Read it back from the chain instead of adding, because the account may have received other
+    // funds.
+    let balance = ctx.chain.usdc_balance(address).await?;
+    Ok(Record::new()
+        .with("userId", user)
+        .with("address", address.to_string().to_lowercase())
+        .with("fundedUsdc", usdc_text(usdc))
+        .with("balanceUsdc", decimal(&balance.to_string(), 6))
+        .with("txHash", receipt.tx_hash.to_string()))
+}
+
+async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
+    let (user, _) = user::find(admin, user).await?;
+    let ctx = admin.online().await?;
+    let accounts::Owners { account, owners, .. } = accounts::owners(&ctx, user.id).await?;
+    let address = accounts::address_of(&account)?;
+    let keys: Result<Vec<Key>, StoreError> =
+        admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    // Balance and approval do not depend on the key index.
+    let state = ctx.chain.account_state(address, 0).await?;
+    let mut delegations = Vec::new();
+    for key in keys?.iter().filter(|key| key.revoked_at.is_none()) {
+        let policy = ctx.chain.policy(address, key.key_index).await?;
+        let usdc = |atomic| usdc_text(Usdc::from_atomic(atomic));
+        let expires_at = (policy.expiry_s != 0).then(|| Timestamp::from_s(policy.expiry_s));
+        delegations.push(
+            Record::new()
+                .with("keyId", key.id)
+                .with("keyIndex", key.key_index)
+                .with("enabled", policy.is_live(ctx.now().s()))
+                .with("perTradeUsdc", usdc(policy.per_trade_usdc_atomic))
+                .with("dailyUsdc", usdc(policy.daily_usdc_atomic))
+                .with("salePerTradeUsdc", usdc(policy.sale_per_trade_usdc_atomic))
+                .with("saleDailyUsdc", usdc(policy.sale_daily_usdc_atomic))
+                .with("expiresAt", expires_at),
+        );
+    }
+    Ok(Record::new()
+        .with("userId", user.id)
+        .with("address", &account.address)
+        .with("owners", owners)
+        .with("provisioned", state.provisioned)
+        .with("balanceUsdc", decimal(&state.usdc_balance_atomic.to_string(), 6))
+        .with("reservedUsdc", usdc_text(account.reserved))
+        .with("gateApproved", !state.gate_allowance_atomic.is_zero())
+        .with("delegations", delegations))
+}

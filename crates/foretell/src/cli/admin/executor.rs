@@ -1,0 +1,218 @@
+//! `foretell admin executor`: manages the Gate's executors and their hourly caps, and pauses them.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::Address;
+use app::roles::{Change, Sent};
+use app::{AppError, Ctx};
+use chain::{ExecutorState, Signer};
+use clap::{Args, Subcommand};
+use domain::{ErrorCode, Timestamp, Usdc};
+
+use super::act::ActArgs;
+use super::consent::{ConsentArgs, WithoutTerminal};
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record};
+use super::refuse;
+use super::values::{Edit, usdc_text};
+use crate::start_error::StartError;
+
+/// Commands for executors.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List executors and proposals
+    List,
+    /// Propose an executor or another hourly cap. Acts as the owner
+    Propose {
+        #[command(flatten)]
+        executor: ExecutorArgs,
+        #[command(flatten)]
+        cap: CapArgs,
+        #[command(flatten)]
+        act: ActArgs,
+    },
+    /// Make a proposal take effect after its delay. Uses any key that is present
+    Enact {
+        #[command(flatten)]
+        executor: ExecutorArgs,
+        #[command(flatten)]
+        act: ActArgs,
+    },
+    /// Remove the proposal for an executor. Acts as the guardian or the owner
+    Veto {
+        #[command(flatten)]
+        executor: ExecutorArgs,
+        #[command(flatten)]
+        act: ActArgs,
+        #[command(flatten)]
+        consent: ConsentArgs,
+    },
+    /// Lower an executor's hourly cap at once. Acts as the guardian or the owner
+    Lower {
+        #[command(flatten)]
+        executor: ExecutorArgs,
+        #[command(flatten)]
+        cap: CapArgs,
+        #[command(flatten)]
+        act: ActArgs,
+        #[command(flatten)]
+        consent: ConsentArgs,
+    },
+    /// Remove an executor at once. Acts as the guardian or the owner
+    Remove {
+        #[command(flatten)]
+        executor: ExecutorArgs,
+        #[command(flatten)]
+        act: ActArgs,
+        #[command(flatten)]
+        consent: ConsentArgs,
+    },
+    /// Stop all executors at once: the Gate executes no trade. Acts as the guardian or the owner
+    Pause(ActArgs),
+    /// Start all executors again. Acts as the guardian
+    Resume(ActArgs),
+}
+
+/// An executor.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct ExecutorArgs {
+    /// The address of the executor
+    #[arg(value_name = "ADDRESS")]
+    address: Address,
+}
+
+/// An hourly cap.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CapArgs {
+    /// USDC that may leave accounts per hour, net, or none for no cap
+    #[arg(long, value_name = "USDC")]
+    hourly_cap: Edit<Usdc>,
+}
+
+impl CapArgs {
+    /// Returns the cap in the form of the contracts.
+    fn atomic(self) -> Result<u64, StartError> {
+        match self.hourly_cap {
+            Edit(Some(Usdc::ZERO)) => Err(refuse(
+                ErrorCode::ValidationFailed,
+                "--hourly-cap must be above 0. `executor remove` removes an executor.",
+            )),
+            Edit(cap) => Ok(cap.map_or(u64::MAX, Usdc::atomic)),
+        }
+    }
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let ctx = admin.online().await?;
+    match verb {
+        Verb::List => list(admin, &ctx).await,
+        Verb::Propose { executor: ExecutorArgs { address }, cap, act } => {
+            let cap = cap.atomic()?;
+            let title = format!("Propose the executor {address} with an hourly cap of {}", cap_text(cap));
+            make(Change::ProposeExecutor(address, cap), &title, &act, admin, &ctx).await
+        }
+        Verb::Enact { executor: ExecutorArgs { address }, act } => {
+            let title = format!("Enact the proposal for the executor {address}");
+            make(Change::EnactExecutor(address), &title, &act, admin, &ctx).await
+        }
+        Verb::Veto { executor: ExecutorArgs { address }, act, consent } => {
+            let title = format!("Veto the proposal for the executor {address}");
+            obtain_consent(consent, &act, &title, address)?;
+            make(Change::VetoExecutor(address), &title, &act, admin, &ctx).await
+        }
+        Verb::Lower { executor: ExecutorArgs { address }, cap, act, consent } => {
+            let cap = cap.atomic()?;
+            let title = format!("Lower the hourly cap of the executor {address} to {}", cap_text(cap));
+            obtain_consent(consent, &act, &title, address)?;
+            make(Change::LowerExecutor(address, cap), &title, &act, admin, &ctx).await
+        }
+        Verb::Remove { executor: ExecutorArgs { address }, act, consent } => {
+            let title = format!("Remove the executor {address}");
+            obtain_consent(consent, &act, &title, address)?;
+            make(Change::RemoveExecutor(address), &title, &act, admin, &ctx).await
+        }
+        Verb::Pause(act) => make(Change::Pause, "Pause all executors", &act, admin, &ctx).await,
+        Verb::Resume(act) => make(Change::Resume, "Resume all executors", &act, admin, &ctx).await,
+    }
+}
+
+/// A script that stops an executor must not be blocked by a prompt.
+fn obtain_consent(
+    consent: ConsentArgs,
+    by: &ActArgs,
+    title: &str,
+    address: Address,
+) -> Result<(), StartError> {
+    if by.is_printed() {
+        return Ok(());
+    }
+    let act = format!("{title}. Only a new proposal can undo this, after the delay.");
+    consent.obtain(&act, &address.to_string(), WithoutTerminal::Proceed)
+}
+
+/// Makes a change and shows the executors, or prints the change's transaction.
+async fn make(
+    change: Change,
+    title: &str,
+    act: &ActArgs,
+    admin: &AdminCtx,
+    ctx: &Ctx,
+) -> Result<Answer, StartError> {
+    let acting = act.acting(admin, ctx, change.senders(ctx).await?, None).await?;
+    let receipt = match change.make(ctx, acting.sender()).await? {
+        Sent::Printed(call) => return Ok(acting.print(ctx, title, &[call], Record::new())),
+        Sent::Mined(receipt) => receipt,
+    };
+    let done = match change {
+        Change::ProposeExecutor(address, _)
+        | Change::EnactExecutor(address)
+        | Change::VetoExecutor(address)
+        | Change::LowerExecutor(address, _)
+        | Change::RemoveExecutor(address) => record(&find(ctx, address).await?),
+        _ => Record::new().with("paused", ctx.chain.is_gate_paused().await.map_err(AppError::from)?),
+    };
+    let done = admin.deployment_hint(done);
+    Ok(Answer::One(done.with("txHash", receipt.tx_hash.to_string())))
+}
+
+async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<Answer, StartError> {
+    let mut known = BTreeSet::from_iter(ctx.chain.executors().await.map_err(AppError::from)?);
+    known.extend(admin.secrets()?.executors()?.iter().map(Signer::address));
+    match ctx.chain.ever_proposed_executors().await {
+        Ok(proposed) => known.extend(proposed),
+        Err(error) => eprintln!(
+            "foretell: the node does not search all blocks, so proposals for unknown addresses are missing in this list. \
+             Watch the event ExecutorProposed of the Gate. ({error})"
+        ),
+    }
+    let mut records = Vec::new();
+    for address in known {
+        let state = find(ctx, address).await?;
+        if state.volume.is_some() || state.proposal.is_some() {
+            records.push(record(&state));
+        }
+    }
+    let columns = &["address", "hourlyCapUsdc", "usedUsdc", "paused", "proposedHourlyCapUsdc", "enactableAt"];
+    Ok(Answer::Many(records, columns))
+}
+
+async fn find(ctx: &Ctx, address: Address) -> Result<ExecutorState, StartError> {
+    Ok(ctx.chain.executor(address).await.map_err(AppError::from)?)
+}
+
+fn record(state: &ExecutorState) -> Record {
+    let (volume, proposal) = (state.volume, state.proposal);
+    Record::new()
+        .with("address", state.address)
+        .with("isExecutor", volume.is_some())
+        .with("hourlyCapUsdc", volume.map(|volume| cap_text(volume.cap_usdc_atomic)))
+        .with("usedUsdc", volume.map(|volume| usdc_text(Usdc::from_atomic(volume.used_usdc_atomic))))
+        .with("paused", volume.map(|_| state.is_paused))
+        .with("proposedHourlyCapUsdc", proposal.map(|proposal| cap_text(proposal.hourly_cap_usdc_atomic)))
+        .with("enactableAt", proposal.map(|proposal| Timestamp::from_s(proposal.enactable_at_s)))
+}
+
+/// An hourly cap in the form of `--hourly-cap`.
+fn cap_text(atomic: u64) -> String {
+    if atomic == u64::MAX { "none".to_owned() } else { usdc_text(Usdc::from_atomic(atomic)) }
+}

@@ -1,0 +1,191 @@
+//! `foretell admin import`: imports a catalog from a file.
+//!
+//! On a terminal, a progress bar is shown. Otherwise each completed item is printed as a line of
+//! JSON, and the last line is a summary. Running the same command again continues an interrupted
+//! import.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use app::Ctx;
+use app::import::{self, Action, Catalog, Format, ImportError, Plan, Step};
+use clap::{Args, ValueEnum};
+use domain::key::Environment;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record, print_line};
+use super::values::usdc_text;
+use crate::start_error::StartError;
+
+/// Maximum size of the file.
+const MAX_BYTES: u64 = 32 << 20;
+
+/// What is imported.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// The catalogue file, in JSON or YAML
+    file: PathBuf,
+    /// The format of the file [default: JSON for names that end in .json, else YAML]
+    #[arg(long, value_enum)]
+    format: Option<Language>,
+    /// Check the file and print what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Language {
+    Json,
+    Yaml,
+}
+
+pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let catalogue = read(&args)?;
+    // An import without markets needs no chain.
+    let ctx = if catalogue.markets.is_empty() { admin.ctx()? } else { admin.online().await? };
+    let roles = admin.secrets()?.roles;
+    let resolver = roles.resolver()?;
+    // USDC can only be minted in the test environment.
+    let minter = match ctx.config.environment {
+        Environment::Test => roles.deployer().ok(),
+        Environment::Live => None,
+    };
+    let plan = import::plan(&ctx, &catalogue).await.map_err(refused)?;
+    let mut shown = Shown::new(json || !std::io::stdout().is_terminal(), plan.steps.len());
+    if args.dry_run {
+        // A dry run must also report missing funds.
+        import::check_funding(&ctx, &plan, &resolver, minter.as_ref()).await.map_err(refused)?;
+        plan.steps.iter().for_each(|step| shown.planned(step));
+        return shown.end(summary(&plan, true));
+    }
+    let done = import::run(&ctx, &plan, &resolver, minter.as_ref(), &mut |step| shown.step(step)).await;
+    if let Err(error) = done {
+        shown.clear();
+        return Err(refused(error));
+    }
+    let summary = summary(&plan, false).with("synced", followed(admin, &ctx, &plan).await?);
+    shown.end(summary)
+}
+
+fn read(args: &ImportArgs) -> Result<Catalog, StartError> {
+    let fail = |source| StartError::File { path: args.file.display().to_string(), source };
+    // Check the size before reading the file into memory.
+    if std::fs::metadata(&args.file).map_err(fail)?.len() > MAX_BYTES {
+        return Err(StartError::Other(format!("{} must be at most 32 MiB", args.file.display())));
+    }
+    let text = std::fs::read_to_string(&args.file).map_err(fail)?;
+    let format = args.format.unwrap_or_else(|| language_of(&args.file));
+    let format = if format == Language::Json { Format::Json } else { Format::Yaml };
+    import::read(&text, format).map_err(StartError::Import)
+}
+
+fn language_of(file: &Path) -> Language {
+    let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if is_json { Language::Json } else { Language::Yaml }
+}
+
+fn refused(error: ImportError) -> StartError {
+    match error {
+        ImportError::Refused(problems) => StartError::Import(problems),
+        ImportError::Failed(error) => {
+            let detail =
+                format!("{} Run the same import again: it continues where it stopped.", error.detail);
+            error.detail(detail).into()
+        }
+    }
+}
+
+/// Waits for the running service to index the created markets. Returns whether it did.
+async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &Plan) -> Result<bool, StartError> {
+    if !plan.steps.iter().any(Step::is_for_the_chain) {
+        return Ok(true);
+    }
+    admin.follow(ctx.chain.head().await?.number).await
+}
+
+fn summary(plan: &Plan, dry_run: bool) -> Record {
+    Record::new()
+        .with("dryRun", dry_run)
+        .with("items", plan.steps.len())
+        .with("created", plan.count(Action::Create))
+        .with("finished", plan.count(Action::Finish))
+        .with("updated", plan.count(Action::Update))
+        .with("skipped", plan.count(Action::Skip))
+        .with("fundingUsdc", usdc_text(plan.funding))
+}
+
+/// The progress display of a run.
+enum Shown {
+    Lines,
+    Bar(ProgressBar),
+}
+
+impl Shown {
+    fn new(lines: bool, steps: usize) -> Self {
+        if lines {
+            return Self::Lines;
+        }
+        let bar = ProgressBar::new(steps as u64);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        Self::Bar(bar)
+    }
+
+    /// Prints a step that a run would execute.
+    fn planned(&mut self, step: &Step) {
+        match self {
+            Self::Lines => self.step(step),
+            Self::Bar(_) if step.action == Action::Skip => {}
+            Self::Bar(bar) => {
+                let changed = match step.changed() {
+                    [] => String::new(),
+                    members => format!(" ({})", members.join(", ")),
+                };
+                bar.suspend(|| println!("{} {} {}{changed}", step.action.as_str(), step.kind, step.key()));
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step) {
+        match self {
+            Self::Lines => {
+                let record = Record::new()
+                    .with("kind", step.kind.as_str())
+                    .with("key", step.key())
+                    .with("id", step.id())
+                    .with("action", step.action.as_str());
+                let record = match step.changed() {
+                    [] => record,
+                    members => record.with("changed", members),
+                };
+                // A closed pipe must not stop the import.
+                drop(print_line(&serde_json::to_string(&record).unwrap_or_default()));
+            }
+            Self::Bar(bar) => {
+                bar.inc(1);
+                bar.set_message(format!("{} {}", step.kind, step.key()));
+            }
+        }
+    }
+
+    fn clear(&self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn end(self, summary: Record) -> Result<Answer, StartError> {
+        self.clear();
+        match self {
+            Self::Lines => {
+                print_line(
+                    &serde_json::to_string(&Record::new().with("summary", summary)).unwrap_or_default(),
+                )?;
+                Ok(Answer::Printed)
+            }
+            Self::Bar(_) => Ok(Answer::One(summary)),
+        }
+    }
+}

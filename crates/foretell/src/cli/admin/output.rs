@@ -1,0 +1,174 @@
+//! Output of admin commands: aligned text for people, JSON for programs.
+
+use std::io::{IsTerminal, Write};
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::start_error::StartError;
+
+/// The members of an output record, in print order.
+#[derive(Debug, Clone, Default)]
+pub struct Record(Vec<(&'static str, Value)>);
+
+impl Record {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a member.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Serialize) -> Self {
+        // Records only contain strings, numbers and lists of them, so serialization cannot fail.
+        self.0.push((name, serde_json::to_value(value).unwrap_or_default()));
+        self
+    }
+
+    /// Appends the members of another record.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.0.extend(other.0);
+        self
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.0
+            .iter()
+            .find(|(member, _)| *member == name)
+            .map_or_else(String::new, |(_, value)| text_of(value))
+    }
+}
+
+impl Serialize for Record {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// The result of a command.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    One(Record),
+    /// Records, and the members that are the columns of the text table.
+    Many(Vec<Record>, &'static [&'static str]),
+    /// A file for another program: JSON, also on a terminal.
+    Json(Record),
+    /// The command has already printed everything.
+    Printed,
+}
+
+impl Answer {
+    /// Prints the result to standard output. Without a terminal it is always JSON.
+    pub fn print(&self, json: bool) -> Result<(), StartError> {
+        if matches!(self, Self::Printed) {
+            return Ok(());
+        }
+        let out = std::io::stdout();
+        // Scripts get JSON even without `--json`.
+        let is_json = json || matches!(self, Self::Json(_)) || !out.is_terminal();
+        print_line(&if is_json { self.to_json() } else { self.to_text() })
+    }
+
+    fn to_json(&self) -> String {
+        match self {
+            Self::One(record) | Self::Json(record) => serde_json::to_string_pretty(record),
+            Self::Many(records, _) => serde_json::to_string_pretty(records),
+            Self::Printed => Ok(String::new()),
+        }
+        .unwrap_or_default()
+    }
+
+    fn to_text(&self) -> String {
+        match self {
+            Self::One(record) | Self::Json(record) => {
+                let members = record.0.iter().map(|(name, value)| vec![(*name).to_owned(), text_of(value)]);
+                align(&members.collect::<Vec<_>>())
+            }
+            Self::Printed => String::new(),
+            Self::Many(records, _) if records.is_empty() => "none".to_owned(),
+            Self::Many(records, columns) => {
+                let head = columns.iter().map(|column| column.to_uppercase()).collect();
+                let rows =
+                    records.iter().map(|record| columns.iter().map(|column| record.text(column)).collect());
+                align(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+/// Prints one line to standard output.
+pub fn print_line(text: &str) -> Result<(), StartError> {
+    match writeln!(std::io::stdout(), "{text}") {
+        // The reader, e.g. `head`, has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(|source| StartError::File { path: "standard output".to_owned(), source }),
+    }
+}
+
+/// Aligns cells in columns, two spaces apart. Further lines of a cell are indented.
+fn align(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).filter_map(|cell| cell.lines().next());
+        cells.map(|line| line.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| {
+            let missing = width.saturating_sub(cell.lines().next().unwrap_or_default().chars().count());
+            format!("{}{}", cell.replace('\n', "\n    "), " ".repeat(missing))
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().map(|item| format!("\n{}", text_of(item))).collect()
+        }
+        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(", "),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| format!("{name}={}", text_of(value)))
+            .collect::<Vec<_>>()
+            .join("  "),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_keeps_the_members_order() {
+        let record = Record::new().with("key", "k").with("id", 1);
+        assert_eq!(serde_json::to_string(&record).unwrap(), r#"{"key":"k","id":1}"#);
+    }
+
+    #[test]
+    fn a_table_shows_the_named_members_in_columns() {
+        let rows = ["ada", "bo"].map(|name| Record::new().with("name", name).with("hidden", 1).with("n", 2));
+        let text = Answer::Many(rows.to_vec(), &["name", "n"]).to_text();
+        assert_eq!(text, "NAME  N\nada   2\nbo    2");
+    }
+
+    #[test]
+    fn a_record_shows_what_is_absent_and_what_is_nested() {
+        let nested = serde_json::json!([{"index": 0, "label": "Yes"}]);
+        let record = Record::new().with("id", 7).with("logo", None::<String>).with("outcomes", nested);
+        assert_eq!(
+            Answer::One(record).to_text(),
+            "id        7\nlogo      -\noutcomes  \n    index=0  label=Yes"
+        );
+    }
+}

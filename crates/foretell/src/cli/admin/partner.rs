@@ -1,0 +1,136 @@
+//! `foretell admin partner`.
+
+use clap::{Subcommand, ValueEnum};
+use domain::ids::{OrganizationId, PartnerId};
+use store::StoreError;
+use store::catalog::Partner;
+
+use super::ctx::AdminCtx;
+use super::missing;
+use super::organization::{AboutArgs, slug_or_default};
+use super::output::{Answer, Record};
+use super::subject::{self, Subject};
+use super::values::{PageArgs, edit_text, overwrite};
+use crate::start_error::StartError;
+
+/// Whether a partner is shown as active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Status {
+    /// Shown as active.
+    Active,
+    /// Shown as inactive.
+    Inactive,
+}
+
+/// Commands for partners.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Add a partner to an organization
+    Create {
+        /// The organization of the partner
+        #[arg(long, value_name = "ID")]
+        organization: OrganizationId,
+        /// The name
+        #[arg(long)]
+        name: String,
+        /// Whether the partner is shown as active
+        #[arg(long, value_enum, default_value_t = Status::Active)]
+        status: Status,
+        #[command(flatten)]
+        about: AboutArgs,
+    },
+    /// List partners, newest first
+    List {
+        /// Only those of this organization
+        #[arg(long, value_name = "ID")]
+        organization: Option<OrganizationId>,
+        #[command(flatten)]
+        page: PageArgs,
+    },
+    /// Show a partner
+    Show {
+        #[command(flatten)]
+        partner: Subject<subject::Partner>,
+    },
+    /// Change only the given values. An empty text removes the old one
+    Update {
+        #[command(flatten)]
+        partner: Subject<subject::Partner>,
+        /// The name
+        #[arg(long)]
+        name: Option<String>,
+        /// Whether the partner is shown as active
+        #[arg(long, value_enum)]
+        status: Option<Status>,
+        #[command(flatten)]
+        about: AboutArgs,
+    },
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::Create { organization, name, status, about } => {
+            let ctx = admin.ctx()?;
+            let slug = slug_or_default(about.slug.as_ref(), &name)?;
+            let partner = Partner {
+                id: PartnerId(ctx.uuid()),
+                organization_id: organization,
+                name,
+                slug,
+                description: about.description,
+                logo: about.logo,
+                website: about.website,
+                active: status == Status::Active,
+            };
+            Ok(Answer::One(record(&app::catalog::add_partner(&ctx, partner).await?)))
+        }
+        Verb::List { organization, page } => list(organization, page, admin).await,
+        Verb::Show { partner: Subject(partner) } => {
+            let found: Result<_, StoreError> =
+                admin.store.read(partner, |tx, id| Box::pin(store::catalog::find_partner(tx, *id))).await;
+            Ok(Answer::One(record(&found?.ok_or_else(|| missing("partner"))?)))
+        }
+        Verb::Update { partner: Subject(partner), name, status, about } => {
+            let change = move |old: &mut Partner| {
+                overwrite(&mut old.name, name.as_ref());
+                overwrite(&mut old.slug, about.slug.as_ref());
+                edit_text(&mut old.description, about.description.as_ref());
+                edit_text(&mut old.logo, about.logo.as_ref());
+                edit_text(&mut old.website, about.website.as_ref());
+                old.active = status.map_or(old.active, |status| status == Status::Active);
+            };
+            let changed = app::catalog::change_partner(&admin.ctx()?, partner, change).await?;
+            Ok(Answer::One(record(&changed)))
+        }
+    }
+}
+
+async fn list(
+    organization: Option<OrganizationId>,
+    page: PageArgs,
+    admin: &AdminCtx,
+) -> Result<Answer, StartError> {
+    let input = (organization, page.after.map(PartnerId), page.limit);
+    let listed: Result<Vec<_>, StoreError> = admin
+        .store
+        .read(input, |tx, (organization, after, limit)| {
+            Box::pin(store::catalog::list_partners(tx, *organization, *after, *limit))
+        })
+        .await;
+    Ok(Answer::Many(
+        listed?.iter().map(record).collect(),
+        &["id", "slug", "name", "status", "organizationId"],
+    ))
+}
+
+fn record(partner: &Partner) -> Record {
+    Record::new()
+        .with("id", partner.id)
+        .with("organizationId", partner.organization_id)
+        .with("name", &partner.name)
+        .with("slug", &partner.slug)
+        .with("description", &partner.description)
+        .with("logo", &partner.logo)
+        .with("website", &partner.website)
+        .with("status", partner.status())
+}

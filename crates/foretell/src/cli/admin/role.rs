@@ -1,0 +1,202 @@
+//! `foretell admin role`: shows the roles of the deployment and changes their holders.
+
+use std::path::PathBuf;
+
+use alloy_primitives::Address;
+use app::roles::{Change, Sent};
+use app::{AppError, Ctx};
+use chain::{Role, RoleProposal};
+use clap::{Args, Subcommand};
+use domain::Timestamp;
+use serde_json::{Value, json};
+
+use super::act::ActArgs;
+use super::consent::{ConsentArgs, WithoutTerminal};
+use super::ctx::AdminCtx;
+use super::output::{Answer, Record};
+use crate::start_error::StartError;
+
+/// Commands for roles.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// List the holders of the roles, the pending proposals and the delay
+    List,
+    /// Propose a new holder of a role. Acts as the owner
+    Propose {
+        #[command(flatten)]
+        role: RoleArgs,
+        /// The address of the new holder, which must accept the role
+        #[arg(value_name = "ADDRESS")]
+        to: Address,
+        #[command(flatten)]
+        act: ActArgs,
+    },
+    /// Accept a role after the delay of the proposal. Acts as the proposed holder
+    Accept {
+        #[command(flatten)]
+        role: RoleArgs,
+        #[command(flatten)]
+        accept: AcceptArgs,
+    },
+    /// Remove the proposal of a new holder. Acts as the guardian (for a new guardian: the resolver)
+    /// or the owner
+    Veto {
+        #[command(flatten)]
+        role: RoleArgs,
+        #[command(flatten)]
+        remove: RemoveArgs,
+    },
+    /// Propose a new owner because the owner's key is lost or stolen. Acts as the guardian
+    ProposeRecovery {
+        /// The address of the new owner, which must accept the role
+        #[arg(value_name = "ADDRESS")]
+        to: Address,
+        #[command(flatten)]
+        act: ActArgs,
+    },
+    /// Accept the owner's role after the delay of the recovery. Acts as the proposed owner
+    AcceptRecovery(AcceptArgs),
+    /// Remove the guardian's proposal of a new owner. Acts as the resolver or the guardian
+    VetoRecovery(RemoveArgs),
+    /// Suspend the resolver until a successor accepts. Acts as the guardian or the owner
+    SuspendResolver(RemoveArgs),
+}
+
+/// A role.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct RoleArgs {
+    /// The role: owner, resolver, guardian or treasury
+    #[arg(value_name = "ROLE")]
+    role: Role,
+}
+
+/// Options of commands that accept a role.
+#[derive(Debug, Args)]
+pub struct AcceptArgs {
+    /// File with the private key of the new holder
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    #[command(flatten)]
+    act: ActArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
+}
+
+/// Options of commands that remove power or a proposal.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    #[command(flatten)]
+    act: ActArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let ctx = admin.online().await?;
+    match verb {
+        Verb::List => show(&ctx).await.map(Answer::One),
+        Verb::Propose { role: RoleArgs { role }, to, act } => {
+            let title = format!("Propose {to} as the new {role}");
+            make(Change::ProposeRole(role, to), &title, &act, None, admin, &ctx).await
+        }
+        Verb::Accept { role: RoleArgs { role }, accept } => {
+            accept_role(Change::AcceptRole(role), role, accept, admin, &ctx).await
+        }
+        Verb::Veto { role: RoleArgs { role }, remove } => {
+            let title = format!("Veto the proposal of a new {role}");
+            remove_power(Change::VetoRole(role), role, &title, remove, admin, &ctx).await
+        }
+        Verb::ProposeRecovery { to, act } => {
+            let title = format!("Propose {to} as the new owner, because the owner's key is lost or stolen");
+            make(Change::ProposeRecovery(to), &title, &act, None, admin, &ctx).await
+        }
+        Verb::AcceptRecovery(accept) => {
+            accept_role(Change::AcceptRecovery, Role::Owner, accept, admin, &ctx).await
+        }
+        Verb::VetoRecovery(remove) => {
+            let title = "Veto the guardian's proposal of a new owner";
+            remove_power(Change::VetoRecovery, Role::Owner, title, remove, admin, &ctx).await
+        }
+        Verb::SuspendResolver(remove) => {
+            let title = "Suspend the resolver until a successor accepts";
+            remove_power(Change::SuspendResolver, Role::Resolver, title, remove, admin, &ctx).await
+        }
+    }
+}
+
+/// Accepts a role. This needs confirmation, because the former holder loses the role at once.
+async fn accept_role(
+    change: Change,
+    role: Role,
+    accept: AcceptArgs,
+    admin: &AdminCtx,
+    ctx: &Ctx,
+) -> Result<Answer, StartError> {
+    let title = format!("Accept the role of the {role}");
+    if !accept.act.is_printed() {
+        let act = format!("{title}. Its holder loses it, and only a new proposal can undo this.");
+        accept.consent.obtain(&act, role.as_str(), WithoutTerminal::Refuse)?;
+    }
+    make(change, &title, &accept.act, accept.key_file, admin, ctx).await
+}
+
+/// Removes power or a proposal. A script must not be blocked by a prompt.
+async fn remove_power(
+    change: Change,
+    role: Role,
+    title: &str,
+    remove: RemoveArgs,
+    admin: &AdminCtx,
+    ctx: &Ctx,
+) -> Result<Answer, StartError> {
+    if !remove.act.is_printed() {
+        let act = format!("{title}. Only a new proposal can undo this, after the delay.");
+        remove.consent.obtain(&act, role.as_str(), WithoutTerminal::Proceed)?;
+    }
+    make(change, title, &remove.act, None, admin, ctx).await
+}
+
+/// Makes a change and shows the roles, or prints the change's transaction.
+async fn make(
+    change: Change,
+    title: &str,
+    act: &ActArgs,
+    key_file: Option<PathBuf>,
+    admin: &AdminCtx,
+    ctx: &Ctx,
+) -> Result<Answer, StartError> {
+    let acting = act.acting(admin, ctx, change.senders(ctx).await?, key_file.as_deref()).await?;
+    match change.make(ctx, acting.sender()).await? {
+        Sent::Mined(receipt) => {
+            let record = admin.deployment_hint(show(ctx).await?);
+            Ok(Answer::One(record.with("txHash", receipt.tx_hash.to_string())))
+        }
+        Sent::Printed(call) => Ok(acting.print(ctx, title, &[call], Record::new())),
+    }
+}
+
+async fn show(ctx: &Ctx) -> Result<Record, StartError> {
+    let seats = ctx.chain.seats().await.map_err(AppError::from)?;
+    let roles: Vec<Value> = seats
+        .all
+        .iter()
+        .map(|seat| {
+            let mut shown = json!({ "role": seat.role.as_str(), "holder": seat.holder });
+            if seat.role == Role::Resolver {
+                shown["suspended"] = seats.is_resolver_suspended.into();
+            }
+            shown["proposal"] = proposal(seat.proposal);
+            shown
+        })
+        .collect();
+    Ok(Record::new()
+        .with("roles", roles)
+        .with("recovery", proposal(seats.recovery))
+        .with("delaySeconds", seats.delay_s))
+}
+
+fn proposal(proposal: Option<RoleProposal>) -> Value {
+    proposal.map_or(Value::Null, |RoleProposal { to, acceptable_at_s }| {
+        json!({ "to": to, "acceptableAt": Timestamp::from_s(acceptable_at_s) })
+    })
+}

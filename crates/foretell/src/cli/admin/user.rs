@@ -1,0 +1,150 @@
+//! `foretell admin user`.
+
+use alloy_primitives::Address;
+use app::{Ctx, accounts};
+use chain::{Owner, Signer};
+use clap::{Args, Subcommand};
+use domain::ErrorCode;
+use domain::ids::UserId;
+use store::StoreError;
+use store::users::{Account, User};
+
+use super::ctx::AdminCtx;
+use super::key::key_record;
+use super::output::{Answer, Record};
+use super::subject::{self, Subject};
+use super::values::{BadValue, PageArgs, usdc_text};
+use super::{missing, owner_keys, refuse};
+use crate::config::Environment;
+use crate::start_error::StartError;
+
+/// Commands for users.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Create a user and set the owner of the smart account. Prints the address of the account
+    Create(CreateArgs),
+    /// List users, newest first
+    List(PageArgs),
+    /// Show a user, the account and its keys
+    Show {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+    },
+}
+
+/// The properties of a new user.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// The name of the user, for the operator
+    #[arg(long)]
+    name: String,
+    #[command(flatten)]
+    owner: OwnerArgs,
+}
+
+/// The owner of an account.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct OwnerArgs {
+    /// The owner is the holder of this address
+    #[arg(long, value_name = "0xADDRESS")]
+    owner_eoa: Option<Address>,
+    /// The owner is this passkey: its P-256 public key, x and y, 64 bytes in hex
+    #[arg(long, value_name = "HEX", value_parser = passkey)]
+    owner_passkey: Option<Owner>,
+    /// Only for development: generate an owner key and store it in owners.json in the data folder
+    #[arg(long)]
+    generate_owner: bool,
+}
+
+impl OwnerArgs {
+    /// Returns the owner, and its key if it was generated here.
+    ///
+    /// # Errors
+    ///
+    /// `VALIDATION_FAILED` if a generated key is requested outside development.
+    pub fn owner(self, admin: &AdminCtx, ctx: &Ctx) -> Result<(Owner, Option<Signer>), StartError> {
+        // In production, an owner's key must never be on the service's machine.
+        if self.generate_owner && admin.config.environment == Environment::Live {
+            return Err(refuse(
+                ErrorCode::ValidationFailed,
+                "--generate-owner is only for development: set the owner's address or passkey.",
+            ));
+        }
+        let generated = if self.generate_owner { Some(Signer::random(ctx.random())?) } else { None };
+        let named = self.owner_eoa.map(Owner::Eoa).or(self.owner_passkey);
+        // Clap's argument group guarantees exactly one of them.
+        let owner = generated.as_ref().map(Signer::owner).or(named);
+        let owner = owner.ok_or_else(|| refuse(ErrorCode::ValidationFailed, "An owner is required."))?;
+        Ok((owner, generated))
+    }
+}
+
+fn passkey(text: &str) -> Result<Owner, BadValue> {
+    match text.parse() {
+        Ok(owner @ Owner::Passkey { .. }) => Ok(owner),
+        _ => Err(BadValue::new("a passkey must be 64 bytes in hex: x and y of a P-256 public key")),
+    }
+}
+
+pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+    match verb {
+        Verb::Create(args) => create(args, admin).await.map(Answer::One),
+        Verb::List(page) => list(page, admin).await,
+        Verb::Show { user: Subject(user) } => show(user, admin).await.map(Answer::One),
+    }
+}
+
+async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+    let ctx = admin.online().await?;
+    let (owner, generated) = args.owner.owner(admin, &ctx)?;
+    let (user, account) = accounts::create_user(&ctx, &args.name, &owner).await?;
+    if let Some(generated) = &generated {
+        owner_keys::add(&admin.config.data_dir, user.id, generated)?;
+    }
+    Ok(user_record(&user, Some(&account)).with("ownerKeyStored", generated.is_some()))
+}
+
+async fn list(page: PageArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+    let users: Result<Vec<_>, StoreError> = admin
+        .store
+        .read((page.after.map(UserId), page.limit), |tx, (after, limit)| {
+            Box::pin(store::users::list(tx, *after, *limit))
+        })
+        .await;
+    let records = users?.iter().map(|(user, account)| user_record(user, account.as_ref())).collect();
+    Ok(Answer::Many(records, &["id", "name", "address", "createdAt"]))
+}
+
+async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
+    let (user, account) = find(admin, user).await?;
+    let keys: Result<Vec<_>, StoreError> =
+        admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let keys: Vec<Record> = keys?.iter().map(key_record).collect();
+    let owners = accounts::stored_owners(&admin.ctx()?, user.id).await?;
+    Ok(user_record(&user, account.as_ref()).with("owners", owners).with("keys", keys))
+}
+
+/// Returns a user and its account, or a not-found error.
+pub async fn find(admin: &AdminCtx, user: UserId) -> Result<(User, Option<Account>), StartError> {
+    let found: Result<_, StoreError> = admin
+        .store
+        .read(user, |tx, id| {
+            Box::pin(async move {
+                Ok((store::users::find(tx, *id).await?, store::users::find_account(tx, *id).await?))
+            })
+        })
+        .await;
+    let (user, account) = found?;
+    Ok((user.ok_or_else(|| missing("user"))?, account))
+}
+
+fn user_record(user: &User, account: Option<&Account>) -> Record {
+    Record::new()
+        .with("id", user.id)
+        .with("name", &user.name)
+        .with("address", account.map(|account| &account.address))
+        .with("firstOwner", account.map(|account| &account.first_owner))
+        .with("reservedUsdc", account.map(|account| usdc_text(account.reserved)))
+        .with("createdAt", user.created_at)
+}

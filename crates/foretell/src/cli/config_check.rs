@@ -1,0 +1,213 @@
+//! `foretell config check`: prints the resolved settings, and checks that the configured
+//! dependencies respond.
+
+use chain::{Chain, NodeReport, Nodes, Standing};
+use clap::{Arg, Args, Command};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+use store::{Engine, Store};
+
+use crate::config::{Config, Options};
+use crate::run::{limits, read_contracts};
+use crate::secrets::Secrets;
+use crate::start_error::StartError;
+
+pub async fn run(options: &Options, config: &Config) -> Result<(), StartError> {
+    for (name, value) in settings(options, config) {
+        println!("{name:<24} {value}");
+    }
+    println!();
+    let mut failed = 0;
+    // Run all checks, so that one run reports all problems.
+    failed += report("secrets", check_secrets(config));
+    failed += report("database", check_database(config).await);
+    failed += report("chain", check_chain(config).await);
+    failed += report("rate limiter", check_limits(config).await);
+    match failed {
+        0 => Ok(()),
+        _ => Err(StartError::Other(format!("{failed} of 4 checks failed"))),
+    }
+}
+
+/// Returns every declared setting with its value. Serialization masks secrets.
+fn settings(options: &Options, config: &Config) -> Vec<(String, String)> {
+    let given = serde_json::to_value(options).unwrap_or_default();
+    let declared = Options::augment_args(Command::new("settings"));
+    let setting = |arg: &Arg| {
+        let name = arg.get_long().unwrap_or_default();
+        let file = format!("{name}-file");
+        let value = match &given[name] {
+            Value::Null if !given[&file].is_null() => format!("read from {file}"),
+            Value::Null => default_of(arg, name, config),
+            value => text_of(value),
+        };
+        (name.to_owned(), value)
+    };
+    declared.get_arguments().map(setting).collect()
+}
+
+/// Returns the default value of a setting.
+fn default_of(arg: &Arg, name: &str, config: &Config) -> String {
+    let path = match name {
+        "data-dir" => Some(&config.data_dir),
+        "contracts" => Some(&config.contracts),
+        "secrets-file" => Some(&config.secrets_file),
+        _ => None,
+    };
+    if let Some(path) = path {
+        return format!("{} (default)", path.display());
+    }
+    // The help text is the only place that states the default, so read it from there.
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let documented = help.rsplit_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+    documented.map_or_else(|| "not set".to_owned(), |(default, _)| format!("{default} (default)"))
+}
+
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.is_empty() => "none".to_owned(),
+        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+fn report(what: &str, found: Result<String, StartError>) -> u32 {
+    match found {
+        Ok(found) => {
+            println!("{what:<24} ok: {found}");
+            0
+        }
+        Err(error) => {
+            println!("{what:<24} FAILED: {error}");
+            1
+        }
+    }
+}
+
+fn check_secrets(config: &Config) -> Result<String, StartError> {
+    if config.rpc_urls.is_empty() && !config.secrets_file.exists() {
+        return Ok("will be created at the first start".to_owned());
+    }
+    let secrets = Secrets::load(&config.secrets_file)?;
+    secrets.key_pepper()?;
+    secrets.sealing_keys()?;
+    secrets.cursor_key()?;
+    Ok(format!("{} executors", secrets.executors()?.len()))
+}
+
+async fn check_database(config: &Config) -> Result<String, StartError> {
+    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(std::path::Path::new);
+    // Opening would create the file, but a check must not change anything.
+    if path.is_some_and(|path| !path.exists()) {
+        return Ok("SQLite, will be created at the first start".to_owned());
+    }
+    let store = Store::open(config.database_url.expose_secret()).await?;
+    store.ping().await?;
+    let engine = match store.engine() {
+        Engine::Sqlite => "SQLite",
+        Engine::Postgres => "PostgreSQL",
+    };
+    store.close().await;
+    Ok(engine.to_owned())
+}
+
+async fn check_chain(config: &Config) -> Result<String, StartError> {
+    if config.rpc_urls.is_empty() {
+        return Ok("embedded".to_owned());
+    }
+    let contracts = read_contracts(&config.contracts)?;
+    let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
+    let chain = Chain::over(&nodes, contracts);
+    // Nodes are unusable until they were checked once.
+    nodes.check_all().await;
+    let reports = nodes.report();
+    for NodeReport { host, standing, head, .. } in &reports {
+        match standing {
+            Standing::Usable => println!("node           {host}: at block {head}"),
+            Standing::Refused(reason) => println!("node           {host}: not used: {reason}"),
+            Standing::Unchecked => println!("node           {host}: does not answer"),
+        }
+    }
+    let head = chain.head().await?;
+    let usable = reports.iter().filter(|report| report.standing == Standing::Usable).count();
+    if usable < config.node_agreement {
+        return Err(StartError::Other(format!(
+            "{usable} nodes answer, but {} must agree before a trade is final",
+            config.node_agreement
+        )));
+    }
+    Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
+}
+
+async fn check_limits(config: &Config) -> Result<String, StartError> {
+    let limits = limits(config)?;
+    limits.ping().await.map_err(|error| StartError::Other(error.to_string()))?;
+    Ok(format!("in {}", limits.place()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn printed(options: &Options) -> Vec<(String, String)> {
+        settings(options, &options.clone().decide().unwrap())
+    }
+
+    fn value<'a>(settings: &'a [(String, String)], name: &str) -> &'a str {
+        settings.iter().find(|(setting, _)| setting == name).map(|(_, value)| value.as_str()).unwrap()
+    }
+
+    #[test]
+    fn every_declared_setting_is_printed() {
+        let fields = serde_json::to_value(Options::default()).unwrap();
+        let fields: BTreeSet<_> = fields.as_object().unwrap().keys().cloned().collect();
+        let printed = printed(&Options::default());
+        assert_eq!(printed.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>(), fields);
+        assert_eq!(printed.len(), fields.len());
+    }
+
+    #[test]
+    fn a_setting_shows_its_value_its_default_or_its_file() {
+        let options: Options = toml::from_str(
+            "data-dir = \"/x\"\nredis-url-file = \"/dev/null\"\ntrusted-proxies = [\"10.0.0.0/8\"]\nenvironment = \"live\"",
+        )
+        .unwrap();
+        let printed = printed(&options);
+        for (name, expected) in [
+            ("data-dir", "/x"),
+            ("contracts", "/x/contracts.json (default)"),
+            ("database-url", "SQLite in the data folder (default)"),
+            ("redis-url", "read from redis-url-file"),
+            ("redis-url-file", "/dev/null"),
+            ("trusted-proxies", "10.0.0.0/8"),
+            ("environment", "live"),
+            ("listen", "127.0.0.1:8080 (default)"),
+            ("database-url-file", "not set"),
+        ] {
+            assert!(value(&printed, name).starts_with(expected), "{name}: {}", value(&printed, name));
+        }
+    }
+
+    #[test]
+    fn secrets_are_masked() {
+        let options = Options {
+            database_url: Some("postgres://ada:hunter2@db.internal:5433/foretell?x=hunter2".into()),
+            redis_url: Some("redis://:hunter2@cache.internal".into()),
+            rpc_url: Some(vec!["https://rpc.example/hunter2".into()]),
+            ..Options::default()
+        };
+        let printed = printed(&options);
+        assert!(printed.iter().all(|(_, value)| !value.contains("hunter2")), "{printed:?}");
+        assert_eq!(value(&printed, "database-url"), "postgres://db.internal:5433/…");
+        assert_eq!(value(&printed, "rpc-url"), "https://rpc.example/…");
+        for (url, expected) in
+            [("hunter2", "set, not shown"), ("sqlite:/data/foretell.db", "sqlite:/data/foretell.db")]
+        {
+            let options = Options { database_url: Some(url.into()), ..Options::default() };
+            assert_eq!(value(&self::printed(&options), "database-url"), expected);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `foretell dev`: runs the service with all parts embedded, and with sample data.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use app::entropy::Entropy;
+use clap::Args;
+use domain::market::MarketStatus;
+use domain::page::Page;
+use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
+use domain::{Clock, Timestamp};
+use store::{Store, StoreError};
+
+use super::start_logging;
+use crate::config::{Config, WebhookTargets};
+use crate::data_folder;
+use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
+use crate::entropy::SystemEntropy;
+use crate::rpc::{RpcEndpoints, RpcListen};
+use crate::run::{Parts, Running, listen, lock_folder, signalled};
+use crate::secrets::Secrets;
+use crate::service_file::ServiceFile;
+use crate::start_error::StartError;
+
+/// What only `foretell dev` takes.
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// Delete the data in the data folder and start again
+    #[arg(long)]
+    reset: bool,
+    /// Enable POST /dev/clock/advance {"ms": n}, which advances the time of the service and the
+    /// chain
+    #[arg(long)]
+    test_clock: bool,
+    /// Let callers of the chain's JSON-RPC mine blocks (evm_mine, foretell_mine)
+    #[arg(long)]
+    rpc_test_methods: bool,
+}
+
+/// Default address of the chain's JSON-RPC. Tools expect a local chain at this port.
+const RPC_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8545);
+
+/// Files of the data folder that belong to the demonstration.
+const FILES: [&str; 11] = [
+    "dev.json",
+    "service.json",
+    "contracts.json",
+    "secrets.json",
+    OWNERS_FILE,
+    "foretell.db",
+    "foretell.db-wal",
+    "foretell.db-shm",
+    "chain.db",
+    "chain.db-wal",
+    "chain.db-shm",
+];
+
+pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
+    start_logging("warn");
+    // Developers usually receive webhooks on their own machine.
+    config.webhook_targets.get_or_insert(WebhookTargets::Local);
+    if !config.rpc_urls.is_empty() {
+        return Err(StartError::Other(
+            "`foretell dev` only works with the embedded chain: use `foretell serve` with --rpc-url".into(),
+        ));
+    }
+    data_folder::prepare(&config)?;
+    let entropy: Arc<dyn Entropy> = Arc::new(SystemEntropy::default());
+    let known = if args.reset { None } else { DevFile::read(&config.data_dir)? };
+    // Listen first, so that an occupied port fails before anything is created.
+    let (listener, address) = listen(config.listen)?;
+    let base_url = format!("http://{address}");
+    let users = match known {
+        Some(known) => known.users,
+        None => {
+            // Without dev.json the folder is empty, or seeding was interrupted: start over. Taking
+            // the lock protects the files of a service that is running on this folder.
+            drop(lock_folder(&config.data_dir)?);
+            forget(&config.data_dir)?;
+            make_demonstration(&config, Arc::clone(&entropy)).await?
+        }
+    };
+    let secrets = Secrets::load(&config.secrets_file)?;
+    let clock = Arc::new(SystemClock::default());
+    let parts = Parts::open(&config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
+    let node = parts.node.clone().ok_or_else(|| StartError::Other("the chain is not embedded".into()))?;
+    // Time that the test clock was advanced by persists in the chain. The service must not run at
+    // an earlier time than the chain's newest block.
+    let head = Timestamp::from_s(parts.ctx.chain.head().await?.timestamp_s);
+    clock.advance(head.since_ms(parts.ctx.now()).max(0));
+
+    let beside = match args.test_clock {
+        true => clock_route(clock, Arc::clone(&node), parts.ctx.clone()),
+        false => axum::Router::new(),
+    };
+    let endpoints = bind_rpc(&config)?;
+    let rpc_url = endpoints.http_url().unwrap_or_else(|| endpoints.socket_url().to_owned());
+    let service = ServiceFile::new(&parts, &config, &base_url, endpoints.socket_url());
+    service.write(&config.data_dir)?;
+    let file = DevFile {
+        base_url: service.base_url.clone(),
+        rpc_url,
+        chain_id: service.chain_id,
+        contracts: service.contracts.clone(),
+        users,
+        markets: list_markets(&parts.ctx.store).await?,
+    };
+    file.write(&config.data_dir)?;
+    let rpc = endpoints.serve(node, args.rpc_test_methods);
+    let running = Running::start(
+        &parts,
+        parts.state(&config, &service.base_url)?,
+        listener,
+        beside,
+        config.first_block,
+    )?;
+    print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
+    signalled().await;
+    running.stop().await;
+    rpc.stop().await;
+    Ok(())
+}
+
+/// Binds the chain's JSON-RPC. If no address is configured and the usual port is occupied, another
+/// port is used.
+fn bind_rpc(config: &Config) -> Result<RpcEndpoints, StartError> {
+    let bind = |listen| RpcEndpoints::bind(&config.data_dir, listen);
+    let any_port = || bind(RpcListen::At(SocketAddr::new(RPC_ADDRESS.ip(), 0)));
+    match config.rpc_listen {
+        Some(listen) => bind(listen),
+        // A listen port of 0 means that several services run side by side, for example in tests.
+        None if config.listen.port() == 0 => any_port(),
+        None => bind(RpcListen::At(RPC_ADDRESS)).or_else(|_| any_port()),
+    }
+}
+
+fn forget(data_dir: &Path) -> Result<(), StartError> {
+    for name in FILES {
+        let path = data_dir.join(name);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                return Err(StartError::File { path: path.display().to_string(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn make_demonstration(
+    config: &Config,
+    entropy: Arc<dyn Entropy>,
+) -> Result<Vec<crate::dev::DevUser>, StartError> {
+    eprintln!("Creating demo data: 20 markets, 12 accounts and a week of trades …");
+    let secrets = Secrets::generate(entropy.as_ref(), 2);
+    secrets.save(&config.secrets_file)?;
+    // One week, and a few minutes for the steps before its first trade, so that seeding does not
+    // end in the future.
+    let start = SystemClock::default().now().plus_ms(-7 * DAY_MS - 5 * MINUTE_MS);
+    let clock = Arc::new(ManualClock::new(start));
+    let parts = Parts::open(config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
+    let users = seed(&parts, &clock, &config.data_dir).await?;
+    parts.ctx.store.close().await;
+    Ok(users)
+}
+
+async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
+    let page = Page { limit: domain::page::MAX_PAGE, after: None };
+    let listed: Result<Vec<_>, StoreError> = store
+        .read(page, |tx, page| {
+            Box::pin(
+                async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },
+            )
+        })
+        .await;
+    let markets = listed?.into_iter().map(|(market, outcomes)| DevMarket {
+        id: market.id.to_string(),
+        question: market.question,
+        status: market.status.to_string(),
+        outcomes: outcomes.into_iter().map(|outcome| outcome.label).collect(),
+    });
+    Ok(markets.collect())
+}
+
+fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid, test_methods: bool) {
+    let DevFile { base_url, rpc_url, chain_id, .. } = file;
+    let keys = file.users.first().map(|user| user.keys.as_slice()).unwrap_or_default();
+    let key =
+        keys.iter().find(|key| key.tier == "developer").or(keys.first()).map_or("", |key| key.key.as_str());
+    let open = file.markets.iter().find(|market| market.status == MarketStatus::Open.as_str());
+    let market = open.map_or("", |market| market.id.as_str());
+    let mining = if test_methods { "; callers can mine blocks: evm_mine, foretell_mine" } else { "" };
+    println!(
+        r#"
+Foretell is ready.
+
+  API        {base_url}
+  JSON-RPC   {rpc_url}  (chain {chain_id}{mining})
+  API key    {key}
+  More       {}
+
+Markets, a quote, a trade:
+
+  curl -s '{base_url}/v1/markets?limit=3' -H 'X-API-Key: {key}'
+
+  curl -s '{base_url}/v1/markets/{market}/quote?outcomeIndex=0&action=buy&amount=25000000' -H 'X-API-Key: {key}'
+
+  curl -s -X POST '{base_url}/v1/trades' -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -H 'Idempotency-Key: {idempotency_key}' -d '{{"marketId": "{market}", "outcomeIndex": 0, "side": "buy", "amount": "25.00"}}'
+"#,
+        DevFile::path(data_dir).display(),
+    );
+}

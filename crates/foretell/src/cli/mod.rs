@@ -1,0 +1,134 @@
+//! The command line. One binary serves, develops, migrates, deploys and administers.
+
+pub mod admin;
+mod config_check;
+mod deploy;
+mod dev;
+mod help;
+mod listen;
+mod migrate;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{FromArgMatches, Parser, Subcommand};
+
+use crate::config::{Config, Options};
+use crate::start_error::StartError;
+
+pub use deploy::DeployArgs;
+pub use dev::DevArgs;
+pub use listen::ListenArgs;
+
+/// The arguments of the program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "foretell",
+    version,
+    about = "Foretell: a prediction-market service with a REST API, whose trades are executed on an EVM chain",
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// A TOML file with settings; flags and the environment take precedence
+    #[arg(long, env = "FORETELL_CONFIG", global = true)]
+    config: Option<PathBuf>,
+    /// Your name in the audit log [default: the user of the operating system]
+    #[arg(long, env = "FORETELL_ACTOR", value_name = "NAME", global = true)]
+    actor: Option<String>,
+    #[command(flatten)]
+    options: Options,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a demo: the service with an embedded chain, users, markets and a week of trades
+    Dev(DevArgs),
+    /// Run the service
+    Serve,
+    /// Migrate the database schema to the current version
+    Migrate,
+    /// Deploy the contracts to the chain of --rpc-url
+    Deploy(DeployArgs),
+    /// Print an OpenAPI document
+    #[command(name = "openapi")]
+    OpenApi {
+        /// Print the public read API instead of the trading API
+        #[arg(long)]
+        public: bool,
+    },
+    /// Forward a user's events to a program on this machine, in the form of webhooks
+    Listen(ListenArgs),
+    /// Check the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Administer users, accounts, keys, markets and content
+    Admin(Box<admin::AdminArgs>),
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print every setting, and check the secrets, the database, the chain and Redis
+    Check,
+}
+
+impl Cli {
+    /// Parses the program's arguments. Prints help or an error and exits if there is no command to
+    /// run.
+    pub fn from_arguments() -> Self {
+        let mut command = help::command();
+        let parsed = Self::from_arg_matches(&command.get_matches_mut());
+        parsed.unwrap_or_else(|error| error.format(&mut command).exit())
+    }
+
+    pub async fn run(self) -> ExitCode {
+        let json = matches!(&self.command, Command::Admin(args) if args.json);
+        let Err(error) = self.dispatch().await else { return ExitCode::SUCCESS };
+        if json {
+            println!("{}", error.to_json());
+        } else {
+            eprintln!("foretell: {error}");
+        }
+        ExitCode::from(error.exit_code())
+    }
+
+    async fn dispatch(self) -> Result<(), StartError> {
+        // Needs no configuration, so that it also works without a data folder.
+        if let Command::OpenApi { public } = self.command {
+            let document = if public { api::public::openapi::parsed() } else { api::v1::openapi::parsed() };
+            println!("{document:#}");
+            return Ok(());
+        }
+        // Needs only a key and an address, not the service's configuration.
+        if let Command::Listen(args) = self.command {
+            return listen::run(args).await;
+        }
+        let actor = crate::actor::named(self.actor.as_deref());
+        let options = self.options.or_from_file(self.config.as_deref())?;
+        let config: Config = options.clone().decide()?;
+        match self.command {
+            Command::Dev(args) => dev::run(args, config).await,
+            Command::Serve => serve::run(config).await,
+            Command::Migrate => migrate::run(&config, actor).await,
+            Command::Deploy(args) => deploy::run(args, &config, &actor).await,
+            Command::OpenApi { .. } | Command::Listen(_) => Ok(()),
+            Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
+            Command::Admin(args) => admin::run(*args, config, actor).await,
+        }
+    }
+}
+
+/// Starts logging to standard error: readable text on a terminal, JSON otherwise. `RUST_LOG`
+/// overrides the filter.
+fn start_logging(default: &str) {
+    use std::io::IsTerminal;
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Logging can only be initialized once per process. Tests start it several times, which is
+    // harmless.
+    drop(if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().try_init() });
+    crate::panics::log();
+}

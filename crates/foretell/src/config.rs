@@ -1,0 +1,752 @@
+//! The service's configuration. For each setting a flag wins over the environment, the environment
+//! over the TOML file, and the file over the default.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use domain::Usdc;
+use domain::webhook::target::TargetPolicy;
+use http_kit::ServeLimits;
+use ipnet::IpNet;
+use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::rpc::RpcListen;
+
+/// The environment of a service, which determines the keys that it accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Environment {
+    /// Production: keys start with service_live_.
+    Live,
+    /// Staging and development: keys start with service_test_.
+    Test,
+}
+
+impl From<Environment> for domain::key::Environment {
+    fn from(environment: Environment) -> Self {
+        match environment {
+            Environment::Live => Self::Live,
+            Environment::Test => Self::Test,
+        }
+    }
+}
+
+/// The way settled positions are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redemptions {
+    /// Owners claim through the API.
+    SelfService,
+    /// The service pays automatically.
+    Automatic,
+}
+
+impl Redemptions {
+    /// Returns the value as the configuration spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SelfService => "self-service",
+            Self::Automatic => "automatic",
+        }
+    }
+}
+
+impl From<Redemptions> for app::config::Redemptions {
+    fn from(redemptions: Redemptions) -> Self {
+        match redemptions {
+            Redemptions::SelfService => Self::SelfService,
+            Redemptions::Automatic => Self::Automatic,
+        }
+    }
+}
+
+/// The allowed targets of webhooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WebhookTargets {
+    /// https to the public internet.
+    Public,
+    /// Also http, this machine and its networks. For development.
+    Local,
+}
+
+impl WebhookTargets {
+    /// Returns the value as the configuration spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Local => "local",
+        }
+    }
+}
+
+impl From<WebhookTargets> for TargetPolicy {
+    fn from(targets: WebhookTargets) -> Self {
+        match targets {
+            WebhookTargets::Public => Self::public(),
+            WebhookTargets::Local => Self::development(),
+        }
+    }
+}
+
+/// What makes a block final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finality {
+    /// Its depth.
+    Depth,
+    /// Its depth, and the chain's own `finalized` tag.
+    Finalized,
+}
+
+impl Finality {
+    /// Returns the value as the configuration spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Depth => "depth",
+            Self::Finalized => "finalized",
+        }
+    }
+}
+
+impl From<Finality> for app::config::Finality {
+    fn from(finality: Finality) -> Self {
+        match finality {
+            Finality::Depth => Self::Depth,
+            Finality::Finalized => Self::Finalized,
+        }
+    }
+}
+
+/// The settings of the service. URLs that may contain a password or an access key are serialized
+/// without it.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[command(next_help_heading = "Settings")]
+pub struct Options {
+    /// Folder of the embedded database, the embedded chain and the secrets [default: .foretell]
+    #[arg(long, env = "FORETELL_DATA_DIR", global = true)]
+    pub data_dir: Option<PathBuf>,
+    /// Database: sqlite:PATH or postgres://… [default: SQLite in the data folder]
+    #[arg(long, env = "FORETELL_DATABASE_URL", hide_env_values = true, global = true)]
+    #[serde(serialize_with = "mask_url")]
+    pub database_url: Option<SecretString>,
+    /// A file that contains the database URL, for URLs with a password
+    #[arg(long, env = "FORETELL_DATABASE_URL_FILE", global = true)]
+    pub database_url_file: Option<PathBuf>,
+    /// Redis or Valkey for the rate limits of several processes: redis://… [default: the process's
+    /// memory]
+    #[arg(long, env = "FORETELL_REDIS_URL", hide_env_values = true, global = true)]
+    #[serde(serialize_with = "mask_url")]
+    pub redis_url: Option<SecretString>,
+    /// A file that contains the Redis URL, for URLs with a password
+    #[arg(long, env = "FORETELL_REDIS_URL_FILE", global = true)]
+    pub redis_url_file: Option<PathBuf>,
+    /// JSON-RPC URL of a node of the chain. Repeat it, or separate several by commas, for failover
+    /// [default: the embedded chain]
+    #[arg(
+        long,
+        env = "FORETELL_RPC_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(deserialize_with = "one_or_several", serialize_with = "mask_urls")]
+    pub rpc_url: Option<Vec<SecretString>>,
+    /// A file that contains the URLs of the nodes, one per line, for URLs with an access key
+    #[arg(long, env = "FORETELL_RPC_URL_FILE", global = true)]
+    pub rpc_url_file: Option<PathBuf>,
+    /// The number of nodes that must have the same block before it is final [default: 1]
+    #[arg(long, env = "FORETELL_NODE_AGREEMENT", value_name = "NODES", global = true)]
+    pub node_agreement: Option<usize>,
+    /// The file with the contracts' addresses that `foretell deploy` writes [default:
+    /// contracts.json in the data folder]
+    #[arg(long, env = "FORETELL_CONTRACTS", global = true)]
+    pub contracts: Option<PathBuf>,
+    /// The file with the service's secrets [default: secrets.json in the data folder]
+    #[arg(long, env = "FORETELL_SECRETS_FILE", global = true)]
+    pub secrets_file: Option<PathBuf>,
+    /// Address to listen on [default: 127.0.0.1:8080]
+    #[arg(long, env = "FORETELL_LISTEN", global = true)]
+    pub listen: Option<SocketAddr>,
+    /// Address of the embedded chain's JSON-RPC, or off [default: off; 127.0.0.1:8545 for `foretell dev`]
+    #[arg(long, env = "FORETELL_RPC_LISTEN", value_name = "ADDRESS|off", global = true)]
+    pub rpc_listen: Option<RpcListen>,
+    /// The maximum number of open HTTP connections. Further ones wait [default: 4096]
+    #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
+    pub max_connections: Option<usize>,
+    /// The maximum number of open HTTP connections per address (IPv6: per /64). Further ones are
+    /// closed. Does not apply to trusted proxies [default: 512]
+    #[arg(long, env = "FORETELL_MAX_CONNECTIONS_PER_ADDRESS", global = true)]
+    pub max_connections_per_address: Option<usize>,
+    /// The environment of the service, which determines the keys that it accepts [default: test]
+    #[arg(long, env = "FORETELL_ENVIRONMENT", global = true)]
+    pub environment: Option<Environment>,
+    /// URL of the published error pages [default: the service's own /docs]
+    #[arg(long, env = "FORETELL_DOCS_URL", global = true)]
+    pub docs_url: Option<String>,
+    /// URL of the web application, for links to threads and markets [default: the service's own]
+    #[arg(long, env = "FORETELL_APP_URL", global = true)]
+    pub app_url: Option<String>,
+    /// Proxies whose Forwarded and X-Forwarded-For headers are trusted: addresses or CIDR ranges
+    #[arg(long, env = "FORETELL_TRUSTED_PROXIES", value_delimiter = ',', global = true)]
+    pub trusted_proxies: Option<Vec<IpNet>>,
+    /// The number of blocks, including the trade's own, that make a trade final [default: 1 for the
+    /// embedded chain, else by chain]
+    #[arg(long, env = "FORETELL_CONFIRMATIONS", global = true)]
+    pub confirmations: Option<u64>,
+    /// Whether a block is final by its depth only, or must also be marked as final by the chain
+    /// [default: depth]
+    #[arg(long, env = "FORETELL_FINALITY", global = true)]
+    pub finality: Option<Finality>,
+    /// The first block whose events are read into an empty database [default: 0]
+    #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
+    pub first_block: Option<u64>,
+    /// Seconds for which a high-value trade waits for its confirmation, at most 86400 [default:
+    /// 300]
+    #[arg(long, env = "FORETELL_CONFIRMATION_WINDOW_S", global = true)]
+    pub confirmation_window_s: Option<u32>,
+    /// Whether owners claim winnings through the API or the service pays them automatically
+    /// [default: self-service]
+    #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
+    pub redemptions: Option<Redemptions>,
+    /// The minimum USDC of a trade, as a decimal number [default: 0.01]
+    #[arg(long, env = "FORETELL_MIN_TRADE_USDC", global = true)]
+    pub min_trade_usdc: Option<String>,
+    /// The minimum USDC of a claim, as a decimal number [default: 0.01]
+    #[arg(long, env = "FORETELL_MIN_CLAIM_USDC", global = true)]
+    pub min_claim_usdc: Option<String>,
+    /// How far the price of a trade may be worse than its quote if the request sets no bound, in
+    /// hundredths of a percent, 0 to 10000 [default: 200]
+    #[arg(long, env = "FORETELL_DEFAULT_SLIPPAGE_BPS", global = true)]
+    pub default_slippage_bps: Option<u16>,
+    /// The maximum gwei per unit of gas, as a decimal number. 0 for no maximum [default: by chain]
+    #[arg(long, env = "FORETELL_MAX_FEE_GWEI", global = true)]
+    pub max_fee_gwei: Option<String>,
+    /// Whether webhooks only go to the public internet by https, or also by http and to local
+    /// networks [default: public; local for `foretell dev`]
+    #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
+    pub webhook_targets: Option<WebhookTargets>,
+}
+
+/// An invalid configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("{path}: {source}")]
+    File { path: String, source: std::io::Error },
+    /// The configuration file does not have the documented form.
+    #[error("{path} is not a configuration file: {detail}")]
+    Form { path: String, detail: String },
+    /// A setting is invalid or contradicts another one.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// The resolved configuration: every setting has its final value.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Directory of the embedded parts and of the secrets.
+    pub data_dir: PathBuf,
+    pub database_url: SecretString,
+    /// Redis URL. If absent, rate limits are held in this process's memory.
+    pub redis_url: Option<SecretString>,
+    /// JSON-RPC URLs of the nodes. If empty, the embedded chain is used.
+    pub rpc_urls: Vec<SecretString>,
+    /// Number of nodes that must report the same block before it is final.
+    pub node_agreement: usize,
+    /// Path of the file with the contract addresses.
+    pub contracts: PathBuf,
+    /// Path of the secrets file.
+    pub secrets_file: PathBuf,
+    pub listen: SocketAddr,
+    /// Address of the embedded chain's JSON-RPC. If absent, the default depends on the command.
+    pub rpc_listen: Option<RpcListen>,
+    pub connections: ServeLimits,
+    /// Environment of the API keys that this service accepts.
+    pub environment: Environment,
+    /// Base URL of the published error pages. If absent, the service serves them itself.
+    pub docs_url: Option<String>,
+    /// Base URL of the web application. If absent, the service's own URL.
+    pub app_url: Option<String>,
+    /// Proxies whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Number of blocks that make a block final. If absent, the default depends on the chain.
+    pub confirmations: Option<u64>,
+    /// The finality rule: depth only, or also the chain's `finalized` tag.
+    pub finality: Finality,
+    /// First block whose events are read, if the database is empty.
+    pub first_block: u64,
+    /// Seconds for which a trade of high value waits for its confirmation. If absent, 300.
+    pub confirmation_window_s: Option<u32>,
+    /// The party that claims payouts: the owners or the service.
+    pub redemptions: Redemptions,
+    /// The least USDC that a trade moves.
+    pub min_trade: Usdc,
+    /// The least USDC that a claim pays.
+    pub min_claim: Usdc,
+    /// Slippage for trades whose request sets no price bound, in hundredths of a percent.
+    pub default_slippage_bps: u16,
+    /// Maximum fee per unit of gas, in wei. If absent, the default depends on the chain.
+    pub max_fee_per_gas: Option<u128>,
+    /// Allowed webhook targets. `None` if not configured, so that each command can choose its
+    /// default.
+    pub webhook_targets: Option<WebhookTargets>,
+}
+
+impl Config {
+    /// Returns the allowed webhook targets, by default only public ones.
+    pub fn targets(&self) -> WebhookTargets {
+        self.webhook_targets.unwrap_or(WebhookTargets::Public)
+    }
+
+    /// Returns the JSON-RPC URLs of the nodes, with their access keys.
+    pub fn exposed_rpc_urls(&self) -> Vec<&str> {
+        self.rpc_urls.iter().map(SecretString::expose_secret).collect()
+    }
+}
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
+
+/// Upper bound of the confirmation window. The amounts that a held trade reserves count towards the
+/// daily caps, so a trade must not be held for longer than a day.
+const DAY_S: u32 = 24 * 60 * 60;
+
+impl Options {
+    /// Fills the absent options from the TOML file.
+    pub fn or_from_file(self, file: Option<&Path>) -> Result<Self, ConfigError> {
+        let Some(path) = file else { return Ok(self) };
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map(Zeroizing::new)
+            .map_err(|source| ConfigError::File { path: name.clone(), source })?;
+        let of_file: Self = toml::from_str(&text).map_err(|error| {
+            let before = error.span().map_or(0, |span| span.start);
+            let line = 1 + text.bytes().take(before).filter(|byte| *byte == b'\n').count();
+            let detail = format!("line {line}: {}", in_plain_words(error.message()));
+            ConfigError::Form { path: name, detail }
+        })?;
+        Ok(Self {
+            data_dir: self.data_dir.or(of_file.data_dir),
+            database_url: self.database_url.or(of_file.database_url),
+            database_url_file: self.database_url_file.or(of_file.database_url_file),
+            redis_url: self.redis_url.or(of_file.redis_url),
+            redis_url_file: self.redis_url_file.or(of_file.redis_url_file),
+            rpc_url: self.rpc_url.or(of_file.rpc_url),
+            rpc_url_file: self.rpc_url_file.or(of_file.rpc_url_file),
+            node_agreement: self.node_agreement.or(of_file.node_agreement),
+            contracts: self.contracts.or(of_file.contracts),
+            secrets_file: self.secrets_file.or(of_file.secrets_file),
+            listen: self.listen.or(of_file.listen),
+            rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
+            max_connections: self.max_connections.or(of_file.max_connections),
+            max_connections_per_address: self
+                .max_connections_per_address
+                .or(of_file.max_connections_per_address),
+            environment: self.environment.or(of_file.environment),
+            docs_url: self.docs_url.or(of_file.docs_url),
+            app_url: self.app_url.or(of_file.app_url),
+            trusted_proxies: self.trusted_proxies.or(of_file.trusted_proxies),
+            confirmations: self.confirmations.or(of_file.confirmations),
+            finality: self.finality.or(of_file.finality),
+            first_block: self.first_block.or(of_file.first_block),
+            confirmation_window_s: self.confirmation_window_s.or(of_file.confirmation_window_s),
+            redemptions: self.redemptions.or(of_file.redemptions),
+            min_trade_usdc: self.min_trade_usdc.or(of_file.min_trade_usdc),
+            min_claim_usdc: self.min_claim_usdc.or(of_file.min_claim_usdc),
+            default_slippage_bps: self.default_slippage_bps.or(of_file.default_slippage_bps),
+            max_fee_gwei: self.max_fee_gwei.or(of_file.max_fee_gwei),
+            webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
+        })
+    }
+
+    /// Validates the options and applies the defaults.
+    pub fn decide(self) -> Result<Config, ConfigError> {
+        let data_dir = self.data_dir.unwrap_or_else(|| PathBuf::from(".foretell"));
+        let database_url = secret_of("database-url", self.database_url, self.database_url_file)?
+            .unwrap_or_else(|| format!("sqlite:{}", data_dir.join("foretell.db").display()).into());
+        let redis_url = secret_of("redis-url", self.redis_url, self.redis_url_file)?;
+        let rpc_urls = rpc_urls(self.rpc_url, self.rpc_url_file)?;
+        let node_agreement = node_agreement(self.node_agreement, rpc_urls.len())?;
+        if self.confirmations == Some(0) {
+            return Err(ConfigError::Value(
+                "confirmations must be at least 1: the trade's own block counts".to_owned(),
+            ));
+        }
+        if self.confirmation_window_s.is_some_and(|window_s| !(1..=DAY_S).contains(&window_s)) {
+            return Err(ConfigError::Value(format!("confirmation-window-s must be from 1 to {DAY_S}")));
+        }
+        if self.default_slippage_bps.is_some_and(|bps| bps > 10_000) {
+            return Err(ConfigError::Value("default-slippage-bps must be at most 10000".to_owned()));
+        }
+        // Local targets allow SSRF, so they must never reach production.
+        if self.environment == Some(Environment::Live) && self.webhook_targets == Some(WebhookTargets::Local)
+        {
+            return Err(ConfigError::Value(
+                "webhook-targets must not be local outside of the environment test".to_owned(),
+            ));
+        }
+        // An external node has its own JSON-RPC endpoint, so the setting would silently do nothing.
+        if !rpc_urls.is_empty() && matches!(self.rpc_listen, Some(RpcListen::At(_))) {
+            return Err(ConfigError::Value(
+                "rpc-listen and rpc-url must not both be set: only the embedded chain has an rpc-listen"
+                    .to_owned(),
+            ));
+        }
+        Ok(Config {
+            connections: connections(self.max_connections, self.max_connections_per_address)?,
+            rpc_listen: self.rpc_listen,
+            contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
+            secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
+            data_dir,
+            database_url,
+            redis_url,
+            rpc_urls,
+            node_agreement,
+            listen: self.listen.unwrap_or(DEFAULT_LISTEN),
+            environment: self.environment.unwrap_or(Environment::Test),
+            docs_url: self.docs_url,
+            app_url: self.app_url,
+            trusted_proxies: self.trusted_proxies.unwrap_or_default(),
+            confirmations: self.confirmations,
+            finality: self.finality.unwrap_or(Finality::Depth),
+            first_block: self.first_block.unwrap_or(0),
+            confirmation_window_s: self.confirmation_window_s,
+            redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
+            min_trade: usdc("min-trade-usdc", self.min_trade_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
+            min_claim: usdc("min-claim-usdc", self.min_claim_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
+            default_slippage_bps: self.default_slippage_bps.unwrap_or(app::config::DEFAULT_SLIPPAGE_BPS),
+            max_fee_per_gas: max_fee_per_gas(self.max_fee_gwei)?,
+            webhook_targets: self.webhook_targets,
+        })
+    }
+}
+
+/// Removes the names of Rust types from a parser message, because operators read it.
+fn in_plain_words(message: &str) -> String {
+    ["u8", "u16", "u32", "u64", "i64"].into_iter().fold(message.to_owned(), |message, integer| {
+        message.replace(&format!("expected {integer}"), "expected a whole number")
+    })
+}
+
+/// Reads the node URLs from the setting, or one per line from the file that `rpc-url-file` names.
+fn rpc_urls(
+    urls: Option<Vec<SecretString>>,
+    file: Option<PathBuf>,
+) -> Result<Vec<SecretString>, ConfigError> {
+    let lines: Vec<SecretString> = match (urls, file) {
+        (Some(_), Some(_)) => {
+            return Err(ConfigError::Value("rpc-url and rpc-url-file must not both be set".to_owned()));
+        }
+        (Some(urls), None) => urls,
+        (None, None) => return Ok(Vec::new()),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(&path)
+                .map(Zeroizing::new)
+                .map_err(|source| ConfigError::File { path: path.display().to_string(), source })?;
+            text.lines().map(SecretString::from).collect()
+        }
+    };
+    let urls = lines.iter().map(|line| line.expose_secret().trim());
+    let urls: Vec<SecretString> = urls.filter(|url| !url.is_empty()).map(SecretString::from).collect();
+    if urls.is_empty() {
+        return Err(ConfigError::Value("rpc-url must name at least one node".to_owned()));
+    }
+    Ok(urls)
+}
+
+fn node_agreement(wanted: Option<usize>, nodes: usize) -> Result<usize, ConfigError> {
+    match wanted {
+        None => Ok(1),
+        Some(wanted) if (1..=nodes).contains(&wanted) => Ok(wanted),
+        Some(_) if nodes == 0 => Err(ConfigError::Value(
+            "node-agreement requires rpc-url: the embedded chain has no nodes".to_owned(),
+        )),
+        Some(_) => Err(ConfigError::Value(format!(
+            "node-agreement must be between 1 and the number of nodes, which is {nodes}"
+        ))),
+    }
+}
+
+/// Deserializes a string or a list of strings.
+fn one_or_several<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<SecretString>>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Value {
+        One(SecretString),
+        Several(Vec<SecretString>),
+    }
+    Ok(Some(match Value::deserialize(deserializer)? {
+        Value::One(one) => vec![one],
+        Value::Several(several) => several,
+    }))
+}
+
+fn mask_url<S: Serializer>(url: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+    url.as_ref().map(masked).serialize(serializer)
+}
+
+fn mask_urls<S: Serializer>(urls: &Option<Vec<SecretString>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let masked = urls.as_ref().map(|urls| urls.iter().map(masked).collect::<Vec<_>>());
+    masked.serialize(serializer)
+}
+
+/// Masks the parts of a URL that may contain a password or an access key.
+fn masked(url: &SecretString) -> String {
+    let text = url.expose_secret();
+    if text.starts_with("sqlite:") {
+        return text.to_owned();
+    }
+    let Some((url, host)) = reqwest::Url::parse(text).ok().and_then(|url| {
+        let host = url.host_str()?.to_owned();
+        Some((url, host))
+    }) else {
+        return "set, not shown".to_owned();
+    };
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{host}{port}/…", url.scheme())
+}
+
+/// Parses the amount of the setting `name`.
+fn usdc(name: &str, text: Option<String>) -> Result<Option<Usdc>, ConfigError> {
+    let parsed = text.map(|text| text.trim().parse()).transpose();
+    parsed.map_err(|_| {
+        ConfigError::Value(format!("{name} must be a decimal amount of USDC with at most 6 decimals"))
+    })
+}
+
+/// Converts a decimal text in gwei to a fee ceiling in wei. 0 means no ceiling.
+fn max_fee_per_gas(gwei: Option<String>) -> Result<Option<u128>, ConfigError> {
+    let Some(text) = gwei else { return Ok(None) };
+    let wrong = || {
+        ConfigError::Value("max-fee-gwei must be a decimal number of gwei with at most 9 decimals".to_owned())
+    };
+    // Parse by hand: floats cannot represent all amounts exactly.
+    let (whole, decimals) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(decimals) || whole.len() > 12 || decimals.len() > 9 {
+        return Err(wrong());
+    }
+    let wei: u128 = format!("{whole}{decimals:0<9}").parse().map_err(|_| wrong())?;
+    // The largest fee means "no ceiling", so that only `None` selects the chain's default.
+    Ok(Some(if wei == 0 { u128::MAX } else { wei }))
+}
+
+fn connections(total: Option<usize>, per_address: Option<usize>) -> Result<ServeLimits, ConfigError> {
+    if total == Some(0) || per_address == Some(0) {
+        return Err(ConfigError::Value(
+            "max-connections and max-connections-per-address must be at least 1".to_owned(),
+        ));
+    }
+    let default = ServeLimits::default();
+    Ok(ServeLimits {
+        connections: total.unwrap_or(default.connections),
+        connections_per_address: per_address.unwrap_or(default.connections_per_address),
+        ..default
+    })
+}
+
+/// Reads a secret from the setting, or from the file that the `-file` variant names.
+pub(crate) fn secret_of(
+    name: &str,
+    secret: Option<SecretString>,
+    file: Option<PathBuf>,
+) -> Result<Option<SecretString>, ConfigError> {
+    match (secret, file) {
+        (Some(_), Some(_)) => Err(ConfigError::Value(format!("{name} and {name}-file must not both be set"))),
+        (secret, None) => Ok(secret),
+        (None, Some(path)) => match std::fs::read_to_string(&path).map(Zeroizing::new) {
+            Ok(text) => Ok(Some(text.trim().into())),
+            Err(source) => Err(ConfigError::File { path: path.display().to_string(), source }),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exposed(secret: &SecretString) -> String {
+        secret.expose_secret().to_owned()
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file() {
+        let folder = std::env::temp_dir().join(format!("foretell-config-{}", std::process::id()));
+        std::fs::write(&folder, "listen = \"127.0.0.1:1\"\nconfirmations = 3\n").unwrap();
+        let flags = Options { listen: Some("127.0.0.1:2".parse().unwrap()), ..Options::default() };
+        let config = flags.or_from_file(Some(&folder)).unwrap().decide().unwrap();
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(config.listen.port(), 2);
+        assert_eq!(config.confirmations, Some(3));
+    }
+
+    #[test]
+    fn a_confirmation_window_is_a_second_to_a_day() {
+        let window = |seconds| {
+            let options = Options { confirmation_window_s: Some(seconds), ..Options::default() };
+            options.decide().map(|config| config.confirmation_window_s).ok().flatten()
+        };
+        assert_eq!((window(1), window(DAY_S)), (Some(1), Some(DAY_S)));
+        assert_eq!((window(0), window(DAY_S + 1)), (None, None));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_reported_without_rusts_types() {
+        let error = toml::from_str::<Options>("confirmations = \"three\"").unwrap_err();
+        let message = in_plain_words(error.message());
+        assert!(message.contains("expected a whole number") && !message.contains("u64"), "{message}");
+    }
+
+    #[test]
+    fn an_error_of_the_file_names_the_file_and_the_line() {
+        let path = std::env::temp_dir().join(format!("foretell-config-line-{}", std::process::id()));
+        for (line, expected) in [
+            ("confirmations = \"three\"", "line 2: invalid type: string \"three\", expected a whole number"),
+            ("lisen = \"127.0.0.1:1\"", "line 2: unknown field `lisen`, expected one of `data-dir`"),
+            ("finality = \"soon\"", "line 2: unknown variant `soon`, expected `depth` or `finalized`"),
+        ] {
+            std::fs::write(&path, format!("environment = \"test\"\n{line}\n")).unwrap();
+            let error = Options::default().or_from_file(Some(&path)).unwrap_err().to_string();
+            let prefix = format!("{} is not a configuration file: {expected}", path.display());
+            assert!(error.starts_with(&prefix), "{error}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused() {
+        assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
+    }
+
+    #[test]
+    fn owners_claim_their_winnings_unless_the_file_says_otherwise() {
+        assert_eq!(Options::default().decide().unwrap().redemptions, Redemptions::SelfService);
+        for word in [Redemptions::SelfService, Redemptions::Automatic] {
+            let options: Options = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();
+            assert_eq!(options.decide().unwrap().redemptions, word);
+        }
+        assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
+        assert_eq!(Options::default().decide().unwrap().targets(), WebhookTargets::Public);
+        for word in [WebhookTargets::Public, WebhookTargets::Local] {
+            let options: Options =
+                toml::from_str(&format!("webhook-targets = \"{}\"", word.as_str())).unwrap();
+            assert_eq!(options.decide().unwrap().targets(), word);
+        }
+    }
+
+    #[test]
+    fn webhooks_stay_out_of_local_networks_in_live() {
+        let with = |environment| Options {
+            environment: Some(environment),
+            webhook_targets: Some(WebhookTargets::Local),
+            ..Options::default()
+        };
+        assert!(with(Environment::Test).decide().is_ok());
+        assert!(with(Environment::Live).decide().is_err());
+    }
+
+    #[test]
+    fn nodes_come_from_flags_from_the_file_or_from_a_file_of_their_own() {
+        let rpc_urls = |config: &Config| config.rpc_urls.iter().map(exposed).collect::<Vec<_>>();
+        let of_toml =
+            |text| toml::from_str::<Options>(text).unwrap().decide().map(|config| rpc_urls(&config));
+        assert_eq!(of_toml("rpc-url = \"http://a\"").unwrap(), ["http://a"]);
+        assert_eq!(of_toml("rpc-url = [\"http://a\", \"http://b\"]").unwrap(), ["http://a", "http://b"]);
+        assert_eq!(rpc_urls(&Options::default().decide().unwrap()), [""; 0]);
+        let path = std::env::temp_dir().join(format!("foretell-rpc-urls-{}", std::process::id()));
+        std::fs::write(&path, "https://node.example/key\n\nhttps://other.example\n").unwrap();
+        let from_file = Options { rpc_url_file: Some(path.clone()), ..Options::default() };
+        let both = Options { rpc_url: Some(vec!["http://a".into()]), ..from_file.clone() };
+        let config = from_file.decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.exposed_rpc_urls(), ["https://node.example/key", "https://other.example"]);
+        assert_eq!(both.decide().unwrap_err().to_string(), "rpc-url and rpc-url-file must not both be set");
+    }
+
+    #[test]
+    fn node_agreement_is_at_most_the_number_of_nodes() {
+        let with = |nodes: usize, agreement| {
+            let urls = (nodes > 0).then(|| vec!["http://a".into(); nodes]);
+            let options = Options { rpc_url: urls, node_agreement: agreement, ..Options::default() };
+            options.decide().map(|config| config.node_agreement).ok()
+        };
+        assert_eq!((with(0, None), with(3, None), with(3, Some(3))), (Some(1), Some(1), Some(3)));
+        assert_eq!((with(0, Some(1)), with(3, Some(4)), with(3, Some(0))), (None, None, None));
+    }
+
+    #[test]
+    fn amounts_and_slippage_have_defaults_and_bounds() {
+        let config = Options::default().decide().unwrap();
+        let cent = Usdc::from_atomic(10_000);
+        assert_eq!((config.min_trade, config.min_claim, config.default_slippage_bps), (cent, cent, 200));
+        let file = "min-trade-usdc = \"0\"\nmin-claim-usdc = \"1.5\"\ndefault-slippage-bps = 10000";
+        let config = toml::from_str::<Options>(file).unwrap().decide().unwrap();
+        assert_eq!((config.min_trade, config.min_claim), (Usdc::ZERO, Usdc::from_atomic(1_500_000)));
+        for wrong in ["min-trade-usdc = \"-1\"", "min-claim-usdc = \"1e3\"", "default-slippage-bps = 10001"] {
+            assert!(toml::from_str::<Options>(wrong).unwrap().decide().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_fee_ceiling_is_in_gwei_and_0_is_none() {
+        let ceiling = |text: &str| {
+            let options = Options { max_fee_gwei: Some(text.to_owned()), ..Options::default() };
+            options.decide().map(|config| config.max_fee_per_gas).ok()
+        };
+        assert_eq!(Options::default().decide().unwrap().max_fee_per_gas, None);
+        assert_eq!(ceiling("30"), Some(Some(30_000_000_000)));
+        assert_eq!(ceiling("0.000000001"), Some(Some(1)));
+        assert_eq!([ceiling("0"), ceiling("0.0")], [Some(Some(u128::MAX)); 2]);
+        for wrong in ["", "-1", "1.", ".5", "1e3", "0.0000000001", "1 gwei"] {
+            assert_eq!(ceiling(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_embedded_chains_json_rpc_is_off_unless_an_address_is_set() {
+        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide();
+        assert_eq!(decide("").unwrap().rpc_listen, None);
+        assert_eq!(decide("rpc-listen = \"off\"").unwrap().rpc_listen, Some(RpcListen::Off));
+        let address = RpcListen::At("127.0.0.1:8545".parse().unwrap());
+        assert_eq!(decide("rpc-listen = \"127.0.0.1:8545\"").unwrap().rpc_listen, Some(address));
+        assert!(decide("rpc-listen = \"127.0.0.1:8545\"\nrpc-url = \"http://node\"").is_err());
+        assert!(toml::from_str::<Options>("rpc-listen = \"on\"").is_err());
+    }
+
+    #[test]
+    fn the_limits_of_connections_are_at_least_one() {
+        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide().map(|it| it.connections);
+        let limits = decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
+        assert_eq!((limits.connections, limits.connections_per_address), (9, 3));
+        assert!(decide("max-connections = 0").is_err() && decide("max-connections-per-address = 0").is_err());
+    }
+
+    #[test]
+    fn two_database_urls_are_refused() {
+        let both = Options {
+            database_url: Some("sqlite:a".into()),
+            database_url_file: Some("b".into()),
+            ..Options::default()
+        };
+        assert!(matches!(both.decide(), Err(ConfigError::Value(_))));
+    }
+
+    #[test]
+    fn rediss_url_comes_from_a_flag_or_from_a_file() {
+        let path = std::env::temp_dir().join(format!("foretell-redis-url-{}", std::process::id()));
+        std::fs::write(&path, "redis://:secret@redis.internal\n").unwrap();
+        let from_file = Options { redis_url_file: Some(path.clone()), ..Options::default() };
+        let both = Options { redis_url: Some("redis://a".into()), ..from_file.clone() };
+        let config = from_file.decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.redis_url.as_ref().map(exposed).as_deref(), Some("redis://:secret@redis.internal"));
+        assert!(!format!("{config:?} {both:?}").contains("secret@"));
+        let refused = both.decide().unwrap_err().to_string();
+        assert_eq!(refused, "redis-url and redis-url-file must not both be set");
+        assert!(Options::default().decide().unwrap().redis_url.is_none());
+    }
+}

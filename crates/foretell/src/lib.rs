@@ -1,0 +1,19 @@
+//! The `foretell` binary: command line, configuration, secrets, and the wiring that assembles and
+//! runs the service.
+
+mod actor;
+pub mod backup;
+pub mod cli;
+pub mod config;
+mod data_folder;
+mod deployment;
+pub mod dev;
+pub mod entropy;
+mod migrate;
+mod panics;
+pub mod rpc;
+pub mod run;
+pub mod secrets;
+pub mod service_file;
+pub mod start_error;
+mod workers;

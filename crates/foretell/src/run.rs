@@ -1,0 +1,336 @@
+//! Assembles and runs the service: database, chain, workers and HTTP.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use app::Ctx;
+use app::entropy::Entropy;
+use app::keys::audit;
+use app::kill_switches;
+use app::limits::Limits;
+use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Signer};
+use domain::Clock;
+use embedded_chain::{EmbeddedNode, Genesis};
+use http_kit::{AppState, ResponseCache, ServeLimits, Server, Shared};
+use protocol::CursorCodec;
+use secrecy::ExposeSecret;
+use store::Store;
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, Environment};
+use crate::secrets::Secrets;
+use crate::start_error::StartError;
+
+/// Chain id of the embedded chain. Development tools recognize it as a local chain.
+pub const EMBEDDED_CHAIN_ID: u64 = 31_337;
+/// Genesis balance of each of the operator's keys, in wei: more gas than the key can ever use.
+const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000_000;
+const GENESIS_BASE_FEE: u64 = 1_000_000_000;
+const BLOCK_GAS_LIMIT: u64 = 60_000_000;
+/// Hourly volume cap of all accounts together on the embedded chain, in USDC atomic units.
+const EMBEDDED_HOURLY_VOLUME: u64 = 10_000_000_000_000;
+/// Length of the accept queue. The kernel silently drops connections beyond it.
+const LISTEN_QUEUE: u32 = 4_096;
+/// Maximum time that a start waits for the nodes.
+const NODES_AT_START: Duration = Duration::from_secs(3);
+
+/// The parts of a service before it runs.
+pub struct Parts {
+    pub ctx: Ctx,
+    /// The embedded chain, if it is the chain in use.
+    pub node: Option<Arc<EmbeddedNode>>,
+    pub secrets: Secrets,
+    connections: ServeLimits,
+    /// Lock on the data folder, held while the embedded chain is open.
+    _lock: Option<File>,
+}
+
+/// Locks the data folder. Two processes on one embedded chain would each mine their own blocks into
+/// the same file.
+pub fn lock_folder(data_dir: &Path) -> Result<File, StartError> {
+    let path = data_dir.join("lock");
+    let fail = |source| StartError::File { path: path.display().to_string(), source };
+    let file = File::create(&path).map_err(fail)?;
+    // The kernel releases the lock when the process dies, so no stale lock can remain.
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(StartError::Other(format!("another foretell process runs on {}", data_dir.display())))
+        }
+        Err(TryLockError::Error(source)) => Err(fail(source)),
+    }
+}
+
+async fn end_what_was_held(tx: &mut store::Tx) -> Result<(), store::StoreError> {
+    store::leases::end_all(tx).await?;
+    store::webhooks::end_holds(tx).await
+}
+
+impl Parts {
+    /// Opens the database and the chain, applies the migrations, and deploys the contracts on the
+    /// embedded chain.
+    pub async fn open(
+        config: &Config,
+        secrets: Secrets,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, StartError> {
+        // Only an embedded chain needs the lock. Several processes may share a database and nodes.
+        let lock = if config.rpc_urls.is_empty() { Some(lock_folder(&config.data_dir)?) } else { None };
+        let store = Store::open(config.database_url.expose_secret()).await?;
+        crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
+        let (chain, node) = match config.rpc_urls.is_empty() {
+            false => (over_nodes(config)?, None),
+            true => {
+                let (chain, node) = open_embedded(config, &secrets, Arc::clone(&clock)).await?;
+                (chain, Some(node))
+            }
+        };
+        if lock.is_some() {
+            // The lock guarantees that no other process uses this chain. All leases and holds
+            // belong to an earlier run, so waiting for their expiry would only delay the start.
+            let ended: Result<(), store::StoreError> =
+                store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
+            ended?;
+        }
+        // One lane per executor key.
+        let executors = secrets.executors()?;
+        let mut settings =
+            app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
+        settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
+        if let Some(window_s) = config.confirmation_window_s {
+            settings.confirmation_window_ms = i64::from(window_s) * 1_000;
+        }
+        // The embedded chain has no forks, so one confirmation is enough.
+        settings.confirmations = config.confirmations.or(node.is_some().then_some(1));
+        settings.finality = config.finality.into();
+        settings.redemptions = config.redemptions.into();
+        settings.min_trade = config.min_trade;
+        settings.min_claim = config.min_claim;
+        settings.default_slippage_bps = config.default_slippage_bps;
+        settings.max_fee_per_gas = config.max_fee_per_gas;
+        settings.webhooks.targets = config.targets().into();
+        let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
+        // Not fatal: the limiter may come back, and readiness fails until it does.
+        if let Err(error) = ctx.process.limits.ping().await {
+            tracing::error!(%error, "the rate limiter does not answer: the service is not ready until it does");
+        }
+        look_for_nodes(&ctx).await?;
+        // Check after the nodes were looked for, so that a reachable chain is compared at this
+        // start.
+        if config.environment == Environment::Live && node.is_none() {
+            crate::deployment::check_live(config, &ctx.chain, &secrets).await?;
+        }
+        // Load the switches before the first request, so that a switch stays off across a restart.
+        kill_switches::refresh(&ctx).await?;
+        // The lock must live as long as the chain is open, so it is stored although nothing reads
+        // it.
+        Ok(Self { ctx, node, secrets, connections: config.connections, _lock: lock })
+    }
+
+    /// Builds the state that all HTTP handlers share.
+    pub fn state(&self, config: &Config, base_url: &str) -> Result<Shared, StartError> {
+        Ok(Arc::new(AppState {
+            ctx: self.ctx.clone(),
+            cursor: CursorCodec::new(self.secrets.cursor_key()?),
+            docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
+            app_url: config.app_url.clone().unwrap_or_else(|| base_url.to_owned()),
+            trusted_proxies: config.trusted_proxies.clone(),
+            versions: domain::version::VERSIONS,
+            started_at: self.ctx.now(),
+            responses: ResponseCache::default(),
+            mutations: TaskTracker::new(),
+        }))
+    }
+}
+
+/// Creates the rate limiters in Redis or in memory. The key prefix separates the two environments,
+/// because they may share one Redis.
+pub fn limits(config: &Config) -> Result<Limits, StartError> {
+    let Some(url) = &config.redis_url else { return Ok(Limits::memory()) };
+    let prefix = match config.environment {
+        Environment::Live => "foretell:live",
+        Environment::Test => "foretell:test",
+    };
+    Limits::redis(url.expose_secret(), prefix).map_err(|error| StartError::Other(error.to_string()))
+}
+
+/// Connects to the chain over the configured nodes. Succeeds even if no node is reachable yet.
+fn over_nodes(config: &Config) -> Result<Chain, StartError> {
+    let contracts = read_contracts(&config.contracts)?;
+    let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
+    let deployment = crate::deployment::read(&config.data_dir)?;
+    if let Some(chain_id) = deployment.and_then(|deployment| deployment.chain_of(&contracts)) {
+        nodes.expect(ChainIdentity { chain_id, genesis_hash: None });
+    }
+    Ok(Chain::over(&nodes, contracts))
+}
+
+/// Checks the nodes once. The service also starts without a usable node: reads and webhooks work,
+/// and trading waits.
+async fn look_for_nodes(ctx: &Ctx) -> Result<(), StartError> {
+    let Some(nodes) = ctx.chain.nodes() else { return Ok(()) };
+    // A timeout is not an error, because a hanging node must not block the start.
+    if let Ok(looked) = tokio::time::timeout(NODES_AT_START, app::nodes::refresh(ctx)).await {
+        looked?;
+    }
+    if !nodes.is_available() {
+        tracing::error!("no node of the chain is usable: trading waits until one is");
+    }
+    Ok(())
+}
+
+async fn open_embedded(
+    config: &Config,
+    secrets: &Secrets,
+    clock: Arc<dyn Clock>,
+) -> Result<(Chain, Arc<EmbeddedNode>), StartError> {
+    let roles = &secrets.roles;
+    let (deployer, resolver, guardian) = (roles.deployer()?, roles.resolver()?, roles.guardian()?);
+    let (treasury, relayer, executors) = (roles.treasury()?, roles.relayer()?, secrets.executors()?);
+    let funded = [&deployer, &resolver, &guardian, &treasury, &relayer].into_iter().chain(&executors);
+    let genesis = Genesis {
+        chain_id: EMBEDDED_CHAIN_ID,
+        balances: funded
+            .map(|signer| (signer.address(), alloy_primitives::U256::from(GENESIS_BALANCE)))
+            .collect(),
+        timestamp: clock.now(),
+        gas_limit: BLOCK_GAS_LIMIT,
+        base_fee: GENESIS_BASE_FEE,
+    };
+    let node = EmbeddedNode::open(&config.data_dir.join("chain.db"), genesis, clock)?;
+    let settings = DeploySettings {
+        usdc: None,
+        owner: deployer.address(),
+        resolver: resolver.address(),
+        guardian: guardian.address(),
+        treasury: treasury.address(),
+        executors: executors.iter().map(Signer::address).collect(),
+        hourly_volume_cap_usdc_atomic: EMBEDDED_HOURLY_VOLUME,
+        other_hourly_caps: Default::default(),
+        // No delays: the same operator holds all roles of an embedded chain.
+        role_delay_s: 0,
+        listing_delay_s: 0,
+        veto_window_s: 0,
+        min_freeze_s: 0,
+        reference_period_s: DeploySettings::DEFAULT_REFERENCE_PERIOD_S,
+        result_deadline_s: DeploySettings::NO_RESULT_DEADLINE_S,
+        salt: alloy_primitives::B256::ZERO,
+    };
+    // Idempotent: on an existing chain it finds the deployed contracts by their addresses.
+    let contracts = chain::deploy::deploy(node.provider(), EMBEDDED_CHAIN_ID, &deployer, settings).await?;
+    write_contracts(&config.contracts, &contracts)?;
+    Ok((Chain::embedded(&node, contracts), node))
+}
+
+/// Reads the file with the contract addresses.
+pub fn read_contracts(path: &Path) -> Result<Contracts, StartError> {
+    let name = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|source| StartError::File { path: name.clone(), source })?;
+    serde_json::from_str(&text)
+        .map_err(|error| StartError::Other(format!("{name} does not contain contract addresses: {error}")))
+}
+
+/// Writes the file with the contract addresses.
+pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartError> {
+    let text = serde_json::to_string_pretty(contracts).unwrap_or_default();
+    std::fs::write(path, text + "\n")
+        .map_err(|source| StartError::File { path: path.display().to_string(), source })
+}
+
+/// A running service.
+pub struct Running {
+    ctx: Ctx,
+    mutations: TaskTracker,
+    stop: watch::Sender<bool>,
+    workers: JoinSet<()>,
+    http: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts the workers, and serves the API and the routes in `beside` on `listener`.
+    pub fn start(
+        parts: &Parts,
+        state: Shared,
+        listener: TcpListener,
+        beside: axum::Router<Shared>,
+        first_block: u64,
+    ) -> Result<Self, StartError> {
+        let (stop, stopped) = watch::channel(false);
+        let ctx = parts.ctx.clone();
+        let workers = crate::workers::start(&ctx, &parts.secrets, first_block, &stopped)?;
+        let mut stop_http = stopped;
+        let mutations = state.mutations.clone();
+        let of_refusals = Shared::clone(&state);
+        let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
+        let trusted_proxies = state.trusted_proxies.clone();
+        let router = api::router(Shared::clone(&state), beside).merge(web::router(state));
+        let server = Server { listener, router, refuse, limits: parts.connections, trusted_proxies };
+        let http = tokio::spawn(server.run(async move {
+            // An error means that the sender was dropped together with the service.
+            drop(stop_http.wait_for(|stop| *stop).await);
+        }));
+        Ok(Self { ctx, mutations, stop, workers, http })
+    }
+
+    /// Stops accepting requests, waits for running requests and worker ticks, and releases the
+    /// leases.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        // Streams never end on their own, and the HTTP drain waits for every response.
+        self.ctx.process.feed.close();
+        if let Err(error) = self.http.await {
+            tracing::error!(%error, "the HTTP server failed");
+        }
+        // A trade whose client has hung up is no longer tied to a connection but is still being
+        // written.
+        self.mutations.close();
+        self.mutations.wait().await;
+        while let Some(ended) = self.workers.join_next().await {
+            if let Err(error) = ended {
+                tracing::error!(%error, "a worker failed");
+            }
+        }
+        // The last requests were counted after the usage worker had stopped.
+        if let Err(error) = app::usage::flush(&self.ctx).await {
+            tracing::warn!(%error, cause = ?error.source, "could not store the last seconds of key usage");
+        }
+        // The last requests may have failed authentication after the audit worker had stopped.
+        if let Err(error) = audit::flush(&self.ctx).await {
+            tracing::warn!(%error, "could not store the last failed authentications");
+        }
+        self.ctx.store.close().await;
+    }
+}
+
+/// Binds `address` and returns the listener with its actual address, which differs for port 0.
+pub fn listen(address: std::net::SocketAddr) -> Result<(TcpListener, std::net::SocketAddr), StartError> {
+    let fail = |source| StartError::File { path: address.to_string(), source };
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(fail)?;
+    // Without this option, a restart fails while old connections are in TIME_WAIT.
+    socket.set_reuseaddr(true).map_err(fail)?;
+    socket.bind(address).map_err(fail)?;
+    let listener = socket.listen(LISTEN_QUEUE).map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    Ok((listener, bound))
+}
+
+/// Completes on SIGINT or SIGTERM.
+pub async fn signalled() {
+    use tokio::signal::unix::{SignalKind, signal};
+    // If SIGTERM cannot be handled, SIGINT still stops the service gracefully.
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
+        drop(tokio::signal::ctrl_c().await);
+        return;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}

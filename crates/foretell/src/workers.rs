@@ -1,0 +1,131 @@
+//! Starts the background workers of a serving process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use app::Ctx;
+use app::cleanup::Cleaner;
+use app::config::Redemptions;
+use app::feed::Watcher;
+use app::health::HealthMonitor;
+use app::keys::audit::AuditWriter;
+use app::kill_switches::SwitchReader;
+use app::ledger::{Reconciler, Sync};
+use app::nodes::NodeWatcher;
+use app::recovery::Recoverer;
+use app::redemptions::{Announcer, Payer};
+use app::trades::{Executor, Expiry};
+use app::usage::Flusher;
+use app::webhooks::Dispatcher;
+use app::webhooks::sender::{Sender, SystemResolver};
+use app::worker::{Worker, supervise};
+use chain::Signer;
+use domain::webhook::target::TargetPolicy;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::secrets::Secrets;
+use crate::start_error::StartError;
+
+/// Longest time an idle worker waits for a signal before it polls.
+const WORKER_PAUSE: Duration = Duration::from_millis(250);
+/// Longest time a held trade stays past its window before it is failed. A confirm after the window
+/// is rejected at once.
+const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
+/// Pause between two steps of the reconciler. Each step is small.
+const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
+/// Longest time a blocked recovery waits before it checks again.
+const RECOVERER_PAUSE: Duration = Duration::from_millis(500);
+/// Pause of the payer. No caller waits for its work, so it may be slow.
+const PAYER_PAUSE: Duration = Duration::from_secs(2);
+/// Longest delay before an event of another process, or a due retry, is noticed.
+const DISPATCHER_PAUSE: Duration = Duration::from_millis(100);
+const CLEANER_PAUSE: Duration = Duration::from_secs(60);
+/// Pause of the usage flusher: a crash loses at most this much of the usage counts.
+const USAGE_PAUSE: Duration = Duration::from_secs(5);
+/// Less than half a second, so that a switch takes effect within a second even if reading it is
+/// slow.
+const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
+/// Maximum age of the state that readiness reports.
+const MONITOR_PAUSE: Duration = Duration::from_secs(5);
+const AUDIT_PAUSE: Duration = Duration::from_secs(1);
+/// Longest time until a node is noticed that serves another chain or has recovered.
+const NODES_PAUSE: Duration = Duration::from_secs(1);
+
+/// Starts all workers. They stop when `stopped` becomes true.
+pub fn start(
+    ctx: &Ctx,
+    secrets: &Secrets,
+    first_block: u64,
+    stopped: &watch::Receiver<bool>,
+) -> Result<JoinSet<()>, StartError> {
+    let mut ctx = ctx.clone();
+    // Workers have their own connections, so that many requests cannot starve them.
+    ctx.store = ctx.store.for_workers();
+    // A new owner name at each start, so that this process cannot mistake an earlier run's leases
+    // for its own.
+    let owner = ctx.uuid().to_string();
+    let executors: Vec<_> = secrets.executors()?.iter().map(Signer::address).collect();
+    let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
+    for (lane, signer) in (0u16..).zip(secrets.executors()?) {
+        let owner = owner.clone();
+        workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+    }
+    if ctx.config.redemptions == Redemptions::Automatic {
+        let payer = owner.clone();
+        workers.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
+    }
+    let (recoverer, lanes) = (owner.clone(), executors.clone());
+    workers.spawn(RECOVERER_PAUSE, move || {
+        Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
+    });
+    let announcer = owner.clone();
+    workers.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));
+    workers.spawn(WORKER_PAUSE, Watcher::default);
+    let reconciler = owner.clone();
+    workers.spawn(RECONCILER_PAUSE, move || Reconciler::new(reconciler.clone()));
+    workers.spawn(WORKER_PAUSE, move || Sync::new(owner.clone(), first_block));
+    workers.spawn(EXPIRY_PAUSE, || Expiry);
+    workers.spawn(CLEANER_PAUSE, || Cleaner);
+    let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
+    let max_in_flight = ctx.config.webhooks.max_in_flight;
+    workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
+    workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
+    workers.spawn(USAGE_PAUSE, || Flusher);
+    workers.spawn(SWITCHES_PAUSE, || SwitchReader);
+    workers.spawn(AUDIT_PAUSE, || AuditWriter);
+    if ctx.chain.nodes().is_some() {
+        workers.spawn(NODES_PAUSE, || NodeWatcher);
+    }
+    Ok(workers.tasks)
+}
+
+struct Supervised<'a> {
+    ctx: &'a Ctx,
+    stopped: &'a watch::Receiver<bool>,
+    tasks: JoinSet<()>,
+}
+
+impl Supervised<'_> {
+    /// Runs the worker that `make` creates, and replaces it with a new one if it panics.
+    fn spawn<W: Worker + 'static>(
+        &mut self,
+        pause: Duration,
+        make: impl Fn() -> W + Send + std::marker::Sync + 'static,
+    ) {
+        self.tasks.spawn(supervise(make, self.ctx.clone(), pause, self.stopped.clone()));
+    }
+}
+
+/// Creates the webhook sender. If the machine has no CA certificates, the service starts anyway:
+/// deliveries over https fail and are retried, and work after a restart with certificates
+/// installed.
+fn sender(targets: TargetPolicy) -> Result<Sender, StartError> {
+    let resolver = Arc::<SystemResolver>::default();
+    Sender::new(targets.clone(), resolver.clone())
+        .or_else(|error| {
+            tracing::error!(%error, "this machine has no certificate authorities: https webhooks fail until they are installed");
+            Sender::believing_nobody(targets, resolver)
+        })
+        .map_err(|error| StartError::Other(format!("TLS: {error}")))
+}

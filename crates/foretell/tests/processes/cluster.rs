@@ -1,0 +1,213 @@
+//! Two processes on one PostgreSQL and one anvil. They are set up with the binary's own commands,
+//! loaded in parallel, and one of them is killed under load.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use alloy_primitives::U256;
+use app::keys::{IssueKey, issue};
+use app::ledger::Sync;
+use app::markets::NewMarket;
+use app::worker::{Progress, Worker};
+use chain::{Signer, calls};
+use domain::Usdc;
+use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
+use domain::time::{DAY_MS, SystemClock};
+use foretell::config::Options;
+use foretell::entropy::SystemEntropy;
+use foretell::run::Parts;
+use foretell::secrets::Secrets;
+use serde_json::json;
+use store::testing::{TestDatabase, TestFolder};
+
+use crate::anvil::{Anvil, FUNDER_KEY};
+use crate::clients::{Clients, Trader, post};
+use crate::oracle;
+use crate::service::{Process, foretell};
+
+/// Contracts on a node, a database, and the folders of two processes.
+pub struct Cluster {
+    home: TestFolder,
+    folders: [TestFolder; 2],
+    database: TestDatabase,
+    pub anvil: Anvil,
+    /// Users who can trade.
+    pub traders: Vec<Trader>,
+}
+
+impl Cluster {
+    /// Deploys the contracts, migrates the schema, and creates accounts and a market. Returns
+    /// `None` without PostgreSQL or anvil.
+    pub async fn prepare() -> Option<Self> {
+        let (database, anvil) = (TestDatabase::create().await?, Anvil::start().await?);
+        let home = TestFolder::create();
+        deploy(home.path(), &anvil.url, "3").await;
+        let mut migrate = foretell(home.path());
+        migrate.args(["--database-url", &database.url, "migrate"]);
+        assert!(migrate.status().await.unwrap().success());
+        let traders = populate(home.path(), &database.url, &anvil.url).await;
+        let folders = [TestFolder::create(), TestFolder::create()];
+        Some(Self { home, folders, database, anvil, traders })
+    }
+
+    /// Starts the process with this index.
+    pub async fn serve(&self, index: usize) -> Process {
+        self.serve_over(index, &self.anvil.url).await
+    }
+
+    /// Starts the process with this index, with another URL for the node.
+    pub async fn serve_over(&self, index: usize, rpc_url: &str) -> Process {
+        let folder = self.folders[index].path();
+        let mut command = foretell(folder);
+        command.args(["--database-url", &self.database.url, "--rpc-url", rpc_url]);
+        command.arg("--contracts").arg(self.home.path().join("contracts.json"));
+        command.arg("--secrets-file").arg(self.home.path().join("secrets.json"));
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.env("RUST_LOG", "error");
+        Process::start(command, folder).await
+    }
+
+    /// Opens the service's parts in this process, to inspect them.
+    pub async fn parts(&self) -> Parts {
+        parts(self.home.path(), &self.database.url, &self.anvil.url).await
+    }
+}
+
+/// Deploys the contracts to the chain of a node, with the secrets of `home`.
+pub async fn deploy(home: &Path, rpc_url: &str, executors: &str) {
+    let mut deploy = foretell(home);
+    let funding = ["--fund-wei", "1000000000000000000"];
+    deploy.args(["--rpc-url", rpc_url, "deploy", "--executors", executors, "--hourly-volume-cap", "1000000"]);
+    deploy.args(funding);
+    deploy.env("FORETELL_FUNDER_KEY", FUNDER_KEY);
+    assert!(deploy.status().await.unwrap().success());
+}
+
+pub async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
+    let options = Options {
+        data_dir: Some(home.to_owned()),
+        database_url: Some(database_url.into()),
+        rpc_url: Some(vec![rpc_url.into()]),
+        ..Options::default()
+    };
+    let config = options.decide().unwrap();
+    let secrets = Secrets::load(&config.secrets_file).unwrap();
+    Parts::open(&config, secrets, Arc::new(SystemClock::default()), Arc::new(SystemEntropy::default()))
+        .await
+        .unwrap()
+}
+
+/// Creates six users who can trade, and two markets.
+pub async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Trader> {
+    let parts = parts(home, database_url, rpc_url).await;
+    let (ctx, roles) = (&parts.ctx, &parts.secrets.roles);
+    let (deployer, resolver, relayer) =
+        (roles.deployer().unwrap(), roles.resolver().unwrap(), roles.relayer().unwrap());
+    let contracts = ctx.chain.contracts();
+    let funds = U256::from(Usdc::from_whole(100_000).atomic());
+    ctx.chain
+        .transact(&deployer, Some(contracts.usdc), calls::mint(resolver.address(), funds))
+        .await
+        .unwrap();
+    ctx.chain
+        .transact(&resolver, Some(contracts.usdc), calls::approve(contracts.hub, U256::MAX))
+        .await
+        .unwrap();
+    let mut markets = Vec::new();
+    for question in ["Does it rain?", "Does it snow?"] {
+        let new = NewMarket {
+            id: None,
+            question: question.to_owned(),
+            description: None,
+            category: None,
+            tags: Vec::new(),
+            outcomes: vec!["Yes".to_owned(), "No".to_owned()],
+            opening_odds: Vec::new(),
+            liquidity: Usdc::from_whole(5_000),
+            fee_bps: 100,
+            end_time: ctx.now().plus_ms(DAY_MS),
+            thread_id: None,
+            organization_id: None,
+            partner_id: None,
+            chapter_id: None,
+            source_url: None,
+            featured_position: None,
+        };
+        markets.push(app::markets::create(ctx, &resolver, new).await.unwrap().id.to_string());
+    }
+    let mut traders = Vec::new();
+    for index in 0..6 {
+        let owner = Signer::random(ctx.random()).unwrap();
+        let (user, account) =
+            app::accounts::create_user(ctx, &format!("user {index}"), &owner.owner()).await.unwrap();
+        let mint = calls::mint(app::accounts::address_of(&account).unwrap(), funds);
+        ctx.chain.transact(&deployer, Some(contracts.usdc), mint).await.unwrap();
+        let wanted = IssueKey {
+            user_id: user.id,
+            name: "key".to_owned(),
+            tier: Tier::Mm,
+            scopes: Some(Scopes::all()),
+            expires_at: None,
+            ip_allowlist: IpAllowlist::default(),
+            webhook_url: None,
+            api_version: None,
+            overrides: LimitOverrides { requests_per_minute: Some(1_000_000), ..Default::default() },
+        };
+        let issued = issue(ctx, wanted).await.unwrap();
+        app::accounts::enable_keys(ctx, &relayer, &owner, user.id, &[issued.key]).await.unwrap();
+        traders.push(Trader { key: issued.plaintext.expose().to_owned(), markets: markets.clone() });
+    }
+    // Index the markets, so that the services see them.
+    let sync = Sync::new("setup".to_owned(), 0);
+    while sync.tick(ctx).await.unwrap() == Progress::More {}
+    sync.release(ctx).await.unwrap();
+    ctx.store.close().await;
+    traders
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_and_a_kill_make_every_trade_exactly_once() {
+    let Some(cluster) = Cluster::prepare().await else { return };
+    let (first, mut second) = (cluster.serve(0).await, cluster.serve(1).await);
+    let clients = Clients::start(cluster.traders.clone());
+    clients.send_to(&[&first.base_url, &second.base_url]);
+    second.live_for(Duration::from_secs(3)).await;
+    // The first process holds most leases. The second one takes over when they expire.
+    first.kill().await;
+    clients.send_to(&[&second.base_url]);
+    second.live_for(Duration::from_secs(1)).await;
+    let third = cluster.serve(0).await;
+    clients.send_to(&[&second.base_url, &third.base_url]);
+    second.live_for(Duration::from_secs(1)).await;
+    let told = clients.finish().await;
+    let parts = cluster.parts().await;
+    oracle::settled(&parts.ctx.store).await;
+    oracle::check(&parts.ctx.store, &parts.ctx.chain, &told).await;
+    eprintln!("{} trades acknowledged by two processes", told.len());
+    assert!(told.len() > 50, "the load was too thin to prove anything: {} trades", told.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_equal_requests_at_once_over_two_processes_make_one_trade() {
+    let Some(cluster) = Cluster::prepare().await else { return };
+    let (first, second) = (cluster.serve(0).await, cluster.serve(1).await);
+    let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+    let Trader { key, markets } = &cluster.traders[0];
+    let body = json!({ "marketId": markets[0], "outcomeIndex": 0, "side": "buy", "amount": "1.50" });
+    let sends = (0..50).map(|n| {
+        let target = if n % 2 == 0 { &first.base_url } else { &second.base_url };
+        post(&http, target, key, "one-and-the-same", &body)
+    });
+    let answers = futures::future::join_all(sends).await;
+    let mut ids: Vec<String> = Vec::new();
+    for answer in answers {
+        let (status, body) = answer.expect("an answer");
+        assert_eq!(status, 201, "{body}");
+        ids.push(body["trade"]["id"].as_str().unwrap().to_owned());
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1, "{ids:?}");
+    let parts = cluster.parts().await;
+    assert_eq!(oracle::number(&parts.ctx.store, "SELECT COUNT(*) FROM trades").await, 1);
+}

@@ -1,0 +1,88 @@
+//! A live deployment on a node: created with role addresses, compared with the binary, and rejected
+//! if it differs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use alloy_primitives::Address;
+use foretell::secrets::Secrets;
+use serde_json::Value;
+use store::testing::TestFolder;
+use tokio::process::Command;
+
+use crate::anvil::{Anvil, FUNDER_KEY};
+use crate::cluster::deploy;
+use crate::service::{Process, foretell};
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn live(home: &Path, anvil: &Anvil) -> Command {
+    let mut command = foretell(home);
+    command.args(["--environment", "live", "--rpc-url", &anvil.url]).stderr(Stdio::piped());
+    command
+}
+
+/// Returns the command's standard error and whether it succeeded.
+async fn ended(command: &mut Command) -> (bool, String) {
+    let output = command.output().await.unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn file_of_key(home: &Path) -> PathBuf {
+    let path = home.join("deployer.key");
+    std::fs::write(&path, FUNDER_KEY).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_live_service_runs_on_the_contracts_that_it_deployed_and_on_no_others() {
+    let Some(anvil) = Anvil::start().await else { return };
+    let development = TestFolder::create();
+    deploy(development.path(), &anvil.url, "1").await;
+    let token = json(&development.path().join("contracts.json"))["usdc"].as_str().unwrap().to_owned();
+
+    let home = TestFolder::create();
+    let (done, error) = ended(live(home.path(), &anvil).arg("deploy")).await;
+    assert!(!done && error.contains("a live deployment needs --usdc, --owner"), "{error}");
+    assert!(!home.path().join("secrets.json").exists());
+
+    // The data folder must be accessible only to its owner.
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let key = file_of_key(home.path());
+    let roles = ["--owner", "--resolver", "--guardian", "--treasury"];
+    let mut command = live(home.path(), &anvil);
+    command.args(["deploy", "--usdc", &token, "--deployer-key-file"]).arg(&key);
+    command.args(["--listing-delay-s", "60", "--veto-window-s", "3600", "--min-freeze-s", "60"]);
+    command.args(["--role-delay-s", "86400"]);
+    for (role, byte) in roles.into_iter().zip(0x11..) {
+        command.args([role, &Address::repeat_byte(byte).to_string()]);
+    }
+    let (done, error) = ended(&mut command).await;
+    assert!(done, "{error}");
+    assert!(error.contains("take effect after 86400 s"), "{error}");
+    std::fs::remove_file(key).unwrap();
+    let secrets = Secrets::load(&home.path().join("secrets.json")).unwrap();
+    assert!(secrets.roles.held().is_empty());
+
+    let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--verify"])).await;
+    assert!(done, "{error}");
+    let mut serve = live(home.path(), &anvil);
+    serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
+    Process::start_unready(serve, home.path()).await.kill().await;
+
+    // A guardian that differs from the recorded one, as after an unrecorded hand-over.
+    let record = home.path().join("deployment.json");
+    let mut recorded = json(&record);
+    recorded["guardian"] = Address::repeat_byte(0x99).to_string().into();
+    std::fs::write(&record, recorded.to_string()).unwrap();
+    for command in [&["deploy", "--verify"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let (done, error) = ended(live(home.path(), &anvil).args(command)).await;
+        assert!(!done && error.contains("the guardian is"), "{error}");
+    }
+    let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--record"])).await;
+    assert!(done, "{error}");
+    assert_eq!(json(&record)["guardian"], Address::repeat_byte(0x13).to_string().to_lowercase().as_str());
+}

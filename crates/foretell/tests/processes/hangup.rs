@@ -1,0 +1,77 @@
+//! A client that hangs up during a request leaves a complete trade or nothing, and no broken
+//! connection in the pool.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::clients::{Told, Trader};
+use crate::dice::Dice;
+use crate::oracle;
+use crate::service::Service;
+
+const REQUESTS: usize = 600;
+const AT_ONCE: usize = 12;
+
+async fn cut(address: &str, request: &[u8], after: Duration) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request).await.unwrap();
+    // A response that arrives in this time is not read.
+    let mut byte = [0; 1];
+    drop(tokio::time::timeout(after, stream.peek(&mut byte)).await);
+    stream.set_zero_linger().unwrap();
+}
+
+fn request(trader: &Trader, number: usize) -> Vec<u8> {
+    let market = &trader.markets[number % trader.markets.len()];
+    let body: Value = json!({ "marketId": market, "outcomeIndex": 0, "side": "buy", "amount": "0.25" });
+    let body = body.to_string();
+    let key = &trader.key;
+    format!(
+        "POST /v1/trades HTTP/1.1\r\nHost: foretell\r\nX-API-Key: {key}\r\nIdempotency-Key: cut-{number}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+async fn leaves_wholes_or_nothing(service: &mut Service, salt: u64) {
+    let mut dice = Dice::new(salt);
+    let traders = Trader::of_demonstration(&service.demonstration().await, 8);
+    service.start().await;
+    let address = service.base_url().trim_start_matches("http://").to_owned();
+    for numbers in (0..REQUESTS).collect::<Vec<_>>().chunks(AT_ONCE) {
+        let cuts = numbers.iter().map(|number| {
+            let request = request(&traders[number % traders.len()], *number);
+            let (address, after) = (address.clone(), Duration::from_micros(dice.roll(50_000)));
+            async move { cut(&address, &request, after).await }
+        });
+        futures::future::join_all(cuts.collect::<Vec<_>>()).await;
+    }
+    let store = service.store().await;
+    oracle::settled(&store).await;
+    oracle::check(&store, &service.chain().await, &Told::new()).await;
+    let made = oracle::number(&store, "SELECT COUNT(*) FROM idempotency").await;
+    eprintln!("{REQUESTS} requests cut, {made} trades made");
+    assert!(made > 0, "every request was cut before it arrived: nothing was proved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_hang_up_leave_wholes_or_nothing_on_sqlite() {
+    leaves_wholes_or_nothing(&mut Service::on_sqlite(), 3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_hang_up_leave_wholes_or_nothing_and_clean_connections_on_postgres() {
+    let Some(mut service) = Service::on_postgres().await else { return };
+    leaves_wholes_or_nothing(&mut service, 4).await;
+    let dirty = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()
+        AND state LIKE 'idle in transaction%'";
+    assert_eq!(
+        oracle::number(&service.store().await, dirty).await,
+        0,
+        "a pooled connection is inside a transaction"
+    );
+}

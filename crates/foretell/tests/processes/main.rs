@@ -1,0 +1,36 @@
+//! Tests of the real binary as processes: killed at random times, two of them on one database and
+//! one chain, and with clients that disconnect during a request. The results are checked against
+//! sources outside the service: the responses to clients, and the chain's events.
+//!
+//! `FORETELL_CRASH_KILLS` sets the number of kills of the crash tests (default 100).
+//! `FORETELL_CRASH_SEED` repeats a run.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod account_owners;
+mod anvil;
+mod backup;
+mod clients;
+mod cluster;
+mod crash;
+mod deployment;
+mod dice;
+mod door;
+mod feed;
+mod frozen;
+mod hangup;
+mod imports;
+mod market_ends;
+mod nodes;
+mod operator;
+mod oracle;
+mod receiver;
+mod roles;
+mod service;
+mod slow;
+mod slow_node;
+mod stop;
+mod storm;
+mod webhook_neighbours;
+mod webhook_order;
+mod webhooks;

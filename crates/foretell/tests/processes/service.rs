@@ -1,0 +1,227 @@
+//! The binary as a process that can be killed.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use app::encryption::SealingKeys;
+use foretell::entropy::SystemEntropy;
+use foretell::secrets::Secrets;
+use serde_json::Value;
+use store::testing::{TestDatabase, TestFolder};
+use tokio::process::{Child, Command};
+
+/// Returns a command for the binary that logs to standard error, with all settings unset.
+pub fn foretell(data_dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
+    command.arg("--data-dir").arg(data_dir).stdout(Stdio::null()).kill_on_drop(true);
+    // Many trades in one market move its price far, and none of them may be rejected for slippage.
+    command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
+    command
+}
+
+/// A serving process.
+pub struct Process {
+    child: Child,
+    pub base_url: String,
+}
+
+impl Process {
+    /// Runs the command and waits until the service of `data_dir` is ready.
+    pub async fn start(command: Command, data_dir: &Path) -> Self {
+        Self::start_until(command, data_dir, "/v1/ready").await
+    }
+
+    /// Runs the command and waits until the service of `data_dir` responds, ready or not.
+    pub async fn start_unready(command: Command, data_dir: &Path) -> Self {
+        Self::start_until(command, data_dir, "/v1/health").await
+    }
+
+    async fn start_until(mut command: Command, data_dir: &Path, path: &str) -> Self {
+        // Remove the file of the last run, so that its address is not used for this one.
+        drop(std::fs::remove_file(data_dir.join("service.json")));
+        let mut child = command.spawn().unwrap();
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
+        let mut polls = tokio::time::interval(Duration::from_millis(5));
+        for _ in 0..24_000 {
+            polls.tick().await;
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("the service ended by itself: {status}");
+            }
+            let Some(service) = read_json(&data_dir.join("service.json")) else { continue };
+            let base_url = service["baseUrl"].as_str().unwrap().to_owned();
+            let ready = http.get(format!("{base_url}{path}")).send().await;
+            if ready.is_ok_and(|ready| ready.status() == 200) {
+                return Self { child, base_url };
+            }
+            // An address without a key has 300 requests per minute.
+            drop(tokio::time::timeout(Duration::from_millis(100), child.wait()).await);
+        }
+        panic!("the service is not ready after two minutes");
+    }
+
+    /// Lets the process run for this time.
+    pub async fn live_for(&mut self, time: Duration) {
+        // The process must not end by itself in this time.
+        let ended = tokio::time::timeout(time, self.child.wait()).await;
+        assert!(ended.is_err(), "the service ended by itself: {ended:?}");
+    }
+
+    /// Returns the peak memory of the process.
+    pub fn peak_memory_kib(&self) -> i64 {
+        let path = format!("/proc/{}/status", self.child.id().unwrap());
+        let status = std::fs::read_to_string(path).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Freezes the process, like a paused machine.
+    pub async fn freeze(&self) {
+        self.signal("-STOP").await;
+    }
+
+    /// Resumes a frozen process.
+    pub async fn thaw(&self) {
+        self.signal("-CONT").await;
+    }
+
+    async fn signal(&self, signal: &str) {
+        let id = self.child.id().unwrap().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+    }
+
+    /// Kills the process, like a power failure.
+    pub async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+}
+
+/// Reads a JSON file, or returns `None` if it is missing or incomplete.
+pub fn read_json(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// A demonstration service with an embedded chain and its own database.
+pub struct Service {
+    folder: TestFolder,
+    database: Option<TestDatabase>,
+    process: Option<Process>,
+}
+
+impl Service {
+    /// Returns a service on SQLite in its own folder.
+    pub fn on_sqlite() -> Self {
+        Self { folder: TestFolder::create(), database: None, process: None }
+    }
+
+    /// Returns a service on its own PostgreSQL database, or `None` if the tests have no cluster.
+    pub async fn on_postgres() -> Option<Self> {
+        let database = TestDatabase::create().await?;
+        Some(Self { database: Some(database), ..Self::on_sqlite() })
+    }
+
+    /// Returns the current base URL.
+    pub fn base_url(&self) -> &str {
+        &self.process.as_ref().unwrap().base_url
+    }
+
+    /// Starts the service, returns the contents of `dev.json`, and lifts the rate limits of its
+    /// developer keys.
+    pub async fn demonstration(&mut self) -> Value {
+        self.start().await;
+        let found = read_json(&self.folder.path().join("dev.json")).unwrap();
+        self.kill().await;
+        let store = self.store().await;
+        store::testing::lift_request_limits(&store).await;
+        store.close().await;
+        found
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub async fn start(&mut self) {
+        self.start_with(&[]).await;
+    }
+
+    /// Like [`Service::start`], with additional arguments. The process logs to the file `log`.
+    pub async fn start_with(&mut self, arguments: &[&str]) {
+        let mut command = foretell(self.folder.path());
+        command.args(["dev", "--listen", "127.0.0.1:0"]).args(arguments);
+        if !arguments.is_empty() {
+            command.stderr(std::fs::File::create(self.file("log")).unwrap());
+        }
+        if let Some(database) = &self.database {
+            command.env("FORETELL_DATABASE_URL", &database.url);
+        }
+        self.process = Some(Process::start(command, self.folder.path()).await);
+    }
+
+    /// Lets the process run for this time.
+    pub async fn live_for(&mut self, time: Duration) {
+        self.process.as_mut().unwrap().live_for(time).await;
+    }
+
+    /// Kills the process, like a power failure.
+    pub async fn kill(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.kill().await;
+        }
+    }
+
+    /// Runs `foretell admin` next to the service and returns its JSON output.
+    pub async fn admin(&self, args: &[&str]) -> Value {
+        let output = self.admin_command(args).output().await.unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text:?} of {args:?}"))
+    }
+
+    /// Returns a command for `foretell admin`, not run yet.
+    pub fn admin_command(&self, args: &[&str]) -> Command {
+        let mut command = foretell(self.folder.path());
+        command.args(["admin", "--json"]).args(args).stdout(Stdio::piped());
+        if let Some(database) = &self.database {
+            command.env("FORETELL_DATABASE_URL", &database.url);
+        }
+        command
+    }
+
+    /// Returns the path of a file in the service's folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Returns the peak memory of the process.
+    pub fn peak_memory_kib(&self) -> i64 {
+        self.process.as_ref().unwrap().peak_memory_kib()
+    }
+
+    pub fn sealing_keys(&self) -> SealingKeys {
+        Secrets::load(&self.folder.path().join("secrets.json")).unwrap().sealing_keys().unwrap()
+    }
+
+    /// Replaces the service's sealing key. The old key can still decrypt. Running processes keep
+    /// the keys that they have loaded.
+    pub fn change_sealing_key(&self) {
+        let path = self.folder.path().join("secrets.json");
+        let mut secrets = Secrets::load(&path).unwrap();
+        let new = Secrets::generate(&SystemEntropy::default(), 1).sealing_key;
+        secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
+        secrets.save(&path).unwrap();
+    }
+
+    /// Opens the service's database.
+    pub async fn store(&self) -> store::Store {
+        let url = match &self.database {
+            Some(database) => database.url.clone(),
+            None => format!("sqlite:{}", self.folder.path().join("foretell.db").display()),
+        };
+        store::Store::open(&url).await.unwrap()
+    }
+
+    /// Connects to the service's chain over its JSON-RPC.
+    pub async fn chain(&self) -> chain::Chain {
+        let service = read_json(&self.folder.path().join("service.json")).unwrap();
+        let contracts = serde_json::from_value(service["contracts"].clone()).unwrap();
+        let provider = chain::provider(service["rpcUrl"].as_str().unwrap()).unwrap();
+        chain::Chain::connect(provider, contracts).await.unwrap()
+    }
+}

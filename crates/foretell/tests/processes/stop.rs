@@ -1,0 +1,230 @@
+//! A graceful stop of the service, and `foretell listen` across a restart.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use app::keys::{IssueKey, IssuedKey, issue};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use chain::Signer;
+use domain::event::{self, EventKind, TestData};
+use domain::ids::{EventId, KeyId};
+use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
+use domain::time::SystemClock;
+use domain::webhook::{WebhookSecret, verify};
+use foretell::config::{Config, Options};
+use foretell::entropy::SystemEntropy;
+use foretell::run::{Parts, Running, listen};
+use foretell::secrets::Secrets;
+use secrecy::ExposeSecret;
+use store::events::NewEvent;
+use store::testing::TestFolder;
+use tokio::sync::mpsc;
+
+use crate::{oracle, service};
+
+/// A service on SQLite in its own folder, with one user and a key.
+struct Small {
+    folder: TestFolder,
+    config: Config,
+    parts: Parts,
+    key: IssuedKey,
+}
+
+impl Small {
+    async fn new() -> Self {
+        let folder = TestFolder::create();
+        let options = Options {
+            data_dir: Some(folder.path().to_owned()),
+            listen: Some("127.0.0.1:0".parse().unwrap()),
+            ..Options::default()
+        };
+        let config = options.decide().unwrap();
+        let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), 1).unwrap();
+        let clock = Arc::new(SystemClock::default());
+        let parts = Parts::open(&config, secrets, clock, Arc::new(SystemEntropy::default())).await.unwrap();
+        let owner = Signer::random(parts.ctx.random()).unwrap();
+        let (user, _) = app::accounts::create_user(&parts.ctx, "ada", &owner.owner()).await.unwrap();
+        let wanted = IssueKey {
+            user_id: user.id,
+            name: "key".to_owned(),
+            tier: Tier::Mm,
+            scopes: Some(Scopes::all()),
+            expires_at: None,
+            ip_allowlist: IpAllowlist::default(),
+            webhook_url: None,
+            api_version: None,
+            overrides: LimitOverrides::default(),
+        };
+        let key = issue(&parts.ctx, wanted).await.unwrap();
+        Self { folder, config, parts, key }
+    }
+
+    /// Starts serving and returns the base URL.
+    fn serve(&self) -> (Running, String) {
+        let (listener, address) = listen(self.config.listen).unwrap();
+        let base_url = format!("http://{address}");
+        let state = self.parts.state(&self.config, &base_url).unwrap();
+        (Running::start(&self.parts, state, listener, axum::Router::new(), 0).unwrap(), base_url)
+    }
+
+    /// Writes events of the user that are posted to webhooks.
+    async fn happen(&self, count: u64) {
+        let user_id = self.key.key.user_id;
+        let input = (0..count).map(|_| EventId::of_test(self.parts.ctx.uuid())).collect::<Vec<_>>();
+        let at = self.parts.ctx.now();
+        let written: Result<(), store::StoreError> = self
+            .parts
+            .ctx
+            .store
+            .write((user_id, input, at), |tx, (user_id, ids, at)| {
+                Box::pin(async move {
+                    for id in ids {
+                        let (kind, at, user_id) = (EventKind::Test, *at, *user_id);
+                        let data = TestData { test: true, api_key_id: KeyId(id.0) };
+                        let body = event::body(*id, kind, at, &data).unwrap();
+                        let (key_id, trade_id) = (None, None);
+                        let event = NewEvent { id: *id, user_id, kind, key_id, trade_id, body, at };
+                        store::events::emit(tx, event);
+                    }
+                    Ok(())
+                })
+            })
+            .await;
+        written.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_counted_until_the_stop_is_kept() {
+    let small = Small::new().await;
+    let (running, base_url) = small.serve();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for _ in 0..3 {
+        let request =
+            http.get(format!("{base_url}/v1/key")).header("x-api-key", small.key.plaintext.expose());
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    drop(http);
+    running.stop().await;
+
+    let store = store::Store::open(small.config.database_url.expose_secret()).await.unwrap();
+    let counted =
+        "SELECT CAST(SUM(n0 + n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 + n9 + n10 + n11 + n12 + n13 + n14 + n15)
+        AS BIGINT) FROM usage_latency";
+    assert_eq!(oracle::number(&store, counted).await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_ends_every_stream_with_a_word_and_does_not_wait_for_it() {
+    let small = Small::new().await;
+    let (running, base_url) = small.serve();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut streams = Vec::new();
+    for _ in 0..5 {
+        let request = http.get(format!("{base_url}/v1/events?types=*"));
+        let request = request.header("x-api-key", small.key.plaintext.expose());
+        streams.push(request.header("accept", "text/event-stream").send().await.unwrap());
+    }
+    assert!(streams.iter().all(|stream| stream.status() == 200));
+    small.happen(1).await;
+    let began = Instant::now();
+    running.stop().await;
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    for stream in streams {
+        // The body is complete, so the connection was not cut.
+        let text = stream.text().await.unwrap();
+        let (told, closing) = (text.find("event: webhook.test"), text.find("event: closing"));
+        assert!(told.is_some() || closing.is_some(), "{text}");
+        assert!(text.contains("\"reason\":\"STOPPING\"") && text.ends_with("\n\n"), "{text}");
+    }
+}
+
+/// A local program that receives events, and its address.
+async fn receiver() -> (mpsc::UnboundedReceiver<(HeaderMap, Vec<u8>)>, String) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let take = move |headers: HeaderMap, body: Bytes| {
+        drop(sender.send((headers, body.to_vec())));
+        std::future::ready(StatusCode::NO_CONTENT)
+    };
+    let (listener, address) = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let routes = axum::Router::new().route("/hooks", axum::routing::post(take));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    (receiver, format!("http://{address}/hooks"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listen_posts_every_event_once_in_order_and_signed_through_a_restart_of_the_service() {
+    const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let mut small = Small::new().await;
+    let (running, base_url) = small.serve();
+    // The next run must have the same address.
+    small.config.listen = base_url.trim_start_matches("http://").parse().unwrap();
+    let (mut received, url) = receiver().await;
+    small.happen(3).await;
+    let mut command = service::foretell(small.folder.path());
+    command.args([
+        "listen",
+        "--forward-to",
+        &url,
+        "--base-url",
+        &base_url,
+        "--since",
+        "1",
+        "--secret",
+        SECRET,
+    ]);
+    command.env("FORETELL_API_KEY", small.key.plaintext.expose()).stderr(Stdio::null());
+    let child = command.spawn().unwrap();
+    let secret: WebhookSecret = SECRET.parse().unwrap();
+    let mut take = async |count: usize| {
+        let mut bodies = Vec::new();
+        for _ in 0..count {
+            let (headers, body) =
+                tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap();
+            let header = |name: &str| headers[name].to_str().unwrap().to_owned();
+            let now = small.parts.ctx.now();
+            assert_eq!(verify(&header("x-service-signature"), &body, &secret, now), Ok(()));
+            let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(json["id"], header("x-service-event-id"));
+            bodies.push(String::from_utf8(body).unwrap());
+        }
+        bodies
+    };
+    let mut posted = take(2).await;
+    small.happen(2).await;
+    posted.extend(take(2).await);
+    running.stop().await;
+
+    // A second run of the service on the same folder. Events from before it started are delivered
+    // too.
+    let Small { folder, config, parts, key } = small;
+    drop(parts);
+    let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), 1).unwrap();
+    let clock = Arc::new(SystemClock::default());
+    let parts = Parts::open(&config, secrets, clock, Arc::new(SystemEntropy::default())).await.unwrap();
+    let small = Small { folder, config, parts, key };
+    small.happen(2).await;
+    let (running, _) = small.serve();
+    for _ in 0..2 {
+        let next = tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap();
+        posted.push(String::from_utf8(next.1).unwrap());
+    }
+    let kept: Result<Vec<String>, store::StoreError> =
+        small
+            .parts
+            .ctx
+            .store
+            .read((), |tx, ()| {
+                Box::pin(tx.list("SELECT body FROM events WHERE seq > 1 ORDER BY seq", &[], |row| {
+                    row.only::<String>()
+                }))
+            })
+            .await;
+    assert_eq!(posted, kept.unwrap(), "the bodies are those that webhooks receive, to the byte");
+    assert!(received.try_recv().is_err(), "nothing was posted twice");
+    drop(child);
+    running.stop().await;
+}

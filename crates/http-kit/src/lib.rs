@@ -1,0 +1,80 @@
+//! The HTTP infrastructure that all routes share: authentication, request parsing and response
+//! formats.
+//!
+//! A request passes [`HttpLayer`] (request id, problem bodies, common headers), is routed, and
+//! passes its route's [`guard`] (deadline, authentication, scope) and its handler's extractors. An
+//! error at any point is a [`Problem`], which is rendered in one place on the way out.
+
+mod audit;
+mod body;
+mod caller;
+mod client_ip;
+mod compression;
+mod connections;
+mod envelope;
+mod etag;
+mod finish_response;
+mod guard;
+mod head_reader;
+mod idempotency_key;
+mod kill_switch;
+mod layer;
+mod no_body;
+mod outcome_index;
+mod page;
+mod path;
+mod problem;
+pub mod public;
+mod query;
+mod rate;
+mod rate_limit_status;
+mod request_id;
+mod response_cache;
+mod route;
+mod serve;
+mod signature;
+mod sse;
+mod state;
+mod throttle;
+mod traceparent;
+mod unread;
+mod usage;
+mod version;
+
+pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body};
+pub use caller::{
+    AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
+    TradesWrite, WebhooksManage,
+};
+pub use client_ip::client_ip;
+pub use compression::{AcceptsGzip, Compressible};
+pub use envelope::{CachedBody, with_meta};
+pub use envelope::{List, Meta, Pagination, Plain, Single, json};
+pub use etag::Condition;
+pub use etag::StablePart;
+pub use finish_response::finish_response;
+pub use guard::guard;
+pub use guard::{DEADLINE, panicked};
+pub use idempotency_key::IdempotencyKey;
+pub use kill_switch::check as check_switches;
+pub use layer::HttpLayer;
+pub use no_body::NoBody;
+pub use outcome_index::OutcomeIndex;
+pub use page::Paging;
+pub use path::PathId;
+pub use problem::Problem;
+pub use problem::with_causes;
+pub use query::read_known;
+pub use query::{DeferredQuery, NoParameters, Parameters, Query, RawQuery};
+pub use rate::ClientAddress;
+pub use rate::{address_of, mark_address};
+pub use request_id::RequestId;
+pub use response_cache::{CachedRecord, ResponseCache};
+pub use route::{Deprecation, Limiter, RouteInfo};
+pub use serve::{ServeLimits, Server};
+pub use sse::{EventBytes, HEARTBEAT, last_event_id, wants_events};
+pub use state::{AppState, Shared};
+pub use traceparent::Traceparent;
+pub use unread::refuse;
+pub use usage::NotCounted;
+pub use version::API_VERSION;

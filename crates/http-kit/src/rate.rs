@@ -1,0 +1,122 @@
+//! Rate limiting of requests.
+//!
+//! Authenticated requests count for the caller's user. All others count for the client's address:
+//! routes without a key, unknown paths and methods, and rejected keys. The limit of an address
+//! never blocks a valid key, but its lockout after failed authentications may.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use app::AppError;
+use app::caller::Caller;
+use app::keys::is_failed_authentication;
+use app::limits::{self, ADDRESS_LIMIT};
+use axum::extract::{ConnectInfo, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::response::Response;
+use domain::{ErrorCode, Timestamp};
+
+use super::client_ip::warn_of_untrusted;
+use super::problem::Problem;
+use super::rate_limit_status::{ADDRESS, RateLimitStatus};
+use super::{RouteInfo, Shared, client_ip};
+
+/// The client's address, which [`mark_address`] stores in the request.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientAddress(pub IpAddr);
+
+impl<S: Sync> FromRequestParts<S> for ClientAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let marked = parts.extensions.get::<Self>().copied();
+        Ok(marked.unwrap_or(Self(IpAddr::V4(Ipv4Addr::UNSPECIFIED))))
+    }
+}
+
+/// Determines the client's address and stores it in the request for [`address_of`].
+pub fn mark_address(app: &Shared, request: &mut Request) -> IpAddr {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    // No socket (tests): use 0.0.0.0, which no allowlist contains.
+    let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    warn_of_untrusted(peer, request.headers(), &app.trusted_proxies);
+    let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
+    request.extensions_mut().insert(ClientAddress(ip));
+    ip
+}
+
+pub fn address_of(request: &Request) -> IpAddr {
+    request.extensions().get::<ClientAddress>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0)
+}
+
+/// Counts a request on the address's limiter.
+pub fn by_address(
+    app: &Shared,
+    request: &Request,
+    status: &mut Option<RateLimitStatus>,
+) -> Result<(), AppError> {
+    let verdict = app.ctx.process.limits.take_address(address_of(request), app.ctx.now());
+    *status = Some(RateLimitStatus::new(ADDRESS, verdict));
+    if verdict.allowed { Ok(()) } else { Err(limits::exceeded(ADDRESS, verdict)) }
+}
+
+/// Counts a request on the user's limiter for this route.
+pub async fn by_user(
+    app: &Shared,
+    route: &RouteInfo,
+    caller: &Caller,
+    status: &mut Option<RateLimitStatus>,
+) -> Result<(), AppError> {
+    let Some(kind) = route.limiter.of_user() else { return Ok(()) };
+    let (limit, now) = (caller.limits().requests_per_minute, app.ctx.now());
+    // Reported if the limiter fails and the `?` below returns.
+    *status = Some(RateLimitStatus::unavailable(kind.as_str(), limit, now));
+    let verdict = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
+    *status = Some(RateLimitStatus::new(kind.as_str(), verdict));
+    if verdict.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), verdict)) }
+}
+
+/// Counts an unreadable request on its address's limiter.
+pub fn draw(app: &Shared, ip: IpAddr, now: Timestamp) -> RateLimitStatus {
+    RateLimitStatus::new(ADDRESS, app.ctx.process.limits.take_address(ip, now))
+}
+
+/// Completes the accounting of a response. Counts a failed authentication, and counts requests for
+/// their address that have used no limiter yet. Either may replace the problem in `response`.
+pub async fn settle(app: &Shared, ip: IpAddr, now: Timestamp, response: &mut Response) -> RateLimitStatus {
+    let failed = response.extensions().get::<Problem>().is_some_and(|it| is_failed_authentication(it.code()));
+    if failed && let Err(unavailable) = app.ctx.process.limits.fail(ip, now).await {
+        // If the failure cannot be counted, it must not be reported either: otherwise an attacker
+        // could test keys without ever being locked out.
+        replace(response, unavailable.into());
+    }
+    if let Some(status) = response.extensions_mut().remove::<RateLimitStatus>() {
+        return status;
+    }
+    let problem = response.extensions().get::<Problem>();
+    match problem.map(|problem| (problem.code(), problem.retry_after_s())) {
+        Some((ErrorCode::RateLimitUnavailable, _)) => {
+            RateLimitStatus::unavailable(ADDRESS, ADDRESS_LIMIT, now)
+        }
+        Some((code, retry_after_s)) if code.status() < 500 => {
+            let verdict = app.ctx.process.limits.take_address(ip, now);
+            // The address is locked out: report the end of the lockout.
+            if code == ErrorCode::RateLimitExceeded {
+                let until = now.plus_ms(i64::from(retry_after_s.unwrap_or_default()) * 1_000);
+                return RateLimitStatus::exhausted(ADDRESS, ADDRESS_LIMIT, until);
+            }
+            if !verdict.allowed {
+                replace(response, limits::exceeded(ADDRESS, verdict));
+            }
+            RateLimitStatus::new(ADDRESS, verdict)
+        }
+        // Server errors, and routes beside the API, do not count for the client.
+        _ => RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now)),
+    }
+}
+
+fn replace(response: &mut Response, error: AppError) {
+    if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
+        *problem = problem.replaced_by(error);
+    }
+}

@@ -1,0 +1,354 @@
+//! The HTTP server. It limits the number of connections (in total and per network), the time until
+//! a first byte, headers and reads of a response, and the duration of a shutdown.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use ipnet::IpNet;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::connections::Connections;
+use super::unread::{Refuse, Told};
+
+/// Limits of a [`Server`].
+#[derive(Debug, Clone, Copy)]
+pub struct ServeLimits {
+    /// Maximum number of open connections. Further ones wait in the listener's queue.
+    pub connections: usize,
+    /// Maximum number of open connections of one address (IPv6: of one /64). Further ones are
+    /// closed.
+    pub connections_per_address: usize,
+    /// Maximum time until the first byte of a new connection.
+    pub first_byte_timeout: Duration,
+    /// Maximum time for a request's headers to arrive, and for a connection to be idle between
+    /// requests.
+    pub header_timeout: Duration,
+    /// Maximum time for which a client may read nothing of a response.
+    pub write_timeout: Duration,
+    /// Maximum time that a shutdown waits for running requests.
+    pub drain: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            connections: 4_096,
+            connections_per_address: 512,
+            first_byte_timeout: Duration::from_secs(5),
+            header_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(15),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Size of hyper's buffer. It must hold a request's head, whose limit is lower, and the first bytes
+/// of the body.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Pause after a failed accept. Usually the process is out of file descriptors, which only closing
+/// connections can free.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// An HTTP server on one listener.
+pub struct Server {
+    pub listener: TcpListener,
+    pub router: Router,
+    /// Writes the response to requests that cannot be parsed.
+    pub refuse: Refuse,
+    pub limits: ServeLimits,
+    /// Trusted proxies. Their connections carry many clients, so `connections_per_address` does not
+    /// apply to them.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// The state that all connections of a server share.
+#[derive(Clone)]
+struct Shared {
+    router: Router,
+    refuse: Refuse,
+    limits: ServeLimits,
+    /// Cancelled when the shutdown begins.
+    stopping: CancellationToken,
+    /// Cancelled when the drain period ends.
+    cut: CancellationToken,
+}
+
+impl Server {
+    /// Serves until `shutdown` completes. Returns once all connections are closed or the drain
+    /// period is over.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { listener, router, refuse, limits, trusted_proxies } = self;
+        let connections = Connections::new(limits.connections_per_address, trusted_proxies);
+        let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
+        let shared = Shared { router, refuse, limits, stopping, cut };
+        let graceful = GracefulShutdown::new();
+        tokio::select! {
+            () = accept_all(&listener, &connections, &shared, &graceful) => {}
+            () = shutdown => {}
+        }
+        // Close the listener first, so that new clients are refused and can try another process.
+        drop(listener);
+        shared.stopping.cancel();
+        // Idle connections close immediately, and busy ones after their current response.
+        if tokio::time::timeout(limits.drain, graceful.shutdown()).await.is_err() {
+            tracing::warn!("the drain time is over: closing the connections that are still open");
+        }
+        shared.cut.cancel();
+    }
+}
+
+async fn accept_all(
+    listener: &TcpListener,
+    connections: &Connections,
+    shared: &Shared,
+    graceful: &GracefulShutdown,
+) {
+    let open = Arc::new(Semaphore::new(shared.limits.connections));
+    // Acquire before accepting: at the limit, further connections wait in the kernel's queue.
+    while let Ok(permit) = Arc::clone(&open).acquire_owned().await {
+        let Some((stream, peer)) = accept(listener).await else { continue };
+        let Some(place) = connections.admit(peer.ip()) else { continue };
+        let (shared, watcher) = (shared.clone(), graceful.watcher());
+        tokio::spawn(async move {
+            let cut = shared.cut.clone();
+            tokio::select! {
+                () = shared.serve(stream, peer, watcher) => {}
+                () = cut.cancelled() => {}
+            }
+            // The permit and the place are held until the connection has ended.
+            drop((permit, place));
+        });
+    }
+}
+
+async fn accept(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
+    match listener.accept().await {
+        Ok(accepted) => Some(accepted),
+        Err(error) => {
+            tracing::warn!(error = %error, "could not accept a connection");
+            pause().await;
+            None
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a listener without descriptors would otherwise spin")]
+async fn pause() {
+    tokio::time::sleep(ACCEPT_PAUSE).await;
+}
+
+impl Shared {
+    async fn serve(self, stream: TcpStream, peer: SocketAddr, watcher: Watcher) {
+        // Wait for the first byte before allocating buffers, so that idle connections are cheap.
+        let first_byte = tokio::time::timeout(self.limits.first_byte_timeout, stream.readable());
+        tokio::select! {
+            readable = first_byte => if !matches!(readable, Ok(Ok(()))) { return },
+            () = self.stopping.cancelled() => return,
+        }
+        // Responses are written in one piece, so Nagle's algorithm would only delay them.
+        let _ = stream.set_nodelay(true);
+        let stream = Told::new(stream, peer.ip().to_canonical(), self.refuse);
+        let mut stream = TimeoutStream::new(stream);
+        // A client that does not read would otherwise hold a connection and its buffers forever.
+        stream.set_write_timeout(Some(self.limits.write_timeout));
+        let stream = TokioIo::new(Box::pin(stream));
+        let router = self.router;
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.clone().oneshot(request)
+        });
+        let mut builder = http1::Builder::new();
+        // hyper needs a timer for the header timeout.
+        builder.timer(TokioTimer::new());
+        builder.header_read_timeout(self.limits.header_timeout).max_buf_size(BUFFER_BYTES);
+        if let Err(error) = watcher.watch(builder.serve_connection(stream, service)).await {
+            tracing::debug!(peer = %peer, error = %error, "a connection ended with an error");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::oneshot;
+
+    async fn peer(ConnectInfo(peer): ConnectInfo<SocketAddr>) -> String {
+        peer.ip().to_string()
+    }
+
+    async fn started(limits: ServeLimits) -> (SocketAddr, oneshot::Sender<()>, tokio::task::JoinHandle<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let hang = get(std::future::pending::<()>);
+        let echo = axum::routing::post(|body: String| async move { body });
+        let router = Router::new().route("/peer", get(peer)).route("/hang", hang).route("/echo", echo);
+        let refuse: Refuse = Arc::new(|ip, unread| format!("{ip} {unread:?}").into_bytes());
+        let shutdown = async { stopped.await.unwrap_or_default() };
+        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        (address, stop, tokio::spawn(server.run(shutdown)))
+    }
+
+    async fn answer(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        text
+    }
+
+    #[tokio::test]
+    async fn a_request_knows_its_peer_and_a_shutdown_ends_an_idle_server() {
+        let (address, stop, server) = started(ServeLimits::default()).await;
+        let text = answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("127.0.0.1"), "{text}");
+        stop.send(()).unwrap();
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_fault_in_a_body_cannot_complete_the_body() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        let head =
+            "POST /echo HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+        for (read, faulty) in
+            [("0;a", "\n"), ("0", "\n"), ("0\r\nx: y", "\n"), ("0\r\n", "\n"), ("1\r\na\r\n0", "\0")]
+        {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.set_nodelay(true).unwrap();
+            stream.write_all(head.as_bytes()).await.unwrap();
+            stream.write_all(read.as_bytes()).await.unwrap();
+            // A complete exchange on another connection gives the server time to read the first
+            // part.
+            answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+            stream.write_all(faulty.as_bytes()).await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap_or_default();
+            assert!(!text.starts_with("HTTP/1.1 2"), "{read:?} {faulty:?}: {text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_cannot_be_read_is_answered_by_the_service_and_not_by_the_library() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Head(NotHttp1)");
+        assert_eq!(answer(address, "GET\t/ HTTP/1.1\r\nhost: x\r\n\r\n").await, "127.0.0.1 Malformed");
+        let long = format!("GET /peer HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(32 * 1_024));
+        assert_eq!(answer(address, &long).await, "127.0.0.1 Head(TooLong)");
+        let many = format!("GET /peer HTTP/1.1\r\nhost: x\r\n{}\r\n", "x: x\r\n".repeat(1_000));
+        assert_eq!(answer(address, &many).await, "127.0.0.1 TooLong");
+    }
+
+    #[tokio::test]
+    async fn a_connection_whose_headers_do_not_come_is_closed() {
+        let limits = ServeLimits { header_timeout: Duration::from_millis(100), ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        assert!(!answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\n").await.starts_with("HTTP/1.1 200"));
+    }
+
+    #[tokio::test]
+    async fn a_request_with_two_readings_gets_400_and_the_requests_before_it_their_answers() {
+        let (address, _stop, _server) = started(ServeLimits::default()).await;
+        for (bad, fault) in [
+            ("content-length: 0\r\ntransfer-encoding: chunked\r\nhost: x\r\n", "TwoLengths"),
+            ("host: x\r\nhost: x\r\n", "Host"),
+            ("accept: x\r\n", "Host"),
+            ("host: x\nx: x\r\n", "BareLineFeed"),
+        ] {
+            let good = "GET /peer HTTP/1.1\r\nhost: x\r\n\r\n";
+            let text = answer(address, &format!("{good}GET /peer HTTP/1.1\r\n{bad}\r\n{good}")).await;
+            assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+            assert!(text.ends_with(&format!("127.0.0.1127.0.0.1 Head({fault})")), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_a_first_byte_is_closed() {
+        let limits = ServeLimits { first_byte_timeout: Duration::from_millis(100), ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        assert_eq!(answer(address, "").await, "");
+    }
+
+    async fn connect_from(source: [u8; 4], to: SocketAddr) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        socket.connect(to).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn half_open_connections_of_one_address_do_not_delay_another() {
+        let limits = ServeLimits { connections: 60, connections_per_address: 50, ..ServeLimits::default() };
+        let (address, _stop, _server) = started(limits).await;
+        let mut flood = Vec::new();
+        for _ in 0..400 {
+            flood.push(connect_from([127, 0, 0, 2], address).await);
+        }
+        let probe = async {
+            let mut stream = connect_from([127, 0, 0, 3], address).await;
+            stream.write_all(b"GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            text
+        };
+        // Shorter than the timeout that closes half-open connections anyway.
+        let text = tokio::time::timeout(Duration::from_secs(4), probe).await.unwrap();
+        assert!(text.ends_with("127.0.0.3"), "{text}");
+        let mut last = flood.pop().unwrap();
+        assert_eq!(last.read(&mut [0]).await.unwrap_or_default(), 0, "over the limit of its address");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (guard, gone) = oneshot::channel::<()>();
+        let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
+        // An endless response that records when it is dropped.
+        let endless = get(async move || {
+            let guard = guard.lock().unwrap().take();
+            let pieces = futures::stream::repeat_with(move || {
+                let _ = &guard;
+                Ok::<_, std::convert::Infallible>(vec![b'x'; 65_536])
+            });
+            axum::body::Body::from_stream(pieces)
+        });
+        let limits = ServeLimits { write_timeout: Duration::from_millis(100), ..ServeLimits::default() };
+        let refuse: Refuse = Arc::new(|_, _| Vec::new());
+        let router = Router::new().route("/", endless);
+        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        tokio::spawn(server.run(std::future::pending()));
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let gone = tokio::time::timeout(Duration::from_secs(10), gone).await;
+        assert!(gone.expect("the client is cut").is_err(), "the guard was dropped");
+    }
+
+    #[tokio::test]
+    async fn a_request_that_never_ends_is_cut_when_the_drain_is_over() {
+        let limits = ServeLimits { drain: Duration::from_millis(100), ..ServeLimits::default() };
+        let (address, stop, server) = started(limits).await;
+        let mut hanging = TcpStream::connect(address).await.unwrap();
+        hanging.write_all(b"GET /hang HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let text = answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200"));
+        stop.send(()).unwrap();
+        server.await.unwrap();
+        let mut text = String::new();
+        // The stream ends or is reset. In both cases there was no response.
+        let _ = hanging.read_to_string(&mut text).await;
+        assert_eq!(text, "");
+    }
+}

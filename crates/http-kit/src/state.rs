@@ -1,0 +1,52 @@
+//! Application state shared by all handlers.
+
+use std::sync::Arc;
+
+use app::{AppError, Ctx, Submission};
+use domain::version::Versions;
+use domain::{ErrorCode, Timestamp};
+use ipnet::IpNet;
+use protocol::CursorCodec;
+use tokio_util::task::TaskTracker;
+
+use super::ResponseCache;
+
+pub struct AppState {
+    /// The context of the use cases.
+    pub ctx: Ctx,
+    /// Encodes and decodes pagination cursors.
+    pub cursor: CursorCodec,
+    /// Base URL of the error pages, without a trailing slash.
+    pub docs_url: String,
+    /// Base URL of the web application, without a trailing slash. Links to threads and markets
+    /// point there.
+    pub app_url: String,
+    /// Peers whose forwarding headers are trusted.
+    pub trusted_proxies: Vec<IpNet>,
+    pub versions: Versions,
+    /// Short-lived caches of responses about markets.
+    pub responses: ResponseCache,
+    pub started_at: Timestamp,
+    /// Writes in progress. They continue if the client hangs up, so a shutdown waits for them here.
+    pub mutations: TaskTracker,
+}
+
+/// The state as handlers receive it.
+pub type Shared = Arc<AppState>;
+
+impl AppState {
+    /// Runs a write in its own task, so that it completes even if the client hangs up. If the task
+    /// panics, the error reports an unknown submission state.
+    pub async fn mutate<T: Send + 'static, F>(
+        self: &Arc<Self>,
+        write: impl FnOnce(Shared) -> F,
+    ) -> Result<T, AppError>
+    where
+        F: Future<Output = Result<T, AppError>> + Send + 'static,
+    {
+        let lost =
+            // A panicked write may have committed before it panicked.
+            |error| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error);
+        self.mutations.spawn(write(Arc::clone(self))).await.map_err(lost)?
+    }
+}

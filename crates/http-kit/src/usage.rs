@@ -1,0 +1,54 @@
+//! Counts requests for their API key, including requests with a rejected key.
+
+use std::sync::OnceLock;
+
+use app::caller::Caller;
+use app::{AppError, Ctx};
+use axum::response::Response;
+use domain::Timestamp;
+use domain::ids::KeyId;
+
+use super::Problem;
+
+/// Marks a response that does not count as use of its key: reading the usage must not change it.
+#[derive(Debug, Clone, Copy)]
+pub struct NotCounted;
+
+/// Measures one request. It lives outside the deadline, so that a request that times out is counted
+/// too.
+pub(super) struct Meter {
+    began: Timestamp,
+    key_id: OnceLock<KeyId>,
+}
+
+impl Meter {
+    pub(super) fn start(ctx: &Ctx) -> Self {
+        Self { began: ctx.now(), key_id: OnceLock::new() }
+    }
+
+    /// Records the key that authentication found. Requests with an unknown key are not counted.
+    pub(super) fn identify(&self, found: Result<Caller, AppError>) -> Result<Caller, AppError> {
+        let key_id = match &found {
+            Ok(caller) => Some(caller.key.id),
+            Err(refusal) => refusal.key_id,
+        };
+        if let Some(key_id) = key_id {
+            // `OnceLock`, because the meter is shared with the checks by reference.
+            self.key_id.get_or_init(|| key_id);
+        }
+        found
+    }
+
+    /// Counts the request with the outcome of its response.
+    pub(super) fn record(self, ctx: &Ctx, response: &Response) {
+        let Some(key_id) = self.key_id.into_inner() else { return };
+        if response.extensions().get::<NotCounted>().is_some() {
+            return;
+        }
+        let now = ctx.now();
+        let code = response.extensions().get::<Problem>().map(Problem::code);
+        // The system clock may have been set back since the start.
+        let latency_ms = u64::try_from(now.since_ms(self.began)).unwrap_or(0);
+        ctx.process.usage.record(key_id, code, latency_ms, now);
+    }
+}

@@ -1,0 +1,173 @@
+//! Parses documents (JSON and YAML) that users write, member by member, so that all faults are
+//! reported at once.
+
+mod json;
+mod members;
+
+pub use json::from_json;
+pub use members::{Fault, Faults, Members};
+
+use domain::text::shown;
+
+/// A value of a document with its position.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// The line of its start, counted from 1, if known.
+    pub line: Option<u32>,
+    pub value: Value,
+}
+
+/// The content of a [`Node`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    Bool(bool),
+    Integer(i128),
+    /// A number with a fraction or an exponent.
+    Float(f64),
+    Text(String),
+    /// An unquoted YAML scalar, which can also be read as a number or a boolean.
+    Plain(String),
+    List(Vec<Node>),
+    /// Members in order, including repeated ones.
+    Object(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Creates a node without a line.
+    pub const fn new(value: Value) -> Self {
+        Self { line: None, value }
+    }
+
+    /// Returns the value in the form used by error messages.
+    pub fn shown(&self) -> String {
+        match &self.value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(flag) => flag.to_string(),
+            Value::Integer(number) => number.to_string(),
+            Value::Float(number) => number.to_string(),
+            Value::Text(text) | Value::Plain(text) => shown(text),
+            Value::List(_) => "a list".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
+        }
+    }
+
+    /// Returns true for null, which counts as absent.
+    pub fn is_null(&self) -> bool {
+        match &self.value {
+            Value::Null => true,
+            Value::Plain(text) => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn into_text(self) -> Result<String, Self> {
+        match self.value {
+            Value::Text(text) | Value::Plain(text) => Ok(text),
+            value => Err(Self { value, ..self }),
+        }
+    }
+
+    pub(crate) fn as_integer(&self) -> Option<i64> {
+        match &self.value {
+            Value::Integer(number) => Some(nearest(*number)),
+            // serde_json parses integers of more than 64 bits as floats: clamp them too.
+            Value::Float(number) if *number >= BEYOND_I64 => Some(i64::MAX),
+            Value::Float(number) if *number <= BELOW_I64 => Some(i64::MIN),
+            Value::Plain(text) => {
+                let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+                let is_integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+                let most = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+                is_integer.then(|| text.parse().unwrap_or(most))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_flag(&self) -> Option<bool> {
+        match &self.value {
+            Value::Bool(flag) => Some(*flag),
+            Value::Plain(text) => match text.as_str() {
+                "true" | "True" | "TRUE" => Some(true),
+                "false" | "False" | "FALSE" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns a decimal exactly as it was written. `None` if parsing may have rounded the number.
+    pub(crate) fn as_decimal(&self) -> Option<String> {
+        match &self.value {
+            Value::Text(text) => Some(text.clone()),
+            Value::Plain(text) => match text.bytes().any(|b| matches!(b, b'e' | b'E')) {
+                true => text.parse().ok().and_then(unrounded),
+                false => text.parse::<f64>().is_ok_and(f64::is_finite).then(|| text.clone()),
+            },
+            Value::Integer(number) => Some(number.to_string()),
+            Value::Float(number) => unrounded(*number),
+            _ => None,
+        }
+    }
+}
+
+/// 2^63: from here on, floats are integers outside of `i64`.
+const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
+const BELOW_I64: f64 = -9_223_372_036_854_775_808.0;
+
+/// Clamps the integer to 64 bits.
+fn nearest(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Returns the shortest text that parses as `number`, or `None` if it has more than 15 significant
+/// digits. Up to 15 digits, a float preserves the author's digits.
+fn unrounded(number: f64) -> Option<String> {
+    let text = number.to_string();
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let leading = text.bytes().take_while(|b| matches!(b, b'0' | b'.' | b'-')).filter(|b| *b == b'0').count();
+    (digits - leading <= 15).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(json: &str) -> Option<String> {
+        from_json(json.as_bytes()).unwrap().as_decimal()
+    }
+
+    #[test]
+    fn a_decimal_keeps_its_original_text() {
+        for (json, text) in [
+            ("\"0.10\"", "0.10"),
+            ("0.35", "0.35"),
+            ("5000", "5000"),
+            ("0.000001", "0.000001"),
+            ("123456789.012345", "123456789.012345"),
+            ("-1", "-1"),
+            ("\"0.333333333333333334\"", "0.333333333333333334"),
+        ] {
+            assert_eq!(decimal(json).as_deref(), Some(text), "{json}");
+        }
+        let plain = |text: &str| Node::new(Value::Plain(text.to_owned())).as_decimal();
+        assert_eq!(plain("0.333333333333333334").as_deref(), Some("0.333333333333333334"));
+        assert_eq!(plain("1e3").as_deref(), Some("1000"));
+        assert_eq!((plain(".nan"), plain("yes")), (None, None));
+    }
+
+    #[test]
+    fn a_rounded_json_number_is_not_a_decimal() {
+        for json in [
+            "0.333333333333333334",
+            "1e300",
+            "18446744073709551616",
+            "123456789012.345678",
+            "true",
+            "null",
+            "[]",
+        ] {
+            assert_eq!(decimal(json), None, "{json}");
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Fresh databases for tests, and a macro that runs a test on both engines.
+//!
+//! PostgreSQL tests run only if `FORETELL_TEST_POSTGRES_URL` contains the URL of a cluster whose
+//! user may create databases, such as `postgres://postgres@127.0.0.1:5432/postgres`. Otherwise they
+//! pass without running.
+
+#![expect(clippy::expect_used, reason = "a test that gets no database fails by panicking")]
+
+mod proxy;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fs, process, thread};
+
+use domain::Timestamp;
+use tokio::runtime;
+use tokio_postgres::{Config, NoTls};
+
+use crate::engine::{backup, without_options};
+use crate::{Store, StoreError, migrate};
+
+pub use proxy::{PostgresProxy, ProxyFault};
+
+/// The environment variable with the test cluster's URL.
+pub const POSTGRES_URL: &str = "FORETELL_TEST_POSTGRES_URL";
+
+/// The time at which the migrations of test databases are recorded as applied.
+const MIGRATED_AT: Timestamp = Timestamp::from_s(1_700_000_000);
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a SQLite database with all migrations. It is removed when its last handle is dropped.
+pub async fn sqlite() -> Store {
+    let store = empty_sqlite().await;
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    store
+}
+
+/// Returns a PostgreSQL database with all migrations, removed when its last handle is dropped.
+/// `None` if no test cluster is configured.
+pub async fn postgres() -> Option<Store> {
+    let store = empty_postgres().await?;
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    Some(store)
+}
+
+/// Returns a PostgreSQL database with all migrations behind a proxy, with these options in its URL.
+/// `None` if no test cluster is configured.
+pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
+    let database = TestDatabase::create().await?;
+    let proxy = PostgresProxy::start(&database).await;
+    let url = format!("{}?{options}", proxy.url);
+    let store = Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens");
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    Some((store, proxy))
+}
+
+/// Returns a SQLite database without a schema.
+pub async fn empty_sqlite() -> Store {
+    let folder = TestFolder::create();
+    let url = folder.url();
+    Store::open_with(&url, Some(Box::new(folder))).await.expect("a new file opens")
+}
+
+/// Copies a test database. The copy is removed when its last handle is dropped. The original must
+/// not be used meanwhile; on PostgreSQL its sessions are terminated.
+///
+/// # Panics
+/// If the database cannot be copied.
+pub async fn copy(store: &Store) -> Store {
+    match store.sqlite_path() {
+        Some(path) => {
+            let folder = TestFolder::create();
+            backup::copy_sqlite(path, &folder.path().join("test.db")).expect("a file is copied");
+            let url = folder.url();
+            Store::open_with(&url, Some(Box::new(folder))).await.expect("a copy opens")
+        }
+        None => {
+            let name = store
+                .read((), |tx, ()| {
+                    Box::pin(tx.find("SELECT current_database()::text AS name", &[], |row| {
+                        row.get::<String>("name")
+                    }))
+                })
+                .await;
+            let name = name.expect("the database answers").expect("a database has a name");
+            let database = TestDatabase::copy_of(&name).await;
+            let url = database.url.clone();
+            Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens")
+        }
+    }
+}
+
+/// Returns a PostgreSQL database without a schema. `None` if no test cluster is configured.
+pub async fn empty_postgres() -> Option<Store> {
+    let database = TestDatabase::create().await?;
+    let url = database.url.clone();
+    Some(Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens"))
+}
+
+/// Applies `migrations` instead of the crate's own.
+pub async fn migrate_with(
+    store: &Store,
+    migrations: &[(&'static str, &'static str)],
+    now: Timestamp,
+) -> Result<Vec<String>, StoreError> {
+    migrate::apply(store, migrations, now).await
+}
+
+/// Removes the request limits of all `developer` keys: makes them `enterprise` keys with a
+/// developer's spending caps. For load tests that do not test rate limits.
+///
+/// # Panics
+/// If the update fails or there is no such key.
+pub async fn lift_request_limits(store: &Store) {
+    const SQL: &str = "UPDATE keys SET tier = 'enterprise', requests_per_minute = 1000000000,
+        daily_limit_usdc_atomic = 10000000000, per_trade_limit_usdc_atomic = 2500000000 WHERE tier = 'developer'";
+    let lifted = store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
+    assert!(lifted.expect("the database takes it") > 0, "there is no developer's key");
+}
+
+/// Runs a test in a runtime with two threads.
+pub fn block_on<T>(test: impl Future<Output = T>) -> T {
+    let runtime = runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime starts").block_on(test)
+}
+
+/// A temporary folder for a SQLite file and its journals, removed when dropped.
+#[derive(Debug)]
+pub struct TestFolder(PathBuf);
+
+impl TestFolder {
+    /// Creates an empty folder.
+    pub fn create() -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("foretell-test-{}-{number}", process::id()));
+        // Left over from a killed test whose process id was reused.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a temporary folder can be made");
+        Self(folder)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The URL of a database in this folder.
+    pub fn url(&self) -> String {
+        format!("sqlite:{}", self.0.join("test.db").display())
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A separate PostgreSQL database in the test cluster, dropped when this value is.
+#[derive(Debug)]
+pub struct TestDatabase {
+    cluster: String,
+    name: String,
+    /// The URL for [`Store::open`].
+    pub url: String,
+}
+
+impl TestDatabase {
+    /// Creates an empty database. `None` if no test cluster is configured.
+    pub async fn create() -> Option<Self> {
+        Self::create_from("template1").await
+    }
+
+    /// Copies a database of the test cluster after terminating its sessions.
+    async fn copy_of(name: &str) -> Self {
+        let cluster = env::var(POSTGRES_URL).expect("the database is in the test cluster");
+        let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
+        command(&cluster, &end).await.expect("sessions are ended");
+        // Terminated sessions take a moment to disappear.
+        for _ in 0..100 {
+            if let Some(copy) = Self::create_from(name).await {
+                return copy;
+            }
+            command(&cluster, "SELECT pg_sleep(0.02)").await.expect("the cluster answers");
+        }
+        panic!("{name} is in use");
+    }
+
+    /// Returns `None` if no test cluster is configured, or if the template is in use.
+    async fn create_from(template: &str) -> Option<Self> {
+        let cluster = env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())?;
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("foretell_test_{}_{number}", process::id());
+            match command(&cluster, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await {
+                Ok(()) => {
+                    let url = with_database(&cluster, &name);
+                    return Some(Self { cluster, name, url });
+                }
+                // Object in use.
+                Err(error)
+                    if error.code().is_some_and(|code| code.code() == "55006") && template != "template1" =>
+                {
+                    return None;
+                }
+                // Duplicate name: left over from a killed test. Try the next number.
+                Err(error) if error.code().is_some_and(|code| code.code() == "42P04") => {}
+                Err(error) => panic!("the test cluster makes no database: {error:?}"),
+            }
+        }
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        // The test's runtime may be shutting down, so the removal uses its own runtime on its own
+        // thread.
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let runtime = runtime::Builder::new_current_thread().enable_all().build();
+                let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+                if let Ok(runtime) = runtime {
+                    let _ = runtime.block_on(command(&self.cluster, &drop));
+                }
+            });
+        });
+    }
+}
+
+async fn command(cluster: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
+    let url = without_options(cluster).unwrap_or_else(|_| cluster.to_owned());
+    let config: Config = url.parse()?;
+    let (client, connection) = config.connect(NoTls).await?;
+    let connection = tokio::spawn(connection);
+    let done = client.batch_execute(sql).await;
+    drop(client);
+    let _ = connection.await;
+    done
+}
+
+/// Replaces the database name in `url`.
+fn with_database(url: &str, name: &str) -> String {
+    let (base, options) = url.split_once('?').map_or((url, ""), |(base, options)| (base, options));
+    let host = base.find("://").map_or(0, |at| at + 3);
+    let base = base[host..].find('/').map_or(base, |at| &base[..host + at]);
+    let mark = if options.is_empty() { "" } else { "?" };
+    format!("{base}/{name}{mark}{options}")
+}
+
+/// Runs each test on SQLite and, if a test cluster is configured, on PostgreSQL, each time with a
+/// fresh database with all migrations. The generated tests are `rule::sqlite` and `rule::postgres`.
+///
+/// ```text
+/// store::on_each_engine! {
+///     async fn a_rule_as_a_sentence(store: Store) { .. }
+/// }
+/// ```
+#[macro_export]
+macro_rules! on_each_engine {
+    ($($(#[$meta:meta])* async fn $name:ident($store:ident: $type:ty) $body:block)*) => {$(
+        $(#[$meta])*
+        async fn $name($store: $type) $body
+
+        mod $name {
+            #[test]
+            fn sqlite() {
+                $crate::testing::block_on(async { super::$name($crate::testing::sqlite().await).await });
+            }
+
+            #[test]
+            fn postgres() {
+                $crate::testing::block_on(async {
+                    if let Some(store) = $crate::testing::postgres().await {
+                        super::$name(store).await;
+                    }
+                });
+            }
+        }
+    )*};
+}

@@ -1,0 +1,123 @@
+//! A TCP proxy in front of the test cluster that fails at a chosen statement.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+use super::TestDatabase;
+
+/// The fault of a connection whose client sends the chosen statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyFault {
+    /// The connection is closed before the server receives the statement.
+    CutBefore,
+    /// The server executes the statement, and the connection is closed before the client receives
+    /// the answer.
+    CutAfter,
+    /// The client receives a PANIC error, and the connection is closed.
+    Panic,
+    /// The server receives the statement, but its answer is never read, as if the client were
+    /// frozen.
+    TakeNothing,
+}
+
+struct Plan {
+    statement: &'static str,
+    fault: ProxyFault,
+    times: usize,
+}
+
+/// The proxy. It stops with the runtime in which it was started.
+#[derive(Clone)]
+pub struct PostgresProxy {
+    /// The database's URL through this proxy, for [`crate::Store::open`].
+    pub url: String,
+    plans: Arc<Mutex<Vec<Plan>>>,
+}
+
+impl PostgresProxy {
+    /// Starts a proxy in front of a test database, over TCP.
+    ///
+    /// # Panics
+    /// If no port is free, or if the cluster is reached over a Unix socket.
+    pub async fn start(database: &TestDatabase) -> Self {
+        let config: Config = database.url.parse().expect("the test cluster's URL is understood");
+        let [Host::Tcp(host)] = config.get_hosts() else {
+            panic!("the test cluster is not reached over TCP")
+        };
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        let cluster = format!("{host}:{port}");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let here: SocketAddr = listener.local_addr().expect("the listener has an address");
+        let url = database.url.replace(&cluster, &here.to_string());
+        let proxy = Self { url, plans: Arc::default() };
+        let plans = Arc::clone(&proxy.plans);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(carry(client, cluster.clone(), Arc::clone(&plans)));
+            }
+        });
+        proxy
+    }
+
+    /// Applies `fault` to the next `times` connections whose client sends `statement`.
+    pub fn plan(&self, statement: &'static str, fault: ProxyFault, times: usize) {
+        self.plans.lock().push(Plan { statement, fault, times });
+    }
+}
+
+/// Returns the fault that is planned for the sent bytes.
+fn fault_of(plans: &Mutex<Vec<Plan>>, sent: &[u8]) -> Option<ProxyFault> {
+    let mut plans = plans.lock();
+    let holds = |statement: &str| sent.windows(statement.len()).any(|part| part == statement.as_bytes());
+    let plan = plans.iter_mut().find(|plan| plan.times > 0 && holds(plan.statement))?;
+    plan.times -= 1;
+    Some(plan.fault)
+}
+
+/// A server error message that ends the session.
+const PANIC: &[u8] = b"E\0\0\0\x2cSPANIC\0VPANIC\0CXX000\0Mthe disk is gone\0\0";
+
+/// Forwards one connection until an error on either side.
+async fn carry(mut client: TcpStream, cluster: String, plans: Arc<Mutex<Vec<Plan>>>) {
+    let Ok(mut server) = TcpStream::connect(cluster).await else { return };
+    let (mut sent, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    loop {
+        tokio::select! {
+            read = client.read(&mut sent) => {
+                let Ok(length @ 1..) = read else { return };
+                let fault = fault_of(&plans, &sent[..length]);
+                if matches!(fault, Some(ProxyFault::CutBefore)) {
+                    return;
+                }
+                if matches!(fault, Some(ProxyFault::Panic)) {
+                    drop(client.write_all(PANIC).await);
+                    return;
+                }
+                if server.write_all(&sent[..length]).await.is_err() {
+                    return;
+                }
+                match fault {
+                    None => {}
+                    Some(ProxyFault::TakeNothing) => return std::future::pending().await,
+                    Some(_) => {
+                        // The server's answer shows that the statement was executed.
+                        drop(server.read(&mut answered).await);
+                        return;
+                    }
+                }
+            }
+            read = server.read(&mut answered) => {
+                let Ok(length @ 1..) = read else { return };
+                if client.write_all(&answered[..length]).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of the pages for iframes, the cards and the documents for crawlers: the service's own router
+//! with SQLite and the embedded chain. The clock only advances explicitly, and the workers run step
+//! by step.
+#![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
+
+mod cards;
+mod embeds;
+mod sitemap;
