@@ -67,7 +67,7 @@ pub(super) struct SpendRecord {
 /// `GET /v1/key`: the calling key. Any key may ask, whatever its scopes.
 #[utoipa::path(
     get, path = "/v1/key", operation_id = "getKey", tag = "Account", summary = "Read the calling key",
-    description = "The calling key&#39;s properties, scopes and limits, without secrets. Needs no \
+    description = "The calling key's properties, scopes and limits, without secrets. Needs no \
         particular scope.",
     responses((status = 200, description = "The key.", body = KeyAnswer)),
 )]

@@ -117,7 +117,7 @@ impl Parameters for PositionsQuery {
 #[utoipa::path(
     get, path = "/v1/portfolio", operation_id = "getPortfolio", tag = "Portfolio",
     summary = "Read balance and totals",
-    description = "The smart account, its balance on chain, the calling key&#39;s delegation, and the totals of its positions.",
+    description = "The smart account, its balance on chain, the calling key's delegation, and the totals of its positions.",
     responses((status = 200, description = "The portfolio.", body = PortfolioAnswer)),
     extensions(("x-error-codes" = json!(["SMART_ACCOUNT_NOT_PROVISIONED"]))),
 )]

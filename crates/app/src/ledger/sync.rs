@@ -303,11 +303,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
     let settled = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
     let fork = find_fork(ctx, last).await?.map_or(0, |block| block.number);
     if let Some(settled) = settled?.filter(|settled| fork < *settled) {
-        tracing::error!(
-            fork,
-            settled,
-            "the node&#39;s chain differs from the settled one: reading has stopped"
-        );
+        tracing::error!(fork, settled, "the node's chain differs from the settled one: reading has stopped");
         let detail = format!("block {settled} is settled, but the node's chain differs from block {fork} on");
         return Err(ChainError::Inconsistent(detail).into());
     }

@@ -56,7 +56,7 @@ pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<Answer, StartErro
         None => record.with(
             "note",
             "The database is on a server: back it up or dump it before you run this command, so that the \
-             chain&#39;s copy is not older than the database&#39;s.",
+             chain's copy is not older than the database's.",
         ),
     }))
 }

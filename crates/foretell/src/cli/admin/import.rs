@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use app::Ctx;
-use app::import::{self, Action, Catalog, Format, ImportError, Plan, Step};
+use app::import::{self, Action, Catalog, Format, ImportError, Kind, Plan, Step};
 use clap::{Args, ValueEnum};
 use domain::key::Environment;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -96,9 +96,10 @@ fn refused(error: ImportError) -> StartError {
     }
 }
 
-/// Waits for the running service to index the created markets. Returns whether it did.
+/// Waits for the running service to index the plan's markets. Returns whether it did.
 async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &Plan) -> Result<bool, StartError> {
-    if !plan.steps.iter().any(Step::is_for_the_chain) {
+    // Skipped markets count too: the run that created them may have been killed before this wait.
+    if !plan.steps.iter().any(|step| step.kind == Kind::Market) {
         return Ok(true);
     }
     admin.follow(ctx.chain.head().await?.number).await
