@@ -20,9 +20,19 @@ pub struct Anvil {
 impl Anvil {
     /// Starts anvil, or returns `None` if it is not available.
     pub async fn start() -> Option<Self> {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts anvil on a chain whose genesis block is from 2023. The genesis blocks of two chains that
+    /// start in the same second are equal.
+    pub async fn start_from_2023() -> Option<Self> {
+        Self::start_with(&["--timestamp", "1700000000"]).await
+    }
+
+    async fn start_with(arguments: &[&str]) -> Option<Self> {
         let path = std::env::var("FORETELL_ANVIL").ok().filter(|path| !path.is_empty())?;
         let mut command = Command::new(path);
-        command.args(["--port", "0"]).stdout(Stdio::piped()).kill_on_drop(true);
+        command.args(["--port", "0"]).args(arguments).stdout(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().unwrap();
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         loop {

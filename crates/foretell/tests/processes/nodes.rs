@@ -177,7 +177,7 @@ async fn two_nodes_of_which_one_lies_make_every_trade_exactly_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_twin_of_the_chain_in_the_middle_of_operation_is_not_traded_on() {
     let Some(stage) = Stage::prepare(1).await else { return };
-    let twin = Anvil::start().await.unwrap();
+    let twin = Anvil::start_from_2023().await.unwrap();
     // The same secrets starting from the same nonce: the contracts have the same addresses.
     deploy(stage.home.path(), &twin.url, "1").await;
     let mut service = Process::start(stage.command(), stage.home.path()).await;
