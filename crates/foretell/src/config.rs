@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_setting_is_refused() {
+    fn an_unknown_setting_is_rejected() {
         assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
     }
 
@@ -692,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fee_ceiling_is_in_gwei_and_0_is_none() {
+    fn the_fee_ceiling_is_in_gwei_and_0_disables_it() {
         let ceiling = |text: &str| {
             let options = Options { max_fee_gwei: Some(text.to_owned()), ..Options::default() };
             options.decide().map(|config| config.max_fee_per_gas).ok()
@@ -726,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn two_database_urls_are_refused() {
+    fn two_database_urls_are_rejected() {
         let both = Options {
             database_url: Some("sqlite:a".into()),
             database_url_file: Some("b".into()),

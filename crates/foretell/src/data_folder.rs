@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_folder_of_other_programs_is_left_alone_and_refused() {
+    fn an_open_folder_of_other_programs_is_rejected_unchanged() {
         let folder = TestFolder::create();
         let folder = folder.path().join("shared");
         fs::create_dir(&folder).unwrap();

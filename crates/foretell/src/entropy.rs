@@ -67,7 +67,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_bytes_are_given_twice_whatever_is_asked_for_before() {
+    fn bytes_never_repeat_for_any_sequence_of_lengths() {
         let entropy = SystemEntropy::default();
         let mut given = BTreeSet::new();
         for length in (8..64).chain([AHEAD - 1, AHEAD, AHEAD + 1]).cycle().take(2_000) {

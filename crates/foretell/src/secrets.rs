@@ -285,7 +285,7 @@ mod tests {
     use app::entropy::SeededEntropy;
 
     #[test]
-    fn a_value_of_the_wrong_form_is_named_and_never_shown() {
+    fn a_malformed_secret_is_reported_by_name_without_its_value() {
         let secrets =
             Secrets { key_pepper: "hunter2".into(), ..Secrets::generate(&SeededEntropy::new(1), 1) };
         let error = secrets.key_pepper().unwrap_err().to_string();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_was_replaced_still_opens_what_it_has_sealed() {
+    fn a_replaced_key_still_decrypts_its_secrets() {
         let old = Secrets::generate(&SeededEntropy::new(1), 1);
         let sealed = old.sealing_keys().unwrap().seal(b"whsec", "row", [0; 24]).unwrap();
         let json = serde_json::to_string(&old).unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_secrets_are_whole_and_all_different() {
+    fn generated_secrets_are_complete_and_distinct() {
         let secrets = Secrets::generate(&SeededEntropy::new(1), 2);
         assert_eq!(secrets.executors().unwrap().len(), 2);
         assert_ne!(secrets.key_pepper().unwrap().expose(), secrets.cursor_key().unwrap().expose());

@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn wrong_values_are_reported_with_wrong_forms_and_no_member_twice() {
+    fn wrong_values_and_forms_are_reported_together_once_per_member() {
         let errors = parse::<Sample>(br#"{"side": 1, "outcomeIndex": "0"}"#).map(drop).unwrap_err();
         let pointers: Vec<_> = errors.into_iter().map(|error| error.pointer).collect();
         assert_eq!(pointers, ["/side", "/outcomeIndex", "/size"]);
     }
 
     #[test]
-    fn a_body_that_is_not_exactly_the_documented_object_is_refused_where_it_differs() {
+    fn a_body_that_differs_from_the_documented_object_is_rejected_at_the_difference() {
         let deep = format!("{{\"metadata\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
         let deep_key = format!("{{\"metadata\":{{\"k\":{}", "{\"k\":".repeat(10_000));
         for (raw, pointer) in [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_out_of_a_markets_range_are_the_markets_to_judge() {
+    fn outcome_indices_of_any_size_pass_the_parser() {
         for raw in [
             r#"{"outcomeIndex": -1}"#,
             r#"{"outcomeIndex": 300}"#,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn only_uncompressed_json_in_utf_8_is_taken() {
+    fn only_uncompressed_json_in_utf_8_is_accepted() {
         let of = |lines: &[(_, &'static str)]| {
             let line =
                 |(name, value): &(HeaderName, &'static str)| (name.clone(), HeaderValue::from_static(value));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_of_64_kib_is_read_and_one_byte_more_is_too_large() {
+    async fn a_body_has_at_most_64_kib() {
         let of = |len: usize| Request::new(axum::body::Body::from(vec![b' '; len]));
         assert!(read_body(of(MAX_BODY_BYTES)).await.is_ok());
         let refused = read_body(of(MAX_BODY_BYTES + 1)).await.unwrap_err();

@@ -58,7 +58,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn every_line_of_a_trusted_proxys_headers_is_read_and_an_unreadable_one_hides_its_hop() {
+    fn every_forwarding_header_line_is_read_and_an_unreadable_one_hides_its_hop() {
         let name = X_FORWARDED_FOR;
         let trusted = ["10.0.0.0/8".parse().unwrap()];
         let mut headers = HeaderMap::new();

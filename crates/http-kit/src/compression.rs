@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stable_part_and_any_rest_are_one_gzip_stream() {
+    fn a_stable_part_and_the_rest_form_one_gzip_stream() {
         let stable = b"{\"data\":[1,2,3,4,5,6,7,8]".repeat(100);
         let deflated = deflate(&stable).unwrap();
         assert!(deflated.bytes.len() < stable.len() / 4);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_accepted_as_the_standard_says() {
+    fn gzip_is_negotiated_by_the_standard() {
         for (line, accepted) in [
             ("gzip", true),
             ("deflate, gzip;q=1.0, *;q=0.5", true),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stable_part_is_compressed_once_however_often_it_is_answered() {
+    async fn a_stable_part_is_compressed_once_for_all_answers() {
         let kept = CompressedBodies::default();
         let answer = async |first: &'static [u8], rest: &'static [u8]| {
             let body = Body::new(SplitBody::of(Bytes::from_static(first), Bytes::from_static(rest)));

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_network_has_its_places_and_a_closed_connection_frees_one() {
+    fn each_network_has_a_connection_limit_and_a_closed_connection_frees_a_slot() {
         let connections = Connections::new(2, vec!["10.0.0.0/8".parse().unwrap()]);
         let admit = |ip: &str| connections.admit(ip.parse().unwrap());
         let places =

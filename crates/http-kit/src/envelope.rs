@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_resource_stands_under_its_name_and_under_data() {
+    fn a_single_resource_is_under_its_name_and_under_data() {
         let (body, stable) = bytes(&meta().idempotent(true).single("trade", "x")).unwrap();
         let text = String::from_utf8(body).unwrap();
         assert_eq!(&text[..stable], r#"{"trade":"x","data":"x""#);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_where_it_ends() {
+    fn a_list_shows_if_more_rows_follow() {
         let pagination = Pagination { cursor: None, has_more: false, limit: 20 };
         let (body, stable) = bytes(&meta().list(vec![1], pagination)).unwrap();
         assert!(body[..stable].starts_with(br#"{"data":[1],"pagination":{"#));

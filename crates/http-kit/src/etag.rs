@@ -115,14 +115,14 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn a_condition_that_is_no_text_is_ignored() {
+    fn a_condition_that_is_not_text_is_ignored() {
         let tag = HeaderValue::from_static("W/\"abc\"");
         assert!(names(std::slice::from_ref(&tag), "abc"));
         assert!(!names(&[tag, HeaderValue::from_bytes(b"\xff").unwrap()], "abc"));
     }
 
     #[test]
-    fn a_tag_is_of_path_query_key_and_stable_part_and_of_nothing_else() {
+    fn an_etag_depends_only_on_path_query_key_and_stable_part() {
         let tag = |uri: &str, key: Option<u128>, stable: &str| {
             let condition = Condition { reads: true, uri: uri.parse().unwrap(), if_none_match: Vec::new() };
             condition
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_200_to_a_read_has_a_tag() {
+    fn only_a_200_to_a_read_has_an_etag() {
         let answered = |method: Method, status: StatusCode| {
             let mut request = Request::new(Body::empty());
             *request.method_mut() = method;

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_or_unreadable_key_header_is_malformed_and_none_is_missing() {
+    fn a_repeated_or_unreadable_key_is_malformed_and_an_absent_key_is_missing() {
         let code = |values: &[&[u8]]| api_key(&headers(values)).map(|_| ()).map_err(|error| error.code);
         assert_eq!(code(&[]), Ok(()));
         assert_eq!(code(&[b"a"]), Ok(()));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_write_says_whether_it_may_have_been_stored() {
+    fn a_rejected_write_reports_if_it_may_have_been_stored() {
         for (code, word) in
             [(ErrorCode::ValidationFailed, "NotSubmitted"), (ErrorCode::InternalError, "Unknown")]
         {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_internal_error_that_keeps_its_text_for_the_log() {
+    fn a_panic_is_an_internal_error_and_its_text_is_only_logged() {
         let error = panicked(&"no such outcome");
         assert_eq!(Problem::new(error.code).status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!error.detail.contains("outcome"));

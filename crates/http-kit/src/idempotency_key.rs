@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn one_readable_header_or_none_is_taken() {
+    fn at_most_one_readable_header_is_accepted() {
         assert_eq!(of(&[]), Ok(None));
         assert_eq!(of(&[b"a"]), Ok(Some("a".to_owned())));
         for values in [&[b"a".as_slice(), b"a"][..], &[b"\xff"]] {

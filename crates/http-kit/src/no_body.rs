@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_and_an_empty_object_are_no_body_and_anything_else_is_refused() {
+    async fn only_an_empty_body_or_an_empty_object_is_accepted() {
         let json = Some("application/json");
         assert_eq!(read("", None).await, Ok(()));
         assert_eq!(read("", json).await, Ok(()));

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_integer_is_rejected() {
+    fn only_integers_are_accepted() {
         for raw in ["", "one", "1.0", "0x1", "--1"] {
             assert!(raw.parse::<OutcomeIndex>().is_err(), "{raw}");
         }

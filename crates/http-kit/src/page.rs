@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_leads_behind_the_last_row_shown() {
+    fn the_cursor_continues_after_the_last_row() {
         let (rows, pagination) = paging(2).cut(&CODEC, vec![9, 8, 7], position);
         assert_eq!(rows, [9, 8]);
         assert!(pagination.has_more);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_has_no_cursor_even_where_it_is_full() {
+    fn the_last_page_has_no_cursor_even_if_it_is_full() {
         let (rows, pagination) = paging(2).cut(&CODEC, vec![9, 8], position);
         assert_eq!(rows.len(), 2);
         assert_eq!(pagination, Pagination { cursor: None, has_more: false, limit: 2 });

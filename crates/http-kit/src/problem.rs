@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_cause_is_not_told_and_empty_extensions_are_left_out() {
+    async fn the_cause_and_empty_extensions_are_left_out() {
         let error = AppError::internal("relation trades does not exist");
         let (response, body) = rendered(error.into()).await;
         assert_eq!(response.status(), 500);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_refusal_itself_says_of_the_submission_stands() {
+    fn the_submission_of_an_error_is_not_overwritten() {
         let error = AppError::new(ErrorCode::RequestTimeout).submission(Submission::Unknown);
         let problem = Problem::from(error).or_submission(Submission::NotSubmitted);
         assert_eq!(problem.extensions()["submission"], "unknown");

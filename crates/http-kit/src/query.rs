@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_repeated_empty_and_malformed_parameters_are_named_all_at_once() {
+    fn unknown_repeated_empty_and_malformed_parameters_are_reported_together() {
         assert_eq!(sample("side=hold&limit=0&offset=5").unwrap_err(), ["/offset", "/side", "/limit"]);
         for (query, pointer) in [
             ("side=buy&side=buy", "/side"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_holds_for_its_path_and_filters_and_for_any_limit() {
+    fn a_cursor_is_bound_to_its_path_and_filters_but_not_to_its_limit() {
         let position = |_: &i64| Position { created_at: Timestamp::from_ms(5), id: "x".into() };
         let paging = sample("side=buy&q=a").unwrap().paging;
         let cursor = paging.cut(&CODEC, (0..21).collect(), position).1.cursor.unwrap();

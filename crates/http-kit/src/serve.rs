@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_cannot_be_read_is_answered_by_the_service_and_not_by_the_library() {
+    async fn the_service_itself_answers_an_unreadable_request() {
         let (address, _stop, _server) = started(ServeLimits::default()).await;
         assert_eq!(answer(address, "no such thing\r\n\r\n").await, "127.0.0.1 Head(NotHttp1)");
         assert_eq!(answer(address, "GET\t/ HTTP/1.1\r\nhost: x\r\n\r\n").await, "127.0.0.1 Malformed");
@@ -253,14 +253,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_whose_headers_do_not_come_is_closed() {
+    async fn a_connection_without_complete_headers_is_closed() {
         let limits = ServeLimits { header_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let (address, _stop, _server) = started(limits).await;
         assert!(!answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\n").await.starts_with("HTTP/1.1 200"));
     }
 
     #[tokio::test]
-    async fn a_request_with_two_readings_gets_400_and_the_requests_before_it_their_answers() {
+    async fn an_ambiguous_request_gets_400_after_the_answers_of_earlier_requests() {
         let (address, _stop, _server) = started(ServeLimits::default()).await;
         for (bad, fault) in [
             ("content-length: 0\r\ntransfer-encoding: chunked\r\nhost: x\r\n", "TwoLengths"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_nothing_of_its_answer_is_cut() {
+    async fn a_client_that_does_not_read_its_answer_is_disconnected() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (guard, gone) = oneshot::channel::<()>();
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_never_ends_is_cut_when_the_drain_is_over() {
+    async fn an_endless_request_is_aborted_after_the_drain() {
         let limits = ServeLimits { drain: Duration::from_millis(100), ..ServeLimits::default() };
         let (address, stop, server) = started(limits).await;
         let mut hanging = TcpStream::connect(address).await.unwrap();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_asked_for_by_its_media_type_in_any_spelling() {
+    fn a_stream_is_requested_by_its_media_type_in_any_case() {
         let wants = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(text));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_event_passes_per_period_and_says_how_many_did_not() {
+    fn one_event_per_period_is_logged_with_the_number_of_dropped_ones() {
         let (throttle, start) = (Throttle::every(Duration::from_secs(60)), Instant::now());
         let passed = |s| throttle.pass(start + Duration::from_secs(s));
         assert_eq!(

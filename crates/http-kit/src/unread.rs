@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_refusal_with_nothing_but_the_headers_of_an_empty_answer_is_hypers() {
+    fn only_an_empty_error_with_default_headers_comes_from_hyper() {
         let head = |text: &str| unread(text.replace('\n', "\r\n").as_bytes());
         let rest = "connection: close\ncontent-length: 0\ndate: Fri, 20 Nov 2026 00:00:00 GMT\n\n";
         assert_eq!(head(&format!("HTTP/1.1 400 Bad Request\n{rest}")), Some(Unread::Malformed));

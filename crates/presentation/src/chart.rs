@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_holds_until_the_next_trade() {
+    fn a_price_is_constant_until_the_next_trade() {
         let svg = chart(vec![vec![(0, 500_000), (500, 1_000_000)]]).lines();
         assert!(svg.contains(r#"class="s0 line" d="M0.0 75.0H250.0V8.0H500""#), "{svg}");
         assert!(svg.contains(r#"class="f0 area""#), "{svg}");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn several_lines_have_no_area_and_the_first_lies_above() {
+    fn several_lines_have_no_area_and_the_first_is_on_top() {
         let chart = chart(vec![vec![(0, 500_000)], vec![(0, 0)]]);
         let svg = chart.lines();
         assert!(!svg.contains("area"), "{svg}");
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_hold_no_text() {
+    fn the_chart_contains_no_text() {
         assert!(!chart(vec![vec![(0, 500_000)]]).lines().contains("<text"));
     }
 

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn volumes_and_times_read_the_same_everywhere() {
+    fn volumes_and_times_have_one_format() {
         for (whole, text) in [(0, "$0"), (999, "$999"), (1_000, "$1,000"), (1_234_567, "$1,234,567")] {
             assert_eq!(dollars(Usdc::from_whole(whole)), text);
         }

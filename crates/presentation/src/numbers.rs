@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn units_read_as_wholes_without_zeros_at_the_end() {
+    fn units_are_formatted_without_trailing_zeros() {
         let cases = [
             (0u64, "0"),
             (1, "0.000001"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_a_part_of_what_was_before() {
+    fn a_change_is_relative_to_the_earlier_value() {
         assert_eq!(change(0.5, 0.55), Some(0.1));
         assert_eq!(change(0.0, 0.5), None);
     }

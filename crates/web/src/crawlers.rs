@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_is_written_once_in_a_minute_and_no_more_than_four_are_kept() {
+    async fn a_file_is_written_once_a_minute_and_at_most_four_are_cached() {
         let sitemaps = Sitemaps::default();
         let find = async |name: &'static str, ms: i64, text: &str| {
             let text = (!text.is_empty()).then(|| text.to_owned());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_names_every_part_and_each_part_is_known_by_its_name() {
+    fn the_index_lists_every_part_by_name() {
         let xml = index("https://a.test", 3, 5, 2);
         let parts: Vec<_> =
             xml.split("/sitemaps/").skip(1).filter_map(|rest| rest.split('<').next()).collect();

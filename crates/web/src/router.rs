@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_routes_reads_as_documented() {
+    fn the_table_of_routes_matches_its_snapshot() {
         let line = |route: &PublicRoute| match route.limiter {
             Limiter::PerMinute(limit) => format!("{:<36} {limit}", route.path),
             Limiter::Address => format!("{:<36} address", route.path),

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_of_both_surfaces_has_an_entry() {
+    fn every_code_of_both_apis_has_an_entry() {
         let names = ErrorCode::ALL.iter().map(|code| code.as_str());
         for name in names.chain(Code::ALL.iter().map(|code| code.as_str())) {
             let entry =
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_of_the_public_surface_has_its_own_words() {
+    fn every_code_of_the_public_api_has_its_own_text() {
         for code in only_public() {
             assert_ne!(guide_of(code), guide_of(Code::InternalError), "{}", code.as_str());
         }

@@ -116,7 +116,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn markdown_is_for_those_who_ask_for_it_first() {
+    fn markdown_is_sent_if_the_client_prefers_it() {
         let of =
             |accept: &'static str| form(&[(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect());
         for accept in
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_escaped() {
+    fn text_is_escaped() {
         assert_eq!(
             html::escaped(r#"<a href="x">'&'</a>"#),
             "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;"
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_says_all_that_is_known_of_its_code() {
+    fn a_page_shows_every_field_of_its_code() {
         for code in ErrorCode::ALL.iter().copied() {
             let (guide, entry) = (code.guide(), Entry::find(code.as_str(), "https://docs.test").unwrap());
             let example = &entry.examples[0].1;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_reads_as_documented() {
+    fn a_page_matches_its_snapshot() {
         let entry = Entry::find("SPENDING_LIMIT_EXCEEDED", "https://docs.test").unwrap();
         insta::assert_snapshot!(html::page(&entry));
         insta::assert_snapshot!(markdown::page(&entry));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_code_is_a_page_for_browsers_and_a_problem_for_programs() {
+    fn an_unknown_code_gets_a_page_for_browsers_and_a_problem_for_programs() {
         let accept = |kind: &'static str| [(ACCEPT, HeaderValue::from_static(kind))].into_iter().collect();
         let page = not_found(&accept("text/html,application/xhtml+xml,*/*;q=0.8")).unwrap();
         assert_eq!(page.status(), StatusCode::NOT_FOUND);

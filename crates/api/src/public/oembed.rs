@@ -226,7 +226,7 @@ mod tests {
     const BASE: &str = "https://foretell.test";
 
     #[test]
-    fn the_pages_of_markets_and_threads_are_known_by_their_addresses() {
+    fn urls_of_market_and_thread_pages_are_recognized() {
         let page = |kind, theme| Some(Page { kind, id: "7", theme });
         for (url, expected) in [
             ("https://foretell.test/markets/7", page(Kind::Market, None)),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_not() {
+    fn other_urls_are_not_recognized() {
         for url in [
             "",
             "7",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn no_title_can_end_its_attribute() {
+    fn a_title_cannot_end_its_attribute() {
         assert_eq!(attribute("\"><script>&"), "&quot;&gt;&lt;script&gt;&amp;");
     }
 }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_public_routes_reads_as_documented() {
+    fn the_table_of_public_routes_matches_its_snapshot() {
         let line = |route: &PublicRoute| {
             let limit = match route.limiter {
                 Limiter::PerMinute(limit) => limit.to_string(),

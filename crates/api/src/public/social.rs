@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_can_end_its_parameter() {
+    fn a_text_cannot_end_its_parameter() {
         let link = SocialLink::new("https://a.test/markets/1".into(), "A & B?".into(), String::new());
         assert_eq!(
             link.links.reddit,

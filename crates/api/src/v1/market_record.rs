@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_market_shows_what_it_pays() {
+    fn a_settled_market_shows_its_payouts() {
         let (mut market, outcomes) = testing::market();
         market.status = MarketStatus::Resolved;
         market.payouts = Some(vec![Wad::ZERO, Wad::ONE]);

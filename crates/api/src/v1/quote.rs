@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buy_above_ten_million_is_too_large_and_so_is_what_no_token_amount_holds() {
+    fn buys_above_ten_million_and_amounts_beyond_the_token_range_are_too_large() {
         assert_eq!(action(Side::Buy, "10000000000000"), Ok(U256::from(10_000_000_000_000u64)));
         assert_eq!(action(Side::Buy, "10000000000001"), Err(ErrorCode::AmountTooLarge));
         assert!(action(Side::Sell, "10000000000001").is_ok());

@@ -13,7 +13,7 @@ const CANARY: &str = "canary";
 const MAIL: &str = "mail.test";
 
 #[tokio::test]
-async fn nothing_private_is_in_any_public_answer() {
+async fn no_public_answer_contains_private_data() {
     let scene = Scene::new().await;
     // No column stores an e-mail address, but users may write one into a name.
     let user = scene.app.user("Ada <canary-user@mail.test>").funded("1000").await;

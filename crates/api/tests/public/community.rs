@@ -14,7 +14,7 @@ async fn prediction(scene: &Scene) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_transaction_tells_what_it_moved_and_whose_it_was() {
+async fn a_transaction_shows_its_movements_and_its_trader() {
     let scene = Scene::new().await;
     let (hash, account) = prediction(&scene).await;
     let answer = scene.get(&format!("/api/transactions/{hash}")).await;
@@ -27,7 +27,7 @@ async fn a_transaction_tells_what_it_moved_and_whose_it_was() {
 }
 
 #[tokio::test]
-async fn a_transaction_that_did_nothing_here_is_not_found() {
+async fn an_unknown_or_malformed_transaction_is_not_found() {
     let scene = Scene::new().await;
     let nothing = format!("0x{}", "0".repeat(64));
     for hash in [nothing.as_str(), "0x", "1", "%ff", &nothing[..65], &format!("{nothing}0"), &"g".repeat(66)]

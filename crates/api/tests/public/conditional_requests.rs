@@ -3,7 +3,7 @@
 use http_testkit::public_scene::{Scene, ok};
 
 #[tokio::test]
-async fn an_answer_that_says_the_same_has_the_same_tag_and_is_a_304() {
+async fn unchanged_data_keeps_its_etag_and_gets_a_304() {
     let scene = Scene::new().await;
     for path in [
         "/api/threads".to_owned(),
@@ -40,7 +40,7 @@ async fn an_answer_that_says_the_same_has_the_same_tag_and_is_a_304() {
 }
 
 #[tokio::test]
-async fn a_trade_shows_within_a_quarter_of_a_second() {
+async fn a_trade_is_visible_within_a_quarter_of_a_second() {
     let scene = Scene::new().await;
     for path in
         ["/api/markets".to_owned(), format!("/api/markets/{}", scene.rain.id), "/api/threads".to_owned()]
@@ -62,7 +62,7 @@ async fn a_trade_shows_within_a_quarter_of_a_second() {
 }
 
 #[tokio::test]
-async fn a_change_of_the_catalogue_shows_within_a_quarter_of_a_second() {
+async fn a_catalog_change_is_visible_within_a_quarter_of_a_second() {
     let scene = Scene::new().await;
     let path = format!("/api/partners/{}", scene.partner);
     assert_eq!(scene.ok(&path).await["partner"]["name"], "Club");
@@ -76,7 +76,7 @@ async fn a_change_of_the_catalogue_shows_within_a_quarter_of_a_second() {
 }
 
 #[tokio::test]
-async fn spellings_of_one_question_share_what_is_kept_and_other_questions_do_not() {
+async fn equal_queries_share_a_cached_answer_and_other_queries_do_not() {
     let scene = Scene::new().await;
     let a = scene.ok("/api/markets?limit=1&sortBy=title").await;
     let b = scene.ok("/api/markets?x=1&sortBy=title&limit=1").await;

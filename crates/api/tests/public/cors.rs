@@ -5,7 +5,7 @@ use http_testkit::public_scene::{Scene, assert_headers_of_every_answer};
 use testkit::TestApp;
 
 #[tokio::test]
-async fn a_browser_that_asks_first_is_told_that_it_may() {
+async fn a_preflight_request_is_allowed() {
     let client = TestApp::new().await.http().anonymous();
     for path in ["/api/threads", "/api/markets/1", "/api/nothing", "/api"] {
         let answer = client
@@ -26,7 +26,7 @@ async fn a_browser_that_asks_first_is_told_that_it_may() {
 }
 
 #[tokio::test]
-async fn every_answer_is_open_to_every_page_and_shows_it_the_same() {
+async fn every_answer_allows_every_origin_and_does_not_vary_by_it() {
     let scene = Scene::new().await;
     for path in
         ["/api/threads", "/api/threads/1", "/api/nothing", "/api/threads?limit=0", "/api/openapi.json"]

@@ -5,7 +5,7 @@ use http_testkit::public_scene::assert_headers_of_every_answer;
 use testkit::TestApp;
 
 #[tokio::test]
-async fn the_contract_is_one_document_that_any_page_may_read() {
+async fn the_openapi_document_is_readable_from_any_origin() {
     let client = TestApp::new().await.http().anonymous();
     let answer = client.get("/api/openapi.json").await;
     assert_headers_of_every_answer(&answer);
@@ -15,7 +15,7 @@ async fn the_contract_is_one_document_that_any_page_may_read() {
 }
 
 #[tokio::test]
-async fn the_reference_is_a_page_of_this_service_alone() {
+async fn the_api_reference_loads_only_from_this_service() {
     let client = TestApp::new().await.http().anonymous();
     let page = client.get("/api/docs").await;
     assert_headers_of_every_answer(&page);
@@ -33,7 +33,7 @@ async fn the_reference_is_a_page_of_this_service_alone() {
 
 /// The examples are responses as the OpenAPI document describes them.
 #[test]
-fn every_example_is_what_its_schema_says() {
+fn every_example_matches_its_schema() {
     let document = api::public::openapi::parsed();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (status, response) in item["get"]["responses"].as_object().unwrap() {

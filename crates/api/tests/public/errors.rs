@@ -5,7 +5,7 @@ use http_testkit::public_scene::{Scene, refused};
 use testkit::TestApp;
 
 #[tokio::test]
-async fn an_unknown_path_below_api_is_refused_in_this_surfaces_form() {
+async fn an_unknown_path_below_api_gets_a_public_api_error() {
     let client = TestApp::new().await.http().anonymous();
     for path in [
         "/api",
@@ -24,7 +24,7 @@ async fn an_unknown_path_below_api_is_refused_in_this_surfaces_form() {
 }
 
 #[tokio::test]
-async fn another_method_is_refused_with_those_that_there_are() {
+async fn another_method_is_rejected_with_the_allowed_ones() {
     let client = TestApp::new().await.http().anonymous();
     for method in ["POST", "PUT", "PATCH", "DELETE"] {
         let answer = client.call(method, "/api/threads").await;
@@ -34,7 +34,7 @@ async fn another_method_is_refused_with_those_that_there_are() {
 }
 
 #[tokio::test]
-async fn a_database_or_a_chain_that_does_not_answer_shows_nothing_of_itself() {
+async fn errors_of_the_database_and_chain_reveal_no_internals() {
     let scene = Scene::new().await;
     scene.app.faults.always("eth_call", testkit::Fault::LostRequest);
     let quote = format!("/api/markets/{}/quote?outcomeIndex=0&action=buy&amount=1", scene.rain.id);
@@ -49,7 +49,7 @@ async fn a_database_or_a_chain_that_does_not_answer_shows_nothing_of_itself() {
 }
 
 #[tokio::test]
-async fn a_route_that_the_operator_has_switched_off_says_so() {
+async fn a_disabled_route_reports_that_it_is_disabled() {
     let scene = Scene::new().await;
     let name = "GET /api/markets/{id}";
     let set = async |setting| {
@@ -65,7 +65,7 @@ async fn a_route_that_the_operator_has_switched_off_says_so() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_trading_api_changes_nothing_here() {
+async fn a_trading_api_key_changes_no_public_answer() {
     let scene = Scene::new().await;
     for key in ["x", "service_test_00000000000000000000000000000000"] {
         let answer = scene.client.get("/api/markets").header("x-api-key", key).await;

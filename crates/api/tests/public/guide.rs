@@ -30,7 +30,7 @@ fn codes_table() -> String {
 }
 
 #[test]
-fn the_tables_of_the_guide_are_the_codes() {
+fn the_tables_of_the_guide_equal_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/public-api.md");
     let mut text = fs::read_to_string(&path).unwrap();
     for (name, table) in [("public-routes", routes_table()), ("public-codes", codes_table())] {

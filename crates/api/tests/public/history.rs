@@ -81,7 +81,7 @@ async fn every_range_of_a_resolved_market_ends_with_its_trading() {
 }
 
 #[tokio::test]
-async fn an_old_market_of_many_outcomes_shows_as_many_days_as_fit() {
+async fn an_old_market_with_many_outcomes_shows_as_many_days_as_fit() {
     let app = TestApp::new().await;
     let labels: Vec<String> = (1..=250).map(|n| format!("Number {n}")).collect();
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
@@ -99,7 +99,7 @@ async fn an_old_market_of_many_outcomes_shows_as_many_days_as_fit() {
 }
 
 #[tokio::test]
-async fn a_markets_history_is_candles_in_seconds_and_cents() {
+async fn a_history_has_candles_in_seconds_and_cents() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/markets/{}/history?interval=1h", scene.rain.id)).await;
     ok(&answer);
@@ -107,7 +107,7 @@ async fn a_markets_history_is_candles_in_seconds_and_cents() {
 }
 
 #[tokio::test]
-async fn one_outcome_and_a_span_can_be_asked_for() {
+async fn a_history_can_be_limited_to_one_outcome_and_a_span() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}/history", scene.rain.id);
     let start = START.s();

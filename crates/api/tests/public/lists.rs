@@ -5,7 +5,7 @@ use app::markets::{self, Move};
 use http_testkit::public_scene::{Scene, ids, ok};
 
 #[tokio::test]
-async fn a_list_shows_the_open_markets_the_newest_first() {
+async fn a_list_shows_open_markets_newest_first() {
     let scene = Scene::new().await;
     let answer = scene.get("/api/markets").await;
     ok(&answer);
@@ -13,7 +13,7 @@ async fn a_list_shows_the_open_markets_the_newest_first() {
 }
 
 #[tokio::test]
-async fn status_words_name_what_is_documented_and_active_overrides_them() {
+async fn status_values_select_the_documented_markets_and_active_overrides_them() {
     let scene = Scene::new().await;
     let (open, frozen, resolved) = (scene.rain, scene.cup, scene.alone);
     let (cancelled, refunded) = (scene.app.market(&["A", "B"]).await, scene.app.market(&["A", "B"]).await);
@@ -45,7 +45,7 @@ async fn status_words_name_what_is_documented_and_active_overrides_them() {
 }
 
 #[tokio::test]
-async fn the_bounds_of_resolution_are_inclusive_and_touch_resolved_markets_alone() {
+async fn resolution_bounds_are_inclusive_and_select_only_resolved_markets() {
     let scene = Scene::new().await;
     scene.app.resolve(scene.alone, 0).await;
     scene.app.run_workers().await;
@@ -61,7 +61,7 @@ async fn the_bounds_of_resolution_are_inclusive_and_touch_resolved_markets_alone
 }
 
 #[tokio::test]
-async fn markets_are_narrowed_to_what_they_belong_to_and_to_a_text() {
+async fn markets_are_filtered_by_thread_organization_partner_and_text() {
     let scene = Scene::new().await;
     let (rain, cup, alone) =
         (scene.rain.id.to_string(), scene.cup.id.to_string(), scene.alone.id.to_string());
@@ -111,7 +111,7 @@ async fn every_sort_has_both_directions_and_one_reverses_the_other() {
 }
 
 #[tokio::test]
-async fn settled_markets_are_sorted_by_what_is_shown_of_them() {
+async fn settled_markets_are_sorted_by_their_displayed_values() {
     let scene = Scene::new().await;
     let (app, half) = (&scene.app, U256::from(5 * 10u64.pow(17)));
     let resolver = &app.roles.resolver;
@@ -131,7 +131,7 @@ async fn settled_markets_are_sorted_by_what_is_shown_of_them() {
 }
 
 #[tokio::test]
-async fn pages_follow_one_another_until_there_is_no_more() {
+async fn pages_continue_until_the_last_row() {
     let scene = Scene::new().await;
     let all = ids(&scene.ok("/api/markets").await, "markets");
     let mut walked = Vec::new();

@@ -3,7 +3,7 @@
 use http_testkit::public_scene::{Scene, ids, ok};
 
 #[tokio::test]
-async fn a_market_is_shown_with_its_outcomes_and_what_it_belongs_to() {
+async fn a_market_shows_its_outcomes_and_its_thread() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/markets/{}", scene.rain.id)).await;
     ok(&answer);
@@ -11,7 +11,7 @@ async fn a_market_is_shown_with_its_outcomes_and_what_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn a_settled_market_shows_what_it_pays() {
+async fn a_settled_market_shows_its_payouts() {
     let scene = Scene::new().await;
     scene.app.resolve(scene.cup, 2).await;
     scene.app.run_workers().await;
@@ -23,7 +23,7 @@ async fn a_settled_market_shows_what_it_pays() {
 }
 
 #[tokio::test]
-async fn a_market_that_is_not_there_or_not_on_chain_yet_is_not_found_anywhere() {
+async fn a_market_that_is_unknown_or_not_yet_on_chain_is_not_found() {
     let scene = Scene::new().await;
     scene.app.faults.every_send(testkit::Fault::LostRequest);
     let new = app::markets::NewMarket {
@@ -43,7 +43,7 @@ async fn a_market_that_is_not_there_or_not_on_chain_yet_is_not_found_anywhere() 
 }
 
 #[tokio::test]
-async fn a_market_whose_time_is_over_reads_frozen_at_that_very_instant() {
+async fn a_market_reads_frozen_from_the_instant_of_its_end() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}", scene.rain.id);
     let ends = scene.app.market_row(scene.rain).await.0.end_time;
@@ -72,7 +72,7 @@ async fn trending_markets_are_ranked_by_the_published_score() {
 }
 
 #[tokio::test]
-async fn trending_counts_what_lies_within_the_timeframe_and_shows_open_markets_alone() {
+async fn trending_counts_only_the_timeframe_and_lists_only_open_markets() {
     let scene = Scene::new().await;
     let count = async |query: &str| {
         let body = scene.ok(&format!("/api/markets/trending?{query}")).await;
@@ -95,7 +95,7 @@ async fn trending_counts_what_lies_within_the_timeframe_and_shows_open_markets_a
 }
 
 #[tokio::test]
-async fn featured_markets_are_those_that_the_operator_features_in_the_operators_order() {
+async fn featured_markets_are_in_the_operators_order() {
     let scene = Scene::new().await;
     let first = scene.app.market_with(&["A", "B"], |new| new.featured_position = Some(1)).await;
     let answer = scene.get("/api/markets/featured").await;
@@ -106,7 +106,7 @@ async fn featured_markets_are_those_that_the_operator_features_in_the_operators_
 }
 
 #[tokio::test]
-async fn what_takes_a_session_is_refused_without_one() {
+async fn routes_that_need_a_session_reject_requests_without_one() {
     let scene = Scene::new().await;
     for path in ["/api/markets/for-you", "/api/portfolio/analytics"] {
         scene.refused(path, 401, "UNAUTHORIZED").await;

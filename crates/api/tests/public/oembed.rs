@@ -8,7 +8,7 @@ async fn told(scene: &Scene, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_pages_of_markets_and_threads_can_be_embedded_by_their_addresses() {
+async fn market_and_thread_pages_can_be_embedded_by_url() {
     let scene = Scene::new().await;
     let (market, thread) = (scene.rain.id.to_string(), scene.thread.to_string());
     for (path, id) in [("markets", &market), ("threads", &thread)] {
@@ -27,7 +27,7 @@ async fn the_pages_of_markets_and_threads_can_be_embedded_by_their_addresses() {
 }
 
 #[tokio::test]
-async fn a_page_names_where_it_is_told_of() {
+async fn a_page_links_to_its_oembed_document() {
     let scene = Scene::new().await;
     let page = scene.get(&format!("/embed/markets/{}", scene.rain.id)).await;
     let link =
@@ -37,7 +37,7 @@ async fn a_page_names_where_it_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_frame_and_its_thumbnail_are_no_larger_than_asked_for() {
+async fn a_frame_and_its_thumbnail_fit_the_requested_size() {
     let scene = Scene::new().await;
     let url = format!("url=https://foretell.test/markets/{}", scene.rain.id);
     let narrow = told(&scene, &format!("{url}&maxwidth=400&maxheight=200")).await;
@@ -62,7 +62,7 @@ async fn a_frame_is_higher_for_more_rows_and_for_narrower_pages() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_embedded_is_refused() {
+async fn a_url_that_cannot_be_embedded_is_rejected() {
     let scene = Scene::new().await;
     let missing = scene.refused("/api/oembed", 400, "INVALID_REQUEST").await;
     assert_eq!(missing["message"], "url is required: the URL of a market's or a thread's page.");

@@ -3,7 +3,7 @@
 use http_testkit::public_scene::{self, Scene, ids, ok};
 
 #[tokio::test]
-async fn an_organization_is_shown_with_its_sums() {
+async fn an_organization_shows_its_sums() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/organizations/{}", scene.organization)).await;
     ok(&answer);
@@ -11,7 +11,7 @@ async fn an_organization_is_shown_with_its_sums() {
 }
 
 #[tokio::test]
-async fn a_partner_is_shown_with_its_sums_whether_active_or_not() {
+async fn active_and_inactive_partners_show_their_sums() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/partners/{}", scene.partner)).await;
     ok(&answer);
@@ -25,7 +25,7 @@ async fn a_partner_is_shown_with_its_sums_whether_active_or_not() {
 }
 
 #[tokio::test]
-async fn partners_are_narrowed_by_their_status() {
+async fn partners_are_filtered_by_status() {
     let scene = Scene::new().await;
     scene.app.advance_ms(1_000).await;
     let idle = public_scene::partner(&scene.app, scene.organization, "Idle", false).await.to_string();
@@ -44,7 +44,7 @@ async fn partners_are_narrowed_by_their_status() {
 }
 
 #[tokio::test]
-async fn an_organizations_and_a_partners_threads_and_markets_are_theirs_alone() {
+async fn organizations_and_partners_list_only_their_own_threads_and_markets() {
     let scene = Scene::new().await;
     let thread = scene.thread.to_string();
     let other = public_scene::organization(&scene.app, "Other").await;
@@ -68,7 +68,7 @@ async fn an_organizations_and_a_partners_threads_and_markets_are_theirs_alone() 
 }
 
 #[tokio::test]
-async fn an_unknown_or_malformed_organization_or_partner_is_not_found_anywhere() {
+async fn an_unknown_or_malformed_organization_or_partner_is_not_found() {
     let scene = Scene::new().await;
     let thread = scene.thread.to_string();
     for id in ["0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80", "1", "%ff", &thread] {

@@ -131,7 +131,7 @@ fn documented() -> BTreeSet<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_parameter_of_the_contract_has_values_here_that_it_cannot_have() {
+async fn every_documented_parameter_has_invalid_values_in_this_test() {
     let scene = Scene::new().await;
     let of_table = |table: Table| {
         let named = table.wrong.into_iter().filter(|(_, values)| !values.is_empty());
@@ -144,7 +144,7 @@ async fn every_parameter_of_the_contract_has_values_here_that_it_cannot_have() {
 }
 
 #[tokio::test]
-async fn a_known_parameter_with_a_wrong_value_is_refused_and_named() {
+async fn an_invalid_parameter_is_rejected_by_name() {
     let scene = Scene::new().await;
     for table in routes(&scene) {
         for (name, values) in &table.wrong {
@@ -203,7 +203,7 @@ async fn the_largest_page_of_each_list_is_as_documented() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told_at_once() {
+async fn all_invalid_parameters_are_reported_together() {
     let scene = Scene::new().await;
     let body =
         scene.refused("/api/markets?status=x&limit=0&sortBy=y&threadId=1", 400, "INVALID_REQUEST").await;
@@ -211,7 +211,7 @@ async fn everything_that_is_wrong_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_parameter_that_is_sent_twice_is_refused_and_so_are_two_names_of_one() {
+async fn a_repeated_parameter_and_two_names_of_one_are_rejected() {
     let scene = Scene::new().await;
     scene.refused("/api/markets?limit=5&limit=5", 400, "INVALID_REQUEST").await;
     let both = format!("/api/markets?threadId={0}&thread_id={0}", scene.thread);
@@ -219,7 +219,7 @@ async fn a_parameter_that_is_sent_twice_is_refused_and_so_are_two_names_of_one()
 }
 
 #[tokio::test]
-async fn what_a_route_does_not_know_is_passed_over() {
+async fn unknown_parameters_are_ignored() {
     let scene = Scene::new().await;
     let plain = scene.ok("/api/markets").await;
     for query in ["utm_source=x", "fbclid", "limit_=0", "%ff=1", "a=%ff", "a=1&a=2", "Limit=0", "=", "&&"] {

@@ -4,7 +4,7 @@ use http_testkit::ServeHttp;
 use http_testkit::public_scene::{Scene, ok};
 
 #[tokio::test]
-async fn a_quote_speaks_of_whole_usdc_on_both_sides() {
+async fn quotes_of_both_sides_are_in_usdc() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}/quote?outcomeIndex=0", scene.rain.id);
     let buy = scene.get(&format!("{path}&action=buy&amount=25.50")).await;
@@ -26,7 +26,7 @@ async fn a_cache_cannot_show_a_quote_after_it_has_expired() {
 }
 
 #[tokio::test]
-async fn a_quote_is_what_the_trading_api_quotes_for_the_same_money() {
+async fn a_quote_equals_that_of_the_trading_api() {
     let scene = Scene::new().await;
     let ada = scene.app.user("bob").await;
     let client = scene.app.http().with(&scene.app.key(&ada, domain::key::Tier::Mm).await);
@@ -51,7 +51,7 @@ async fn an_amount_is_a_decimal_above_zero_and_at_most_ten_million() {
 }
 
 #[tokio::test]
-async fn only_an_open_market_is_quoted_and_only_an_outcome_that_it_has() {
+async fn only_outcomes_of_open_markets_are_quoted() {
     let scene = Scene::new().await;
     let path = format!("/api/markets/{}/quote", scene.rain.id);
     scene.refused(&format!("{path}?outcomeIndex=2&action=buy&amount=1"), 400, "INVALID_REQUEST").await;

@@ -14,7 +14,7 @@ fn standing(answer: &Answer) -> (u64, u64, i64) {
 }
 
 #[tokio::test]
-async fn threads_take_50_requests_a_minute_and_every_other_route_100() {
+async fn threads_allow_50_requests_a_minute_and_other_routes_100() {
     let app = TestApp::new().await;
     let client = app.http().anonymous();
     app.clock.advance(250);
@@ -37,7 +37,7 @@ async fn threads_take_50_requests_a_minute_and_every_other_route_100() {
 }
 
 #[tokio::test]
-async fn a_limit_is_of_one_address_and_one_template_whatever_the_id() {
+async fn a_limit_covers_one_address_and_one_route_template() {
     let app = TestApp::new().await;
     let client = app.http().anonymous();
     for id in 0..100 {
@@ -61,7 +61,7 @@ async fn a_limit_is_of_one_address_and_one_template_whatever_the_id() {
 }
 
 #[tokio::test]
-async fn an_unchanged_answer_and_a_refused_request_count_too() {
+async fn unchanged_answers_and_rejected_requests_count() {
     let app = TestApp::new().await;
     let client = app.http().anonymous();
     let first = client.get("/api/threads").await;
@@ -72,7 +72,7 @@ async fn an_unchanged_answer_and_a_refused_request_count_too() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_route_with_data_draws_on_the_addresss_own_limiter() {
+async fn requests_outside_data_routes_use_the_shared_limit_of_the_address() {
     let app = TestApp::new().await;
     let client = app.http().anonymous();
     for made in 1..=75 {
@@ -100,7 +100,7 @@ async fn what_belongs_to_no_route_with_data_draws_on_the_addresss_own_limiter() 
 }
 
 #[tokio::test]
-async fn over_redis_two_processes_count_together_and_a_lost_one_lets_nobody_through() {
+async fn two_processes_count_together_in_redis_and_reject_all_requests_without_it() {
     let Some(redis) = TestRedis::start().await else { return };
     let app = TestApp::with().limits(redis.limits()).start().await;
     let client = app.http().anonymous();

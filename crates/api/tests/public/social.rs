@@ -10,7 +10,7 @@ fn told(answer: &Answer, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_market_and_a_thread_have_addresses_that_share_them() {
+async fn markets_and_threads_have_share_links() {
     let scene = Scene::new().await;
     let market = scene.get(&format!("/api/markets/{}/social-link", scene.rain.id)).await;
     assert_eq!(ok(&market)["socialLink"]["url"], format!("https://foretell.test/markets/{}", scene.rain.id));

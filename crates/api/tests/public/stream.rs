@@ -42,7 +42,7 @@ async fn next(stream: &mut EventStream) -> Sent {
 }
 
 #[tokio::test]
-async fn a_markets_stream_begins_with_the_market_and_goes_on_with_trades_and_statuses() {
+async fn a_market_stream_sends_the_market_then_trades_and_statuses() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "25")).await;
     let mut stream = of(&scene).open().await;
@@ -85,7 +85,7 @@ async fn a_markets_stream_begins_with_the_market_and_goes_on_with_trades_and_sta
 }
 
 #[tokio::test]
-async fn a_markets_stream_ends_with_the_service_and_says_so() {
+async fn a_market_stream_ends_with_a_closing_event_if_the_service_stops() {
     let scene = Scene::new().await;
     let mut stream = of(&scene).open().await;
     next(&mut stream).await;
@@ -98,7 +98,7 @@ async fn a_markets_stream_ends_with_the_service_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_address_has_ten_streams_at_once() {
+async fn an_address_has_at_most_ten_streams() {
     let scene = Scene::new().await;
     let mut open = Vec::new();
     for _ in 0..10 {
@@ -112,7 +112,7 @@ async fn an_address_has_ten_streams_at_once() {
 }
 
 #[tokio::test]
-async fn a_market_that_is_not_there_has_no_stream_and_a_place_must_have_its_form() {
+async fn an_unknown_market_has_no_stream_and_a_malformed_position_is_rejected() {
     let scene = Scene::new().await;
     for id in ["x", "018f0000-0000-7000-8000-000000000000"] {
         let call = scene.http.anonymous().get(&format!("/api/markets/{id}/stream"));

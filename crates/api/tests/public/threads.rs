@@ -15,7 +15,7 @@ async fn a_list_shows_threads_with_their_sums() {
 }
 
 #[tokio::test]
-async fn a_thread_comes_with_its_markets_where_they_are_asked_for() {
+async fn a_thread_includes_its_markets_on_request() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/threads/{}?includeMarkets=true", scene.thread)).await;
     ok(&answer);
@@ -27,7 +27,7 @@ async fn a_thread_comes_with_its_markets_where_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_threads_markets_are_those_of_any_status_unless_one_is_asked_for() {
+async fn the_markets_of_a_thread_have_any_status_unless_filtered() {
     let scene = Scene::new().await;
     scene.app.freeze(scene.rain).await;
     scene.app.run_workers().await;
@@ -51,7 +51,7 @@ async fn a_threads_markets_are_those_of_any_status_unless_one_is_asked_for() {
 }
 
 #[tokio::test]
-async fn chapters_are_in_their_order_with_the_sums_of_their_markets() {
+async fn chapters_are_in_order_with_the_sums_of_their_markets() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/api/threads/{}/chapters", scene.thread)).await;
     ok(&answer);
@@ -59,7 +59,7 @@ async fn chapters_are_in_their_order_with_the_sums_of_their_markets() {
 }
 
 #[tokio::test]
-async fn an_unknown_or_malformed_thread_is_not_found_anywhere() {
+async fn an_unknown_or_malformed_thread_is_not_found() {
     let scene = Scene::new().await;
     for id in ["0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80", "1", "%ff", &scene.rain.id.to_string()] {
         for below in ["", "/markets", "/chapters", "/social-links"] {
@@ -69,7 +69,7 @@ async fn an_unknown_or_malformed_thread_is_not_found_anywhere() {
 }
 
 #[tokio::test]
-async fn a_thread_is_upcoming_before_its_start_active_from_it_on_and_closed_from_its_end_on() {
+async fn a_thread_is_upcoming_then_active_from_its_start_and_closed_from_its_end() {
     let app = TestApp::new().await;
     let window = |start: Option<i64>, end: Option<i64>| {
         thread(&app, move |thread| {
@@ -109,7 +109,7 @@ async fn a_thread_is_upcoming_before_its_start_active_from_it_on_and_closed_from
 }
 
 #[tokio::test]
-async fn threads_are_narrowed_by_category_tags_and_text_and_sorted() {
+async fn threads_are_filtered_by_category_tags_and_text_and_sorted() {
     let scene = Scene::new().await;
     let other = thread(&scene.app, |thread| {
         thread.title = "Derby night".to_owned();

@@ -33,7 +33,7 @@ async fn a_key_stops_its_own_trading_and_still_reads() {
 }
 
 #[tokio::test]
-async fn a_pause_stops_one_key_and_not_the_users_others() {
+async fn a_pause_stops_only_one_key_of_the_user() {
     let scene = Scene::new().await;
     let second = scene.http.with(&scene.app.key(&scene.ada, Tier::Free).await);
     scene.client.call("POST", PATH).await.ok();
@@ -41,7 +41,7 @@ async fn a_pause_stops_one_key_and_not_the_users_others() {
 }
 
 #[tokio::test]
-async fn a_pause_comes_before_everything_that_is_wrong_with_the_trade() {
+async fn a_pause_is_reported_before_errors_in_the_trade() {
     let Scene { app, client, .. } = Scene::new().await;
     client.call("POST", PATH).await.ok();
     assert_refused(&app, client.trade(json!({})), ErrorCode::ApiKeyPaused).await;
@@ -59,7 +59,7 @@ async fn pausing_again_changes_nothing_and_the_operator_resumes() {
 }
 
 #[tokio::test]
-async fn it_takes_no_body_and_no_parameters() {
+async fn a_pause_has_no_body_and_no_parameters() {
     let Scene { app, client, market, .. } = Scene::new().await;
     assert_invalid(&app, client.call("POST", PATH).raw_json(r#"{"apiKeyId": "x"}"#), &["/apiKeyId"]).await;
     assert_invalid(&app, client.call("POST", "/v1/account/pause?key=1"), &["/key"]).await;

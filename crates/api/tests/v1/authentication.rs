@@ -22,14 +22,14 @@ async fn refused(client: &Client<Keyed>, code: ErrorCode) {
 }
 
 #[tokio::test]
-async fn a_request_without_a_key_is_told_where_to_put_it() {
+async fn a_request_without_a_key_gets_an_error_that_names_the_header() {
     let answer = TestApp::new().await.http().anonymous().get("/v1/markets").await;
     answer.refused(ErrorCode::ApiKeyMissing);
     insta::assert_snapshot!(answer);
 }
 
 #[tokio::test]
-async fn what_has_not_the_form_of_a_key_is_malformed() {
+async fn a_value_without_the_form_of_a_key_is_malformed() {
     let app = TestApp::new().await;
     let http = app.http();
     let key = key_with(&app, |_| ()).await.plaintext;
@@ -64,7 +64,7 @@ async fn a_key_that_is_sent_twice_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_key_that_nobody_was_given_is_invalid() {
+async fn an_unknown_key_is_invalid() {
     let app = TestApp::new().await;
     let key = key_with(&app, |_| ()).await.plaintext;
     let last = if key.ends_with('a') { 'b' } else { 'a' };
@@ -73,7 +73,7 @@ async fn a_key_that_nobody_was_given_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_key_of_the_other_environment_is_invalid_even_where_it_is_stored() {
+async fn a_key_of_the_other_environment_is_invalid_even_if_stored() {
     let mut app = TestApp::new().await;
     let http = app.http();
     app.ctx.config = Arc::new(Config { environment: Environment::Live, ..app.ctx.config.as_ref().clone() });
@@ -84,7 +84,7 @@ async fn a_key_of_the_other_environment_is_invalid_even_where_it_is_stored() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_told_so() {
+async fn a_revoked_key_is_reported_as_revoked() {
     let app = TestApp::new().await;
     let key = key_with(&app, |_| ()).await;
     let client = app.http().with(&key);
@@ -94,7 +94,7 @@ async fn a_revoked_key_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_key_that_one_process_revokes_is_refused_by_another_within_a_second() {
+async fn a_key_revoked_by_one_process_is_rejected_by_another_within_a_second() {
     let app = TestApp::new().await;
     let key = key_with(&app, |_| ()).await;
     let other = app.http_with(|state| state.ctx = app.ctx_of_another_process()).with(&key);
@@ -106,7 +106,7 @@ async fn a_key_that_one_process_revokes_is_refused_by_another_within_a_second() 
 }
 
 #[tokio::test]
-async fn failures_that_a_key_can_be_named_for_are_in_its_audit_log() {
+async fn failures_of_a_known_key_are_in_its_audit_log() {
     let app = TestApp::new().await;
     let (allowed, soon) = ("198.51.100.7".parse().unwrap(), Some(app.ctx.now().plus_ms(1)));
     let far = key_with(&app, |key| key.ip_allowlist = allowed).await;
@@ -162,7 +162,7 @@ async fn a_key_works_until_the_millisecond_of_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_key_without_the_routes_scope_is_told_which_one() {
+async fn a_key_without_the_scope_of_a_route_gets_an_error_that_names_it() {
     let app = TestApp::new().await;
     let others = [Scope::MarketsQuote, Scope::TradesWrite];
     let client = app.http().with(&key_with(&app, |key| key.scopes = Some(Scopes::of(&others))).await);
@@ -172,7 +172,7 @@ async fn a_key_without_the_routes_scope_is_told_which_one() {
 }
 
 #[tokio::test]
-async fn a_self_served_key_reads_and_does_not_trade() {
+async fn a_self_served_key_only_reads() {
     let app = TestApp::new().await;
     let client = app.http().with(&key_with(&app, |key| (key.tier, key.scopes) = (Tier::Free, None)).await);
     client.get("/v1/markets").await.ok();
@@ -182,7 +182,7 @@ async fn a_self_served_key_reads_and_does_not_trade() {
 }
 
 #[tokio::test]
-async fn a_key_with_an_allowlist_works_from_its_addresses_alone() {
+async fn a_key_with_an_allowlist_works_only_from_its_addresses() {
     let app = TestApp::new().await;
     let allowed = "198.51.100.0/30, 2001:db8::1".parse().unwrap();
     let client = app.http().with(&key_with(&app, |key| key.ip_allowlist = allowed).await);
@@ -195,7 +195,7 @@ async fn a_key_with_an_allowlist_works_from_its_addresses_alone() {
 }
 
 #[tokio::test]
-async fn an_allowlist_believes_trusted_proxies_and_nobody_else() {
+async fn an_allowlist_uses_forwarded_addresses_only_from_trusted_proxies() {
     let app = TestApp::new().await;
     let allowed = "198.51.100.7".parse().unwrap();
     let key = key_with(&app, |key| key.ip_allowlist = allowed).await;

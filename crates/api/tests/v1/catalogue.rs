@@ -31,7 +31,7 @@ const NEVER_SENT: &[(ErrorCode, &str)] = &[
 type Provoked = Vec<(ErrorCode, Answer)>;
 
 #[tokio::test]
-async fn every_code_is_sent_in_the_one_form_or_is_known_never_to_be_sent() {
+async fn every_code_is_sent_in_one_format_or_listed_as_never_sent() {
     let mut provoked = Provoked::new();
     provoked.extend(by_key().await);
     provoked.extend(by_request().await);
@@ -191,7 +191,7 @@ async fn move_to_another_chain(app: &TestApp, market: TestMarket) {
 }
 
 #[tokio::test]
-async fn a_market_of_a_chain_that_is_not_served_here_is_not_traded() {
+async fn a_market_on_another_chain_cannot_be_traded() {
     let Scene { app, client, market, .. } = Scene::new().await;
     move_to_another_chain(&app, market).await;
     crate::scene::assert_refused(&app, client.buy(market, 0, "1"), ErrorCode::ChainNotSupported).await;

@@ -25,7 +25,7 @@ async fn scene_with_markets() -> Scene {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_compressed_for_clients_that_accept_gzip_and_says_the_same() {
+async fn a_large_answer_is_compressed_with_equal_content_if_gzip_is_accepted() {
     let Scene { client, .. } = scene_with_markets().await;
     let plain = client.get("/v1/markets").await;
     assert_eq!(told(&plain), (None, true, Some(plain.bytes.len())));
@@ -45,7 +45,7 @@ async fn a_large_answer_is_compressed_for_clients_that_accept_gzip_and_says_the_
 }
 
 #[tokio::test]
-async fn a_304_and_a_head_request_say_what_the_compressed_get_says() {
+async fn unchanged_and_head_answers_have_the_headers_of_the_compressed_get() {
     let Scene { client, .. } = scene_with_markets().await;
     let get = gzip(client.get("/v1/markets")).await;
     let tag = get.header("etag").unwrap();
@@ -61,7 +61,7 @@ async fn a_304_and_a_head_request_say_what_the_compressed_get_says() {
 }
 
 #[tokio::test]
-async fn small_answers_and_streams_are_sent_as_they_are() {
+async fn small_answers_and_streams_are_not_compressed() {
     let Scene { http, client, .. } = Scene::new().await;
     let small = gzip(http.anonymous().get("/v1/health")).await;
     assert_eq!((told(&small).0, told(&small).1), (None, false));
@@ -93,7 +93,7 @@ async fn errors_documents_and_pages_are_compressed_too() {
 }
 
 #[tokio::test]
-async fn no_answer_lets_a_browser_guess_its_type() {
+async fn no_answer_allows_content_sniffing() {
     let Scene { http, client, .. } = Scene::new().await;
     let tag = client.get("/v1/markets").await.header("etag").unwrap().to_owned();
     let anonymous: Client<Anonymous> = http.anonymous();

@@ -11,7 +11,7 @@ fn tag(answer: &Answer) -> String {
 }
 
 #[tokio::test]
-async fn a_read_that_found_nothing_new_is_a_304_without_a_body() {
+async fn an_unchanged_read_is_a_304_without_a_body() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "25").await.created();
     app.run_workers().await;
@@ -45,7 +45,7 @@ async fn a_read_that_found_nothing_new_is_a_304_without_a_body() {
 }
 
 #[tokio::test]
-async fn a_tag_changes_with_what_it_tells() {
+async fn an_etag_changes_with_the_data() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let before = tag(&client.get("/v1/markets").await);
     client.buy(market, 0, "25").await.created();
@@ -56,7 +56,7 @@ async fn a_tag_changes_with_what_it_tells() {
 }
 
 #[tokio::test]
-async fn lists_of_tags_an_asterisk_and_strong_forms_match_and_anything_malformed_is_ignored() {
+async fn tag_lists_asterisks_and_strong_tags_match_and_malformed_tags_are_ignored() {
     let Scene { client, .. } = Scene::new().await;
     let tag = tag(&client.get("/v1/markets").await);
     let strong = tag.trim_start_matches("W/");
@@ -81,7 +81,7 @@ async fn lists_of_tags_an_asterisk_and_strong_forms_match_and_anything_malformed
 }
 
 #[tokio::test]
-async fn tags_differ_by_query_and_by_key() {
+async fn etags_differ_by_query_and_key() {
     let Scene { app, http, ada, client, .. } = Scene::new().await;
     let second = http.with(&app.disabled_key(&ada, Tier::Mm).await);
     let tags = [
@@ -93,7 +93,7 @@ async fn tags_differ_by_query_and_by_key() {
 }
 
 #[tokio::test]
-async fn a_head_request_has_the_gets_tag_and_its_304() {
+async fn a_head_request_has_the_etag_and_304_of_the_get() {
     let Scene { client, .. } = Scene::new().await;
     let tag = tag(&client.get("/v1/markets").await);
     let head = client.call("HEAD", "/v1/markets").await;
@@ -107,7 +107,7 @@ async fn a_head_request_has_the_gets_tag_and_its_304() {
 }
 
 #[tokio::test]
-async fn errors_writes_and_what_changes_with_each_call_have_no_tag() {
+async fn errors_writes_and_changing_reads_have_no_etag() {
     let Scene { http, client, market, .. } = Scene::new().await;
     let unknown = client.get("/v1/markets/7").header("if-none-match", "*").await;
     unknown.refused(ErrorCode::MarketNotFound);

@@ -28,7 +28,7 @@ async fn answered_after(seconds: u64, call: JoinHandle<Answer>) -> Answer {
 }
 
 #[tokio::test]
-async fn a_read_that_takes_ten_seconds_is_given_up() {
+async fn a_read_is_aborted_after_ten_seconds() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let held = app.faults.hold("eth_call");
     let call = tokio::spawn(client.quote(market, 0, "buy", "1").send());
@@ -41,7 +41,7 @@ async fn a_read_that_takes_ten_seconds_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_trade_whose_request_takes_ten_seconds_may_still_come_to_be() {
+async fn a_trade_can_still_be_created_after_its_request_timed_out() {
     let Scene { app, http, client, market, .. } = Scene::new().await;
     let held = app.faults.hold("eth_call");
     let call = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
@@ -58,7 +58,7 @@ async fn a_trade_whose_request_takes_ten_seconds_may_still_come_to_be() {
 }
 
 #[tokio::test]
-async fn a_repetition_waits_two_seconds_for_the_first_request_with_its_key() {
+async fn a_repeated_request_waits_two_seconds_for_the_first() {
     let Scene { app, http, client, market, .. } = Scene::new().await;
     let held = app.faults.hold("eth_call");
     let first = tokio::spawn(client.buy(market, 0, "10").idempotent("k").send());
@@ -78,7 +78,7 @@ async fn a_repetition_waits_two_seconds_for_the_first_request_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_arrive_is_given_up_before_anything_is_done() {
+async fn a_request_without_its_body_times_out_and_changes_nothing() {
     let Scene { app, client, .. } = Scene::new().await;
     let before = app.rows().await;
     let waited_for = Arc::new(Notify::new());

@@ -14,7 +14,7 @@ fn assert_shared(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn the_contract_is_one_document_that_any_page_may_read() {
+async fn the_openapi_document_is_readable_from_any_origin() {
     let http = TestApp::new().await.http();
     let answer = http.anonymous().get("/v1/openapi.json").await;
     assert_shared(&answer);
@@ -24,7 +24,7 @@ async fn the_contract_is_one_document_that_any_page_may_read() {
 }
 
 #[tokio::test]
-async fn the_reference_comes_whole_from_here_and_may_load_from_nowhere_else() {
+async fn the_api_reference_is_complete_and_loads_only_from_this_service() {
     let http = TestApp::new().await.http();
     let page = http.anonymous().get("/v1/docs").await;
     assert_shared(&page);
@@ -49,7 +49,7 @@ async fn the_reference_comes_whole_from_here_and_may_load_from_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_document_that_the_client_holds_already_is_not_sent_again() {
+async fn a_document_that_the_client_has_is_not_sent_again() {
     let http = TestApp::new().await.http();
     let client = http.anonymous();
     let paths = [
@@ -74,7 +74,7 @@ async fn a_document_that_the_client_holds_already_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn no_route_but_the_documents_may_be_read_by_any_page() {
+async fn only_the_documents_are_readable_from_any_origin() {
     let scene = Scene::new().await;
     for path in ["/v1/health", "/v1/ready", "/v1/markets", "/v1/portfolio", "/v1/nothing"] {
         let answer = scene.client.get(path).header("origin", "https://else.test").await;
@@ -83,7 +83,7 @@ async fn no_route_but_the_documents_may_be_read_by_any_page() {
 }
 
 #[tokio::test]
-async fn the_type_of_a_problem_leads_to_the_page_of_its_code() {
+async fn the_type_of_a_problem_is_the_url_of_its_page() {
     let http = TestApp::new().await.http();
     let problem = http.anonymous().get("/v1/markets").await.refused(ErrorCode::ApiKeyMissing);
     let path = problem["type"].as_str().unwrap().strip_prefix(DOCS_URL).unwrap().to_owned();
@@ -93,7 +93,7 @@ async fn the_type_of_a_problem_leads_to_the_page_of_its_code() {
 }
 
 #[tokio::test]
-async fn every_code_has_a_page_in_two_forms_and_other_words_have_none() {
+async fn every_code_has_a_page_in_two_formats_and_unknown_codes_have_none() {
     let client = TestApp::new().await.http();
     let client = client.anonymous();
     for code in ErrorCode::ALL {

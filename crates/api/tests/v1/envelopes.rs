@@ -78,7 +78,7 @@ fn assert_meta(scene: &Scene, answer: &Answer, more: &[&str]) {
 }
 
 #[tokio::test]
-async fn every_read_is_wrapped_in_one_of_three_ways() {
+async fn every_read_has_one_of_three_envelopes() {
     let (scene, reads) = reads().await;
     for (route, path, wrapped) in reads {
         let answer = scene.client.get(&path).await;
@@ -106,7 +106,7 @@ async fn every_read_is_wrapped_in_one_of_three_ways() {
 }
 
 #[tokio::test]
-async fn every_write_has_its_meta_and_creation_says_whether_it_is_a_repetition() {
+async fn every_write_has_meta_and_creation_reports_repetitions() {
     let scene = Scene::gated().await;
     let Scene { client, market, .. } = &scene;
     let create = |usdc: &str| client.buy(*market, 0, usdc).idempotent(usdc).with("clientRequestId", usdc);
@@ -147,7 +147,7 @@ fn numbers<'a>(value: &'a Value, name: &'a str, found: &mut Vec<(&'a str, &'a se
 }
 
 #[tokio::test]
-async fn amounts_are_texts_and_no_number_is_larger_than_what_every_client_reads_exactly() {
+async fn amounts_are_strings_and_numbers_are_safe_integers() {
     let amounts = [
         "amount",
         "tokens",
@@ -180,7 +180,7 @@ async fn amounts_are_texts_and_no_number_is_larger_than_what_every_client_reads_
 }
 
 #[tokio::test]
-async fn every_read_with_a_key_has_a_weak_tag_that_leads_to_a_304_and_is_nobody_elses_to_keep() {
+async fn authenticated_reads_have_a_weak_etag_and_private_cache_control() {
     let (scene, reads) = reads().await;
     for (route, path, _) in reads {
         let answer = scene.client.get(&path).await;
@@ -199,7 +199,7 @@ async fn every_read_with_a_key_has_a_weak_tag_that_leads_to_a_304_and_is_nobody_
 }
 
 #[tokio::test]
-async fn a_list_tells_no_total_and_knows_no_offset() {
+async fn a_list_has_no_total_and_no_offset() {
     let (scene, reads) = reads().await;
     for (route, path, wrapped) in reads {
         if matches!(wrapped, Page) {
@@ -210,7 +210,7 @@ async fn a_list_tells_no_total_and_knows_no_offset() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_seven_days_and_longer() {
+async fn a_cursor_is_valid_for_at_least_seven_days() {
     let scene = Scene::new().await;
     for _ in 0..2 {
         scene.client.buy(scene.market, 0, "1").await.created();

@@ -19,7 +19,7 @@ fn cursor(body: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn the_feed_tells_everything_that_a_trade_went_through_where_it_is_asked_for() {
+async fn the_feed_lists_every_event_of_a_trade_on_request() {
     let scene = Scene::new().await;
     scene
         .settled(scene.client.buy(scene.market, 0, "25").with("metadata", serde_json::json!({ "desk": "a" })))
@@ -30,7 +30,7 @@ async fn the_feed_tells_everything_that_a_trade_went_through_where_it_is_asked_f
 }
 
 #[tokio::test]
-async fn without_a_choice_the_four_kinds_are_told_and_the_others_are_passed_over() {
+async fn the_feed_lists_four_event_types_by_default() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.confirm(&held).await.ok();
@@ -51,7 +51,7 @@ async fn answer_holds_the_token(scene: &Scene, held: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn the_end_of_the_feed_has_a_cursor_that_goes_on_with_what_comes_later() {
+async fn the_cursor_at_the_end_of_the_feed_returns_later_events() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let empty = client.get("/v1/events?types=*").await.ok();
     assert_eq!((rows(&empty).len(), &empty["pagination"]["hasMore"]), (0, &false.into()));
@@ -76,7 +76,7 @@ async fn the_end_of_the_feed_has_a_cursor_that_goes_on_with_what_comes_later() {
 }
 
 #[tokio::test]
-async fn a_walk_from_the_latest_begins_behind_everything_that_there_is() {
+async fn a_read_from_the_latest_starts_after_all_existing_events() {
     let Scene { app, client, market, .. } = Scene::new().await;
     client.buy(market, 0, "5").await.created();
     app.run_workers().await;
@@ -90,7 +90,7 @@ async fn a_walk_from_the_latest_begins_behind_everything_that_there_is() {
 }
 
 #[tokio::test]
-async fn the_feed_is_the_users_whichever_key_asks_and_nobody_elses() {
+async fn all_keys_of_a_user_read_only_that_users_feed() {
     let scene = Scene::new().await;
     let other = scene.http.with(&scene.app.key(&scene.ada, Tier::Mm).await);
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
@@ -102,7 +102,7 @@ async fn the_feed_is_the_users_whichever_key_asks_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn what_is_no_question_to_the_feed_is_refused() {
+async fn invalid_parameters_of_the_feed_are_rejected() {
     let Scene { client, .. } = Scene::new().await;
     let start = client.get("/v1/events").await.ok();
     let at = cursor(&start);
@@ -126,7 +126,7 @@ async fn what_is_no_question_to_the_feed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_place_that_is_no_longer_held_is_gone_as_a_page_and_as_a_stream() {
+async fn a_deleted_position_is_gone_for_pages_and_streams() {
     const PRUNE: &str = "UPDATE feeds SET pruned_seq = 2";
     let scene = Scene::new().await;
     let start = scene.client.get("/v1/events").await.ok();

@@ -44,7 +44,7 @@ async fn assert_closes(stream: &mut EventStream, reason: &str) {
 }
 
 #[tokio::test]
-async fn a_stream_sends_what_is_held_then_says_up_to_where_and_goes_on_with_what_happens() {
+async fn a_stream_sends_stored_events_then_its_position_then_new_events() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
     let mut stream = feed(&scene, "").open().await;
@@ -68,7 +68,7 @@ async fn a_stream_sends_what_is_held_then_says_up_to_where_and_goes_on_with_what
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_behind_the_last_event_that_was_received_or_behind_a_cursor() {
+async fn a_stream_continues_after_the_last_received_event_or_a_cursor() {
     let scene = Scene::new().await;
     let start = scene.client.get("/v1/events?types=*").await.ok();
     let cursor = start["pagination"]["cursor"].as_str().unwrap();
@@ -101,7 +101,7 @@ async fn a_stream_goes_on_behind_the_last_event_that_was_received_or_behind_a_cu
 }
 
 #[tokio::test]
-async fn silence_is_told_from_death_by_a_heartbeat() {
+async fn an_idle_stream_sends_heartbeats() {
     let scene = Scene::new().await;
     let mut stream = feed(&scene, "").open().await;
     assert_eq!(until_heartbeat(&mut stream).await, (vec![], 0));
@@ -116,7 +116,7 @@ async fn silence_is_told_from_death_by_a_heartbeat() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_key_its_route_and_its_service() {
+async fn a_stream_ends_if_its_key_route_or_service_ends() {
     let scene = Scene::new().await;
     let other = scene.app.key(&scene.ada, Tier::Mm).await;
     let mut of_revoked = scene.http.with(&other).get("/v1/events").open().await;
@@ -147,7 +147,7 @@ async fn a_stream_ends_with_its_key_its_route_and_its_service() {
 }
 
 #[tokio::test]
-async fn a_new_generation_ends_streams_and_makes_earlier_positions_gone() {
+async fn a_new_generation_ends_streams_and_expires_earlier_positions() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
     let listed = scene.client.get("/v1/events").await.ok();
@@ -189,7 +189,7 @@ async fn a_new_generation_ends_streams_and_makes_earlier_positions_gone() {
 }
 
 #[tokio::test]
-async fn a_user_has_five_streams_at_once_and_another_user_five_others() {
+async fn each_user_has_at_most_five_streams() {
     let scene = Scene::new().await;
     let other_key = scene.http.with(&scene.app.key(&scene.ada, Tier::Mm).await);
     let mut open = Vec::new();

@@ -70,7 +70,7 @@ fn joined(scopes: Scopes) -> String {
 }
 
 #[test]
-fn the_table_of_tiers_is_what_the_code_holds_keys_to() {
+fn the_table_of_tiers_equals_the_code() {
     let rows = Tier::ALL.into_iter().map(|tier| {
         let limits = tier.default_limits();
         vec![
@@ -94,13 +94,13 @@ fn the_table_of_tiers_is_what_the_code_holds_keys_to() {
 }
 
 #[test]
-fn the_table_of_default_scopes_is_what_keys_are_issued_with() {
+fn the_table_of_default_scopes_equals_the_code() {
     let rows = Tier::ALL.into_iter().map(|tier| vec![code(tier), joined(tier.default_scopes())]);
     assert_table("api/authentication.md", "default-scopes", &table(&["Tier", "Scopes"], rows));
 }
 
 #[test]
-fn the_table_of_scopes_names_every_route_that_asks_for_one() {
+fn the_table_of_scopes_names_every_route_with_a_scope() {
     let rows = Scope::ALL.iter().map(|scope| {
         let routes = api::v1::router::routes().filter(|route| route.scope == Some(*scope));
         let routes: Vec<_> = routes.map(|route| code(route.name())).collect();
@@ -125,7 +125,7 @@ fn page_of(path: &str) -> &'static str {
 }
 
 #[test]
-fn the_table_of_routes_is_the_routers_own() {
+fn the_table_of_routes_equals_the_router() {
     let rows = api::v1::router::routes().map(|route| {
         let page = page_of(route.path);
         assert!(docs().join(page).exists(), "docs/{page} is to describe {}", route.path);
@@ -143,7 +143,7 @@ fn the_table_of_routes_is_the_routers_own() {
 }
 
 #[test]
-fn the_table_of_codes_is_the_catalogue() {
+fn the_table_of_codes_equals_the_catalog() {
     let rows = ErrorCode::ALL.iter().map(|each| {
         let again = match each.guide().retry {
             Retry::AfterChange => "after a change",
@@ -159,7 +159,7 @@ fn the_table_of_codes_is_the_catalogue() {
 }
 
 #[test]
-fn the_table_of_moves_is_what_a_trade_can_do() {
+fn the_table_of_transitions_equals_the_code() {
     let rows = Status::ALL.iter().map(|from| {
         let next: Vec<_> =
             Status::ALL.iter().filter(|to| from.may_become(**to)).map(|to| code(*to)).collect();
@@ -169,13 +169,13 @@ fn the_table_of_moves_is_what_a_trade_can_do() {
 }
 
 #[test]
-fn the_table_of_risk_refusals_names_every_word() {
+fn the_table_of_risk_refusals_names_every_code() {
     let rows = RiskRefusal::ALL.iter().map(|word| vec![code(*word), word.message().to_owned()]);
     assert_table("api/trades.md", "refusals", &table(&["`errorCode`", "`errorMessage`"], rows));
 }
 
 #[test]
-fn every_link_between_pages_leads_somewhere() {
+fn every_link_between_pages_resolves() {
     let root = docs().join("..");
     let api = fs::read_dir(docs().join("api")).unwrap().map(|entry| entry.unwrap().path());
     let top = [

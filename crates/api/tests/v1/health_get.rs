@@ -4,7 +4,7 @@ use http_testkit::ServeHttp;
 use testkit::TestApp;
 
 #[tokio::test]
-async fn health_says_since_when_the_service_answers() {
+async fn health_shows_the_start_time_of_the_service() {
     let app = TestApp::new().await;
     let http = app.http();
     app.advance_ms(90_999).await;
@@ -14,7 +14,7 @@ async fn health_says_since_when_the_service_answers() {
 }
 
 #[tokio::test]
-async fn health_asks_neither_database_nor_chain() {
+async fn health_uses_neither_database_nor_chain() {
     let app = TestApp::new().await;
     let http = app.http();
     app.faults.always("eth_getBlockByNumber", testkit::Fault::LostRequest);

@@ -77,7 +77,7 @@ async fn a_candle_closes_at_the_probability_after_its_last_trade() {
 }
 
 #[tokio::test]
-async fn a_market_nobody_traded_has_its_opening_prices_and_no_candles() {
+async fn a_market_without_trades_has_opening_prices_and_no_candles() {
     let scene = Scene::new().await;
     let market = scene
         .app
@@ -98,7 +98,7 @@ async fn a_market_nobody_traded_has_its_opening_prices_and_no_candles() {
 }
 
 #[tokio::test]
-async fn a_trade_moves_the_prices_of_all_eight_outcomes_and_the_volume_of_its_own() {
+async fn a_trade_moves_all_eight_prices_and_only_its_own_volume() {
     let scene = Scene::new().await;
     let labels = ["A", "B", "C", "D", "E", "F", "G", "H"];
     let market = scene.app.market(&labels).await;
@@ -130,7 +130,7 @@ async fn a_trade_moves_the_prices_of_all_eight_outcomes_and_the_volume_of_its_ow
 }
 
 #[tokio::test]
-async fn a_history_begins_with_its_first_interval_and_ends_before_its_end() {
+async fn a_history_includes_its_start_and_excludes_its_end() {
     let scene = Scene::new().await;
     let Scene { app, market, .. } = &scene;
     for usdc in ["1", "2", "3"] {
@@ -161,7 +161,7 @@ async fn a_history_begins_with_its_first_interval_and_ends_before_its_end() {
 }
 
 #[tokio::test]
-async fn every_interval_holds_every_trade() {
+async fn every_interval_includes_every_trade() {
     let scene = Scene::new().await;
     for minutes in [3, 14, 50, 200, 30 * 60] {
         bought(&scene.app, scene.market, 0, "2").await;
@@ -214,7 +214,7 @@ async fn a_settled_market_keeps_its_history_and_shows_the_last_day_of_its_tradin
 }
 
 #[tokio::test]
-async fn the_span_chooses_the_interval_where_none_is_asked_for() {
+async fn the_span_chooses_the_default_interval() {
     let scene = Scene::new().await;
     for (minutes, interval) in [
         (1, "1m"),
@@ -238,7 +238,7 @@ async fn the_span_chooses_the_interval_where_none_is_asked_for() {
 }
 
 #[tokio::test]
-async fn more_candles_than_an_answer_holds_are_refused_with_the_interval_that_fits() {
+async fn too_many_candles_are_rejected_with_an_interval_that_fits() {
     let scene = Scene::new().await;
     let ask = |query: String| scene.client.get(&format!("/v1/markets/{}/history{query}", scene.market.id));
     ask(format!("?interval=1m&from={}&to={}", at(0), at(1_000))).await.ok();
@@ -257,7 +257,7 @@ async fn more_candles_than_an_answer_holds_are_refused_with_the_interval_that_fi
 }
 
 #[tokio::test]
-async fn a_market_of_many_outcomes_gets_fewer_intervals() {
+async fn a_market_with_many_outcomes_gets_fewer_intervals() {
     let scene = Scene::new().await;
     let labels: Vec<String> = (0..100).map(|n| format!("number {n}")).collect();
     let market = scene.app.market(&labels.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -275,7 +275,7 @@ async fn a_market_of_many_outcomes_gets_fewer_intervals() {
 }
 
 #[tokio::test]
-async fn parameters_in_no_known_form_are_named() {
+async fn malformed_parameters_are_reported_by_name() {
     let scene = Scene::new().await;
     for (query, expected) in [
         ("?interval=2m", vec!["/interval"]),

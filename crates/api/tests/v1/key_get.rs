@@ -8,7 +8,7 @@ use testkit::key_of;
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn a_key_is_told_what_it_is_and_nothing_secret() {
+async fn a_key_can_read_its_own_record_without_secrets() {
     let scene = Scene::new().await;
     let overrides = LimitOverrides {
         requests_per_minute: Some(77),
@@ -38,7 +38,7 @@ async fn a_key_is_told_what_it_is_and_nothing_secret() {
 }
 
 #[tokio::test]
-async fn a_key_without_any_scope_may_ask_what_it_is_and_nothing_else() {
+async fn a_key_without_scopes_can_only_read_its_own_record() {
     let scene = Scene::new().await;
     let wanted = IssueKey { scopes: Some(Scopes::default()), ..key_of(&scene.ada, Tier::Free) };
     let client = scene.http.with(&scene.app.issue(wanted).await.unwrap());
@@ -47,7 +47,7 @@ async fn a_key_without_any_scope_may_ask_what_it_is_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_route_for_any_key_asks_for_one() {
+async fn a_route_for_any_key_requires_a_key() {
     let scene = Scene::new().await;
     scene.http.anonymous().get("/v1/key").await.refused(ErrorCode::ApiKeyMissing);
     scene.http.with_text("x").get("/v1/key").await.refused(ErrorCode::ApiKeyMalformed);
@@ -56,7 +56,7 @@ async fn a_route_for_any_key_asks_for_one() {
 }
 
 #[tokio::test]
-async fn unknown_parameters_are_refused() {
+async fn unknown_parameters_are_rejected() {
     let scene = Scene::new().await;
     for path in ["/v1/key?x=1", "/v1/account/usage?window=24h", "/v1/account/readiness?x"] {
         scene.client.get(path).await.refused(ErrorCode::ValidationFailed);

@@ -11,7 +11,7 @@ use testkit::key_of;
 use crate::scene::{Scene, assert_refused};
 
 #[tokio::test]
-async fn a_disabled_route_is_closed_and_all_others_are_open() {
+async fn a_disabled_route_does_not_affect_others() {
     let Scene { app, client, market, .. } = Scene::new().await;
     set(&app.ctx, "GET /v1/markets/{id}", Setting::Off, "ada", None).await.unwrap();
     let path = format!("/v1/markets/{}", market.id);
@@ -49,7 +49,7 @@ async fn a_halt_closes_trading_and_leaves_reads_open() {
 }
 
 #[tokio::test]
-async fn another_process_goes_by_a_switch_within_a_second() {
+async fn another_process_follows_a_switch_within_a_second() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let ctx = app.ctx_of_another_process();
     let other = app.http_with(|state| state.ctx = ctx.clone()).with(&key);
@@ -61,7 +61,7 @@ async fn another_process_goes_by_a_switch_within_a_second() {
 }
 
 #[tokio::test]
-async fn a_switch_is_judged_after_the_scope_and_before_the_body() {
+async fn a_switch_is_checked_after_the_scope_and_before_the_body() {
     let Scene { app, http, ada, client, .. } = Scene::new().await;
     set(&app.ctx, "POST /v1/trades", Setting::Off, "ada", None).await.unwrap();
     let scopes = Some(Scopes::of(&[Scope::TradesRead]));

@@ -8,7 +8,7 @@ use testkit::{Fault, market_of};
 use crate::scene::Scene;
 
 #[tokio::test]
-async fn a_market_that_was_traded_shows_its_state_on_chain() {
+async fn a_traded_market_shows_its_state_on_chain() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 1, "123.456789")).await;
     let answer = scene.client.get(&format!("/v1/markets/{}", scene.market.id)).await;
@@ -18,7 +18,7 @@ async fn a_market_that_was_traded_shows_its_state_on_chain() {
 }
 
 #[tokio::test]
-async fn a_resolved_market_shows_what_it_pays() {
+async fn a_resolved_market_shows_its_payouts() {
     let scene = Scene::new().await;
     scene.app.advance_ms(5_000).await;
     scene.app.resolve(scene.market, 1).await;

@@ -46,7 +46,7 @@ async fn a_market_that_is_not_on_chain_yet_is_not_listed() {
 }
 
 #[tokio::test]
-async fn status_takes_the_words_of_both_apis() {
+async fn status_accepts_the_values_of_both_apis() {
     let Scene { app, client, market: open, .. } = Scene::new().await;
     let (frozen, resolved, cancelled) =
         (app.market(&["A", "B"]).await, app.market(&["A", "B"]).await, app.market(&["A", "B"]).await);
@@ -78,7 +78,7 @@ async fn status_takes_the_words_of_both_apis() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_no_status_is_refused() {
+async fn an_unknown_status_is_rejected() {
     let client = Scene::new().await.client;
     for words in ["open", "Open", "OPEN,", ",OPEN", "OPEN;FROZEN", "pending", "all,none"] {
         let answer = client.get(&format!("/v1/markets?status={words}")).await;
@@ -87,7 +87,7 @@ async fn a_word_that_is_no_status_is_refused() {
 }
 
 #[tokio::test]
-async fn q_finds_a_part_of_the_question_in_any_case_and_takes_every_character_as_itself() {
+async fn q_searches_the_question_literally_and_ignores_case() {
     let Scene { app, client, .. } = Scene::new().await;
     for question in ["Will BTC reach 100% by May?", "Will 100 birds_come?", "Où sera l'Été ?", "Was!?"] {
         asked(&app, question).await;
@@ -113,7 +113,7 @@ async fn q_finds_a_part_of_the_question_in_any_case_and_takes_every_character_as
 }
 
 #[tokio::test]
-async fn a_list_is_narrowed_to_a_thread_and_a_category() {
+async fn a_list_is_filtered_by_thread_and_category() {
     let Scene { app, client, .. } = Scene::new().await;
     let thread = Thread {
         id: ThreadId(app.ctx.uuid()),
@@ -151,7 +151,7 @@ async fn a_list_is_narrowed_to_a_thread_and_a_category() {
 }
 
 #[tokio::test]
-async fn parameters_that_are_unknown_repeated_empty_or_malformed_are_all_named() {
+async fn unknown_repeated_empty_and_malformed_parameters_are_all_reported() {
     let client = Scene::new().await.client;
     for (query, pointers) in [
         ("offset=1", vec!["/offset"]),
@@ -173,7 +173,7 @@ async fn parameters_that_are_unknown_repeated_empty_or_malformed_are_all_named()
 }
 
 #[tokio::test]
-async fn a_database_that_does_not_answer_is_an_internal_matter_that_shows_nothing_of_itself() {
+async fn a_database_error_reveals_no_internals() {
     let Scene { app, client, .. } = Scene::new().await;
     app.ctx.store.close().await;
     let answer = client.get("/v1/markets").await;
@@ -184,7 +184,7 @@ async fn a_database_that_does_not_answer_is_an_internal_matter_that_shows_nothin
 }
 
 #[tokio::test]
-async fn a_list_is_narrowed_to_an_organization_and_a_partner() {
+async fn a_list_is_filtered_by_organization_and_partner() {
     let Scene { app, client, market: plain, .. } = Scene::new().await;
     let organization = Organization {
         id: OrganizationId(app.ctx.uuid()),
@@ -237,7 +237,7 @@ async fn frozen_elsewhere(app: &TestApp, market: TestMarket) {
 }
 
 #[tokio::test]
-async fn a_list_shows_at_once_what_has_become_of_each_of_its_markets() {
+async fn a_list_shows_status_changes_of_its_markets_at_once() {
     let scene = Scene::new().await;
     let Scene { app, client, key, .. } = &scene;
     let mut markets = Vec::new();

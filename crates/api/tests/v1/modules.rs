@@ -235,7 +235,7 @@ fn planted(texts: &[(&str, &str)]) -> Imports {
 }
 
 #[test]
-fn an_import_is_found_in_every_form() {
+fn every_form_of_import_is_found() {
     for text in [
         "use crate::b;",
         "use crate::b::{self, B};",
@@ -251,7 +251,7 @@ fn an_import_is_found_in_every_form() {
 }
 
 #[test]
-fn comments_tests_and_other_modules_children_are_no_imports() {
+fn comments_tests_and_children_of_other_modules_are_not_imports() {
     for (path, text) in [
         ("a.rs", "// use crate::b;"),
         ("a.rs", "#[cfg(test)]\nmod tests {\n    use crate::b;\n}"),
@@ -266,7 +266,7 @@ fn comments_tests_and_other_modules_children_are_no_imports() {
 }
 
 #[test]
-fn a_cycle_of_three_is_a_cycle_and_no_pair() {
+fn a_cycle_of_three_modules_is_found() {
     let imports = planted(&[("a.rs", "use crate::b;"), ("b.rs", "use crate::c;"), ("c.rs", "use crate::a;")]);
     assert_eq!(pairs(&imports), []);
     assert_eq!(cyclic(imports).len(), 3);

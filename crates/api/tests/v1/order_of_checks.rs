@@ -20,14 +20,14 @@ async fn key_with(app: &TestApp, change: impl FnOnce(&mut IssueKey)) -> TestKey 
 }
 
 #[tokio::test]
-async fn route_and_method_come_before_the_key() {
+async fn route_and_method_are_checked_before_the_key() {
     let http = TestApp::new().await.http();
     http.anonymous().get("/v1/nothing").await.refused(ErrorCode::ResourceNotFound);
     http.anonymous().call("DELETE", "/v1/trades").await.refused(ErrorCode::MethodNotAllowed);
 }
 
 #[tokio::test]
-async fn a_keys_life_comes_before_its_address_and_the_address_before_its_scope() {
+async fn key_status_address_and_scope_are_checked_in_this_order() {
     let app = TestApp::new().await;
     let http = app.http();
     let post = |key: &TestKey| http.with(key).trade(json!({}));
@@ -48,7 +48,7 @@ async fn a_keys_life_comes_before_its_address_and_the_address_before_its_scope()
 
 /// Each row fixes the error of the row before it, and keeps all later ones.
 #[tokio::test]
-async fn the_eight_refusals_of_a_caller_come_in_their_documented_order() {
+async fn the_eight_checks_of_a_caller_are_in_their_documented_order() {
     let app = TestApp::new().await;
     let http = app.http();
     let expires_at = Some(app.ctx.now().plus_ms(1));
@@ -93,7 +93,7 @@ async fn the_eight_refusals_of_a_caller_come_in_their_documented_order() {
 }
 
 #[tokio::test]
-async fn the_scope_comes_before_the_body() {
+async fn the_scope_is_checked_before_the_body() {
     let app = TestApp::new().await;
     let key = key_with(&app, |key| key.ip_allowlist = Default::default()).await;
     let client = app.http().with(&key);
@@ -104,7 +104,7 @@ async fn the_scope_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn the_bodys_form_comes_before_the_replay() {
+async fn the_body_is_validated_before_the_replay() {
     let Scene { app, client, market, .. } = Scene::new().await;
     client.buy(market, 0, "10").idempotent("k").await.created();
     let typo = client.buy(market, 0, "10").with("slippage", 1).idempotent("k");
@@ -112,7 +112,7 @@ async fn the_bodys_form_comes_before_the_replay() {
 }
 
 #[tokio::test]
-async fn the_replay_comes_before_market_caps_and_balance() {
+async fn the_replay_is_looked_up_before_market_caps_and_balance() {
     let Scene { app, client, market, .. } = Scene::with("500", Tier::Free).await;
     let trade = client.buy(market, 0, "500").idempotent("k").with("clientRequestId", "n");
     let id = trade.await.created()["id"].clone();

@@ -106,7 +106,7 @@ const MATRIX: &[Line] = &[
 ];
 
 #[test]
-fn every_route_has_its_line_and_every_line_its_route() {
+fn every_route_has_a_row_and_every_row_a_route() {
     let lines: BTreeSet<String> = MATRIX.iter().map(|line| line.0.to_owned()).collect();
     let routes: BTreeSet<String> = routes().map(RouteInfo::name).collect();
     assert_eq!(lines, routes);
@@ -313,7 +313,7 @@ fn scope_sets() -> Vec<Scopes> {
 }
 
 #[tokio::test]
-async fn on_every_route_and_scope_what_is_anothers_equals_what_is_not_there() {
+async fn anothers_resource_equals_a_missing_one_on_every_route_and_scope() {
     let world = World::new().await;
     let app = &world.scene.app;
     for scopes in scope_sets() {
@@ -337,7 +337,7 @@ async fn on_every_route_and_scope_what_is_anothers_equals_what_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_route_that_needs_no_key_tells_everybody_the_same() {
+async fn a_route_without_a_key_returns_the_same_to_every_caller() {
     let world = World::new().await;
     for line in MATRIX.iter().filter(|line| !route_of(line).asks_for_key()) {
         let with = told(&ask(&world, &world.his.client, line, "").await, "");

@@ -55,7 +55,7 @@ async fn assert_walks(client: &Client<Keyed>, path: &str, rows: usize, insert: i
 }
 
 #[tokio::test]
-async fn markets_are_each_seen_once_whatever_comes_in() {
+async fn each_market_is_listed_once_during_inserts() {
     let Scene { app, client, .. } = Scene::new().await;
     // Two rows per creation time, so that pages split ties.
     for _ in 0..2 {
@@ -80,7 +80,7 @@ async fn markets_are_each_seen_once_whatever_comes_in() {
 }
 
 #[tokio::test]
-async fn trades_are_each_seen_once_whatever_comes_in() {
+async fn each_trade_is_listed_once_during_inserts() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for amount in ["1", "2", "3", "4", "5"] {
         client.buy(market, 0, amount).await.created();
@@ -96,7 +96,7 @@ async fn trades_are_each_seen_once_whatever_comes_in() {
 }
 
 #[tokio::test]
-async fn predictions_are_each_seen_once_whatever_comes_in() {
+async fn each_prediction_is_listed_once_during_inserts() {
     let Scene { app, client, market, .. } = Scene::new().await;
     // The trades of one batch share block and time.
     for amount in ["1", "2", "3"] {
@@ -113,7 +113,7 @@ async fn predictions_are_each_seen_once_whatever_comes_in() {
 }
 
 #[tokio::test]
-async fn pages_have_their_routes_default_and_at_most_100_rows() {
+async fn pages_have_the_default_of_their_route_and_at_most_100_rows() {
     let Scene { client, market, .. } = Scene::new().await;
     let predictions = format!("/v1/markets/{}/predictions", market.id);
     for (path, default) in [("/v1/markets", 20), ("/v1/trades", 20), (predictions.as_str(), 50)] {
@@ -148,14 +148,14 @@ async fn begun(filters: &str) -> (Scene, String) {
 }
 
 #[tokio::test]
-async fn a_cursor_goes_on_with_another_limit_and_its_filters_in_another_order() {
+async fn a_cursor_works_with_another_limit_and_reordered_filters() {
     let (scene, cursor) = begun("&status=pending&marketId={market}").await;
     let path = format!("/v1/trades?marketId={}&cursor={cursor}&limit=7&status=pending", scene.market.id);
     assert_eq!(ids(&scene.client.get(&path).await.ok()).len(), 2);
 }
 
 #[tokio::test]
-async fn a_cursor_of_changed_filters_is_refused() {
+async fn a_cursor_with_changed_filters_is_rejected() {
     let (scene, cursor) = begun("&status=pending").await;
     for filters in ["", "status=failed", "status=pending,failed", "status=pending&clientRequestId=a"] {
         let answer = scene.client.get(&format!("/v1/trades?{filters}&cursor={cursor}")).await;
@@ -167,7 +167,7 @@ async fn a_cursor_of_changed_filters_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_list_is_refused() {
+async fn a_cursor_of_another_list_is_rejected() {
     let (scene, cursor) = begun("").await;
     let predictions = format!("/v1/markets/{}/predictions", scene.market.id);
     for path in ["/v1/markets", predictions.as_str()] {
@@ -182,7 +182,7 @@ async fn a_cursor_of_another_list_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cursor_with_any_one_character_changed_is_refused() {
+async fn a_cursor_with_any_one_character_changed_is_rejected() {
     let (scene, cursor) = begun("").await;
     for at in 0..cursor.len() {
         let mut changed = cursor.clone().into_bytes();
@@ -198,7 +198,7 @@ async fn a_cursor_with_any_one_character_changed_is_refused() {
 }
 
 #[tokio::test]
-async fn another_user_who_finds_a_cursor_sees_rows_of_its_own_alone() {
+async fn a_cursor_of_another_user_returns_only_the_callers_rows() {
     let (scene, cursor) = begun("").await;
     let bob = scene.bob().await;
     let body = bob.get(&format!("/v1/trades?cursor={cursor}")).await.ok();

@@ -8,7 +8,7 @@ use testkit::{Fault, TestApp};
 use crate::scene::{Scene, assert_refused, atomic};
 
 #[tokio::test]
-async fn a_portfolio_holds_balance_positions_and_what_is_set_aside() {
+async fn a_portfolio_shows_balance_positions_and_reservations() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.settled(scene.client.buy(scene.market, 1, "40")).await;
@@ -21,7 +21,7 @@ async fn a_portfolio_holds_balance_positions_and_what_is_set_aside() {
 }
 
 #[tokio::test]
-async fn the_available_balance_is_exactly_what_a_buy_can_still_take() {
+async fn the_available_balance_is_exactly_the_largest_possible_buy() {
     let scene = Scene::with("100", Tier::Mm).await;
     scene.client.buy(scene.market, 0, "60").await.created();
     assert_eq!(scene.portfolio().await["availableUsdc"], "40000000");
@@ -54,7 +54,7 @@ async fn the_summary_is_the_sum_of_the_positions() {
 }
 
 #[tokio::test]
-async fn the_delegation_shown_is_the_calling_keys_own() {
+async fn a_portfolio_shows_the_delegation_of_the_calling_key() {
     let scene = Scene::new().await;
     let enabled = &scene.portfolio().await["delegation"];
     assert_eq!(enabled["enabled"], true);
@@ -65,7 +65,7 @@ async fn the_delegation_shown_is_the_calling_keys_own() {
 }
 
 #[tokio::test]
-async fn a_portfolio_shows_where_to_fund_an_account_that_is_not_on_chain_yet() {
+async fn a_portfolio_shows_the_address_of_an_account_that_is_not_yet_on_chain() {
     let app = TestApp::new().await;
     let grace = app.user("grace").funded("5").await;
     let client = app.http().with(&app.disabled_key(&grace, Tier::Mm).await);
@@ -78,7 +78,7 @@ async fn a_portfolio_shows_where_to_fund_an_account_that_is_not_on_chain_yet() {
 }
 
 #[tokio::test]
-async fn a_chain_that_does_not_answer_is_a_dependency() {
+async fn an_unreachable_chain_is_an_unavailable_dependency() {
     let scene = Scene::new().await;
     scene.app.faults.always("eth_call", Fault::LostRequest);
     let answer = scene.client.get("/v1/portfolio").await;

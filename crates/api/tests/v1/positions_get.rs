@@ -3,7 +3,7 @@
 use crate::scene::{Scene, rows, text};
 
 #[tokio::test]
-async fn positions_show_what_they_cost_and_what_they_are_worth() {
+async fn positions_show_their_cost_and_value() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.settled(scene.client.sell(scene.market, 0, "30")).await;
@@ -13,7 +13,7 @@ async fn positions_show_what_they_cost_and_what_they_are_worth() {
 }
 
 #[tokio::test]
-async fn positions_are_narrowed_to_a_market() {
+async fn positions_are_filtered_by_market() {
     let scene = Scene::new().await;
     let other = scene.app.market(&["A", "B", "C"]).await;
     scene.settled(scene.client.buy(scene.market, 0, "10")).await;
@@ -34,7 +34,7 @@ async fn positions_are_narrowed_to_a_market() {
 }
 
 #[tokio::test]
-async fn parameters_that_are_none_are_refused() {
+async fn invalid_parameters_are_rejected() {
     let client = Scene::new().await.client;
     for (query, pointer) in [("marketId=1", "/marketId"), ("limit=5", "/limit"), ("cursor=x", "/cursor")] {
         let answer = client.get(&format!("/v1/portfolio/positions?{query}")).await;
@@ -43,7 +43,7 @@ async fn parameters_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_sees_anothers_positions() {
+async fn a_user_sees_only_their_own_positions() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "10")).await;
     let bob = scene.bob().await;

@@ -10,7 +10,7 @@ async fn of(scene: &Scene, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn predictions_are_the_markets_trades_on_chain_also_those_made_past_this_api() {
+async fn predictions_include_trades_made_directly_on_chain() {
     let scene = Scene::new().await;
     let tagged =
         scene.client.buy(scene.market, 0, "25").with("metadata", serde_json::json!({ "desk": "secret" }));
@@ -25,7 +25,7 @@ async fn predictions_are_the_markets_trades_on_chain_also_those_made_past_this_a
 }
 
 #[tokio::test]
-async fn predictions_are_narrowed_to_an_outcome_and_a_side() {
+async fn predictions_are_filtered_by_outcome_and_side() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "25")).await;
     scene.settled(scene.client.buy(scene.market, 1, "15")).await;
@@ -49,7 +49,7 @@ async fn predictions_are_narrowed_to_an_outcome_and_a_side() {
 }
 
 #[tokio::test]
-async fn filters_that_are_none_are_refused() {
+async fn invalid_filters_are_rejected() {
     let scene = Scene::new().await;
     for (query, pointers) in [
         ("?side=hold", vec!["/side"]),
@@ -67,7 +67,7 @@ async fn filters_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn a_market_nobody_traded_has_no_predictions() {
+async fn a_market_without_trades_has_no_predictions() {
     let scene = Scene::new().await;
     let body = of(&scene, "").await;
     assert_eq!(body["data"], serde_json::json!([]));

@@ -14,7 +14,7 @@ async fn an_unknown_path_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn a_path_is_known_in_one_spelling_only() {
+async fn a_path_has_only_one_spelling() {
     let http = TestApp::new().await.http();
     for path in
         ["/", "/v1", "/v1/", "/v1/markets/", "/v1//markets", "/V1/markets", "/v2/markets", "/v1/trades/x/y"]
@@ -24,7 +24,7 @@ async fn a_path_is_known_in_one_spelling_only() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
+async fn an_unsupported_method_gets_the_allowed_methods() {
     let http = TestApp::new().await.http();
     for (path, allowed) in [
         ("/v1/health", "GET,HEAD"),
@@ -62,7 +62,7 @@ async fn a_method_that_a_path_does_not_have_is_told_which_ones_it_has() {
 
 /// Errors for which the framework has default responses of its own.
 #[tokio::test]
-async fn every_answer_of_the_framework_itself_is_a_problem_document() {
+async fn every_error_of_the_framework_is_a_problem_document() {
     let Scene { client, .. } = Scene::new().await;
     for (method, path, code) in [
         ("GET", "/nothing", ErrorCode::ResourceNotFound),
@@ -108,7 +108,7 @@ async fn every_answer_of_the_framework_itself_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn every_request_has_an_id_of_its_own_that_it_cannot_choose() {
+async fn every_request_gets_an_id_that_the_client_cannot_choose() {
     let http = TestApp::new().await.http();
     let id = |answer: http_testkit::Answer| answer.header("x-request-id").unwrap().to_owned();
     let chosen = http.anonymous().get("/v1/health").header("x-request-id", "mine").await;
@@ -124,7 +124,7 @@ async fn a_problem_names_the_page_of_its_code() {
 }
 
 #[tokio::test]
-async fn routes_without_parameters_refuse_every_parameter() {
+async fn routes_without_parameters_reject_every_parameter() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "1").await.created();
     let (market_path, trade_path) =

@@ -34,7 +34,7 @@ fn assert_moved_as_quoted(trade: &Value, quote: &Value, usdc: &str) {
 }
 
 #[tokio::test]
-async fn a_buy_moves_to_the_wei_what_was_quoted() {
+async fn a_buy_moves_the_quoted_amounts_to_the_wei() {
     let scene = Scene::new().await;
     for (outcome, usdc, amount) in
         [(0, "25", "25000000"), (1, "0.0001", "100"), (1, "3333.333333", "3333333333")]
@@ -50,7 +50,7 @@ async fn a_buy_moves_to_the_wei_what_was_quoted() {
 }
 
 #[tokio::test]
-async fn a_sale_moves_to_the_wei_what_was_quoted() {
+async fn a_sale_moves_the_quoted_amounts_to_the_wei() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "500")).await;
     for (tokens, wad) in [
@@ -66,7 +66,7 @@ async fn a_sale_moves_to_the_wei_what_was_quoted() {
 }
 
 #[tokio::test]
-async fn a_sale_for_usdc_takes_to_the_wei_the_tokens_of_its_dry_run() {
+async fn a_sale_for_usdc_takes_the_tokens_of_its_dry_run_to_the_wei() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "500")).await;
     let dry = scene.client.sell(scene.market, 0, "123.456789").with("dryRun", true).await.ok();
@@ -81,7 +81,7 @@ async fn a_sale_for_usdc_takes_to_the_wei_the_tokens_of_its_dry_run() {
 }
 
 #[tokio::test]
-async fn a_quote_asks_for_its_three_parameters_in_their_form() {
+async fn a_quote_requires_three_valid_parameters() {
     let Scene { client, market, .. } = Scene::new().await;
     for (query, pointers) in [
         ("", vec!["/outcomeIndex", "/action", "/amount"]),
@@ -102,7 +102,7 @@ async fn a_quote_asks_for_its_three_parameters_in_their_form() {
 }
 
 #[tokio::test]
-async fn amounts_and_outcomes_that_no_trade_can_have_are_refused_by_their_own_codes() {
+async fn impossible_amounts_and_outcomes_are_rejected_with_their_own_codes() {
     let Scene { client, market, .. } = Scene::new().await;
     for (query, code) in [
         ("outcomeIndex=0&action=buy&amount=10000000000001", ErrorCode::AmountTooLarge),
@@ -139,7 +139,7 @@ async fn only_an_open_market_is_quoted() {
 }
 
 #[tokio::test]
-async fn a_quote_follows_a_trade_at_once_even_before_the_sync_has_looked() {
+async fn a_quote_reflects_a_trade_before_the_sync_reads_it() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let before = client.quote(market, 0, "buy", "1000000").await.ok();
     app.stranger_buys(market, 0, "50").await;
@@ -158,7 +158,7 @@ async fn quoted(scene: &Scene, market: TestMarket, action: &str, amount: &str, b
 }
 
 #[tokio::test]
-async fn a_quote_at_a_block_is_the_one_that_was_given_then() {
+async fn a_quote_at_a_past_block_equals_the_quote_given_then() {
     let scene = Scene::new().await;
     let market = scene.app.market(&["A", "B", "C"]).await;
     let mut given = Vec::new();
@@ -180,7 +180,7 @@ async fn a_quote_at_a_block_is_the_one_that_was_given_then() {
 }
 
 #[tokio::test]
-async fn a_quote_at_a_block_says_the_blocks_number_and_time() {
+async fn a_quote_at_a_block_shows_its_number_and_time() {
     let Scene { app, client, market, .. } = Scene::new().await;
     app.advance_ms(60_000).await;
     let block = app.ctx.chain.head().await.unwrap();
@@ -195,7 +195,7 @@ async fn a_quote_at_a_block_says_the_blocks_number_and_time() {
 }
 
 #[tokio::test]
-async fn a_block_that_is_not_there_or_before_the_market_is_named() {
+async fn a_block_that_is_missing_or_before_the_market_is_rejected_by_name() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let head = app.ctx.chain.head().await.unwrap().number;
     let path = format!("/v1/markets/{}/quote?outcomeIndex=0&action=buy&amount=25000000", market.id);
@@ -210,7 +210,7 @@ async fn a_block_that_is_not_there_or_before_the_market_is_named() {
 }
 
 #[tokio::test]
-async fn a_market_that_was_frozen_at_a_block_is_not_quoted_there() {
+async fn a_market_is_not_quoted_at_a_block_in_which_it_was_frozen() {
     let Scene { app, client, market, .. } = Scene::new().await;
     app.freeze(market).await;
     let frozen = app.ctx.chain.head().await.unwrap().number;
@@ -223,7 +223,7 @@ async fn a_market_that_was_frozen_at_a_block_is_not_quoted_there() {
 }
 
 #[tokio::test]
-async fn a_chain_that_does_not_answer_is_a_dependency() {
+async fn an_unreachable_chain_is_an_unavailable_dependency() {
     let Scene { app, client, market, .. } = Scene::new().await;
     app.faults.always("eth_call", Fault::LostRequest);
     let answer = client.quote(market, 0, "buy", "1").await;

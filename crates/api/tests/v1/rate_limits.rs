@@ -42,7 +42,7 @@ fn post(client: &Client<Keyed>) -> Call {
 }
 
 #[tokio::test]
-async fn every_answer_says_where_its_limiter_stands() {
+async fn every_answer_shows_the_status_of_its_limiter() {
     let app = TestApp::new().await;
     let http = app.http();
     let ada = app.user("ada").await;
@@ -74,7 +74,7 @@ async fn every_answer_says_where_its_limiter_stands() {
 }
 
 #[tokio::test]
-async fn a_refusal_by_a_limiter_names_it_and_says_when_to_come_again() {
+async fn a_limiter_rejection_names_the_limiter_and_the_retry_time() {
     let app = TestApp::new().await;
     let client = app.http().with(&limited(&app, &app.user("ada").await, 1).await);
     post(&client).await.refused(ErrorCode::ValidationFailed);
@@ -82,7 +82,7 @@ async fn a_refusal_by_a_limiter_names_it_and_says_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn each_tier_has_its_number_and_the_larger_ones_may_have_their_own() {
+async fn each_tier_has_its_limit_and_the_larger_tiers_allow_overrides() {
     let app = TestApp::new().await;
     let http = app.http();
     for (tier, overridden, limit) in [
@@ -104,7 +104,7 @@ async fn each_tier_has_its_number_and_the_larger_ones_may_have_their_own() {
 }
 
 #[tokio::test]
-async fn reads_slide_and_writes_refill_and_neither_draws_on_the_other() {
+async fn reads_use_a_sliding_window_and_writes_a_separate_bucket() {
     let app = TestApp::new().await;
     let client = app.http().with(&limited(&app, &app.user("ada").await, 3).await);
     for _ in 0..3 {
@@ -126,7 +126,7 @@ async fn reads_slide_and_writes_refill_and_neither_draws_on_the_other() {
 }
 
 #[tokio::test]
-async fn all_keys_of_a_user_draw_on_one_limiter_and_other_users_on_theirs() {
+async fn all_keys_of_a_user_share_one_limiter() {
     let app = TestApp::new().await;
     let http = app.http();
     let (ada, bob) = (app.user("ada").await, app.user("bob").await);
@@ -141,7 +141,7 @@ async fn all_keys_of_a_user_draw_on_one_limiter_and_other_users_on_theirs() {
 }
 
 #[tokio::test]
-async fn a_users_limiter_comes_before_the_scope_and_refused_keys_never_draw_on_it() {
+async fn the_limit_is_checked_before_the_scope_and_rejected_keys_do_not_use_it() {
     let app = TestApp::new().await;
     let http = app.http();
     let ada = app.user("ada").await;
@@ -209,7 +209,7 @@ async fn fail(http: &Http, times: usize) {
 }
 
 #[tokio::test]
-async fn the_twentieth_failure_within_five_minutes_shuts_an_address_out_for_a_quarter_of_an_hour() {
+async fn twenty_failures_within_5_minutes_lock_an_address_out_for_15_minutes() {
     let app = TestApp::new().await;
     let http = app.http();
     let ada = app.user("ada").await;
@@ -244,7 +244,7 @@ async fn the_twentieth_failure_within_five_minutes_shuts_an_address_out_for_a_qu
 }
 
 #[tokio::test]
-async fn a_key_that_was_used_from_a_locked_out_address_within_a_day_passes() {
+async fn a_key_used_from_a_locked_out_address_within_a_day_works() {
     let app = TestApp::new().await;
     let http = app.http();
     let key = limited(&app, &app.user("ada").await, 1_000).await;
@@ -268,7 +268,7 @@ async fn a_key_that_was_used_from_a_locked_out_address_within_a_day_passes() {
 }
 
 #[tokio::test]
-async fn a_use_that_is_a_day_old_or_was_not_signed_correctly_opens_no_lockout() {
+async fn uses_that_are_a_day_old_or_wrongly_signed_do_not_bypass_a_lockout() {
     let app = TestApp::new().await;
     let http = app.http();
     let ada = app.user("ada").await;
@@ -284,7 +284,7 @@ async fn a_use_that_is_a_day_old_or_was_not_signed_correctly_opens_no_lockout() 
 }
 
 #[tokio::test]
-async fn guesses_from_a_locked_out_address_cause_no_look_up() {
+async fn guesses_from_a_locked_out_address_are_not_looked_up() {
     let app = TestApp::new().await;
     let http = app.http();
     fail(&http, 20).await;
@@ -297,7 +297,7 @@ async fn guesses_from_a_locked_out_address_cause_no_look_up() {
 }
 
 #[tokio::test]
-async fn failures_that_are_further_apart_shut_nobody_out() {
+async fn failures_that_are_further_apart_cause_no_lockout() {
     let app = TestApp::new().await;
     let http = app.http();
     fail(&http, 19).await;
@@ -332,7 +332,7 @@ async fn every_failed_authentication_counts_and_a_missing_key_does_not() {
 }
 
 #[tokio::test]
-async fn a_good_key_whose_allowlist_names_a_shut_out_address_passes() {
+async fn a_key_works_from_a_locked_out_address_on_its_allowlist() {
     let app = TestApp::new().await;
     let http = app.http();
     let ada = app.user("ada").await;
@@ -348,7 +348,7 @@ async fn a_good_key_whose_allowlist_names_a_shut_out_address_passes() {
 }
 
 #[tokio::test]
-async fn a_limiter_that_does_not_answer_lets_nobody_through_and_the_service_is_not_ready() {
+async fn an_unreachable_limiter_rejects_requests_and_makes_the_service_unready() {
     let Some(redis) = TestRedis::start().await else { return };
     let app = TestApp::with().limits(redis.limits()).start().await;
     let http = app.http();

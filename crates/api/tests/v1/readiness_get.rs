@@ -36,7 +36,7 @@ const NO_DELEGATION: &str = "WALLET_DELEGATION_NOT_ENABLED";
 const NO_MONEY: &str = "INSUFFICIENT_BALANCE";
 
 #[tokio::test]
-async fn a_user_without_an_account_is_told_to_begin_with_it() {
+async fn a_user_without_an_account_gets_the_account_as_the_first_step() {
     let app = TestApp::new().await;
     let mut wanted = key_of(&app.user("ada").await, Tier::Mm);
     wanted.user_id = UserId(app.ctx.uuid());
@@ -50,7 +50,7 @@ async fn a_user_without_an_account_is_told_to_begin_with_it() {
 }
 
 #[tokio::test]
-async fn each_step_of_the_set_up_is_seen_and_after_the_last_a_trade_is_taken() {
+async fn readiness_follows_each_setup_step_and_the_last_allows_trades() {
     let Scene { app, http, market, .. } = Scene::new().await;
     let bob = app.user("bob").await;
     let key = app.disabled_key(&bob, Tier::Mm).await;
@@ -83,7 +83,7 @@ async fn each_step_of_the_set_up_is_seen_and_after_the_last_a_trade_is_taken() {
 }
 
 #[tokio::test]
-async fn a_delegation_that_has_run_out_is_missing_again() {
+async fn an_expired_delegation_is_missing_again() {
     let scene = Scene::new().await;
     let expires_at = Some(scene.app.ctx.now().plus_ms(400 * DAY_MS));
     let wanted = IssueKey { expires_at, ..key_of(&scene.ada, Tier::Mm) };
@@ -97,7 +97,7 @@ async fn a_delegation_that_has_run_out_is_missing_again() {
 }
 
 #[tokio::test]
-async fn a_chain_that_does_not_answer_is_a_dependency() {
+async fn an_unreachable_chain_is_an_unavailable_dependency() {
     let scene = Scene::new().await;
     scene.app.faults.always("eth_call", Fault::LostRequest);
     scene.client.get(PATH).await.refused(ErrorCode::DependencyUnavailable);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use testkit::{Fault, TestApp};
 
 #[tokio::test]
-async fn a_service_whose_database_and_chain_answer_is_ready() {
+async fn a_service_is_ready_if_its_database_and_chain_respond() {
     let app = TestApp::new().await;
     insta::assert_snapshot!(app.http().anonymous().get("/v1/ready").await);
 }
@@ -55,7 +55,7 @@ async fn empty(app: &TestApp, lane: usize) {
 }
 
 #[tokio::test]
-async fn a_service_with_nothing_wrong_lists_no_degradation() {
+async fn a_healthy_service_lists_no_degradation() {
     let app = TestApp::new().await;
     app.run_workers().await;
     app.workers.monitor(&app.ctx).await;
@@ -64,7 +64,7 @@ async fn a_service_with_nothing_wrong_lists_no_degradation() {
 }
 
 #[tokio::test]
-async fn a_lane_without_gas_degrades_the_service_and_all_of_them_stop_it() {
+async fn one_lane_without_gas_degrades_the_service_and_all_lanes_without_gas_stop_it() {
     let app = TestApp::with().lanes(2).start().await;
     app.run_workers().await;
     empty(&app, 1).await;
@@ -153,7 +153,7 @@ async fn a_trade_that_does_not_end_degrades_the_service() {
 }
 
 #[tokio::test]
-async fn what_a_worker_reports_is_listed_until_it_is_withdrawn() {
+async fn a_reported_degradation_is_listed_until_it_is_withdrawn() {
     let app = TestApp::new().await;
     app.run_workers().await;
     let reported = Degradation::new(Reason::Drift, "A test says so.");

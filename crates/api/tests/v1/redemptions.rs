@@ -24,7 +24,7 @@ async fn claim(scene: &Scene, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_first_claim_is_created_pending_with_what_is_expected() {
+async fn a_first_claim_is_created_pending_with_its_expected_payout() {
     let scene = won().await;
     let answer = scene.client.redeem(scene.market, 0).await;
     let body = answer.expect(201);
@@ -33,7 +33,7 @@ async fn a_first_claim_is_created_pending_with_what_is_expected() {
 }
 
 #[tokio::test]
-async fn a_completed_claim_says_what_was_paid_and_the_portfolio_has_it() {
+async fn a_completed_claim_shows_its_payout_and_the_portfolio_includes_it() {
     let scene = won().await;
     let before = scene.portfolio().await;
     let created = scene.client.redeem(scene.market, 0).await.expect(201)["redemption"].take();
@@ -51,7 +51,7 @@ async fn a_completed_claim_says_what_was_paid_and_the_portfolio_has_it() {
 }
 
 #[tokio::test]
-async fn a_repeated_claim_is_the_same_claim_as_it_is_now() {
+async fn a_repeated_claim_returns_the_current_claim() {
     let scene = won().await;
     let first = scene.client.redeem(scene.market, 0).await.expect(201)["redemption"].take();
     let repeated = scene.client.redeem(scene.market, 0).await.ok();
@@ -66,7 +66,7 @@ async fn a_repeated_claim_is_the_same_claim_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn a_claim_names_the_callers_own_trace() {
+async fn a_claim_has_the_trace_of_the_caller() {
     let scene = won().await;
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
     let parent = format!("00-{trace}-00f067aa0ba902b7-01");
@@ -75,7 +75,7 @@ async fn a_claim_names_the_callers_own_trace() {
 }
 
 #[tokio::test]
-async fn a_losing_position_is_refused_with_the_reason() {
+async fn a_losing_position_is_rejected_with_the_reason() {
     let scene = won().await;
     let answer = scene.client.redeem(scene.market, 1).await;
     let body = answer.refused(ErrorCode::PositionNotClaimable);
@@ -84,7 +84,7 @@ async fn a_losing_position_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn every_refusal_leaves_nothing_behind() {
+async fn every_rejected_claim_leaves_nothing_behind() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let open = assert_refused(&app, client.redeem(market, 0), ErrorCode::PositionNotClaimable).await;
     assert_eq!(open["reason"], "market_open");
@@ -98,7 +98,7 @@ async fn every_refusal_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_body_is_a_market_and_an_outcome_and_nothing_else() {
+async fn a_claim_has_only_a_market_and_an_outcome() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let post = |body: Value| client.call("POST", "/v1/redemptions").raw_json(body.to_string());
     assert_invalid(&app, post(json!({})), &["/marketId", "/outcomeIndex"]).await;
@@ -112,7 +112,7 @@ async fn a_body_is_a_market_and_an_outcome_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_chain_that_does_not_answer_leaves_nothing_claimed() {
+async fn an_unreachable_chain_leaves_nothing_claimed() {
     let scene = won().await;
     scene.app.faults.always("eth_call", testkit::Fault::LostRequest);
     assert_refused(&scene.app, scene.client.redeem(scene.market, 0), ErrorCode::DependencyUnavailable).await;
@@ -154,7 +154,7 @@ async fn claims_are_listed_newest_first_by_page_status_and_market() {
 }
 
 #[tokio::test]
-async fn anothers_claim_is_not_there() {
+async fn anothers_claim_is_not_found() {
     let scene = won().await;
     let claim = scene.client.redeem(scene.market, 0).await.expect(201)["redemption"].take();
     let bob = scene.bob().await;
@@ -169,7 +169,7 @@ async fn anothers_claim_is_not_there() {
 }
 
 #[tokio::test]
-async fn claiming_asks_for_the_scope_of_writes_and_reading_for_that_of_reads() {
+async fn claiming_needs_the_write_scope_and_reading_the_read_scope() {
     let scene = won().await;
     let with = async |scope: Scope| {
         let mut wanted = key_of(&scene.ada, Tier::Mm);
@@ -185,7 +185,7 @@ async fn claiming_asks_for_the_scope_of_writes_and_reading_for_that_of_reads() {
 }
 
 #[tokio::test]
-async fn where_winnings_are_paid_automatically_there_is_nothing_to_claim_and_what_was_paid_is_listed() {
+async fn automatic_payouts_are_listed_and_cannot_be_claimed() {
     let app = TestApp::with().automatic_redemptions().start().await;
     let ada = app.user("ada").funded("1000").await;
     let client = app.http().with(&app.key(&ada, Tier::Mm).await);

@@ -27,7 +27,7 @@ fn signed(scene: &Scene, body: &str, offset_ms: i64) -> String {
 }
 
 #[tokio::test]
-async fn a_request_with_its_own_signature_is_served_and_so_is_one_without() {
+async fn signed_and_unsigned_requests_are_accepted() {
     let scene = Scene::new().await;
     let body = body(scene.market);
     trade(&scene, &body).await.created();
@@ -43,8 +43,7 @@ async fn a_request_with_its_own_signature_is_served_and_so_is_one_without() {
 }
 
 #[tokio::test]
-async fn a_captured_request_is_a_second_trade_under_another_idempotency_key_unless_it_has_a_client_request_id()
- {
+async fn a_captured_request_with_a_client_request_id_cannot_create_a_second_trade() {
     let scene = Scene::new().await;
     let sent = async |body: &str, signature: &str, idempotency_key: &str| {
         let call = trade(&scene, body).header(NAME, signature).idempotent(idempotency_key);
@@ -59,7 +58,7 @@ async fn a_captured_request_is_a_second_trade_under_another_idempotency_key_unle
 }
 
 #[tokio::test]
-async fn a_signature_that_is_present_must_hold() {
+async fn an_invalid_signature_is_rejected() {
     let scene = Scene::new().await;
     let body = body(scene.market);
     let right = signed(&scene, &body, 0);
@@ -86,7 +85,7 @@ async fn a_signature_that_is_present_must_hold() {
 }
 
 #[tokio::test]
-async fn the_signature_is_judged_before_the_bodys_form_and_its_size_in_between() {
+async fn a_signature_is_checked_after_the_size_of_the_body_and_before_its_form() {
     let scene = Scene::new().await;
     let malformed = trade(&scene, "{").header(NAME, signed(&scene, "}", 0));
     assert_refused(&scene.app, malformed, ErrorCode::RequestSignatureInvalid).await;
@@ -101,7 +100,7 @@ async fn the_signature_is_judged_before_the_bodys_form_and_its_size_in_between()
 }
 
 #[tokio::test]
-async fn a_read_may_be_signed_too_over_an_empty_body() {
+async fn a_read_can_be_signed_over_an_empty_body() {
     let Scene { app, key, client, .. } = Scene::new().await;
     let sign = |body: &[u8]| {
         SignedRequest { method: "GET", path: "/v1/markets", body }.sign(&key.plaintext, app.ctx.now())

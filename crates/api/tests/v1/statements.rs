@@ -161,15 +161,15 @@ fn the_index_lists_every_page_with_the_area_of_its_ids() {
 
 const PLANTED: &str = r#"
 #[test]
-fn a_plain_one() {}
+fn a_plain_test() {}
 
 /// Says why.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_of_tokios() {}
+async fn a_tokio_test() {}
 
 #[test]
 #[ignore = "slow"]
-fn an_ignored_one() {}
+fn an_ignored_test() {}
 
 fn no_test_at_all() {}
 
@@ -208,11 +208,11 @@ fn with_test(test: &str) -> String {
 #[test]
 fn tests_in_every_form_are_found() {
     for name in
-        ["a_plain_one", "one_of_tokios", "one_for_each_engine", "one_that_is_listed", "one_for_each_node"]
+        ["a_plain_test", "a_tokio_test", "one_for_each_engine", "one_that_is_listed", "one_for_each_node"]
     {
         assert_eq!(faults_of(&with_test(&format!("`a/b.rs: {name}`"))), [] as [String; 0], "{name}");
     }
-    let two = with_test("`a/b.rs: a_plain_one`\n- `a/b.rs: one_of_tokios`");
+    let two = with_test("`a/b.rs: a_plain_test`\n- `a/b.rs: a_tokio_test`");
     assert_eq!(faults_of(&two), [] as [String; 0]);
 }
 
@@ -220,27 +220,27 @@ fn tests_in_every_form_are_found() {
 fn every_error_of_a_statement_is_reported() {
     for (test, fault) in [
         ("somewhere", "is not a quoted file and function"),
-        ("a/b.rs: a_plain_one", "is not a quoted file and function"),
+        ("a/b.rs: a_plain_test", "is not a quoted file and function"),
         ("`a/c.rs: x`", "there is no such file"),
         ("`a/b.rs: x`", "there is no such function"),
         ("`a/b.rs: a_plain`", "there is no such function"),
         ("`a/b.rs: no_test_at_all`", "is no test"),
         ("`a/b.rs: after_the_macro`", "is no test"),
-        ("`a/b.rs: an_ignored_one`", "is ignored"),
+        ("`a/b.rs: an_ignored_test`", "is ignored"),
         ("`a/b.rs: one_that_is_commented_out`", "there is no such function"),
     ] {
         assert_eq!(faults_of(&with_test(test)), [format!("AA-1: {test}: {fault}")]);
-        let second = format!("`a/b.rs: a_plain_one`\n- {test}");
+        let second = format!("`a/b.rs: a_plain_test`\n- {test}");
         assert_eq!(faults_of(&with_test(&second)), [format!("AA-1: {test}: {fault}")]);
     }
     for (statement, fault) in [
         ("", "there is no statement"),
         ("## AA-1\n\nIt holds.", "AA-1: has no test"),
-        ("## AA-1\n\n- `a/b.rs: a_plain_one`", "AA-1: has no text"),
-        ("## Amounts\n\nIt holds.\n\n- `a/b.rs: a_plain_one`", "Amounts: is not an id"),
+        ("## AA-1\n\n- `a/b.rs: a_plain_test`", "AA-1: has no text"),
+        ("## Amounts\n\nIt holds.\n\n- `a/b.rs: a_plain_test`", "Amounts: is not an id"),
     ] {
         assert_eq!(faults_of(statement), [fault], "{statement}");
     }
-    let one = with_test("`a/b.rs: a_plain_one`");
+    let one = with_test("`a/b.rs: a_plain_test`");
     assert_eq!(faults_of(&format!("{one}\n\n{one}")), ["AA-1: is used twice"]);
 }

@@ -32,7 +32,7 @@ async fn key_with(app: &TestApp, change: impl FnOnce(&mut IssueKey)) -> TestKey 
 }
 
 #[tokio::test]
-async fn what_is_refused_before_the_handler_was_not_submitted() {
+async fn a_rejection_before_the_handler_reports_not_submitted() {
     let app = TestApp::new().await;
     let http = app.http();
     let expires_at = Some(app.ctx.now().plus_ms(1));
@@ -83,7 +83,7 @@ async fn what_is_refused_before_the_handler_was_not_submitted() {
 }
 
 #[tokio::test]
-async fn what_creation_refuses_was_not_submitted() {
+async fn a_rejection_at_creation_reports_not_submitted() {
     let scene = Scene::gated().await;
     let Scene { app, http, ada, client, market, .. } = &scene;
     let none = None;
@@ -128,7 +128,7 @@ async fn what_creation_refuses_was_not_submitted() {
 }
 
 #[tokio::test]
-async fn what_a_confirm_refuses_says_what_became_of_its_trade() {
+async fn a_rejected_confirm_reports_the_submission_of_its_trade() {
     let scene = Scene::gated().await;
     let Scene { app, client, market, .. } = &scene;
     let with = |trade: &Value, token: &str| confirm(client, text(&trade["id"]), json!({ "token": token }));
@@ -159,7 +159,7 @@ async fn what_a_confirm_refuses_says_what_became_of_its_trade() {
 }
 
 #[tokio::test]
-async fn an_answer_of_the_database_that_was_lost_leaves_it_unknown() {
+async fn a_lost_database_answer_reports_an_unknown_submission() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let token = text(&held["confirmation"]["token"]).to_owned();

@@ -15,7 +15,7 @@ fn kinds(body: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_completed_trade_is_traced_from_its_intent_to_the_block() {
+async fn a_trace_covers_a_completed_trade_from_its_intent_to_its_block() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.app.advance_ms(30_000).await;
@@ -29,7 +29,7 @@ async fn a_completed_trade_is_traced_from_its_intent_to_the_block() {
 }
 
 #[tokio::test]
-async fn a_rejected_trade_is_traced_to_its_reason() {
+async fn a_trace_of_a_rejected_trade_ends_with_its_reason() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     scene.app.freeze(scene.market).await;
@@ -41,7 +41,7 @@ async fn a_rejected_trade_is_traced_to_its_reason() {
 }
 
 #[tokio::test]
-async fn a_trade_that_nobody_confirmed_is_traced_to_its_expiry() {
+async fn a_trace_of_an_unconfirmed_trade_ends_with_its_expiry() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.app.advance_ms(scene.app.ctx.config.confirmation_window_ms).await;
@@ -52,7 +52,7 @@ async fn a_trade_that_nobody_confirmed_is_traced_to_its_expiry() {
 }
 
 #[tokio::test]
-async fn a_trade_that_runs_is_traced_as_far_as_it_is() {
+async fn a_trace_of_a_running_trade_ends_with_its_current_step() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     let body = trace_of(&scene, &trade).await;
@@ -70,7 +70,7 @@ async fn trace_of(scene: &Scene, trade: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_trace_that_the_caller_names_for_two_trades_shows_the_newer_one() {
+async fn a_trace_id_of_two_trades_shows_the_newer_one() {
     let scene = Scene::new().await;
     let named = "4bf92f3577b34da6a3ce929d0e0e4736";
     let buy = || {
@@ -86,7 +86,7 @@ async fn a_trace_that_the_caller_names_for_two_trades_shows_the_newer_one() {
 }
 
 #[tokio::test]
-async fn anothers_trace_an_unknown_one_and_a_malformed_id_are_not_there() {
+async fn anothers_unknown_and_malformed_traces_are_not_found() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     let bob = scene.bob().await;

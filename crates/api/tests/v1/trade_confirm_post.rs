@@ -31,7 +31,7 @@ fn refused(answer: &Answer, code: ErrorCode, submission: &str, trade: &Value) {
 }
 
 #[tokio::test]
-async fn a_trade_that_was_never_held_is_not_confirmed() {
+async fn a_trade_that_was_never_held_cannot_be_confirmed() {
     let scene = Scene::gated().await;
     let plain = scene.client.buy(scene.market, 0, "1").await.created();
     let answer = confirm(&scene.client, text(&plain["id"]), json!({ "token": "ct_" })).await;
@@ -40,7 +40,7 @@ async fn a_trade_that_was_never_held_is_not_confirmed() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_the_trades_is_invalid() {
+async fn the_token_of_another_trade_is_invalid() {
     let scene = Scene::gated().await;
     let (held, other) = (scene.held().await, scene.held().await);
     let token = text(&other["confirmation"]["token"]);
@@ -52,7 +52,7 @@ async fn a_token_that_is_not_the_trades_is_invalid() {
 }
 
 #[tokio::test]
-async fn a_second_confirm_with_the_same_token_is_refused() {
+async fn a_second_confirm_with_the_same_token_is_rejected() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.confirm(&held).await.ok();
@@ -62,7 +62,7 @@ async fn a_second_confirm_with_the_same_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_confirm_after_the_window_is_refused_also_before_the_trade_was_failed_for_it() {
+async fn a_late_confirm_is_rejected_even_before_the_trade_fails() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.app.advance_ms(scene.app.ctx.config.confirmation_window_ms).await;
@@ -77,7 +77,7 @@ async fn a_confirm_after_the_window_is_refused_also_before_the_trade_was_failed_
 }
 
 #[tokio::test]
-async fn a_key_that_is_paused_confirms_nothing() {
+async fn a_paused_key_cannot_confirm() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.key.pause().await;
@@ -92,7 +92,7 @@ async fn a_key_that_is_paused_confirms_nothing() {
 }
 
 #[tokio::test]
-async fn anothers_trade_an_unknown_one_and_a_malformed_id_are_not_there() {
+async fn anothers_unknown_and_malformed_trades_are_not_found() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let bob = scene.bob().await;
@@ -105,7 +105,7 @@ async fn anothers_trade_an_unknown_one_and_a_malformed_id_are_not_there() {
 }
 
 #[tokio::test]
-async fn any_key_of_the_user_with_the_scope_confirms() {
+async fn any_key_of_the_user_with_the_scope_can_confirm() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let token = json!({ "token": held["confirmation"]["token"] });
@@ -121,7 +121,7 @@ async fn any_key_of_the_user_with_the_scope_confirms() {
 }
 
 #[tokio::test]
-async fn the_body_is_one_object_with_a_token_and_nothing_else() {
+async fn the_body_of_a_confirm_has_only_a_token() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let id = text(&held["id"]);
@@ -150,7 +150,7 @@ async fn the_body_is_one_object_with_a_token_and_nothing_else() {
 
 /// The client disconnects right after its confirm was started.
 #[tokio::test]
-async fn a_confirm_whose_client_hangs_up_comes_to_its_end() {
+async fn a_confirm_completes_even_if_its_client_disconnects() {
     let scene = Scene::gated().await;
     let mutations = &scene.http.state.mutations;
     let held = scene.held().await;
@@ -172,7 +172,7 @@ async fn a_confirm_whose_client_hangs_up_comes_to_its_end() {
 }
 
 #[tokio::test]
-async fn of_confirms_at_once_one_is_taken_and_the_rest_are_told_so() {
+async fn one_of_several_simultaneous_confirms_is_accepted() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let calls = (0..20).map(|_| tokio::spawn(scene.confirm(&held).send()));

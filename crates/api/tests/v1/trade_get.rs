@@ -7,7 +7,7 @@ use http_testkit::Answer;
 use crate::scene::{Scene, text};
 
 #[tokio::test]
-async fn a_completed_trade_shows_what_moved_and_how_it_went() {
+async fn a_completed_trade_shows_its_amounts_and_status_history() {
     let scene = Scene::new().await;
     let call =
         scene.client.buy(scene.market, 0, "25.00").with("metadata", serde_json::json!({ "desk": "7" }));
@@ -21,7 +21,7 @@ async fn a_completed_trade_shows_what_moved_and_how_it_went() {
 }
 
 #[tokio::test]
-async fn a_rejected_trade_says_why() {
+async fn a_rejected_trade_shows_its_reason() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     scene.app.freeze(scene.market).await;
@@ -33,7 +33,7 @@ async fn a_rejected_trade_says_why() {
 }
 
 #[tokio::test]
-async fn a_trade_belongs_to_its_user_whichever_of_the_users_keys_asks() {
+async fn every_key_of_a_user_reads_the_users_trades() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     let second = scene.http.with(&scene.app.disabled_key(&scene.ada, Tier::Mm).await);
@@ -54,7 +54,7 @@ fn without_its_own(answer: &Answer, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn anothers_trade_an_unknown_one_and_a_malformed_id_are_the_same_404_byte_for_byte() {
+async fn anothers_unknown_and_malformed_trades_get_the_same_404_to_the_byte() {
     let scene = Scene::new().await;
     let theirs = scene.client.buy(scene.market, 0, "25").await.created()["id"].clone();
     let bob = scene.bob().await;

@@ -31,7 +31,7 @@ async fn a_list_shows_the_callers_trades_newest_first() {
 }
 
 #[tokio::test]
-async fn a_list_is_narrowed_to_statuses_a_market_and_a_client_request_id() {
+async fn a_list_is_filtered_by_statuses_market_and_client_request_id() {
     let scene = Scene::new().await;
     let [one, two, three, four] = &four_trades(&scene).await;
     let market = scene.market.id;
@@ -51,7 +51,7 @@ async fn a_list_is_narrowed_to_statuses_a_market_and_a_client_request_id() {
 }
 
 #[tokio::test]
-async fn a_cursor_holds_for_the_same_statuses_in_any_order() {
+async fn a_cursor_accepts_its_statuses_in_any_order() {
     let scene = Scene::new().await;
     four_trades(&scene).await;
     let first = scene.client.get("/v1/trades?status=pending,completed&limit=1").await.ok();
@@ -69,7 +69,7 @@ async fn a_cursor_holds_for_the_same_statuses_in_any_order() {
 }
 
 #[tokio::test]
-async fn held_trades_are_listed_without_what_confirms_them() {
+async fn held_trades_are_listed_without_their_tokens() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     scene.client.buy(scene.market, 0, "1").await.created();
@@ -79,7 +79,7 @@ async fn held_trades_are_listed_without_what_confirms_them() {
 }
 
 #[tokio::test]
-async fn filters_that_are_none_are_refused() {
+async fn invalid_filters_are_rejected() {
     let client = Scene::new().await.client;
     let long = format!("clientRequestId={}", "x".repeat(129));
     for (query, pointer) in [
@@ -101,7 +101,7 @@ async fn filters_that_are_none_are_refused() {
 }
 
 #[tokio::test]
-async fn nobody_sees_anothers_trades() {
+async fn a_user_sees_only_their_own_trades() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").with("clientRequestId", "one").await.created();
     let bob = scene.bob().await;

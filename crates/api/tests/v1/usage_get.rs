@@ -22,7 +22,7 @@ async fn requests(client: &Client<Keyed>) -> u64 {
 }
 
 #[tokio::test]
-async fn a_keys_use_is_told_over_three_windows() {
+async fn usage_covers_three_windows() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.settled(scene.client.sell(scene.market, 0, "30")).await;
@@ -35,7 +35,7 @@ async fn a_keys_use_is_told_over_three_windows() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_never_used_has_nothing_to_tell() {
+async fn an_unused_key_has_empty_usage() {
     let scene = Scene::new().await;
     let fresh = scene.http.with(&scene.app.disabled_key(&scene.ada, Tier::Free).await);
     let usage = usage_of(&fresh).await;
@@ -47,7 +47,7 @@ async fn a_key_that_was_never_used_has_nothing_to_tell() {
 }
 
 #[tokio::test]
-async fn a_key_is_told_its_own_use_and_not_that_of_the_users_other_keys() {
+async fn usage_covers_only_the_calling_key() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     let second = scene.http.with(&scene.app.disabled_key(&scene.ada, Tier::Mm).await);
@@ -61,7 +61,7 @@ async fn a_key_is_told_its_own_use_and_not_that_of_the_users_other_keys() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_is_counted_by_the_reason() {
+async fn rejected_requests_are_counted_by_code() {
     let scene = Scene::new().await;
     let app = &scene.app;
     let expires_at = Some(app.ctx.now().plus_ms(1));
@@ -100,7 +100,7 @@ async fn a_key_that_is_refused_is_counted_by_the_reason() {
 }
 
 #[tokio::test]
-async fn what_the_rate_limit_refused_is_counted_apart_from_failures() {
+async fn rate_limit_rejections_are_counted_apart_from_failures() {
     let Scene { app, key, client, .. } = Scene::new().await;
     for code in
         [ErrorCode::RateLimitExceeded, ErrorCode::RateLimitExceeded, ErrorCode::RequestSignatureInvalid]
@@ -113,7 +113,7 @@ async fn what_the_rate_limit_refused_is_counted_apart_from_failures() {
 }
 
 #[tokio::test]
-async fn the_key_that_was_refused_is_not_told() {
+async fn an_error_does_not_name_the_rejected_key() {
     let scene = Scene::new().await;
     revoke(&scene.app.ctx, scene.key.caller.key.id).await.unwrap();
     let answer = scene.client.get(PATH).await;
@@ -123,7 +123,7 @@ async fn the_key_that_was_refused_is_not_told() {
 }
 
 #[tokio::test]
-async fn requests_of_keys_that_nobody_has_are_nobodys() {
+async fn requests_with_unknown_keys_are_not_counted() {
     let scene = Scene::new().await;
     let guessed = scene.http.with_text(&format!("service_test_{}", "a".repeat(32)));
     guessed.get(PATH).await.refused(ErrorCode::ApiKeyInvalid);
@@ -133,7 +133,7 @@ async fn requests_of_keys_that_nobody_has_are_nobodys() {
 }
 
 #[tokio::test]
-async fn requests_write_nothing_to_the_database_until_they_are_flushed() {
+async fn usage_is_written_only_when_it_is_flushed() {
     let scene = Scene::new().await;
     for _ in 0..50 {
         scene.client.get("/v1/markets").await.ok();
@@ -145,7 +145,7 @@ async fn requests_write_nothing_to_the_database_until_they_are_flushed() {
 }
 
 #[tokio::test]
-async fn reading_the_use_of_a_key_changes_neither_it_nor_its_tag() {
+async fn reading_usage_changes_neither_it_nor_its_etag() {
     let Scene { app, client, .. } = Scene::new().await;
     client.get("/v1/markets").await.ok();
     let first = client.get(PATH).await;

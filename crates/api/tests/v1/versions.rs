@@ -28,7 +28,7 @@ fn spoken(answer: &Answer) -> (u16, Option<&str>, Option<&str>) {
 }
 
 #[tokio::test]
-async fn the_header_wins_over_the_keys_version_and_that_over_the_current_one() {
+async fn the_header_overrides_the_key_and_the_key_the_current_version() {
     let app = TestApp::new().await;
     let http = http(&app);
     let (free, old) = (pinned(&app, None).await, pinned(&app, Some("2026-04-29")).await);
@@ -54,7 +54,7 @@ async fn the_header_wins_over_the_keys_version_and_that_over_the_current_one() {
 }
 
 #[tokio::test]
-async fn an_unknown_version_is_a_fault_of_the_request_that_names_the_known_ones() {
+async fn an_unknown_version_is_rejected_with_the_known_ones() {
     let app = TestApp::new().await;
     let client = app.http().with(&pinned(&app, None).await);
     for version in ["", "2026-04-30", "v1", "latest", "2026-04-29, 2026-04-29", "2025-01-01"] {
@@ -71,7 +71,7 @@ async fn an_unknown_version_is_a_fault_of_the_request_that_names_the_known_ones(
 }
 
 #[tokio::test]
-async fn the_headers_version_is_judged_before_the_key_and_the_keys_own_right_after_it() {
+async fn the_version_of_the_header_is_checked_before_the_key_and_the_pinned_one_after_it() {
     let app = TestApp::new().await;
     let http = http(&app);
     let anonymous = http.anonymous();

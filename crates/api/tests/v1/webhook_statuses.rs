@@ -9,7 +9,7 @@ use crate::scene::{Scene, ids, rows, text};
 const EVENTS: &str = "/v1/webhooks/events";
 
 #[tokio::test]
-async fn events_of_every_status_are_listed_under_it_and_can_be_sent_again() {
+async fn events_of_every_status_are_listed_and_can_be_redelivered() {
     let scene = Scene::new().await;
     let receiver = scene.app.receiver().await;
     scene.settled(scene.client.buy(scene.market, 0, "25")).await;

@@ -28,14 +28,14 @@ async fn list(client: &Client<Keyed>, query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_event_is_listed_with_all_that_became_of_it() {
+async fn an_event_is_listed_with_its_delivery_status() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "25")).await;
     insta::assert_snapshot!(scene.client.get(EVENTS).await);
 }
 
 #[tokio::test]
-async fn events_of_a_key_without_a_url_are_not_sent_and_are_not_sent_later() {
+async fn events_of_a_key_without_a_url_are_never_sent() {
     let scene = Scene::new().await;
     let trade = scene.settled(scene.client.buy(scene.market, 0, "25")).await;
     let [event] = rows(&list(&scene.client, "").await).try_into().unwrap();
@@ -69,7 +69,7 @@ async fn events_are_listed_newest_first_by_page_status_and_time() {
 }
 
 #[tokio::test]
-async fn a_filter_must_have_its_form() {
+async fn invalid_filters_of_events_are_rejected() {
     let scene = Scene::new().await;
     for (query, pointer) in [
         ("status=lost", "/status"),
@@ -85,7 +85,7 @@ async fn a_filter_must_have_its_form() {
 }
 
 #[tokio::test]
-async fn one_event_shows_its_attempts_and_what_is_sent() {
+async fn an_event_shows_its_attempts_and_its_body() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let [event] = rows(&list(&scene.client, "").await).try_into().unwrap();
@@ -100,7 +100,7 @@ async fn one_event_shows_its_attempts_and_what_is_sent() {
 }
 
 #[tokio::test]
-async fn a_redelivery_queues_the_same_event_once_more_at_most_five_times() {
+async fn an_event_can_be_redelivered_five_times() {
     let (scene, client, _) = receiving().await;
     let test = client.call("POST", "/v1/webhooks/test").await;
     let id = text(&test.ok()["event"]["id"]).to_owned();
@@ -121,7 +121,7 @@ async fn a_redelivery_queues_the_same_event_once_more_at_most_five_times() {
 }
 
 #[tokio::test]
-async fn of_twenty_redeliveries_at_once_five_are_queued() {
+async fn five_of_twenty_simultaneous_redeliveries_are_queued() {
     let (_, client, _) = receiving().await;
     let test = client.call("POST", "/v1/webhooks/test").await.ok();
     let path = format!("{EVENTS}/{}/redeliver", text(&test["event"]["id"]));
@@ -135,7 +135,7 @@ async fn of_twenty_redeliveries_at_once_five_are_queued() {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_for_a_key_without_a_url() {
+async fn tests_and_redeliveries_need_a_url() {
     let scene = Scene::new().await;
     let test = scene.client.call("POST", "/v1/webhooks/test");
     assert_refused(&scene.app, test, ErrorCode::WebhookNotConfigured).await;
@@ -146,7 +146,7 @@ async fn nothing_is_sent_for_a_key_without_a_url() {
 }
 
 #[tokio::test]
-async fn a_write_without_a_body_takes_none() {
+async fn a_write_without_a_body_rejects_members_and_parameters() {
     let (scene, client, _) = receiving().await;
     let test = client.call("POST", "/v1/webhooks/test").await.ok();
     let redeliver = format!("{EVENTS}/{}/redeliver", text(&test["event"]["id"]));
@@ -157,7 +157,7 @@ async fn a_write_without_a_body_takes_none() {
 }
 
 #[tokio::test]
-async fn the_receiver_shows_what_holds_its_queue_back() {
+async fn the_endpoint_shows_the_event_that_blocks_its_queue() {
     let (scene, client, _) = receiving().await;
     client.call("POST", "/v1/webhooks/test").await.ok();
     scene.client.buy(scene.market, 0, "25").await.created();
@@ -165,7 +165,7 @@ async fn the_receiver_shows_what_holds_its_queue_back() {
 }
 
 #[tokio::test]
-async fn a_rotation_shows_the_new_secret_once_and_keeps_the_old_one_for_seven_days() {
+async fn a_rotation_shows_the_new_secret_once_and_the_old_one_works_for_seven_days() {
     let (scene, client, _) = receiving().await;
     let now = scene.app.ctx.now();
     let rotated = client.call("POST", ROTATE).await.ok()["webhookSecret"].take();
@@ -185,7 +185,7 @@ async fn a_rotation_shows_the_new_secret_once_and_keeps_the_old_one_for_seven_da
 }
 
 #[tokio::test]
-async fn a_second_rotation_waits_for_a_minute_and_gives_another_secret() {
+async fn a_second_rotation_is_possible_after_a_minute() {
     let (scene, client, _) = receiving().await;
     let first = client.call("POST", ROTATE).await.ok()["webhookSecret"].take();
     scene.app.clock.advance(MINUTE_MS - 1_500);
@@ -198,7 +198,7 @@ async fn a_second_rotation_waits_for_a_minute_and_gives_another_secret() {
 }
 
 #[tokio::test]
-async fn of_twenty_rotations_at_once_one_rotates() {
+async fn one_of_twenty_simultaneous_rotations_succeeds() {
     let (_, client, _) = receiving().await;
     let calls = (0..20).map(|_| client.call("POST", ROTATE).send());
     let answers = futures::future::join_all(calls).await;
@@ -206,7 +206,7 @@ async fn of_twenty_rotations_at_once_one_rotates() {
 }
 
 #[tokio::test]
-async fn a_url_that_is_not_called_is_refused_when_it_is_set() {
+async fn a_url_that_cannot_be_called_is_rejected_when_it_is_set() {
     let scene = Scene::new().await;
     let id = scene.key.caller.key.id;
     for url in ["ftp://example.org", "http://169.254.169.254/latest", "https://user:pw@example.org/", "/hook"]
@@ -220,7 +220,7 @@ async fn a_url_that_is_not_called_is_refused_when_it_is_set() {
 }
 
 #[tokio::test]
-async fn every_route_asks_for_the_scope_of_webhooks() {
+async fn every_webhook_route_needs_the_webhook_scope() {
     let scene = Scene::new().await;
     let others: Vec<_> = Scope::ALL.iter().copied().filter(|scope| *scope != Scope::WebhooksManage).collect();
     let wanted = IssueKey { scopes: Some(Scopes::of(&others)), ..key_of(&scene.ada, Tier::Mm) };
@@ -234,7 +234,7 @@ async fn every_route_asks_for_the_scope_of_webhooks() {
 }
 
 #[tokio::test]
-async fn a_test_goes_by_the_url_as_it_is_and_not_as_it_was_read_a_moment_ago() {
+async fn a_test_event_uses_the_stored_url_instead_of_a_cached_one() {
     let scene = Scene::new().await;
     let test = || scene.client.call("POST", "/v1/webhooks/test");
     test().await.refused(ErrorCode::WebhookNotConfigured);

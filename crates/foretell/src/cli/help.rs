@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn only_commands_that_are_configured_list_the_settings() {
+    fn only_commands_with_settings_list_them() {
         for path in [&["serve"][..], &["dev"], &["config", "check"]] {
             let help = help_of(path);
             assert!(help.contains("--trusted-proxies") && help.contains("Settings:"), "{help}");
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn help_is_short_and_begins_with_the_service() {
+    fn help_is_short_and_starts_with_the_service() {
         let help = help_of(&[]);
         assert!(help.starts_with("Foretell: a prediction-market service"), "{help}");
         assert!(help.lines().count() < 50, "{help}");

@@ -79,7 +79,7 @@ async fn an_owner_is_replaced_through_the_admin_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_whose_key_is_in_the_data_folder_signs_at_once() {
+async fn an_owner_with_a_key_in_the_data_folder_signs_at_once() {
     let mut service = Service::on_sqlite();
     let demonstration = service.demonstration().await;
     service.start().await;

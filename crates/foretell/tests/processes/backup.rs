@@ -50,7 +50,7 @@ async fn number_in(data_dir: &Path, sql: &'static str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restored_database_is_recovered_from_its_chain_and_no_trade_fails_or_is_made_twice() {
+async fn a_restored_database_is_recovered_without_failed_or_repeated_trades() {
     let mut service = Service::on_sqlite();
     let demonstration = service.demonstration().await;
     let clients = Clients::start(Trader::of_demonstration(&demonstration, 4));
@@ -97,7 +97,7 @@ async fn a_restored_database_is_recovered_from_its_chain_and_no_trade_fails_or_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_is_refused_if_it_is_damaged_or_its_chain_is_older_than_its_database() {
+async fn a_damaged_backup_or_one_with_an_older_chain_is_rejected() {
     let mut service = Service::on_sqlite();
     let demonstration = service.demonstration().await;
     service.start().await;

@@ -167,7 +167,7 @@ pub async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Tra
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_processes_and_a_kill_make_every_trade_exactly_once() {
+async fn two_processes_and_a_kill_execute_every_trade_exactly_once() {
     let Some(cluster) = Cluster::prepare().await else { return };
     let (first, mut second) = (cluster.serve(0).await, cluster.serve(1).await);
     let clients = Clients::start(cluster.traders.clone());

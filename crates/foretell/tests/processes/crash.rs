@@ -38,13 +38,13 @@ async fn survives(service: &mut Service, salt: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kills_lose_nothing_and_double_nothing_on_sqlite() {
+async fn kills_lose_and_repeat_no_trade_on_sqlite() {
     let mut service = Service::on_sqlite();
     survives(&mut service, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kills_lose_nothing_and_double_nothing_on_postgres() {
+async fn kills_lose_and_repeat_no_trade_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
     survives(&mut service, 2).await;
 }

@@ -63,7 +63,7 @@ async fn trade(http: &reqwest::Client, base_url: &str, trader: &Trader) -> Durat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn json_rpc_has_its_own_listener_and_endless_calls_do_not_slow_trading() {
+async fn json_rpc_has_its_own_listener_and_endless_calls_do_not_delay_trading() {
     let mut service = Service::on_sqlite();
     let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
     service.start().await;
@@ -142,7 +142,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_meet_limits_and_strict_http_and_the_log_names_untrusted_proxies() {
+async fn clients_without_keys_are_limited_and_untrusted_proxies_are_logged() {
     let mut service = Service::on_sqlite();
     service.demonstration().await;
     let folder = service.file("secrets.json").parent().unwrap().to_owned();

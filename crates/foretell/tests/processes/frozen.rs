@@ -119,11 +119,11 @@ async fn ready(process: &Process) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_process_delays_others_by_its_leases_and_five_seconds_at_most_and_doubles_nothing() {
+async fn a_frozen_process_delays_others_by_a_lease_and_5_seconds_and_repeats_nothing() {
     takes_over(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_frozen_in_a_transaction_delays_others_no_longer_and_doubles_nothing() {
+async fn a_process_frozen_in_a_transaction_delays_others_no_longer_and_repeats_nothing() {
     takes_over(true).await;
 }

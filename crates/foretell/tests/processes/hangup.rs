@@ -59,12 +59,12 @@ async fn leaves_wholes_or_nothing(service: &mut Service, salt: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_hang_up_leave_wholes_or_nothing_on_sqlite() {
+async fn clients_that_disconnect_leave_a_whole_trade_or_nothing_on_sqlite() {
     leaves_wholes_or_nothing(&mut Service::on_sqlite(), 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_hang_up_leave_wholes_or_nothing_and_clean_connections_on_postgres() {
+async fn clients_that_disconnect_leave_a_whole_trade_or_nothing_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
     leaves_wholes_or_nothing(&mut service, 4).await;
     let dirty = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()

@@ -77,12 +77,12 @@ async fn survives(service: &mut Service) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_is_killed_goes_on_and_makes_nothing_twice_on_sqlite() {
+async fn a_killed_import_continues_and_repeats_nothing_on_sqlite() {
     survives(&mut Service::on_sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_is_killed_goes_on_and_makes_nothing_twice_on_postgres() {
+async fn a_killed_import_continues_and_repeats_nothing_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
     survives(&mut service).await;
 }

@@ -110,7 +110,7 @@ fn database_url(home: &TestFolder) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_starts_without_a_node_serves_reads_and_trades_when_the_node_comes() {
+async fn a_service_without_a_node_serves_reads_and_trades_once_a_node_responds() {
     let Some(stage) = Stage::prepare(1).await else { return };
     stage.proxies[0].set(RpcFault::Refused).await;
     let service = Process::start_unready(stage.command(), stage.home.path()).await;
@@ -154,7 +154,7 @@ async fn a_node_that_dies_under_load_and_returns_loses_no_trade() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_of_which_one_lies_make_every_trade_exactly_once() {
+async fn a_lying_node_beside_a_correct_one_does_not_repeat_trades() {
     let Some(stage) = Stage::prepare(2).await else { return };
     let mut service = Process::start(stage.command(), stage.home.path()).await;
     let clients = Clients::start(stage.traders.clone());
@@ -175,7 +175,7 @@ async fn two_nodes_of_which_one_lies_make_every_trade_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_twin_of_the_chain_in_the_middle_of_operation_is_not_traded_on() {
+async fn a_node_that_switches_to_another_chain_is_not_used() {
     let Some(stage) = Stage::prepare(1).await else { return };
     let twin = Anvil::start_from_2023().await.unwrap();
     // The same secrets starting from the same nonce: the contracts have the same addresses.
@@ -219,7 +219,7 @@ async fn settled(stage: &Stage) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_nodes_addresses_come_from_a_file_and_are_checked() {
+async fn node_urls_come_from_a_file_and_are_checked() {
     let Some(stage) = Stage::prepare(1).await else { return };
     let file = stage.home.path().join("nodes");
     std::fs::write(&file, format!("{}\nhttp://127.0.0.1:1/secret-key\n", stage.proxies[0].url())).unwrap();

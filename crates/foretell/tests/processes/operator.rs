@@ -153,12 +153,12 @@ async fn audited(service: &Service, key: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_service_goes_by_the_operators_commands_within_a_second_on_sqlite() {
+async fn a_running_service_follows_operator_commands_within_a_second_on_sqlite() {
     obeys(&mut Service::on_sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_service_goes_by_the_operators_commands_within_a_second_on_postgres() {
+async fn a_running_service_follows_operator_commands_within_a_second_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
     obeys(&mut service).await;
 }

@@ -75,7 +75,7 @@ impl Deployment {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_key_and_one_of_a_former_holder_are_named_with_the_way_out() {
+async fn missing_and_outdated_role_keys_are_reported_with_a_remedy() {
     let deployment = Deployment::start().await;
     let (market, guardian) = (deployment.market.as_str(), deployment.roles.guardian().unwrap());
     let missing = deployment.error(&["market", "veto", market]).await;
@@ -166,7 +166,7 @@ async fn the_resolvers_wallet_creates_freezes_and_resolves_a_market() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_changes_hands_and_commands_follow_its_holder() {
+async fn commands_of_a_role_follow_its_holder() {
     let mut deployment = Deployment::start().await;
     let (owner, old) = (deployment.roles.owner().unwrap(), deployment.roles.guardian().unwrap());
     let new = deployment.roles.treasury().unwrap();

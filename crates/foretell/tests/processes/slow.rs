@@ -51,7 +51,7 @@ async fn probe(base_url: &str, key: &str, done: &tokio::sync::Notify) -> (usize,
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_and_idle_clients_are_closed_in_time_and_hold_nobody_up() {
+async fn slow_and_idle_clients_are_disconnected_and_delay_no_others() {
     let mut service = Service::on_sqlite();
     let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
     service.start_with(&["--max-connections-per-address", "4096"]).await;

@@ -19,7 +19,7 @@ async fn open_trades(store: &Store) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_processes_over_a_node_that_needs_longer_for_a_tick_than_a_lease_lasts_complete_every_trade() {
+async fn two_processes_with_a_node_slower_than_a_lease_complete_every_trade() {
     let Some(cluster) = Cluster::prepare().await else { return };
     let node = RpcProxy::start(&cluster.anvil.url).await;
     let (first, second) = (cluster.serve_over(0, node.url()).await, cluster.serve_over(1, node.url()).await);

@@ -97,7 +97,7 @@ impl Small {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_counted_until_the_stop_is_kept() {
+async fn usage_counted_before_a_stop_is_stored() {
     let small = Small::new().await;
     let (running, base_url) = small.serve();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -117,7 +117,7 @@ async fn what_was_counted_until_the_stop_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_ends_every_stream_with_a_word_and_does_not_wait_for_it() {
+async fn a_stop_ends_every_stream_with_a_closing_event() {
     let small = Small::new().await;
     let (running, base_url) = small.serve();
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -156,7 +156,7 @@ async fn receiver() -> (mpsc::UnboundedReceiver<(HeaderMap, Vec<u8>)>, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn listen_posts_every_event_once_in_order_and_signed_through_a_restart_of_the_service() {
+async fn listen_posts_every_event_once_in_order_despite_a_restart() {
     const SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let mut small = Small::new().await;
     let (running, base_url) = small.serve();

@@ -199,7 +199,7 @@ async fn all_came(store: &Store) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn healthy_receivers_do_not_notice_bad_ones() {
+async fn bad_receivers_do_not_delay_healthy_ones() {
     let time = Duration::from_secs(setting("FORETELL_WEBHOOK_SECONDS", 12).into());
     let mut service = Service::on_sqlite();
     service.demonstration().await;

@@ -371,12 +371,12 @@ async fn wakes_up(service: &mut Service, salt: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_wakes_up_gets_in_time_and_in_order_what_the_feed_tells_on_sqlite() {
+async fn a_recovered_receiver_gets_the_events_of_the_feed_in_order_on_sqlite() {
     wakes_up(&mut Service::on_sqlite(), 13).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_wakes_up_gets_in_time_and_in_order_what_the_feed_tells_on_postgres() {
+async fn a_recovered_receiver_gets_the_events_of_the_feed_in_order_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
     wakes_up(&mut service, 14).await;
 }
@@ -407,7 +407,7 @@ fn checked(lives: &[(&[&str], &[&str])]) -> usize {
 }
 
 #[test]
-fn the_oracle_takes_one_repetition_of_what_was_under_way_at_each_death() {
+fn the_oracle_allows_one_repetition_per_unfinished_delivery_and_kill() {
     assert_eq!(checked(&[(&["1", "2", "3"], &[])]), 0);
     assert_eq!(checked(&[(&["1"], &["1"]), (&["1", "2", "3"], &["3"]), (&["3"], &[])]), 2);
     assert_eq!(checked(&[(&["1", "-2"], &["2"]), (&["2"], &["2"]), (&["2", "3"], &[])]), 2);
@@ -415,7 +415,7 @@ fn the_oracle_takes_one_repetition_of_what_was_under_way_at_each_death() {
 }
 
 #[test]
-fn the_oracle_notices_what_is_missing_turned_round_late_or_repeated_without_need() {
+fn the_oracle_detects_missing_reordered_late_and_repeated_events() {
     let lives: &[&[(&[&str], &[&str])]] = &[
         &[(&["1", "3"], &[])],
         &[(&["1", "2"], &[])],

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_read_as_documented_in_order_and_each_once() {
+    fn the_codes_are_sorted_and_unique() {
         let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         let mut sorted = codes.clone();
         sorted.sort_unstable();

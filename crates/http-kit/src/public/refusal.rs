@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_has_the_documented_members_and_says_when_to_come_again_where_waiting_helps() {
+    fn an_error_has_the_documented_members_and_retry_after_if_waiting_helps() {
         let plain = Refusal::new(Code::ThreadNotFound);
         let expected = r#"{"error":"Thread not found","message":"There is no thread with this id.","code":"THREAD_NOT_FOUND"}"#;
         assert_eq!(shown(&plain), expected);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_our_own_affair_is_not_told() {
+    fn internal_causes_are_not_in_the_message() {
         let error = AppError::new(ErrorCode::InternalError).detail("table").caused_by("relation trades");
         let text = shown(&Refusal::from(error));
         assert!(!text.contains("table") && !text.contains("relation"), "{text}");

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_a_threads_card_says_where_the_market_stands() {
+    fn a_row_of_a_thread_card_shows_the_state_of_its_market() {
         let fonts = Fonts::read();
         let state = |status, ppm| state(&fonts, &face(status, ppm));
         assert_eq!(state("open", [600_000, 400_000]), "Yes 60%");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_result_is_set_smaller_and_then_cut() {
+    fn a_long_result_is_set_smaller_then_truncated() {
         let fonts = Fonts::read();
         let lead = |text: &str| Lead::new(&fonts, text, "Result");
         assert_eq!(lead("Yes").size, 150);

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unknown_character_is_replaced_alone() {
+    fn only_unknown_characters_are_replaced() {
         let fonts = Fonts::read();
         assert!(fonts.width_of(FALLBACK).is_some());
         for (text, drawn) in [
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_or_joins_text_is_left_out() {
+    fn control_and_joining_characters_are_removed() {
         let fonts = Fonts::read();
         assert_eq!(fonts.drawable("a\u{202e}b\u{0}c\n d\u{200d}\u{fe0f}"), "abc d");
     }
 
     #[test]
-    fn lines_are_as_wide_as_they_may_be_and_the_last_tells_that_there_is_more() {
+    fn lines_fit_the_width_and_a_cut_last_line_ends_with_an_ellipsis() {
         let fonts = Fonts::read();
         let text = "one two three four five six seven eight nine ten ".repeat(5);
         for (text, most) in [(text.as_str(), 3), (&"x".repeat(500), 2), (&"W ".repeat(200), 1)] {

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cards_are_kept_within_a_number_of_bytes() {
+    fn the_card_cache_is_limited_in_bytes() {
         let cards = Cards::default();
         for n in 0..1_000 {
             cards.kept.insert(n.to_string(), Bytes::from(vec![0; 30_000]));

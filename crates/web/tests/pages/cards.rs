@@ -25,7 +25,7 @@ fn size(answer: &Answer) -> (u32, u32) {
 }
 
 #[tokio::test]
-async fn a_card_is_a_picture_of_its_state_for_good() {
+async fn a_card_is_an_immutable_image_of_one_state() {
     let scene = Scene::new().await;
     for page in [
         format!("/embed/markets/{}", scene.rain.id),
@@ -44,7 +44,7 @@ async fn a_card_is_a_picture_of_its_state_for_good() {
 }
 
 #[tokio::test]
-async fn another_price_is_another_card_and_the_old_address_leads_to_it() {
+async fn a_new_price_is_a_new_card_and_the_old_url_redirects_to_it() {
     let scene = Scene::new().await;
     for page in [format!("/embed/markets/{}", scene.rain.id), format!("/embed/threads/{}", scene.thread)] {
         let old = card(&scene, &page).await;
@@ -79,7 +79,7 @@ async fn markets_that_have_ended_have_cards() {
 }
 
 #[tokio::test]
-async fn a_card_of_nothing_is_a_404() {
+async fn a_card_of_an_unknown_page_is_a_404() {
     let scene = Scene::new().await;
     scene.refused("/cards/markets/x/1.png", 404, "MARKET_NOT_FOUND").await;
     scene.refused("/cards/threads/x/1.png", 404, "THREAD_NOT_FOUND").await;
@@ -87,7 +87,7 @@ async fn a_card_of_nothing_is_a_404() {
 }
 
 #[tokio::test]
-async fn words_that_the_fonts_do_not_have_and_words_without_end_have_cards_too() {
+async fn text_without_glyphs_and_endless_words_have_cards() {
     let scene = Scene::new().await;
     let eight = ["🏆 Red & <Co>", "b", "c", "d", "e", "f", "g", "h"];
     for question in ["هل ستمطر غدا؟".to_owned(), "Long words ".repeat(45), "<&>\"'".to_owned()] {

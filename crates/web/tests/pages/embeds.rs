@@ -56,7 +56,7 @@ async fn a_market_and_a_thread_have_pages_for_frames() {
 }
 
 #[tokio::test]
-async fn what_a_page_may_run_and_look_like_is_what_stands_in_it() {
+async fn the_policy_of_a_page_allows_only_its_own_script_and_style() {
     use base64::Engine;
     use sha2::Digest;
     let scene = Scene::new().await;
@@ -92,7 +92,7 @@ fn told_to_parent(script: &str, is_framed: bool, heights: [f64; 3]) -> Option<se
 }
 
 #[tokio::test]
-async fn the_parent_is_told_each_new_height_and_nobody_where_there_is_none() {
+async fn a_framed_page_sends_each_new_height_to_its_parent() {
     let scene = Scene::new().await;
     let answer = scene.get(&format!("/embed/markets/{}", scene.rain.id)).await;
     let script = answer.text.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
@@ -104,7 +104,7 @@ async fn the_parent_is_told_each_new_height_and_nobody_where_there_is_none() {
 }
 
 #[tokio::test]
-async fn a_description_is_formatted_and_does_nothing_else() {
+async fn a_description_is_formatted_and_cannot_run_or_load_anything() {
     const DESCRIPTION: &str = "Counts **whole** days.\n\n- by [the office](https://office.test)\n- <script>alert(1)</script>\n\n\
         ![](https://spy.test/x.png) [x](javascript:alert(1))";
     let scene = Scene::new().await;
@@ -128,7 +128,7 @@ async fn a_description_is_formatted_and_does_nothing_else() {
 }
 
 #[tokio::test]
-async fn hostile_questions_and_labels_are_text() {
+async fn hostile_questions_and_labels_are_escaped() {
     let scene = Scene::new().await;
     let hostile = "\"><script>alert(1)</script><img src=x onerror='alert(2)'>&evil</title></style>";
     let market = scene
@@ -153,7 +153,7 @@ async fn hostile_questions_and_labels_are_text() {
 }
 
 #[tokio::test]
-async fn where_there_is_nothing_stands_a_page_in_the_same_look() {
+async fn an_unknown_page_is_a_404_in_the_same_style() {
     let scene = Scene::new().await;
     let nobody = "/embed/markets/019aaaaa-0000-7000-8000-000000000000";
     for path in [nobody, "/embed/markets/x?theme=dark", "/embed/threads/%ff"] {
@@ -165,7 +165,7 @@ async fn where_there_is_nothing_stands_a_page_in_the_same_look() {
 }
 
 #[tokio::test]
-async fn a_theme_is_one_of_three() {
+async fn a_theme_is_light_dark_or_auto() {
     let scene = Scene::new().await;
     let path = format!("/embed/markets/{}", scene.rain.id);
     for theme in ["auto", "light", "dark"] {
@@ -176,7 +176,7 @@ async fn a_theme_is_one_of_three() {
 }
 
 #[tokio::test]
-async fn a_settled_market_says_what_came_of_it() {
+async fn a_settled_market_shows_its_result() {
     let scene = Scene::new().await;
     scene.app.resolve(scene.rain, 1).await;
     scene.app.cancel(scene.cup).await;
@@ -202,7 +202,7 @@ fn assert_loads_again(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn a_page_that_is_switched_off_is_still_a_page() {
+async fn a_disabled_page_is_still_an_html_page() {
     use app::kill_switches::{Setting, refresh, set};
     let scene = Scene::new().await;
     set(&scene.app.ctx, "GET /embed/threads/{id}", Setting::Off, "ada", None).await.unwrap();
@@ -215,7 +215,7 @@ async fn a_page_that_is_switched_off_is_still_a_page() {
 }
 
 #[tokio::test]
-async fn a_thread_says_which_of_its_markets_do_not_trade() {
+async fn a_thread_marks_its_markets_that_cannot_be_traded() {
     let scene = Scene::new().await;
     let path = format!("/embed/threads/{}", scene.thread);
     assert!(!page(&scene.get(&path).await, 200).contains("class=\"state"));
@@ -233,7 +233,7 @@ async fn a_thread_says_which_of_its_markets_do_not_trade() {
 }
 
 #[tokio::test]
-async fn a_chart_has_an_axis_of_times_and_a_legend_and_no_text_that_shrinks_with_it() {
+async fn a_chart_has_a_time_axis_and_a_legend_and_no_scaled_text() {
     let scene = Scene::new().await;
     for (market, names) in [(scene.rain, &["Yes"][..]), (scene.cup, &["Red", "Green", "Blue"])] {
         let answer = scene.get(&format!("/embed/markets/{}", market.id)).await;
@@ -249,7 +249,7 @@ async fn a_chart_has_an_axis_of_times_and_a_legend_and_no_text_that_shrinks_with
 }
 
 #[tokio::test]
-async fn a_page_is_asked_again_with_its_tag_and_takes_100_requests_a_minute() {
+async fn a_page_supports_its_etag_and_allows_100_requests_a_minute() {
     let scene = Scene::new().await;
     let path = format!("/embed/markets/{}", scene.rain.id);
     let first = scene.get(&path).await;

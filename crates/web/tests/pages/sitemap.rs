@@ -32,7 +32,7 @@ async fn add_threads(scene: &Scene, numbers: std::ops::Range<u32>) {
 }
 
 store::on_each_engine! {
-    async fn more_pages_than_one_file_may_name_are_told_in_parts_that_an_index_names(store: Store) {
+    async fn a_large_sitemap_is_split_into_parts_with_an_index(store: Store) {
         let scene = Scene::on(store).await;
         // Together with the scene's thread and three markets, exactly 50,000 pages.
         add_threads(&scene, 0..49_996).await;
@@ -80,7 +80,7 @@ async fn the_sitemap_names_the_page_of_every_thread_and_market() {
 }
 
 #[tokio::test]
-async fn robots_are_told_where_the_sitemap_is() {
+async fn robots_txt_names_the_sitemap() {
     let answer = Scene::new().await.get("/robots.txt").await;
     assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"), "\n{answer}");
     assert!(answer.text.contains("\nSitemap: https://foretell.test/sitemap.xml\n"), "{answer}");

@@ -30,7 +30,7 @@ fn the_document_describes_exactly_the_routes_of_the_table() {
 }
 
 #[test]
-fn every_operation_is_named_once_and_described_with_a_known_tag() {
+fn every_operation_has_a_unique_id_a_description_and_a_known_tag() {
     let document = parsed();
     let tags: BTreeSet<_> =
         document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].to_string()).collect();
@@ -48,7 +48,7 @@ fn every_operation_is_named_once_and_described_with_a_known_tag() {
 }
 
 #[test]
-fn a_lists_limit_is_that_of_the_table() {
+fn the_limit_of_a_list_equals_the_table() {
     let document = parsed();
     for route in routes() {
         let parameters = document["paths"][route.path]["get"]["parameters"].as_array().unwrap().clone();
@@ -64,7 +64,7 @@ fn a_lists_limit_is_that_of_the_table() {
 }
 
 #[test]
-fn every_answer_has_its_headers_and_every_code_its_status_and_an_example() {
+fn every_response_has_its_headers_and_every_code_its_status_and_an_example() {
     let document = parsed();
     for (path, operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -85,7 +85,7 @@ fn every_answer_has_its_headers_and_every_code_its_status_and_an_example() {
 
 /// Annotations list codes as text, so a misspelled one would silently be lost.
 #[test]
-fn the_codes_that_annotations_name_are_codes_and_every_code_is_named_somewhere() {
+fn annotations_name_existing_codes_and_every_code_is_used() {
     let raw = serde_json::to_value(Described::openapi()).unwrap();
     for (path, operation) in operations(&raw) {
         for code in operation["x-error-codes"].as_array().into_iter().flatten() {
@@ -106,7 +106,7 @@ fn the_codes_that_annotations_name_are_codes_and_every_code_is_named_somewhere()
 }
 
 #[test]
-fn every_answer_has_its_meta_and_an_example() {
+fn every_response_has_meta_and_an_example() {
     let document = parsed();
     let mut with_example = BTreeSet::new();
     for (path, operation) in operations(&document) {
@@ -125,7 +125,7 @@ fn every_answer_has_its_meta_and_an_example() {
 }
 
 #[test]
-fn nothing_is_ever_null() {
+fn no_schema_allows_null() {
     walk(&parsed()["components"]["schemas"], &mut |value| {
         assert_ne!(value.get("type"), Some(&"null".into()), "{value}");
         let types = value.get("type").and_then(Value::as_array);
@@ -134,7 +134,7 @@ fn nothing_is_ever_null() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_no_schema_is_left_over() {
+fn every_reference_resolves_and_no_schema_is_unused() {
     let document = parsed();
     let mut references = BTreeSet::new();
     walk(&document, &mut |value| {

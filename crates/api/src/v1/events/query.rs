@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_the_same_in_whatever_order_they_are_named() {
+    fn the_order_of_event_types_does_not_matter() {
         let one = kinds_of("trade.rejected, trade.completed").unwrap();
         let other = kinds_of("trade.completed,trade.rejected,trade.completed").unwrap();
         assert_eq!(one, other);

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_passed_on_as_it_is_behind_its_number_and_its_key() {
+    fn a_stored_body_is_sent_unchanged_after_its_sequence_and_key() {
         let item = item(&event(r#"{"id":"7","data":{"b":1.50,"a":"x"}}"#)).unwrap();
         let nil = Uuid::nil();
         let expected =
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_json_is_the_services_own_trouble() {
+    fn a_stored_body_that_is_not_json_is_an_internal_error() {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
         assert_eq!(item(&event("{")).unwrap_err().status(), status);
         assert_eq!(item(&event("hello")).unwrap_err().status(), status);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_begins_at_a_value_of_every_example_and_ends_at_a_parameter() {
+    fn a_link_connects_a_value_of_every_example_with_a_parameter() {
         let document = parsed();
         let operations = operations(&document);
         for Link { operation, status, pointer, target, parameter } in LINKS {

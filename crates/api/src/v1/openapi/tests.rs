@@ -86,7 +86,7 @@ fn operations_agree_with_the_table_on_scope_and_pages() {
 }
 
 #[test]
-fn every_operation_is_named_once_and_described_with_a_known_tag() {
+fn every_operation_has_a_unique_id_a_description_and_a_known_tag() {
     let document = parsed();
     let tags: BTreeSet<_> =
         document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].clone().to_string()).collect();
@@ -107,7 +107,7 @@ fn every_operation_is_named_once_and_described_with_a_known_tag() {
 }
 
 #[test]
-fn every_code_of_an_operation_is_in_the_catalogue_with_its_status_and_an_example() {
+fn every_code_of_an_operation_is_in_the_catalog_with_its_status_and_an_example() {
     let document = parsed();
     for (key, operation) in operations(&document) {
         for code in operation["x-error-codes"].as_array().unwrap() {
@@ -122,7 +122,7 @@ fn every_code_of_an_operation_is_in_the_catalogue_with_its_status_and_an_example
 
 /// Annotations list codes as text, so a misspelled one would silently be lost.
 #[test]
-fn the_codes_that_annotations_name_are_codes() {
+fn annotations_name_existing_codes() {
     let raw = serde_json::to_value(Described::openapi()).unwrap();
     for (key, operation) in operations(&raw) {
         for code in operation["x-error-codes"].as_array().into_iter().flatten() {
@@ -132,7 +132,7 @@ fn the_codes_that_annotations_name_are_codes() {
 }
 
 #[test]
-fn every_answer_has_the_headers_of_every_answer_and_reads_have_their_304() {
+fn every_response_has_the_common_headers_and_reads_have_a_304() {
     let document = parsed();
     for (key, operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().unwrap() {
@@ -160,7 +160,7 @@ fn every_answer_has_the_headers_of_every_answer_and_reads_have_their_304() {
 }
 
 #[test]
-fn a_route_for_any_key_asks_for_a_key_and_for_no_scope() {
+fn a_route_for_any_key_requires_a_key_and_no_scope() {
     let operations = operations(&parsed());
     let key = &operations[&("GET".to_owned(), "/v1/key".to_owned())];
     assert_eq!(key["security"], serde_json::json!([{ "ApiKey": [] }]));
@@ -169,7 +169,7 @@ fn a_route_for_any_key_asks_for_a_key_and_for_no_scope() {
 }
 
 #[test]
-fn a_body_that_may_be_left_out_is_not_required_and_never_null() {
+fn an_optional_body_is_not_required_and_never_null() {
     let document = parsed();
     let operations = operations(&document);
     let body = &operations[&("POST".to_owned(), "/v1/account/pause".to_owned())]["requestBody"];
@@ -181,7 +181,7 @@ fn a_body_that_may_be_left_out_is_not_required_and_never_null() {
 }
 
 #[test]
-fn every_json_body_of_a_request_or_an_answer_has_an_example() {
+fn every_json_body_has_an_example() {
     let document = parsed();
     let mut places = BTreeSet::new();
     for (key, operation) in operations(&document) {
@@ -209,7 +209,7 @@ fn every_json_body_of_a_request_or_an_answer_has_an_example() {
 }
 
 #[test]
-fn requests_refuse_unknown_members_and_answers_do_not() {
+fn requests_reject_unknown_members_and_responses_allow_them() {
     let document = parsed();
     for (key, operation) in operations(&document) {
         if let Some(content) = operation.pointer("/requestBody/content/application~1json/schema") {
@@ -225,7 +225,7 @@ fn requests_refuse_unknown_members_and_answers_do_not() {
 }
 
 #[test]
-fn every_reference_leads_somewhere_and_no_schema_is_left_over() {
+fn every_reference_resolves_and_no_schema_is_unused() {
     let document = parsed();
     let mut references = BTreeSet::new();
     walk(&document, &mut |value| {
@@ -242,7 +242,7 @@ fn every_reference_leads_somewhere_and_no_schema_is_left_over() {
 }
 
 #[test]
-fn a_text_that_may_be_null_is_one_schema_of_two_types() {
+fn a_nullable_text_is_one_schema_with_two_types() {
     let trade = &parsed()["components"]["schemas"]["Trade"];
     assert_eq!(trade["properties"]["tokensOut"]["type"], serde_json::json!(["string", "null"]));
     assert_eq!(trade["properties"]["completedAt"]["format"], "date-time");

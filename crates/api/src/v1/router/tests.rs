@@ -115,7 +115,7 @@ fn path_of(route: &RouteInfo) -> String {
 }
 
 #[test]
-fn the_table_of_routes_reads_as_documented() {
+fn the_table_of_routes_matches_its_snapshot() {
     let line = |route: &RouteInfo| {
         let (method, limiter) = (route.method.as_str(), format!("{:?}", route.limiter));
         let scope = route.scope.map_or(if route.asks_for_key() { "any key" } else { "none" }, Scope::as_str);
@@ -126,7 +126,7 @@ fn the_table_of_routes_reads_as_documented() {
 }
 
 #[test]
-fn only_infra_routes_go_without_a_key_and_only_they_draw_on_the_address() {
+fn only_infrastructure_routes_need_no_key_and_use_the_limit_of_the_address() {
     for route in routes() {
         let documents = ["/v1/openapi.json", "/v1/docs", "/docs/"];
         let infra = ["/v1/health", "/v1/ready"].contains(&route.path)
@@ -144,7 +144,7 @@ fn only_infra_routes_go_without_a_key_and_only_they_draw_on_the_address() {
 }
 
 #[tokio::test]
-async fn every_route_with_a_scope_refuses_a_request_without_a_key_and_a_key_without_the_scope() {
+async fn every_route_with_a_scope_requires_a_key_with_that_scope() {
     let state = state().await;
     for route in routes() {
         let Some(scope) = route.scope else { continue };
@@ -164,7 +164,7 @@ async fn every_route_with_a_scope_refuses_a_request_without_a_key_and_a_key_with
 /// With the table's scope, the handler must be reached. If table and signature disagree, the
 /// assertion in the extractor fails and the response is `INTERNAL_ERROR`.
 #[tokio::test]
-async fn the_tables_scope_is_the_one_in_the_handlers_signature() {
+async fn the_scope_in_the_table_equals_that_of_the_handler() {
     let state = state().await;
     for route in routes() {
         let Some(scope) = route.scope else { continue };
@@ -182,7 +182,7 @@ static LEAVING: &[Entry] = table! {
 };
 
 #[tokio::test]
-async fn a_route_that_will_go_says_when_and_where_to_and_stays_until_it_is_taken_away() {
+async fn a_deprecated_route_sends_its_sunset_and_link_and_still_works() {
     let state = state().await;
     let key = key(&state, "all", "").await;
     let router = router_of(LEAVING, &state, Router::new()).with_state(state);
@@ -204,7 +204,7 @@ async fn a_route_that_will_go_says_when_and_where_to_and_stays_until_it_is_taken
 }
 
 #[test]
-fn a_halt_closes_the_routes_that_trade_and_no_others() {
+fn a_halt_closes_only_the_routes_that_trade() {
     let trades = |method: Method, path| {
         let (scope, limiter, page_default, deprecation) = (None, Limiter::Write, None, None);
         RouteInfo { method, path, scope, limiter, page_default, deprecation }.trades()
@@ -235,7 +235,7 @@ async fn unknown_paths_and_methods_are_problems() {
 }
 
 #[tokio::test]
-async fn a_refused_trade_says_that_nothing_was_submitted() {
+async fn a_rejected_trade_reports_that_nothing_was_submitted() {
     let state = state().await;
     let key = key(&state, "trades:write", "").await;
     let json = ("content-type", "application/json");
@@ -264,7 +264,7 @@ async fn a_refused_trade_says_that_nothing_was_submitted() {
 }
 
 #[tokio::test]
-async fn keys_are_judged_by_form_environment_and_address() {
+async fn keys_are_checked_by_form_environment_and_address() {
     let state = state().await;
     let unknown = format!("service_test_{}", "a".repeat(32));
     let bound = key(&state, "all", "192.0.2.1").await;
@@ -280,7 +280,7 @@ async fn keys_are_judged_by_form_environment_and_address() {
 }
 
 #[tokio::test]
-async fn reads_answer_in_their_envelopes() {
+async fn reads_return_their_envelopes() {
     let state = state().await;
     let key = key(&state, "all", "").await;
     let headers = [("x-api-key", key.as_str())];
@@ -311,7 +311,7 @@ async fn reads_answer_in_their_envelopes() {
 }
 
 #[tokio::test]
-async fn health_and_readiness_ask_for_no_key() {
+async fn health_and_readiness_need_no_key() {
     let state = state().await;
     let (response, body) = sent(&state, request("GET /v1/health", &[], "")).await;
     assert_eq!(response.status(), StatusCode::OK);

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_shows_the_trade_as_it_was_created() {
+    fn a_replay_shows_the_trade_as_created() {
         let replayed = serde_json::to_string(&TradeRecord::as_created(settled(), FINALITY)).unwrap();
         let mut fresh = trade(State::Pending);
         fresh.updated_at = fresh.created_at;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trade_that_was_held_began_as_held_and_shows_its_token_where_it_is_asked_for_alone() {
+    fn a_held_trade_starts_as_held_and_only_its_creation_shows_the_token() {
         let held = || Trade { held_until: Some(Timestamp::from_ms(300_100)), ..settled() };
         let created = TradeRecord::as_created(held(), FINALITY);
         assert_eq!(created.status, Status::PendingConfirmation);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_trade_says_why_and_when() {
+    fn a_failed_trade_shows_its_reason_and_time() {
         let failure = Failure {
             code: ErrorCode::SlippageExceeded,
             message: "m".into(),

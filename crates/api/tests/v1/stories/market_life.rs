@@ -10,7 +10,7 @@ async fn market(scene: &Scene) -> Value {
 }
 
 #[tokio::test]
-async fn a_frozen_market_takes_no_trades_and_takes_them_again_once_it_is_unfrozen() {
+async fn a_frozen_market_rejects_trades_until_it_is_unfrozen() {
     let scene = Scene::new().await;
     let buy = || scene.client.buy(scene.market, 0, "10");
     scene.settled(buy()).await;
@@ -34,7 +34,7 @@ async fn a_frozen_market_takes_no_trades_and_takes_them_again_once_it_is_unfroze
 }
 
 #[tokio::test]
-async fn of_a_resolved_market_the_winning_position_is_claimable_and_the_other_worth_nothing() {
+async fn in_a_resolved_market_only_the_winning_position_is_claimable() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.settled(scene.client.buy(scene.market, 1, "40")).await;
@@ -60,7 +60,7 @@ async fn of_a_resolved_market_the_winning_position_is_claimable_and_the_other_wo
 }
 
 #[tokio::test]
-async fn of_a_cancelled_market_every_position_is_paid_its_reference_price() {
+async fn in_a_cancelled_market_every_position_pays_its_reference_price() {
     let scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.settled(scene.client.buy(scene.market, 1, "40")).await;

@@ -12,7 +12,7 @@ fn content(mut body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_everything_and_finishes_what_was_begun() {
+async fn a_restart_keeps_all_data_and_finishes_open_trades() {
     let mut scene = Scene::new().await;
     scene.settled(scene.client.buy(scene.market, 0, "100")).await;
     scene.app.advance_ms(1_000).await;
@@ -52,7 +52,7 @@ async fn a_restart_keeps_everything_and_finishes_what_was_begun() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_after_sending_leaves_its_trade_to_the_next_and_it_happens_once() {
+async fn a_trade_of_a_process_that_died_after_sending_executes_once() {
     let mut scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "40").await.created();
     scene.app.faults.next_send(testkit::Fault::LostAnswer);

@@ -21,7 +21,7 @@ async fn trade(scene: &Scene, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_trade_moved_is_in_predictions_positions_and_portfolio_as_soon_as_it_reads_completed() {
+async fn a_completed_trade_is_at_once_in_predictions_positions_and_portfolio() {
     let scene = Scene::new().await;
     for call in [scene.client.buy(scene.market, 0, "120.5"), scene.client.sell(scene.market, 0, "60.25")] {
         let held = scene.app.tokens(&scene.ada, scene.market, 0).await;
@@ -56,7 +56,7 @@ async fn usdc(scene: &Scene) -> (Usdc, U256) {
 }
 
 #[tokio::test]
-async fn what_a_trade_says_it_moved_is_what_left_one_balance_and_reached_the_other() {
+async fn the_amounts_of_a_trade_equal_the_changes_of_both_balances() {
     let scene = Scene::new().await;
     for call in [
         scene.client.buy(scene.market, 1, "333.333333"),

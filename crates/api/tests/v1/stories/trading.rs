@@ -10,7 +10,7 @@ fn signed(value: &Value) -> i128 {
 }
 
 #[tokio::test]
-async fn a_position_is_bought_halved_and_closed_and_every_figure_follows() {
+async fn figures_follow_a_position_that_is_bought_halved_and_closed() {
     let scene = Scene::new().await;
     let (client, market) = (&scene.client, scene.market);
     let start = scene.app.balance(&scene.ada).await;

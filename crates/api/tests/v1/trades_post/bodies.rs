@@ -9,7 +9,7 @@ use crate::scene::{Scene, assert_invalid, assert_refused};
 const LIMIT: usize = 64 * 1024;
 
 #[tokio::test]
-async fn only_one_content_type_of_json_in_utf_8_is_taken() {
+async fn only_json_in_utf_8_is_accepted() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let text = json!({ "marketId": market.id, "outcomeIndex": 0, "amount": "1", "side": "buy" }).to_string();
     let post = || client.call("POST", "/v1/trades").body(text.clone());
@@ -27,7 +27,7 @@ async fn only_one_content_type_of_json_in_utf_8_is_taken() {
 }
 
 #[tokio::test]
-async fn a_body_above_64_kib_is_too_large_whether_its_length_is_told_or_not() {
+async fn a_body_above_64_kib_is_too_large_with_and_without_content_length() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = json!({ "marketId": market.id, "outcomeIndex": 0, "amount": "1", "side": "buy" }).to_string();
     let padded = |len: usize| trade.clone() + &" ".repeat(len - trade.len());
@@ -44,7 +44,7 @@ async fn a_body_above_64_kib_is_too_large_whether_its_length_is_told_or_not() {
 }
 
 #[tokio::test]
-async fn what_is_not_one_json_object_is_refused() {
+async fn a_body_that_is_not_one_json_object_is_rejected() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = json!({ "marketId": market.id, "outcomeIndex": 0, "amount": "1", "side": "buy" }).to_string();
     let trailing = format!("{trade} {trade}");
@@ -73,7 +73,7 @@ async fn what_is_not_one_json_object_is_refused() {
 }
 
 #[tokio::test]
-async fn a_member_that_is_unknown_repeated_or_of_another_type_is_named() {
+async fn unknown_repeated_and_mistyped_members_are_reported() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let id = market.id;
     let core = format!(r#""marketId": "{id}", "outcomeIndex": 0, "amount": "1", "side": "buy""#);
@@ -122,7 +122,7 @@ async fn a_member_that_is_unknown_repeated_or_of_another_type_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_forms_and_wrong_values_are_reported_at_once_in_bounded_words() {
+async fn malformed_and_invalid_values_are_reported_together_in_bounded_length() {
     let Scene { app, client, .. } = Scene::new().await;
     let long = "9".repeat(20_000);
     let call = client
@@ -155,7 +155,7 @@ async fn a_deadline_that_has_passed_must_be_in_the_future() {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_with_the_values_is_told_at_once() {
+async fn all_invalid_values_are_reported_together() {
     let Scene { app, client, .. } = Scene::new().await;
     let nothing = client.trade(json!({}));
     assert_invalid(&app, nothing, &["/side", "/amount", "/marketId", "/outcomeIndex"]).await;

@@ -18,7 +18,7 @@ fn trade(answer: &Answer, status: u16) -> (Value, bool) {
 }
 
 #[tokio::test]
-async fn a_trade_of_high_value_is_held_and_told_how_to_confirm_it() {
+async fn a_trade_of_high_value_is_held_with_its_confirmation_token() {
     let scene = Scene::gated().await;
     let answer = scene.client.buy(scene.market, 0, "100.00").with("clientRequestId", "mine:1").await;
     let (held, replayed) = trade(&answer, 202);
@@ -29,7 +29,7 @@ async fn a_trade_of_high_value_is_held_and_told_how_to_confirm_it() {
 }
 
 #[tokio::test]
-async fn the_gate_holds_what_is_equal_to_it_and_the_cap_refuses_what_is_above() {
+async fn a_trade_at_the_threshold_is_held_and_one_above_the_cap_is_rejected() {
     let Scene { app, client, .. } = Scene::with("100000", Tier::Enterprise).await;
     let market = app.market_with(&["Yes", "No"], |new| new.liquidity = Usdc::from_whole(50_000)).await;
     assert_refused(&app, client.buy(market, 0, "25000.000001"), ErrorCode::SpendingLimitExceeded).await;
@@ -38,7 +38,7 @@ async fn the_gate_holds_what_is_equal_to_it_and_the_cap_refuses_what_is_above() 
 }
 
 #[tokio::test]
-async fn while_a_trade_is_held_its_request_gets_the_first_answer_again() {
+async fn a_replay_of_a_held_trade_repeats_the_first_answer() {
     let scene = Scene::gated().await;
     let Scene { app, client, market, .. } = &scene;
     let call = || client.buy(*market, 0, "100").idempotent("k").with("clientRequestId", "n");
@@ -54,7 +54,7 @@ async fn while_a_trade_is_held_its_request_gets_the_first_answer_again() {
 }
 
 #[tokio::test]
-async fn equal_requests_at_once_hold_one_trade_and_are_all_told_its_token() {
+async fn simultaneous_equal_requests_hold_one_trade_and_all_get_its_token() {
     let scene = Scene::gated().await;
     let calls = (0..20).map(|_| scene.client.buy(scene.market, 0, "100").idempotent("k").send());
     let answers = join_all(calls.map(tokio::spawn)).await;
@@ -65,7 +65,7 @@ async fn equal_requests_at_once_hold_one_trade_and_are_all_told_its_token() {
 }
 
 #[tokio::test]
-async fn after_its_confirm_a_replay_shows_the_trade_as_it_is_now() {
+async fn a_replay_after_the_confirm_shows_the_current_trade() {
     let scene = Scene::gated().await;
     let Scene { app, client, market, .. } = &scene;
     let call = || client.buy(*market, 0, "100").idempotent("k").with("clientRequestId", "n");
@@ -80,7 +80,7 @@ async fn after_its_confirm_a_replay_shows_the_trade_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn after_its_window_a_replay_shows_the_trade_without_a_token() {
+async fn a_replay_after_the_window_shows_no_token() {
     let scene = Scene::gated().await;
     let Scene { app, client, market, .. } = &scene;
     let call = || client.buy(*market, 0, "100").idempotent("k");
@@ -95,7 +95,7 @@ async fn after_its_window_a_replay_shows_the_trade_without_a_token() {
 }
 
 #[tokio::test]
-async fn another_request_under_a_held_trades_key_is_a_conflict() {
+async fn another_request_with_the_key_of_a_held_trade_is_a_conflict() {
     let scene = Scene::gated().await;
     let Scene { app, client, market, .. } = &scene;
     let (held, _) = trade(&client.buy(*market, 0, "100").idempotent("k").await, 202);
@@ -105,7 +105,7 @@ async fn another_request_under_a_held_trades_key_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_dry_run_says_whether_the_trade_would_be_held() {
+async fn a_dry_run_shows_if_the_trade_would_be_held() {
     let Scene { client, market, .. } = Scene::gated().await;
     let held = async |usdc| {
         let body = client.buy(market, 0, usdc).with("dryRun", true).await.ok();
@@ -115,7 +115,7 @@ async fn a_dry_run_says_whether_the_trade_would_be_held() {
 }
 
 #[tokio::test]
-async fn reads_never_show_what_confirms_a_trade() {
+async fn reads_never_show_a_confirmation_token() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let mut answers = vec![scene.client.get(&format!("/v1/trades/{}", text(&held["id"]))).await];

@@ -14,7 +14,7 @@ fn content(mut body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_replay_is_the_first_answer_but_for_its_meta() {
+async fn a_replay_equals_the_first_answer_except_for_meta() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let call = || client.buy(market, 0, "25").with("metadata", json!({ "a": "1", "b": "2" })).idempotent("k");
     let first = call().await;
@@ -35,7 +35,7 @@ async fn a_replay_is_the_first_answer_but_for_its_meta() {
 }
 
 #[tokio::test]
-async fn a_client_request_id_finds_the_trade_as_it_is_now() {
+async fn a_repeated_client_request_id_returns_the_current_trade() {
     let scene = Scene::new().await;
     let call = || scene.client.buy(scene.market, 0, "25").with("clientRequestId", "mine");
     let trade = scene.settled(call()).await;
@@ -49,7 +49,7 @@ async fn a_client_request_id_finds_the_trade_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn spellings_of_one_amount_and_orders_of_members_are_the_same_request() {
+async fn requests_are_equal_despite_amount_spelling_and_member_order() {
     let Scene { client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "10").idempotent("k").await.created();
     let id = market.id;
@@ -68,7 +68,7 @@ async fn spellings_of_one_amount_and_orders_of_members_are_the_same_request() {
 }
 
 #[tokio::test]
-async fn metadata_in_another_order_is_the_same_request() {
+async fn requests_are_equal_despite_metadata_order() {
     let Scene { client, market, .. } = Scene::new().await;
     let id = market.id;
     let body = |metadata: &str| {
@@ -83,7 +83,7 @@ async fn metadata_in_another_order_is_the_same_request() {
 }
 
 #[tokio::test]
-async fn another_request_under_a_used_key_is_a_conflict() {
+async fn another_request_with_a_used_key_is_a_conflict() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "10").idempotent("k").await.created();
     for other in [
@@ -101,7 +101,7 @@ async fn another_request_under_a_used_key_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn another_request_under_a_used_client_request_id_is_a_conflict() {
+async fn another_request_with_a_used_client_request_id_is_a_conflict() {
     let Scene { app, client, market, .. } = Scene::new().await;
     client.buy(market, 0, "10").with("clientRequestId", "mine").await.created();
     let other = client.buy(market, 0, "11").with("clientRequestId", "mine");
@@ -109,7 +109,7 @@ async fn another_request_under_a_used_client_request_id_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn a_key_and_an_id_that_lead_to_two_trades_are_a_conflict_of_their_own() {
+async fn a_key_and_a_client_request_id_of_different_trades_are_a_conflict() {
     let Scene { app, client, market, .. } = Scene::new().await;
     client.buy(market, 0, "10").idempotent("k").await.created();
     client.buy(market, 0, "10").with("clientRequestId", "mine").await.created();
@@ -129,7 +129,7 @@ async fn keys_belong_to_their_user() {
 }
 
 #[tokio::test]
-async fn equal_requests_at_once_make_one_trade_and_are_all_answered_with_it() {
+async fn simultaneous_equal_requests_create_one_trade_and_all_get_it() {
     let scene = Scene::new().await;
     let calls = (0..20).map(|_| scene.client.buy(scene.market, 0, "10").idempotent("k").send());
     let answers = join_all(calls.map(tokio::spawn)).await;
@@ -143,7 +143,7 @@ async fn equal_requests_at_once_make_one_trade_and_are_all_answered_with_it() {
 /// The key belongs to another request whose trade is no longer known. Another process stored it
 /// while this request was being checked, and it expired before this request was written.
 #[tokio::test]
-async fn a_request_whose_key_is_taken_and_whose_trade_cannot_be_told_may_come_again() {
+async fn a_taken_key_without_a_known_trade_is_a_conflict_that_can_be_retried() {
     let Scene { app, client, key, market, .. } = Scene::new().await;
     let other = app.http_with(|state| state.ctx = app.ctx_of_another_process()).with(&key);
     let held = app.faults.hold("eth_call");

@@ -5,7 +5,7 @@ use domain::ErrorCode;
 use crate::scene::{Scene, assert_refused};
 
 #[tokio::test]
-async fn one_pair_of_double_quotes_is_no_part_of_the_key() {
+async fn one_pair_of_double_quotes_is_removed_from_the_key() {
     let Scene { client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "10").idempotent("\"a-Z_0:9.\"").await.created();
     let replay = client.buy(market, 0, "10").idempotent("a-Z_0:9.").await.expect(201);
@@ -21,7 +21,7 @@ async fn a_key_has_at_most_255_characters() {
 }
 
 #[tokio::test]
-async fn an_empty_key_and_one_of_other_characters_are_refused() {
+async fn empty_keys_and_keys_with_other_characters_are_rejected() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for key in ["", "\"\"", "\"", "a b", "a,b", "a/b", "\"a", "é", "\"\"a\"\""] {
         let call = client.buy(market, 0, "10").idempotent(key);
@@ -32,7 +32,7 @@ async fn an_empty_key_and_one_of_other_characters_are_refused() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_sent_twice_is_refused() {
+async fn a_key_that_is_sent_twice_is_rejected() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let twice = client.buy(market, 0, "10").idempotent("a").idempotent("a");
     assert_refused(&app, twice, ErrorCode::IdempotencyKeyFormatInvalid).await;

@@ -8,7 +8,7 @@ use domain::time::DAY_MS;
 use crate::scene::{Scene, assert_refused};
 
 #[tokio::test]
-async fn the_cap_per_trade_holds_what_is_equal_to_it() {
+async fn a_trade_can_equal_the_cap_per_trade() {
     let Scene { app, client, market, .. } = Scene::with("10000", Tier::Free).await;
     let answer = client.buy(market, 0, "500.000001").await;
     answer.refused(ErrorCode::SpendingLimitExceeded);
@@ -20,7 +20,7 @@ async fn the_cap_per_trade_holds_what_is_equal_to_it() {
 }
 
 #[tokio::test]
-async fn the_cap_per_trade_holds_for_sales_too() {
+async fn the_cap_per_trade_also_limits_sales() {
     let scene = Scene::with("10000", Tier::Free).await;
     let Scene { app, http, ada, market, .. } = &scene;
     let large = http.with(&app.key(ada, Tier::Mm).await);
@@ -51,7 +51,7 @@ async fn the_daily_cap_counts_the_buys_of_the_last_24_hours() {
 }
 
 #[tokio::test]
-async fn a_trade_that_is_rejected_gives_its_part_of_the_cap_back() {
+async fn a_rejected_trade_releases_its_part_of_the_cap() {
     let Scene { app, client, market, .. } = Scene::with("10000", Tier::Free).await;
     client.buy(market, 0, "500").await.created();
     client.buy(market, 0, "500").await.created();
@@ -64,7 +64,7 @@ async fn a_trade_that_is_rejected_gives_its_part_of_the_cap_back() {
 }
 
 #[tokio::test]
-async fn a_key_with_limits_of_its_own_goes_by_them() {
+async fn limits_of_a_key_override_those_of_its_tier() {
     let Scene { app, http, ada, market, .. } = Scene::new().await;
     let (per_trade, daily) = (Some(Usdc::from_whole(10)), Some(Usdc::from_whole(15)));
     let limits = LimitOverrides { per_trade, daily, ..LimitOverrides::default() };

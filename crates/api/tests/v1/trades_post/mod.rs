@@ -16,7 +16,7 @@ use domain::key::Tier;
 use domain::{ErrorCode, Usdc};
 
 #[tokio::test]
-async fn a_new_trade_is_answered_while_it_is_pending() {
+async fn a_new_trade_is_returned_as_pending() {
     let Scene { client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "25.00").with("metadata", json!({ "strategy": "a.b", "desk": "7" }));
     let answer = trade.with("clientRequestId", "mine:1").await;
@@ -37,7 +37,7 @@ async fn optional_members_may_be_null() {
 }
 
 #[tokio::test]
-async fn a_trade_belongs_to_the_trace_that_the_caller_names() {
+async fn a_trade_has_the_trace_of_the_caller() {
     let Scene { client, market, .. } = Scene::new().await;
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let named = client.buy(market, 0, "1").header("traceparent", parent).await.created();
@@ -66,7 +66,7 @@ async fn a_dry_run_makes_every_check_and_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_trade_shows_the_slippage_that_it_may_have() {
+async fn a_trade_shows_its_slippage_limit() {
     let app = TestApp::with().default_slippage_bps(150).start().await;
     let ada = app.user("ada").funded("1000").await;
     let client = app.http().with(&app.key(&ada, Tier::Mm).await);
@@ -85,7 +85,7 @@ async fn a_trade_shows_the_slippage_that_it_may_have() {
 }
 
 #[tokio::test]
-async fn a_trade_and_a_quote_below_the_minimum_are_told_the_minimum() {
+async fn trades_and_quotes_below_the_minimum_get_the_minimum() {
     let app = TestApp::with().minimum(Usdc::from_atomic(10_000)).start().await;
     let ada = app.user("ada").funded("1000").await;
     let client = app.http().with(&app.key(&ada, Tier::Mm).await);
@@ -98,7 +98,7 @@ async fn a_trade_and_a_quote_below_the_minimum_are_told_the_minimum() {
 }
 
 #[tokio::test]
-async fn a_bound_on_the_price_is_kept() {
+async fn a_trade_never_executes_beyond_its_price_bound() {
     let scene = Scene::new().await;
     let Scene { app, client, market, .. } = &scene;
     let quote = client.quote(*market, 0, "buy", "25000000").await.ok();

@@ -10,7 +10,7 @@ use testkit::{Fault, TestMarket};
 use crate::scene::{Scene, assert_invalid, assert_refused};
 
 #[tokio::test]
-async fn an_unknown_market_and_an_id_that_is_none_are_not_found() {
+async fn unknown_markets_and_malformed_ids_are_not_found() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let unknown = TestMarket { id: MarketId(app.ctx.uuid()), ..market };
     assert_refused(&app, client.buy(unknown, 0, "1"), ErrorCode::MarketNotFound).await;
@@ -21,7 +21,7 @@ async fn an_unknown_market_and_an_id_that_is_none_are_not_found() {
 }
 
 #[tokio::test]
-async fn an_outcome_that_the_market_does_not_have_is_refused() {
+async fn an_outcome_beyond_those_of_the_market_is_rejected() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for index in [2, -1, 255, 256, i64::MAX, i64::MIN] {
         let call = client.buy(market, 0, "1").with("outcomeIndex", index);
@@ -61,7 +61,7 @@ async fn a_malformed_market_id_is_not_found_in_a_path_or_a_body_and_invalid_in_a
 }
 
 #[tokio::test]
-async fn an_amount_is_a_decimal_above_zero_of_at_most_six_decimals() {
+async fn an_amount_is_above_zero_with_at_most_six_decimals() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for amount in [
         "1.0000001",
@@ -92,7 +92,7 @@ async fn an_amount_above_ten_million_is_too_large() {
 }
 
 #[tokio::test]
-async fn more_than_the_balance_is_refused_with_what_there_is() {
+async fn an_amount_above_the_balance_is_rejected_with_the_balance() {
     let Scene { app, client, market, .. } = Scene::with("100", Tier::Mm).await;
     client.buy(market, 0, "60").await.created();
     let extensions =
@@ -103,7 +103,7 @@ async fn more_than_the_balance_is_refused_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_not_held_cannot_be_sold() {
+async fn only_held_tokens_can_be_sold() {
     let Scene { app, client, market, .. } = Scene::new().await;
     assert_refused(&app, client.sell(market, 0, "1"), ErrorCode::InsufficientBalance).await;
     assert_refused(&app, client.sell(market, 0, "1").in_tokens(), ErrorCode::InsufficientBalance).await;
@@ -119,7 +119,7 @@ async fn an_account_that_is_not_on_chain_cannot_trade() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_account_has_not_enabled_cannot_trade() {
+async fn a_key_without_a_delegation_cannot_trade() {
     let Scene { app, http, ada, market, .. } = Scene::new().await;
     let second = app.disabled_key(&ada, Tier::Mm).await;
     let client = http.with(&second);
@@ -163,7 +163,7 @@ async fn metadata_is_bounded_in_entries_keys_and_values() {
 }
 
 #[tokio::test]
-async fn a_client_request_id_has_its_alphabet_and_128_characters() {
+async fn a_client_request_id_has_an_alphabet_and_at_most_128_characters() {
     let Scene { app, client, market, .. } = Scene::new().await;
     let with = |id: &str| client.buy(market, 0, "1").with("clientRequestId", id);
     for id in ["", "a b", "a/b", "é", "a\n", &"x".repeat(129)] {
@@ -175,7 +175,7 @@ async fn a_client_request_id_has_its_alphabet_and_128_characters() {
 }
 
 #[tokio::test]
-async fn bounds_and_deadlines_have_their_forms_and_sides() {
+async fn bounds_and_deadlines_are_validated_by_form_and_side() {
     let Scene { app, client, market, .. } = Scene::new().await;
     for (member, value) in [
         ("minTokensOut", json!("1.5")),
@@ -194,7 +194,7 @@ async fn bounds_and_deadlines_have_their_forms_and_sides() {
 }
 
 #[tokio::test]
-async fn a_chain_that_does_not_answer_leaves_nothing_behind_and_the_same_key_works_afterwards() {
+async fn an_unreachable_chain_stores_nothing_and_the_key_can_be_reused() {
     let Scene { app, client, market, .. } = Scene::new().await;
     app.faults.always("eth_call", Fault::LostRequest);
     let before = app.rows().await;

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_transaction_builder() {
+    fn the_checksum_equals_that_of_the_transaction_builder() {
         let file = json!({
             "version": "1.0",
             "chainId": "8453",

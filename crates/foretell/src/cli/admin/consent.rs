@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_id_or_yes_is_consent() {
+    fn only_the_id_or_yes_is_accepted_as_consent() {
         let consents = |answer: &str| {
             let mut shown = Vec::new();
             let asked =

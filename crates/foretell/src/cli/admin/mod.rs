@@ -249,20 +249,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_operator_is_told_which_field_it_is() {
+    fn an_error_names_the_wrong_field() {
         let error = explain(AppError::field("/slug", "is already taken").into());
         assert_eq!(error.to_string(), "VALIDATION_FAILED: slug is already taken");
     }
 
     #[test]
-    fn a_state_that_does_not_allow_the_act_has_its_own_error() {
+    fn a_state_that_forbids_the_act_has_its_own_error() {
         let error =
             explain(AppError::invalid_state(ErrorCode::InternalError, "the market is RESOLVED").into());
         assert_eq!((error.to_string().as_str(), error.code()), ("the market is RESOLVED", "INVALID_STATE"));
     }
 
     #[test]
-    fn the_operator_is_told_what_the_chain_said() {
+    fn an_error_of_the_chain_is_shown_to_the_operator() {
         let told = |error: ChainError| explain(AppError::from(error).into()).to_string();
         assert_eq!(told(ChainError::Rejected("why not".to_owned())), "chain: rejected: why not");
         let unreachable = told(ChainError::Unreachable("no connection".to_owned()));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_shows_what_is_absent_and_what_is_nested() {
+    fn a_record_shows_absent_and_nested_members() {
         let nested = serde_json::json!([{"index": 0, "label": "Yes"}]);
         let record = Record::new().with("id", 7).with("logo", None::<String>).with("outcomes", nested);
         assert_eq!(

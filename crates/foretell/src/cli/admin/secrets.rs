@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_complete_is_no_error() {
+    fn only_a_complete_rewrap_succeeds() {
         let told = |done: Rewrapped| answer(&done).err().map(|error| error.to_string());
         let complete = Rewrapped { rewrapped: 3, complete: true, ..Rewrapped::default() };
         assert_eq!(told(complete.clone()), None);

@@ -95,7 +95,7 @@ mod tests {
     const ID: &str = "0198f3a0-0000-7000-8000-000000000001";
 
     #[test]
-    fn an_id_is_given_by_its_place_or_by_its_flag() {
+    fn an_id_is_given_by_position_or_by_flag() {
         for args in [vec!["show", ID], vec!["show", "--market", ID]] {
             assert_eq!(Show::try_parse_from(&args).unwrap().market.0.to_string(), ID, "{args:?}");
         }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_without_a_switch_is_refused_with_those_that_have_one() {
+    fn a_route_without_a_switch_is_rejected_with_those_that_have_one() {
         assert_eq!(known("POST /v1/trades").ok().as_deref(), Some("POST /v1/trades"));
         for name in ["", "trading", "post /v1/trades", "/v1/trades", "GET /v1/health", "GET /v1/trades/7"] {
             let told = known(name).unwrap_err().to_string();

@@ -281,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn none_takes_a_value_away() {
+    fn none_removes_a_value() {
         assert_eq!("none".parse::<Edit<Timestamp>>(), Ok(Edit(None)));
         assert!("nothing".parse::<Edit<Timestamp>>().is_err());
     }
 
     #[test]
-    fn a_slug_is_made_of_the_names_words() {
+    fn a_slug_consists_of_the_words_of_the_name() {
         assert_eq!(slug_of("  Northlight  Media, Inc. "), "northlight-media-inc");
         assert_eq!(slug_of("Ünïcode 2026"), "n-code-2026");
         assert_eq!(slug_of("日本"), "");

@@ -78,7 +78,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn what_is_posted_is_the_body_that_a_webhook_receives_to_the_byte() {
+    fn the_posted_body_equals_that_of_a_webhook_to_the_byte() {
         let id = EventId::of_test(Uuid::from_u128(7));
         let data = TestData { test: true, api_key_id: KeyId(Uuid::nil()) };
         let posted = body(id, EventKind::Test, Timestamp::from_ms(1_777_464_000_123), &data).unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_not_posted() {
+    fn only_events_are_posted() {
         for item in ["", "{}", "[1]"] {
             assert!(body_of(item).is_err(), "{item}");
         }

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_whole_however_their_bytes_come_in() {
+    fn events_are_complete_for_any_split_of_their_bytes() {
         let text = "retry: 2000\n\nid: 3-7\nevent: trade.failed\ndata: {\"a\":\"\u{e9}\"}\n\n: a comment\n\nevent: closing\ndata: {}\n\nid: 3-8\n";
         for size in 1..text.len() {
             let mut incoming = Incoming::default();

@@ -98,14 +98,14 @@ async fn survive(stage: Stage) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_loses_nothing_doubles_nothing_and_takes_nothing_back_on_sqlite() {
+async fn a_storm_loses_repeats_and_reverts_nothing_on_sqlite() {
     let _alone = ONE_STORM.lock().await;
     let Some(stage) = Stage::set(Engine::Sqlite).await else { return };
     survive(stage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_loses_nothing_doubles_nothing_and_takes_nothing_back_over_two_processes_on_postgres() {
+async fn a_storm_loses_repeats_and_reverts_nothing_in_two_processes_on_postgres() {
     let _alone = ONE_STORM.lock().await;
     let Some(stage) = Stage::set(Engine::Postgres).await else { return };
     survive(stage).await;
