@@ -182,8 +182,11 @@ fn every_link_between_pages_resolves() {
         "README.md",
         "ARCHITECTURE.md",
         "docs/trading-api.md",
+        "docs/public-api.md",
         "docs/webhooks.md",
+        "docs/importing.md",
         "docs/operating.md",
+        "docs/recovery.md",
         "docs/custody.md",
     ];
     for page in api.chain(top.iter().map(|page| root.join(page))) {
