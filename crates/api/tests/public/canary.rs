@@ -57,9 +57,9 @@ async fn no_public_answer_contains_private_data() {
         .await;
     loop {
         let sent = stream.next().await.unwrap();
-        let told = format!("{sent:?}");
-        assert!(private.iter().all(|text| !told.contains(text)), "{told}");
-        if told.contains(hash) {
+        let shown = format!("{sent:?}");
+        assert!(private.iter().all(|text| !shown.contains(text)), "{shown}");
+        if shown.contains(hash) {
             break;
         }
     }
@@ -83,5 +83,5 @@ async fn no_public_answer_contains_private_data() {
             asked += usize::from(answer.status.is_success());
         }
     }
-    assert!(asked > 25, "only {asked} answers told anything");
+    assert!(asked > 25, "only {asked} answers had content");
 }

@@ -3,7 +3,7 @@
 use http_testkit::public_scene::{Scene, ok};
 use serde_json::Value;
 
-async fn told(scene: &Scene, query: &str) -> Value {
+async fn oembed(scene: &Scene, query: &str) -> Value {
     ok(&scene.get(&format!("/api/oembed?{query}")).await)
 }
 
@@ -13,8 +13,8 @@ async fn market_and_thread_pages_can_be_embedded_by_url() {
     let (market, thread) = (scene.rain.id.to_string(), scene.thread.to_string());
     for (path, id) in [("markets", &market), ("threads", &thread)] {
         let of_page =
-            told(&scene, &format!("url=https%3A%2F%2Fforetell.test%2F{path}%2F{id}&format=json")).await;
-        let of_embed = told(&scene, &format!("url=https://foretell.test/embed/{path}/{id}")).await;
+            oembed(&scene, &format!("url=https%3A%2F%2Fforetell.test%2F{path}%2F{id}&format=json")).await;
+        let of_embed = oembed(&scene, &format!("url=https://foretell.test/embed/{path}/{id}")).await;
         assert_eq!(of_page["html"], of_embed["html"]);
         let text = serde_json::to_string_pretty(&of_page).unwrap().replace(id.as_str(), "<id>");
         let card = of_page["thumbnail_url"].as_str().unwrap();
@@ -22,7 +22,7 @@ async fn market_and_thread_pages_can_be_embedded_by_url() {
         let version = card.rsplit('/').next().unwrap();
         insta::assert_snapshot!(path, text.replace(version, "<version>.png"));
     }
-    let dark = told(&scene, &format!("url=https://foretell.test/embed/markets/{market}?theme=dark")).await;
+    let dark = oembed(&scene, &format!("url=https://foretell.test/embed/markets/{market}?theme=dark")).await;
     assert!(dark["html"].as_str().unwrap().contains(&format!("/embed/markets/{market}?theme=dark\"")));
 }
 
@@ -40,10 +40,10 @@ async fn a_page_links_to_its_oembed_document() {
 async fn a_frame_and_its_thumbnail_fit_the_requested_size() {
     let scene = Scene::new().await;
     let url = format!("url=https://foretell.test/markets/{}", scene.rain.id);
-    let narrow = told(&scene, &format!("{url}&maxwidth=400&maxheight=200")).await;
+    let narrow = oembed(&scene, &format!("{url}&maxwidth=400&maxheight=200")).await;
     assert_eq!((narrow["width"].as_u64(), narrow["height"].as_u64()), (Some(400), Some(200)));
     assert_eq!(narrow.get("thumbnail_url"), None);
-    let wide = told(&scene, &format!("{url}&maxwidth=2000&maxheight=2000")).await;
+    let wide = oembed(&scene, &format!("{url}&maxwidth=2000&maxheight=2000")).await;
     assert_eq!((wide["width"].as_u64(), wide["thumbnail_width"].as_u64()), (Some(600), Some(1_200)));
 }
 
@@ -51,8 +51,8 @@ async fn a_frame_and_its_thumbnail_fit_the_requested_size() {
 async fn a_frame_is_higher_for_more_rows_and_for_narrower_pages() {
     let scene = Scene::new().await;
     let height = async |id: domain::ids::MarketId, query: &str| {
-        let told = told(&scene, &format!("url=https://foretell.test/markets/{id}{query}")).await;
-        told["height"].as_u64().unwrap()
+        let answer = oembed(&scene, &format!("url=https://foretell.test/markets/{id}{query}")).await;
+        answer["height"].as_u64().unwrap()
     };
     // Two rows of 21 + 9 pixels with a gap of 10, and the parts of every page.
     assert_eq!(height(scene.rain.id, "").await, 410);

@@ -170,10 +170,10 @@ store::on_each_engine! {
                 for value in &long {
                     scene.app.clock.advance(60_000);
                     let answer = scene.get(&table.asking(&scene, name, value)).await;
-                    let told = format!("{}?{name}={}...: {}", table.path, &value[..3], answer.text);
+                    let message = format!("{}?{name}={}...: {}", table.path, &value[..3], answer.text);
                     // oEmbed rejects unknown formats with 501, which is not a server failure.
                     let is_unknown_format = *name == "format" && answer.json()["code"] == "FORMAT_NOT_SUPPORTED";
-                    assert!(is_unknown_format || !answer.status.is_server_error(), "{told}");
+                    assert!(is_unknown_format || !answer.status.is_server_error(), "{message}");
                     assert!(answer.text.len() < 10_000, "{} bytes for {}?{name}", answer.text.len(), table.path);
                 }
             }

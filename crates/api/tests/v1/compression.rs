@@ -9,8 +9,8 @@ fn gzip(call: Call) -> Call {
     call.header("accept-encoding", "gzip, deflate, br")
 }
 
-/// Returns the encoding, whether the response varies by it, and the declared length.
-fn told(answer: &Answer) -> (Option<&str>, bool, Option<usize>) {
+/// Returns the encoding, if the response varies by it, and the declared length.
+fn encoding_headers(answer: &Answer) -> (Option<&str>, bool, Option<usize>) {
     let varies = answer.header("vary").is_some_and(|vary| vary.ends_with("Accept-Encoding"));
     let length = answer.header("content-length").map(|length| length.parse().unwrap());
     (answer.header("content-encoding"), varies, length)
@@ -28,10 +28,10 @@ async fn scene_with_markets() -> Scene {
 async fn a_large_answer_is_compressed_with_equal_content_if_gzip_is_accepted() {
     let Scene { client, .. } = scene_with_markets().await;
     let plain = client.get("/v1/markets").await;
-    assert_eq!(told(&plain), (None, true, Some(plain.bytes.len())));
+    assert_eq!(encoding_headers(&plain), (None, true, Some(plain.bytes.len())));
     for _ in 0..2 {
         let small = gzip(client.get("/v1/markets")).await;
-        assert_eq!(told(&small), (Some("gzip"), true, Some(small.bytes.len())));
+        assert_eq!(encoding_headers(&small), (Some("gzip"), true, Some(small.bytes.len())));
         assert!(small.bytes.len() < plain.bytes.len() / 3, "{} of {}", small.bytes.len(), plain.bytes.len());
         assert_eq!(small.json()["data"], plain.json()["data"]);
         // Each response has its own `_meta`, compressed or not.
@@ -41,7 +41,7 @@ async fn a_large_answer_is_compressed_with_equal_content_if_gzip_is_accepted() {
         assert_eq!(small.header("cache-control"), plain.header("cache-control"));
     }
     let refused = client.get("/v1/markets").header("accept-encoding", "gzip;q=0, identity").await;
-    assert_eq!(told(&refused).0, None);
+    assert_eq!(encoding_headers(&refused).0, None);
 }
 
 #[tokio::test]
@@ -51,10 +51,10 @@ async fn unchanged_and_head_answers_have_the_headers_of_the_compressed_get() {
     let tag = get.header("etag").unwrap();
     let unchanged = gzip(client.get("/v1/markets").header("if-none-match", tag)).await;
     assert_eq!((unchanged.status.as_u16(), unchanged.bytes.len()), (304, 0));
-    assert_eq!(told(&unchanged), (None, true, None));
+    assert_eq!(encoding_headers(&unchanged), (None, true, None));
     let head = gzip(client.call("HEAD", "/v1/markets")).await;
     assert_eq!(head.bytes.len(), 0);
-    let (encoding, varies, length) = told(&head);
+    let (encoding, varies, length) = encoding_headers(&head);
     assert_eq!((encoding, varies), (Some("gzip"), true));
     // `_meta` differs between responses, but its length does not.
     assert_eq!(length, Some(get.bytes.len()));
@@ -64,7 +64,7 @@ async fn unchanged_and_head_answers_have_the_headers_of_the_compressed_get() {
 async fn small_answers_and_streams_are_not_compressed() {
     let Scene { http, client, .. } = Scene::new().await;
     let small = gzip(http.anonymous().get("/v1/health")).await;
-    assert_eq!((told(&small).0, told(&small).1), (None, false));
+    assert_eq!((encoding_headers(&small).0, encoding_headers(&small).1), (None, false));
     let stream = gzip(client.get("/v1/events")).open().await;
     assert!(stream.headers.get("content-encoding").is_none());
     assert_eq!(stream.headers["x-content-type-options"], "nosniff");

@@ -26,12 +26,12 @@ async fn bought(app: &TestApp, market: TestMarket, outcome: u8, usdc: &str) {
 /// trades.
 fn candles(history: &Value, outcome: usize) -> Vec<(i64, String, u64)> {
     let candles = history["outcomes"][outcome]["candles"].as_array().unwrap();
-    let told = |candle: &Value| {
+    let values = |candle: &Value| {
         let start: domain::Timestamp = candle["start"].as_str().unwrap().parse().unwrap();
         let volume = candle["volumeUsdc"].as_str().unwrap().to_owned();
         (start.since_ms(START) / MINUTE_MS, volume, candle["trades"].as_u64().unwrap())
     };
-    candles.iter().map(told).collect()
+    candles.iter().map(values).collect()
 }
 
 fn at(minutes: i64) -> String {
@@ -251,8 +251,8 @@ async fn too_many_candles_are_rejected_with_an_interval_that_fits() {
     ] {
         let answer = ask(query.clone()).await;
         assert_eq!(answer.pointers(), [pointer], "{query}");
-        let told = answer.json()["extensions"]["errors"][0]["detail"].to_string();
-        assert!(told.contains(detail), "{told}");
+        let shown = answer.json()["extensions"]["errors"][0]["detail"].to_string();
+        assert!(shown.contains(detail), "{shown}");
     }
 }
 

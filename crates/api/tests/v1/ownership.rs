@@ -250,7 +250,7 @@ async fn ask(world: &World, client: &Client<Keyed>, line: &Line, id: &str) -> An
 }
 
 /// Returns a response without the parts that differ in every response or repeat the request.
-fn told(answer: &Answer, id: &str) -> String {
+fn without_variable_parts(answer: &Answer, id: &str) -> String {
     let request_id = answer.header("x-request-id").unwrap();
     let own = |name: &str| name == "content-length" || name == "etag" || name.contains("ratelimit");
     let headers = answer.headers.iter().filter(|(name, _)| !own(name.as_str()));
@@ -268,14 +268,14 @@ async fn assert_owned(world: &World, client: &Client<Keyed>, line: &Line) {
         let answer = ask(world, client, line, id).await;
         assert_ne!(answer.header("x-service-error-code"), Some("INSUFFICIENT_SCOPE"), "{line:?}\n{answer}");
         assert!(!answer.status.is_server_error(), "{line:?}\n{answer}");
-        let told = told(&answer, id);
-        let shown: Vec<_> = hers.iter().filter(|secret| told.contains(*secret)).collect();
+        let text = without_variable_parts(&answer, id);
+        let shown: Vec<_> = hers.iter().filter(|secret| text.contains(*secret)).collect();
         assert!(shown.is_empty(), "{line:?} shows {shown:?} of hers:\n{answer}");
-        told
+        text
     };
     let unknown = asked(&ids.unknown).await;
     if let Some(id) = &ids.anothers {
-        assert_eq!(asked(id).await, unknown, "{line:?}: another's is not as nobody's");
+        assert_eq!(asked(id).await, unknown, "{line:?}: another's resource differs from a missing one");
     }
     if let Some(id) = &ids.own {
         assert_ne!(asked(id).await, unknown, "{line:?}: the caller's own is not found");
@@ -284,7 +284,7 @@ async fn assert_owned(world: &World, client: &Client<Keyed>, line: &Line) {
     let in_path = line.1.split('?').next().is_some_and(|path| path.contains("{id}"));
     let malformed = asked(&ids.malformed).await;
     if in_path {
-        assert_eq!(malformed, unknown, "{line:?}: what is no id is told from what is nobody's");
+        assert_eq!(malformed, unknown, "{line:?}: a malformed id differs from an unknown one");
     }
 }
 
@@ -297,7 +297,7 @@ async fn assert_lacking(world: &World, client: &Client<Keyed>, line: &Line) {
         let problem = answer.refused(ErrorCode::InsufficientScope);
         let scope = route_of(line).scope.unwrap();
         assert_eq!(problem["extensions"]["requiredScope"], scope.as_str(), "{line:?}");
-        seen.push(told(&answer, &id));
+        seen.push(without_variable_parts(&answer, &id));
     }
     assert!(seen.iter().all(|answer| *answer == seen[0]), "{line:?}: {seen:#?}");
 }
@@ -340,8 +340,8 @@ async fn anothers_resource_equals_a_missing_one_on_every_route_and_scope() {
 async fn a_route_without_a_key_returns_the_same_to_every_caller() {
     let world = World::new().await;
     for line in MATRIX.iter().filter(|line| !route_of(line).asks_for_key()) {
-        let with = told(&ask(&world, &world.his.client, line, "").await, "");
-        let other = told(&ask(&world, &world.hers.client, line, "").await, "");
+        let with = without_variable_parts(&ask(&world, &world.his.client, line, "").await, "");
+        let other = without_variable_parts(&ask(&world, &world.hers.client, line, "").await, "");
         assert_eq!(with, other, "{line:?}");
         assert!(world.hers_alone().iter().all(|secret| !with.contains(secret)), "{line:?}");
     }

@@ -18,7 +18,7 @@ fn write_routes() -> impl Iterator<Item = String> {
     routes().filter(|route| route.method == Method::POST).map(|route| route.path.replace("{id}", "x"))
 }
 
-async fn assert_said(call: Call, code: ErrorCode, submission: &str, trade: Option<&Value>) {
+async fn assert_submission(call: Call, code: ErrorCode, submission: &str, trade: Option<&Value>) {
     let answer = call.await;
     let problem = answer.refused(code);
     assert_eq!(problem["extensions"]["submission"], submission, "\n{answer}");
@@ -48,7 +48,7 @@ async fn a_rejection_before_the_handler_reports_not_submitted() {
     assert!(routes.len() >= 3);
     for path in &routes {
         let call = http.anonymous().call("POST", path);
-        assert_said(call, ErrorCode::ApiKeyMissing, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::ApiKeyMissing, "not_submitted", None).await;
         for (key, code) in [
             ("nonsense", ErrorCode::ApiKeyMalformed),
             (&unknown, ErrorCode::ApiKeyInvalid),
@@ -58,17 +58,17 @@ async fn a_rejection_before_the_handler_reports_not_submitted() {
             (&reader.plaintext, ErrorCode::InsufficientScope),
         ] {
             let call = http.with_text(key).call("POST", path);
-            assert_said(call, code, "not_submitted", None).await;
+            assert_submission(call, code, "not_submitted", None).await;
         }
         let client = http.with(&fit);
         let call = client.call("POST", &format!("{path}?nothing=1")).raw_json("{}");
-        assert_said(call, ErrorCode::ValidationFailed, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::ValidationFailed, "not_submitted", None).await;
         let call = client.call("POST", path).raw_json(vec![b' '; 70_000]);
-        assert_said(call, ErrorCode::PayloadTooLarge, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::PayloadTooLarge, "not_submitted", None).await;
         let call = client.call("POST", path).raw_json(r#"{"nothing": 1}"#);
-        assert_said(call, ErrorCode::ValidationFailed, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::ValidationFailed, "not_submitted", None).await;
         let call = client.call("POST", path).body("{}");
-        assert_said(call, ErrorCode::UnsupportedMediaType, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::UnsupportedMediaType, "not_submitted", None).await;
         // Otherwise these failures would lock the address out.
         app.clock.advance(5 * MINUTE_MS);
     }
@@ -78,7 +78,7 @@ async fn a_rejection_before_the_handler_reports_not_submitted() {
     for path in &routes {
         // The key could not be looked up, so nothing was started.
         let call = http.with(&fit).call("POST", path);
-        assert_said(call, ErrorCode::DependencyUnavailable, "not_submitted", None).await;
+        assert_submission(call, ErrorCode::DependencyUnavailable, "not_submitted", None).await;
     }
 }
 
@@ -118,13 +118,14 @@ async fn a_rejection_at_creation_reports_not_submitted() {
             none,
         ),
     ] {
-        assert_said(call, code, "not_submitted", trade).await;
+        assert_submission(call, code, "not_submitted", trade).await;
     }
     app.faults.always("eth_call", Fault::LostRequest);
-    assert_said(client.buy(*market, 0, "1"), ErrorCode::DependencyUnavailable, "not_submitted", None).await;
+    assert_submission(client.buy(*market, 0, "1"), ErrorCode::DependencyUnavailable, "not_submitted", None)
+        .await;
     app.faults.heal();
     scene.key.pause().await;
-    assert_said(client.buy(*market, 0, "1"), ErrorCode::ApiKeyPaused, "not_submitted", None).await;
+    assert_submission(client.buy(*market, 0, "1"), ErrorCode::ApiKeyPaused, "not_submitted", None).await;
 }
 
 #[tokio::test]
@@ -138,9 +139,9 @@ async fn a_rejected_confirm_reports_the_submission_of_its_trade() {
     app.run_workers().await;
     scene.confirm(&used).await.ok();
     let unknown = confirm(client, "x", json!({ "token": "x" }));
-    assert_said(unknown, ErrorCode::ResourceNotFound, "not_submitted", None).await;
+    assert_submission(unknown, ErrorCode::ResourceNotFound, "not_submitted", None).await;
     let no_token = confirm(client, text(&held["id"]), json!({}));
-    assert_said(no_token, ErrorCode::ValidationFailed, "not_submitted", None).await;
+    assert_submission(no_token, ErrorCode::ValidationFailed, "not_submitted", None).await;
     for (call, code, submission, trade) in [
         (with(&plain, "x"), ErrorCode::TradeNotAwaitingConfirmation, "submitted", &plain),
         (with(&held, "x"), ErrorCode::ConfirmationTokenInvalid, "not_submitted", &held),
@@ -148,14 +149,16 @@ async fn a_rejected_confirm_reports_the_submission_of_its_trade() {
         (scene.confirm(&used), ErrorCode::ConfirmationTokenUsed, "submitted", &used),
         (scene.confirm(&made), ErrorCode::ConfirmationTokenUsed, "submitted", &made),
     ] {
-        assert_said(call, code, submission, Some(trade)).await;
+        assert_submission(call, code, submission, Some(trade)).await;
     }
     // Confirmed and then rejected by the risk engine, so nothing reached the chain.
     app.freeze(*market).await;
     app.run_workers().await;
-    assert_said(scene.confirm(&used), ErrorCode::ConfirmationTokenUsed, "not_submitted", Some(&used)).await;
+    assert_submission(scene.confirm(&used), ErrorCode::ConfirmationTokenUsed, "not_submitted", Some(&used))
+        .await;
     app.advance_ms(app.ctx.config.confirmation_window_ms).await;
-    assert_said(scene.confirm(&held), ErrorCode::ConfirmationExpired, "not_submitted", Some(&held)).await;
+    assert_submission(scene.confirm(&held), ErrorCode::ConfirmationExpired, "not_submitted", Some(&held))
+        .await;
 }
 
 #[tokio::test]

@@ -93,9 +93,9 @@ async fn rejected_requests_are_counted_by_code() {
     }
     // These two keys can no longer request their own usage.
     for (key, code) in [(&expired, ErrorCode::ApiKeyExpired), (&revoked, ErrorCode::ApiKeyRevoked)] {
-        let told = usage::of_key(&app.ctx, &key.caller).await.unwrap();
-        assert_eq!(told.requests.day.refusals().collect::<Vec<_>>(), [(code, 1)]);
-        assert_eq!(told.last_used_at, Some(app.ctx.now()));
+        let seen = usage::of_key(&app.ctx, &key.caller).await.unwrap();
+        assert_eq!(seen.requests.day.refusals().collect::<Vec<_>>(), [(code, 1)]);
+        assert_eq!(seen.last_used_at, Some(app.ctx.now()));
     }
 }
 

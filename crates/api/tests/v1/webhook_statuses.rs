@@ -33,7 +33,7 @@ async fn events_of_every_status_are_listed_and_can_be_redelivered() {
         by_status.push((status.as_str(), text(&event["id"]).to_owned(), event["delivery"].clone()));
     }
     let of = |status: &str| by_status.iter().find(|(found, ..)| *found == status).unwrap();
-    let told = |status: &str| {
+    let summary = |status: &str| {
         let delivery = &of(status).2;
         let has = |member: &str| !delivery[member].is_null();
         json!([
@@ -49,11 +49,11 @@ async fn events_of_every_status_are_listed_and_can_be_redelivered() {
         [&of("failed").1, &of("delivered").1, &of("retrying").1, &of("pending").1],
         [&failed, &delivered, &retrying, &pending]
     );
-    assert_eq!(told("none"), json!([0, null, null, false, false, false]));
-    assert_eq!(told("pending"), json!([0, null, null, false, false, false]));
-    assert_eq!(told("failed"), json!([1, 400, "HTTP_4XX", true, false, true]));
-    assert_eq!(told("delivered"), json!([1, 204, null, true, true, false]));
-    assert_eq!(told("retrying"), json!([1, 500, "HTTP_5XX", true, false, false]));
+    assert_eq!(summary("none"), json!([0, null, null, false, false, false]));
+    assert_eq!(summary("pending"), json!([0, null, null, false, false, false]));
+    assert_eq!(summary("failed"), json!([1, 400, "HTTP_4XX", true, false, true]));
+    assert_eq!(summary("delivered"), json!([1, 204, null, true, true, false]));
+    assert_eq!(summary("retrying"), json!([1, 500, "HTTP_5XX", true, false, false]));
 
     let none = of("none").1.clone();
     let again = [&none, &failed, &delivered, &retrying, &pending];

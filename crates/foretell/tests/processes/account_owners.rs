@@ -71,8 +71,8 @@ async fn an_owner_is_replaced_through_the_admin_tool() {
 
     let log = service.admin(&["audit", "list", "--action", "account.owner"]).await;
     let log = log.as_array().unwrap();
-    let told = |entry: &Value| (entry["action"].clone(), entry["phase"].clone());
-    let done: Vec<_> = log.iter().filter(|entry| entry["phase"] == "done").map(told).collect();
+    let act_of = |entry: &Value| (entry["action"].clone(), entry["phase"].clone());
+    let done: Vec<_> = log.iter().filter(|entry| entry["phase"] == "done").map(act_of).collect();
     let expected = ["account.owner.remove", "account.owner.add"].map(|action| (json!(action), json!("done")));
     assert_eq!(done, expected, "{log:?}");
     service.kill().await;

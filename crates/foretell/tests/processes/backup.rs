@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use store::Store;
 use store::testing::TestFolder;
 
-use crate::clients::{Clients, Told, Trader};
+use crate::clients::{AcknowledgedTrades, Clients, Trader};
 use crate::oracle;
 use crate::service::{Service, foretell, read_json};
 
@@ -83,7 +83,7 @@ async fn a_restored_database_is_recovered_without_failed_or_repeated_trades() {
     drop(clients.finish().await);
     let store = service.store().await;
     oracle::settled(&store).await;
-    oracle::check(&store, &service.chain().await, &Told::new()).await;
+    oracle::check(&store, &service.chain().await, &AcknowledgedTrades::new()).await;
     let not_completed = "SELECT COUNT(*) FROM trades WHERE status <> 'completed'";
     assert_eq!(oracle::number(&store, not_completed).await, 0);
     let recovered =

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The acknowledged trades: idempotency key to trade id.
-pub type Told = BTreeMap<String, String>;
+pub type AcknowledgedTrades = BTreeMap<String, String>;
 
 /// The key and the markets of a client.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ struct Order {
 /// A group of running clients.
 pub struct Clients {
     order: watch::Sender<Order>,
-    tasks: JoinSet<Told>,
+    tasks: JoinSet<AcknowledgedTrades>,
 }
 
 impl Clients {
@@ -71,15 +71,20 @@ impl Clients {
     }
 
     /// Lets every client complete its last request, and returns the acknowledged trades.
-    pub async fn finish(self) -> Told {
+    pub async fn finish(self) -> AcknowledgedTrades {
         self.order.send_modify(|order| order.finish = true);
         self.tasks.join_all().await.into_iter().flatten().collect()
     }
 }
 
-async fn trade(index: usize, trader: Trader, pause: Duration, mut orders: watch::Receiver<Order>) -> Told {
+async fn trade(
+    index: usize,
+    trader: Trader,
+    pause: Duration,
+    mut orders: watch::Receiver<Order>,
+) -> AcknowledgedTrades {
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
-    let mut told = Told::new();
+    let mut acknowledged = AcknowledgedTrades::new();
     let mut number = 0usize;
     let mut attempt = index;
     loop {
@@ -98,7 +103,7 @@ async fn trade(index: usize, trader: Trader, pause: Duration, mut orders: watch:
             match post(&http, base_url, &trader.key, &idempotency_key, &body).await {
                 Some((201, body)) => {
                     let id = body["trade"]["id"].as_str().unwrap().to_owned();
-                    told.insert(idempotency_key, id);
+                    acknowledged.insert(idempotency_key, id);
                     break;
                 }
                 // 409: the first request with this key is still running, e.g. in a frozen process.
@@ -114,7 +119,7 @@ async fn trade(index: usize, trader: Trader, pause: Duration, mut orders: watch:
             drop(tokio::time::timeout(pause, std::future::pending::<()>()).await);
         }
         if orders.borrow().finish {
-            return told;
+            return acknowledged;
         }
     }
 }

@@ -25,15 +25,15 @@ async fn survives(service: &mut Service, salt: u64) {
     }
     service.start().await;
     clients.send_to(&[service.base_url()]);
-    let told = clients.finish().await;
+    let acknowledged = clients.finish().await;
     let store = service.store().await;
     oracle::settled(&store).await;
-    oracle::check(&store, &service.chain().await, &told).await;
-    eprintln!("{} kills, {} trades acknowledged", kills(), told.len());
+    oracle::check(&store, &service.chain().await, &acknowledged).await;
+    eprintln!("{} kills, {} trades acknowledged", kills(), acknowledged.len());
     assert!(
-        told.len() as u32 >= kills() / 2,
+        acknowledged.len() as u32 >= kills() / 2,
         "the load was too thin to prove anything: {} trades",
-        told.len()
+        acknowledged.len()
     );
 }
 

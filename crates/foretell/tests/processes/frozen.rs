@@ -97,10 +97,10 @@ async fn takes_over(in_transaction: bool) {
     first.thaw().await;
     clients.send_to(&[&first.base_url, &second.base_url]);
     let ready = ready(&first).await;
-    let told = clients.finish().await;
+    let acknowledged = clients.finish().await;
     assert_eq!(ready["status"], "ready");
     oracle::settled(store).await;
-    oracle::check(store, &parts.ctx.chain, &told).await;
+    oracle::check(store, &parts.ctx.chain, &acknowledged).await;
 }
 
 async fn ready(process: &Process) -> Value {

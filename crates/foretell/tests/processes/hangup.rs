@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::clients::{Told, Trader};
+use crate::clients::{AcknowledgedTrades, Trader};
 use crate::dice::Dice;
 use crate::oracle;
 use crate::service::Service;
@@ -52,7 +52,7 @@ async fn leaves_wholes_or_nothing(service: &mut Service, salt: u64) {
     }
     let store = service.store().await;
     oracle::settled(&store).await;
-    oracle::check(&store, &service.chain().await, &Told::new()).await;
+    oracle::check(&store, &service.chain().await, &AcknowledgedTrades::new()).await;
     let made = oracle::number(&store, "SELECT COUNT(*) FROM idempotency").await;
     eprintln!("{REQUESTS} requests cut, {made} trades made");
     assert!(made > 0, "every request was cut before it arrived: nothing was proved");

@@ -8,7 +8,7 @@ use store::testing::TestFolder;
 use testkit::{RpcFault, RpcProxy};
 
 use crate::anvil::Anvil;
-use crate::clients::{Clients, Told, Trader};
+use crate::clients::{AcknowledgedTrades, Clients, Trader};
 use crate::cluster::{deploy, parts, populate};
 use crate::oracle;
 use crate::service::{Process, foretell};
@@ -97,10 +97,10 @@ impl Stage {
     }
 
     /// Waits until all trades have ended, and compares the acknowledged ones with the chain.
-    async fn check(&self, told: &Told) {
+    async fn check(&self, acknowledged: &AcknowledgedTrades) {
         let parts = parts(self.home.path(), &database_url(&self.home), &self.anvil.url).await;
         oracle::settled(&parts.ctx.store).await;
-        oracle::check(&parts.ctx.store, &parts.ctx.chain, told).await;
+        oracle::check(&parts.ctx.store, &parts.ctx.chain, acknowledged).await;
         parts.ctx.store.close().await;
     }
 }
@@ -146,10 +146,14 @@ async fn a_node_that_dies_under_load_and_returns_loses_no_trade() {
         stage.proxies[0].heal();
         stage.until_ready_is(&service, 200).await;
     }
-    let told = clients.finish().await;
-    stage.check(&told).await;
-    eprintln!("{} trades acknowledged over a node that died three times", told.len());
-    assert!(told.len() > 20, "the load was too thin to prove anything: {} trades", told.len());
+    let acknowledged = clients.finish().await;
+    stage.check(&acknowledged).await;
+    eprintln!("{} trades acknowledged over a node that died three times", acknowledged.len());
+    assert!(
+        acknowledged.len() > 20,
+        "the load was too thin to prove anything: {} trades",
+        acknowledged.len()
+    );
     service.kill().await;
 }
 
@@ -167,10 +171,14 @@ async fn a_lying_node_beside_a_correct_one_does_not_repeat_trades() {
         drop(storm);
         service.live_for(Duration::from_secs(1)).await;
     }
-    let told = clients.finish().await;
-    stage.check(&told).await;
-    eprintln!("{} trades acknowledged over a node that lies", told.len());
-    assert!(told.len() > 20, "the load was too thin to prove anything: {} trades", told.len());
+    let acknowledged = clients.finish().await;
+    stage.check(&acknowledged).await;
+    eprintln!("{} trades acknowledged over a node that lies", acknowledged.len());
+    assert!(
+        acknowledged.len() > 20,
+        "the load was too thin to prove anything: {} trades",
+        acknowledged.len()
+    );
     service.kill().await;
 }
 
@@ -201,8 +209,8 @@ async fn a_node_that_switches_to_another_chain_is_not_used() {
 
     stage.proxies[0].forward_to(&stage.anvil.url);
     stage.until_ready_is(&service, 200).await;
-    let told = clients.finish().await;
-    stage.check(&told).await;
+    let acknowledged = clients.finish().await;
+    stage.check(&acknowledged).await;
     service.kill().await;
 }
 

@@ -36,7 +36,7 @@ impl Caller {
     }
 }
 
-async fn obeys(service: &mut Service) {
+async fn assert_follows_commands(service: &mut Service) {
     let user = service.demonstration().await["users"][1]["userId"].as_str().unwrap().to_owned();
     service.start().await;
     let issue =
@@ -154,11 +154,11 @@ async fn audited(service: &Service, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_service_follows_operator_commands_within_a_second_on_sqlite() {
-    obeys(&mut Service::on_sqlite()).await;
+    assert_follows_commands(&mut Service::on_sqlite()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_service_follows_operator_commands_within_a_second_on_postgres() {
     let Some(mut service) = Service::on_postgres().await else { return };
-    obeys(&mut service).await;
+    assert_follows_commands(&mut service).await;
 }

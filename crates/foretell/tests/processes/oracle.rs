@@ -6,7 +6,7 @@ use std::time::Duration;
 use chain::{Chain, EventKind};
 use store::{Store, StoreError};
 
-use crate::clients::Told;
+use crate::clients::AcknowledgedTrades;
 
 /// Waits until all trades have ended.
 pub async fn settled(store: &Store) {
@@ -32,7 +32,7 @@ pub async fn number(store: &Store, sql: &'static str) -> i64 {
 type Row = (String, String, Option<String>, Option<String>);
 
 /// Compares the acknowledged trades with the database and with the chain's events.
-pub async fn check(store: &Store, chain: &Chain, told: &Told) {
+pub async fn check(store: &Store, chain: &Chain, acknowledged: &AcknowledgedTrades) {
     let rows: Result<Vec<Row>, StoreError> = store
         .read((), |tx, ()| {
             Box::pin(async move {
@@ -55,7 +55,7 @@ pub async fn check(store: &Store, chain: &Chain, told: &Told) {
 
     let by_key: BTreeMap<&str, &str> =
         rows.iter().filter_map(|(id, _, key, _)| Some((key.as_deref()?, id.as_str()))).collect();
-    for (key, id) in told {
+    for (key, id) in acknowledged {
         assert_eq!(
             by_key.get(key.as_str()),
             Some(&id.as_str()),

@@ -157,12 +157,12 @@ async fn the_resolvers_wallet_creates_freezes_and_resolves_a_market() {
     );
 
     let log = deployment.service.admin(&["audit", "list", "--subject", &format!("market:{id}")]).await;
-    let told = |entry: &Value| (entry["action"].clone(), entry["phase"].clone());
-    let told: Vec<_> = log.as_array().unwrap().iter().rev().map(told).collect();
+    let act_of = |entry: &Value| (entry["action"].clone(), entry["phase"].clone());
+    let logged: Vec<_> = log.as_array().unwrap().iter().rev().map(act_of).collect();
     let printed = |action: &str| (json!(action), json!("printed"));
     let mut expected = vec![(json!("market.add"), json!("done"))];
     expected.extend(["market.create", "market.freeze", "market.resolve"].map(printed));
-    assert!(expected.iter().all(|entry| told.contains(entry)), "{log}");
+    assert!(expected.iter().all(|entry| logged.contains(entry)), "{log}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,10 +200,10 @@ async fn commands_of_a_role_follow_its_holder() {
     assert_eq!(frozen["status"], "FROZEN", "{frozen}");
 
     let acts = deployment.service.admin(&["audit", "list", "--action", "role"]).await;
-    let told =
+    let act_of =
         |entry: &Value| format!("{} {}", entry["action"].as_str().unwrap(), entry["phase"].as_str().unwrap());
-    let told: Vec<_> = acts.as_array().unwrap().iter().map(told).collect();
-    assert_eq!(told, ["role.accept done", "role.accept begun", "role.propose printed"]);
+    let logged: Vec<_> = acts.as_array().unwrap().iter().map(act_of).collect();
+    assert_eq!(logged, ["role.accept done", "role.accept begun", "role.propose printed"]);
     // A market is also shown without the chain.
     deployment.service.kill().await;
     let shown = deployment.service.admin(&["market", "show", &market]).await;

@@ -70,7 +70,7 @@ impl Small {
     }
 
     /// Writes events of the user that are posted to webhooks.
-    async fn happen(&self, count: u64) {
+    async fn create_events(&self, count: u64) {
         let user_id = self.key.key.user_id;
         let input = (0..count).map(|_| EventId::of_test(self.parts.ctx.uuid())).collect::<Vec<_>>();
         let at = self.parts.ctx.now();
@@ -128,7 +128,7 @@ async fn a_stop_ends_every_stream_with_a_closing_event() {
         streams.push(request.header("accept", "text/event-stream").send().await.unwrap());
     }
     assert!(streams.iter().all(|stream| stream.status() == 200));
-    small.happen(1).await;
+    small.create_events(1).await;
     let began = Instant::now();
     running.stop().await;
     let took = began.elapsed();
@@ -136,8 +136,8 @@ async fn a_stop_ends_every_stream_with_a_closing_event() {
     for stream in streams {
         // The body is complete, so the connection was not cut.
         let text = stream.text().await.unwrap();
-        let (told, closing) = (text.find("event: webhook.test"), text.find("event: closing"));
-        assert!(told.is_some() || closing.is_some(), "{text}");
+        let (event, closing) = (text.find("event: webhook.test"), text.find("event: closing"));
+        assert!(event.is_some() || closing.is_some(), "{text}");
         assert!(text.contains("\"reason\":\"STOPPING\"") && text.ends_with("\n\n"), "{text}");
     }
 }
@@ -163,7 +163,7 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
     // The next run must have the same address.
     small.config.listen = base_url.trim_start_matches("http://").parse().unwrap();
     let (mut received, url) = receiver().await;
-    small.happen(3).await;
+    small.create_events(3).await;
     let mut command = service::foretell(small.folder.path());
     command.args([
         "listen",
@@ -194,7 +194,7 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
         bodies
     };
     let mut posted = take(2).await;
-    small.happen(2).await;
+    small.create_events(2).await;
     posted.extend(take(2).await);
     running.stop().await;
 
@@ -206,7 +206,7 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
     let clock = Arc::new(SystemClock::default());
     let parts = Parts::open(&config, secrets, clock, Arc::new(SystemEntropy::default())).await.unwrap();
     let small = Small { folder, config, parts, key };
-    small.happen(2).await;
+    small.create_events(2).await;
     let (running, _) = small.serve();
     for _ in 0..2 {
         let next = tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap();

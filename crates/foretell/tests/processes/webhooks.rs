@@ -218,7 +218,7 @@ async fn survives_kills(service: &mut Service, salt: u64) {
     }
     service.start().await;
     clients.send_to(&[service.base_url()]);
-    let told = clients.finish().await;
+    let acknowledged = clients.finish().await;
     oracle::settled(&store).await;
     delivered(&store).await;
     lives.end_by_rest();
@@ -228,14 +228,14 @@ async fn survives_kills(service: &mut Service, salt: u64) {
     let repeated = check(&sent, &lives);
     eprintln!(
         "{kills} kills, {} trades acknowledged, {} events; at the kills {under_way} were under way, {unwritten} of them acknowledged; {repeated} came again",
-        told.len(),
+        acknowledged.len(),
         sent.len()
     );
     let trades: Vec<&str> = sent.iter().filter_map(|each| each.trade.as_deref()).collect();
     let once: BTreeSet<&str> = trades.iter().copied().collect();
     assert_eq!(once.len(), trades.len(), "a trade has two events of its end");
-    for trade in told.values() {
-        assert!(once.contains(trade.as_str()), "trade {trade} was acknowledged and its end was not told");
+    for trade in acknowledged.values() {
+        assert!(once.contains(trade.as_str()), "trade {trade} was acknowledged and its end was not sent");
     }
     let kills = kills as usize;
     assert!(sent.len() >= kills * EVENTS_A_KILL, "the load was too thin: {} events", sent.len());

@@ -4,7 +4,7 @@ use http_testkit::Answer;
 use http_testkit::public_scene::{Scene, assert_headers_of_every_answer, thread};
 
 /// Returns the page with names in place of ids and card versions, for snapshots.
-fn told(answer: &Answer, ids: &[(&str, &str)]) -> String {
+fn with_placeholders(answer: &Answer, ids: &[(&str, &str)]) -> String {
     let mut text = answer.text.clone();
     for (id, name) in ids {
         text = text.replace(id, name);
@@ -45,14 +45,17 @@ async fn a_market_and_a_thread_have_pages_for_frames() {
     let market = scene.get(&format!("/embed/markets/{rain}")).await;
     page(&market, 200);
     assert_eq!(market.header("cache-control"), Some("public, max-age=5, stale-while-revalidate=10"));
-    insta::assert_snapshot!("market", told(&market, &ids));
+    insta::assert_snapshot!("market", with_placeholders(&market, &ids));
     let of_three = scene.get(&format!("/embed/markets/{cup}?theme=dark")).await;
     assert!(page(&of_three, 200).contains("<html lang=\"en\" data-theme=\"dark\">"), "{of_three}");
-    insta::assert_snapshot!("market_of_three", told(&of_three, &ids));
+    insta::assert_snapshot!("market_of_three", with_placeholders(&of_three, &ids));
     let thread = scene.thread.to_string();
     let of_thread = scene.get(&format!("/embed/threads/{thread}?theme=light")).await;
     page(&of_thread, 200);
-    insta::assert_snapshot!("thread", told(&of_thread, &[ids[0], ids[1], (&thread, "<thread>")]));
+    insta::assert_snapshot!(
+        "thread",
+        with_placeholders(&of_thread, &[ids[0], ids[1], (&thread, "<thread>")])
+    );
 }
 
 #[tokio::test]
@@ -73,17 +76,17 @@ async fn the_policy_of_a_page_allows_only_its_own_script_and_style() {
 
 /// Runs the page's script in Node.js, through a load and two resizes with these heights, and
 /// returns its messages to the parent. Returns `None` without Node.js.
-fn told_to_parent(script: &str, is_framed: bool, heights: [f64; 3]) -> Option<serde_json::Value> {
+fn messages_to_parent(script: &str, is_framed: bool, heights: [f64; 3]) -> Option<serde_json::Value> {
     const STAGE: &str = r#"
         const [script, framed, heights] = [process.argv[1], process.argv[2] === "true", JSON.parse(process.argv[3])];
-        const told = [], listeners = {}, observers = [];
+        const sent = [], listeners = {}, observers = [];
         const document = { documentElement: { getBoundingClientRect: () => ({ height: heights[0] }) } };
         const window = { addEventListener: (name, listener) => { listeners[name] = listener; } };
         window.ResizeObserver = class { constructor(tell) { observers.push(tell); } observe() {} };
-        window.parent = framed ? { postMessage: (message, origin) => told.push([message, origin]) } : window;
+        window.parent = framed ? { postMessage: (message, origin) => sent.push([message, origin]) } : window;
         new Function("window", "document", "ResizeObserver", script)(window, document, window.ResizeObserver);
         listeners.load?.(); heights.shift(); observers.forEach((tell) => tell()); heights.shift(); listeners.resize?.();
-        console.log(JSON.stringify(told));
+        console.log(JSON.stringify(sent));
     "#;
     let arguments = ["-e", STAGE, script, &is_framed.to_string(), &format!("{heights:?}")];
     let run = std::process::Command::new("node").args(arguments).output().ok()?;
@@ -97,9 +100,9 @@ async fn a_framed_page_sends_each_new_height_to_its_parent() {
     let answer = scene.get(&format!("/embed/markets/{}", scene.rain.id)).await;
     let script = answer.text.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
     let message = |height: u32| serde_json::json!([{ "type": "foretell:height", "height": height }, "*"]);
-    if let Some(told) = told_to_parent(script, true, [320.2, 320.9, 480.0]) {
-        assert_eq!(told, serde_json::json!([message(321), message(480)]));
-        assert_eq!(told_to_parent(script, false, [1.0, 2.0, 3.0]), Some(serde_json::json!([])));
+    if let Some(messages) = messages_to_parent(script, true, [320.2, 320.9, 480.0]) {
+        assert_eq!(messages, serde_json::json!([message(321), message(480)]));
+        assert_eq!(messages_to_parent(script, false, [1.0, 2.0, 3.0]), Some(serde_json::json!([])));
     }
 }
 
@@ -147,8 +150,8 @@ async fn hostile_questions_and_labels_are_escaped() {
         assert!(text.contains("<h1 dir=\"auto\">"), "{text}");
     }
     let title = format!("https://foretell.test/embed/markets/{}", market.id);
-    let told = scene.ok(&format!("/api/oembed?url={title}")).await;
-    let html = told["html"].as_str().unwrap();
+    let oembed = scene.ok(&format!("/api/oembed?url={title}")).await;
+    let html = oembed["html"].as_str().unwrap();
     assert!(!html.contains("<script") && !html.contains("<img") && html.matches('<').count() == 2, "{html}");
 }
 

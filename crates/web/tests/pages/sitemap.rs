@@ -44,15 +44,15 @@ store::on_each_engine! {
         let parts = addresses(&index, "sitemapindex");
         let names = ["threads-0", "threads-1", "markets-0"];
         assert_eq!(parts, names.map(|name| format!("https://foretell.test/sitemaps/{name}.xml")));
-        let mut told = BTreeSet::new();
+        let mut listed = BTreeSet::new();
         for (part, number) in parts.iter().zip([50_000, 2, 3]) {
             let file = scene.get(part.trim_start_matches("https://foretell.test")).await;
             let pages = addresses(&file, "urlset");
             assert_eq!(pages.len(), number, "{part}");
-            told.extend(pages);
+            listed.extend(pages);
         }
-        assert_eq!(told.len(), 50_005, "no page is in two parts");
-        assert!(whole.iter().all(|page| told.contains(page)));
+        assert_eq!(listed.len(), 50_005, "no page is in two parts");
+        assert!(whole.iter().all(|page| listed.contains(page)));
         scene.refused("/sitemaps/threads-2.xml", 404, "NOT_FOUND").await;
     }
 }

@@ -186,7 +186,7 @@ async fn a_deprecated_route_sends_its_sunset_and_link_and_still_works() {
     let state = state().await;
     let key = key(&state, "all", "").await;
     let router = router_of(LEAVING, &state, Router::new()).with_state(state);
-    let told = async |path: &str, key: &str| {
+    let deprecation_headers = async |path: &str, key: &str| {
         let request = request(path, &[("x-api-key", key)], "");
         let response = router.clone().oneshot(request).await.unwrap();
         let header = |name: &str| {
@@ -197,9 +197,9 @@ async fn a_deprecated_route_sends_its_sunset_and_link_and_still_works() {
     let leaving =
         ["true", "Wed, 29 Apr 2026 12:00:01 GMT", "<https://docs.test/moving>; rel=\"deprecation\""]
             .map(str::to_owned);
-    assert_eq!(told("GET /v1/old", &key).await, (200, leaving.clone()));
-    assert_eq!(told("GET /v1/old", "x").await, (401, leaving));
-    assert_eq!(told("GET /v1/new", &key).await, (200, Default::default()));
+    assert_eq!(deprecation_headers("GET /v1/old", &key).await, (200, leaving.clone()));
+    assert_eq!(deprecation_headers("GET /v1/old", "x").await, (401, leaving));
+    assert_eq!(deprecation_headers("GET /v1/new", &key).await, (200, Default::default()));
     assert!(routes().all(|route| route.deprecation.is_none()));
 }
 

@@ -33,13 +33,13 @@ async fn a_body_above_64_kib_is_too_large_with_and_without_content_length() {
     let padded = |len: usize| trade.clone() + &" ".repeat(len - trade.len());
     let post = |body: Body| client.call("POST", "/v1/trades").raw_json(body);
 
-    let told = post(Body::from(padded(65 * 1024))).header("content-length", (65 * 1024).to_string());
-    assert_refused(&app, told, ErrorCode::PayloadTooLarge).await;
+    let with_length = post(Body::from(padded(65 * 1024))).header("content-length", (65 * 1024).to_string());
+    assert_refused(&app, with_length, ErrorCode::PayloadTooLarge).await;
     let parts = padded(LIMIT + 1).into_bytes();
     let parts: Vec<_> =
         parts.chunks(10_000).map(|part| Ok::<_, std::io::Error>(Bytes::copy_from_slice(part))).collect();
-    let untold = post(Body::from_stream(futures::stream::iter(parts)));
-    assert_refused(&app, untold, ErrorCode::PayloadTooLarge).await;
+    let without_length = post(Body::from_stream(futures::stream::iter(parts)));
+    assert_refused(&app, without_length, ErrorCode::PayloadTooLarge).await;
     post(Body::from(padded(LIMIT))).await.created();
 }
 

@@ -9,10 +9,10 @@ use super::output::{Answer, Record};
 use super::refuse;
 use crate::start_error::StartError;
 
-/// What can be done with sums.
+/// The commands for sums.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Compare every sum with a fresh computation, and movements with the chain's events; fail where they differ
+    /// Compare every sum with a fresh computation, and movements with the chain's events; fail if they differ
     Verify,
     /// Forget every sum and make all of them again
     Rebuild,
@@ -30,7 +30,7 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     if verified.differences.is_empty() {
         return Ok(Answer::One(record(&verified)));
     }
-    Err(refuse(ErrorCode::InternalError, told(&verified)))
+    Err(refuse(ErrorCode::InternalError, summary(&verified)))
 }
 
 fn record(verified: &Verified) -> Record {
@@ -41,7 +41,7 @@ fn record(verified: &Verified) -> Record {
         .with("differences", verified.differences.len())
 }
 
-fn told(verified: &Verified) -> String {
+fn summary(verified: &Verified) -> String {
     let line = |difference: &Difference| {
         let Difference { what, kept, computed } = difference;
         format!("\n{what}: {kept} is stored, {computed} is correct")

@@ -263,9 +263,9 @@ mod tests {
 
     #[test]
     fn an_error_of_the_chain_is_shown_to_the_operator() {
-        let told = |error: ChainError| explain(AppError::from(error).into()).to_string();
-        assert_eq!(told(ChainError::Rejected("why not".to_owned())), "chain: rejected: why not");
-        let unreachable = told(ChainError::Unreachable("no connection".to_owned()));
+        let message = |error: ChainError| explain(AppError::from(error).into()).to_string();
+        assert_eq!(message(ChainError::Rejected("why not".to_owned())), "chain: rejected: why not");
+        let unreachable = message(ChainError::Unreachable("no connection".to_owned()));
         assert!(unreachable.ends_with("(the node cannot be reached: no connection)"), "{unreachable}");
     }
 }

@@ -53,14 +53,16 @@ mod tests {
 
     #[test]
     fn only_a_complete_rewrap_succeeds() {
-        let told = |done: Rewrapped| answer(&done).err().map(|error| error.to_string());
+        let error_of = |done: Rewrapped| answer(&done).err().map(|error| error.to_string());
         let complete = Rewrapped { rewrapped: 3, complete: true, ..Rewrapped::default() };
-        assert_eq!(told(complete.clone()), None);
+        assert_eq!(error_of(complete.clone()), None);
         let unreadable = Rewrapped {
             unreadable: vec!["018f0000-0000-7000-8000-000000000001".parse().unwrap()],
             ..complete.clone()
         };
-        assert!(told(unreadable).unwrap().contains("can decrypt the webhook secrets of 1 keys"));
-        assert!(told(Rewrapped { complete: false, ..complete }).unwrap().contains("still encrypt new ones"));
+        assert!(error_of(unreadable).unwrap().contains("can decrypt the webhook secrets of 1 keys"));
+        assert!(
+            error_of(Rewrapped { complete: false, ..complete }).unwrap().contains("still encrypt new ones")
+        );
     }
 }

@@ -120,8 +120,8 @@ mod tests {
     fn a_route_without_a_switch_is_rejected_with_those_that_have_one() {
         assert_eq!(known("POST /v1/trades").ok().as_deref(), Some("POST /v1/trades"));
         for name in ["", "trading", "post /v1/trades", "/v1/trades", "GET /v1/health", "GET /v1/trades/7"] {
-            let told = known(name).unwrap_err().to_string();
-            assert!(told.contains("GET /v1/markets/{id}/quote, "), "{told}");
+            let message = known(name).unwrap_err().to_string();
+            assert!(message.contains("GET /v1/markets/{id}/quote, "), "{message}");
         }
     }
 }

@@ -63,8 +63,8 @@ async fn survive(stage: Stage) {
     drivers::heal(&stage).await;
 
     let healed = Instant::now();
-    let told = tokio::time::timeout(HEALED_WITHIN, clients.finish()).await;
-    let told = told.expect("every request gets its answer soon after the faults");
+    let acknowledged = tokio::time::timeout(HEALED_WITHIN, clients.finish()).await;
+    let acknowledged = acknowledged.expect("every request gets its answer soon after the faults");
     let parts = stage.parts().await;
     oracle::settled(&parts.ctx.store).await;
     let took = healed.elapsed();
@@ -72,7 +72,7 @@ async fn survive(stage: Stage) {
     neighbor.stop().await;
     let finals = finals.stop().await;
 
-    oracle::check(&parts.ctx.store, &parts.ctx.chain, &told).await;
+    oracle::check(&parts.ctx.store, &parts.ctx.chain, &acknowledged).await;
     oracle::one_event_each(&parts.ctx.store).await;
     finals.check(&parts.ctx.store).await;
     assert_eq!(
@@ -86,12 +86,16 @@ async fn survive(stage: Stage) {
     eprintln!("{faults}");
     eprintln!(
         "{} trades acknowledged, {} of them failed, {} final results watched, all ended {took:?} after the faults",
-        told.len(),
+        acknowledged.len(),
         oracle::number(&parts.ctx.store, failed).await,
         finals.len(),
     );
     eprintln!("an uninvolved user's reads: quiet {quiet}; in the storm {stormy}");
-    assert!(told.len() > 50, "the load was too thin to prove anything: {} trades", told.len());
+    assert!(
+        acknowledged.len() > 50,
+        "the load was too thin to prove anything: {} trades",
+        acknowledged.len()
+    );
     if length >= LONG {
         assert!(stormy.p99 <= 2 * quiet.p99, "an uninvolved user is slowed: {quiet}, then {stormy}");
     }
