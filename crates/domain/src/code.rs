@@ -30,7 +30,7 @@ macro_rules! catalog {
                 match self { $(Self::$name => $title,)* }
             }
 
-            /// What is wrong and what to do, for errors without a more specific detail.
+            /// The error and its remedy, for errors without a more specific detail.
             pub const fn default_detail(self) -> &'static str {
                 match self { $(Self::$name => $detail,)* }
             }

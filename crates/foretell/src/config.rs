@@ -92,7 +92,7 @@ impl From<WebhookTargets> for TargetPolicy {
     }
 }
 
-/// What makes a block final.
+/// The condition for a final block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finality {
@@ -199,7 +199,7 @@ pub struct Options {
     /// embedded chain, else by chain]
     #[arg(long, env = "FORETELL_CONFIRMATIONS", global = true)]
     pub confirmations: Option<u64>,
-    /// Whether a block is final by its depth only, or must also be marked as final by the chain
+    /// The condition for a final block: its depth, or also the chain's own finality
     /// [default: depth]
     #[arg(long, env = "FORETELL_FINALITY", global = true)]
     pub finality: Option<Finality>,
@@ -210,7 +210,7 @@ pub struct Options {
     /// 300]
     #[arg(long, env = "FORETELL_CONFIRMATION_WINDOW_S", global = true)]
     pub confirmation_window_s: Option<u32>,
-    /// Whether owners claim winnings through the API or the service pays them automatically
+    /// The payment of winnings: claimed by owners through the API, or automatic
     /// [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
     pub redemptions: Option<Redemptions>,
@@ -220,15 +220,15 @@ pub struct Options {
     /// The minimum USDC of a claim, as a decimal number [default: 0.01]
     #[arg(long, env = "FORETELL_MIN_CLAIM_USDC", global = true)]
     pub min_claim_usdc: Option<String>,
-    /// How far the price of a trade may be worse than its quote if the request sets no bound, in
-    /// hundredths of a percent, 0 to 10000 [default: 200]
+    /// The maximum slippage of a trade from its quote if the request sets no bound, in hundredths of
+    /// a percent, 0 to 10000 [default: 200]
     #[arg(long, env = "FORETELL_DEFAULT_SLIPPAGE_BPS", global = true)]
     pub default_slippage_bps: Option<u16>,
     /// The maximum gwei per unit of gas, as a decimal number. 0 for no maximum [default: by chain]
     #[arg(long, env = "FORETELL_MAX_FEE_GWEI", global = true)]
     pub max_fee_gwei: Option<String>,
-    /// Whether webhooks only go to the public internet by https, or also by http and to local
-    /// networks [default: public; local for `foretell dev`]
+    /// The targets of webhooks: the public internet by https, or also http and local networks
+    /// [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
     pub webhook_targets: Option<WebhookTargets>,
 }

@@ -42,7 +42,7 @@ pub async fn index(headers: HeaderMap) -> Response {
     }
 }
 
-/// `GET /docs/api-errors/{code}`: one code; with `.md` behind it, or where the client asks for Markdown, as Markdown.
+/// `GET /docs/api-errors/{code}`: the page of one code, as HTML or Markdown.
 #[utoipa::path(
     get, path = "/docs/api-errors/{code}", operation_id = "getErrorPage", tag = "Service", summary = "Explain an error code",
     description = "The page that a problem's `type` leads to. As HTML, or as Markdown if `Accept` names it first or the path ends \

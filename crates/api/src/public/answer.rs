@@ -15,7 +15,7 @@ use http_kit::{CachedBody, Shared, with_meta};
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
-    /// Whether the request has a session of a signed-in user.
+    /// True if the request has a session of a signed-in user.
     authenticated: bool,
     requested_at: Timestamp,
     /// The number of items. Only set for lists without pages.
@@ -41,7 +41,7 @@ pub struct Pagination {
     limit: u32,
     /// The number of items in the whole list.
     total: u64,
-    /// Whether more items follow.
+    /// True if more items follow.
     has_more: bool,
 }
 

@@ -82,7 +82,7 @@ pub struct OembedAnswer {
 #[utoipa::path(
     get, path = "/api/oembed", operation_id = "getOembed", tag = "Embedding", summary = "Embed a page by its URL",
     description = "oEmbed 1.0 as JSON, for the pages of markets and threads in the web application and for \
-        those under /embed, whose theme it keeps. Any other URL is 404, and any other format than json is \
+        those under /embed, with the theme of the page. Any other URL is 404, and any other format than json is \
         501.",
     params(
         ("url" = String, Query, format = "uri", example = "https://foretell.example/markets/01a3185c-5000-7003-b061-1e97da9cfe87",

@@ -76,7 +76,7 @@ pub struct ThreadDetail {
     /// With includeMarkets: the newest 100 markets of any status.
     #[serde(skip_serializing_if = "Option::is_none")]
     markets: Option<Vec<MarketRecord>>,
-    /// With includeMarkets: whether the thread has more markets. GET /api/threads/{id}/markets
+    /// With includeMarkets: true if the thread has more markets. GET /api/threads/{id}/markets
     /// lists all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     has_more_markets: Option<bool>,

@@ -198,7 +198,7 @@ pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Opti
     description = "The thread, optionally with its markets.",
     params(
         ("id" = ThreadId, Path, description = "The thread's id."),
-        ("includeMarkets" = Option<bool>, Query, description = "Whether to include the newest 100 markets. hasMoreMarkets says whether there are more. Default: false."),
+        ("includeMarkets" = Option<bool>, Query, description = "If true, the newest 100 markets are included. hasMoreMarkets is true if there are more. Default: false."),
     ),
     responses((status = 200, description = "The thread.", body = ThreadAnswer)),
     extensions(("x-error-codes" = json!(["THREAD_NOT_FOUND"]))),

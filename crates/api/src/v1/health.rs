@@ -43,8 +43,8 @@ struct Checks {
     /// Also `failing` while trades cannot complete: no executor can pay for gas, or no block has been read for 60 seconds.
     chain: CheckRecord,
     rate_limiter: CheckRecord,
-    /// `failing` if this process's dispatcher has stopped. `latencyMs` is how long the oldest due delivery has waited for its
-    /// attempt.
+    /// `failing` if this process's dispatcher has stopped. `latencyMs` is the time that the oldest due
+    /// delivery has waited for its attempt, in milliseconds.
     webhooks: CheckRecord,
 }
 
@@ -65,9 +65,9 @@ struct DegradationRecord {
     /// `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling` or `hourly_volume_used`. More may be
     /// added.
     reason: &'static str,
-    /// What is wrong, for operators.
+    /// The description of the problem, for operators.
     detail: String,
-    /// Whether it stops all trades from completing. Only then is `status` `unavailable`.
+    /// True if the problem stops all trades from completing. Only then is `status` `unavailable`.
     stops_trading: bool,
 }
 
@@ -85,7 +85,7 @@ impl From<Check> for CheckRecord {
 
 /// `GET /v1/health`: 200 while the process answers. Touches no dependency.
 #[utoipa::path(
-    get, path = "/v1/health", operation_id = "getHealth", tag = "Service", summary = "Check whether the process is alive",
+    get, path = "/v1/health", operation_id = "getHealth", tag = "Service", summary = "Check if the process is alive",
     description = "Returns 200 while the process runs, without asking the database or the chain. Use it to decide on \
         restarts, and /v1/ready to decide on routing.",
     responses((status = 200, description = "The process is alive.", body = Health)),
@@ -105,7 +105,7 @@ pub async fn health(State(app): State<Shared>) -> Response {
 
 /// `GET /v1/ready`: 200 if database, chain, rate limiter and webhook dispatcher pass their checks, otherwise 503.
 #[utoipa::path(
-    get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Check whether the service is ready",
+    get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Check if the service is ready",
     description = "Checks every dependency and reports each result under checks: database, chain, rateLimiter and webhooks. \
         The service is ready if each of them passes within 2 seconds. The body of a 503 has the same form. degraded lists \
         further problems; the status stays ready unless one of them stops all trading.",

@@ -33,7 +33,7 @@ pub struct KeyRecord {
     webhook_url: Option<String>,
     /// The API version for requests that name none. Null for the current version.
     api_version: Option<String>,
-    /// Whether trading with the key is paused.
+    /// True if trading with the key is paused.
     paused: bool,
     /// Null if the key does not expire.
     expires_at: Option<Timestamp>,

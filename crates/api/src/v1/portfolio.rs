@@ -113,7 +113,7 @@ impl Parameters for PositionsQuery {
 }
 
 /// `GET /v1/portfolio`: the smart account, its balance on chain and the sum of its positions.
-/// `SMART_ACCOUNT_NOT_PROVISIONED` where the user has none.
+/// `SMART_ACCOUNT_NOT_PROVISIONED` if the user has none.
 #[utoipa::path(
     get, path = "/v1/portfolio", operation_id = "getPortfolio", tag = "Portfolio",
     summary = "Read balance and totals",

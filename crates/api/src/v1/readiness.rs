@@ -20,7 +20,7 @@ answers! {
 #[schema(as = AccountReadiness)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessRecord {
-    /// Whether the key can trade now.
+    /// True if the key can trade now.
     ready: bool,
     provisioned: Provisioned,
     delegated: Delegated,
@@ -29,7 +29,7 @@ pub struct ReadinessRecord {
     next_steps: Vec<NextStep>,
 }
 
-/// Whether the smart account is on chain.
+/// The smart account. It is ready if it is on chain.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AccountProvisioned)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +40,7 @@ struct Provisioned {
     address: Option<String>,
 }
 
-/// Whether the account has enabled the key.
+/// The delegation of the key. It is ready if the account has enabled the key.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AccountDelegated)]
 #[serde(rename_all = "camelCase")]
@@ -53,7 +53,8 @@ struct Delegated {
     caps: CapsRecord,
 }
 
-/// Whether the account holds USDC. Amounts are atomic-6 decimal strings.
+/// The funds of the account. They are ready if the account holds USDC. Amounts are atomic-6 decimal
+/// strings.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AccountFunded)]
 #[serde(rename_all = "camelCase")]
@@ -72,16 +73,16 @@ struct Funded {
 struct NextStep {
     /// The error code that a trade would get.
     code: &'static str,
-    /// How to complete the step.
+    /// Instructions to complete the step.
     detail: String,
 }
 
 /// `GET /v1/account/readiness`: works from the first moment of a key, before there is an account.
 #[utoipa::path(
     get, path = "/v1/account/readiness", operation_id = "getAccountReadiness", tag = "Account",
-    summary = "Check whether the key can trade",
-    description = "Whether the account is provisioned, the key delegated and the account funded, in the \
-        order in which a trade checks them, and what to do next. Works for a new key without an account.",
+    summary = "Check if the key can trade",
+    description = "Returns the state of the account, the delegation and the funds, in the order in which a \
+        trade checks them, and the next steps. Works for a new key without an account.",
     responses((status = 200, description = "The state of each requirement and the next steps.", body = AccountReadinessAnswer)),
 )]
 pub async fn readiness(

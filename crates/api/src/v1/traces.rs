@@ -75,8 +75,8 @@ impl TraceRecord {
 
 /// `GET /v1/traces/{correlationId}`: the trace of a trade of the caller's user, also while the trade runs.
 ///
-/// Where the caller has named one trace for several trades, the newest of them. A trade's own id without its hyphens
-/// always leads to that very trade.
+/// If several trades share the trace id, returns the newest. A trade's own id without its hyphens
+/// always returns that trade.
 #[utoipa::path(
     get, path = "/v1/traces/{correlationId}", operation_id = "getTrace", tag = "Trades", summary = "Trace a trade",
     description = "The events of a trade, in order, also while it runs. If several of your trades have the \

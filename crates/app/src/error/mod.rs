@@ -42,7 +42,7 @@ pub struct InvalidState(pub String);
 #[derive(Debug)]
 pub struct AppError {
     pub code: ErrorCode,
-    /// What happened and what to do. Public.
+    /// The error and its remedy. Public.
     pub detail: String,
     /// Additional data for programs. Public.
     pub extensions: Map<String, Value>,

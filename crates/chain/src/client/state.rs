@@ -246,7 +246,7 @@ pub struct Seats {
     pub all: [Seat; 4],
     /// The guardian's pending proposal of a new owner.
     pub recovery: Option<RoleProposal>,
-    /// Whether the resolver has lost its power over markets until a successor accepts.
+    /// True if the resolver has lost its power over markets until a successor accepts.
     pub is_resolver_suspended: bool,
     /// The seconds that a proposal waits.
     pub delay_s: u32,

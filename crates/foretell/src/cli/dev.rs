@@ -23,7 +23,7 @@ use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
 
-/// What only `foretell dev` takes.
+/// The options of `foretell dev`.
 #[derive(Debug, Args)]
 pub struct DevArgs {
     /// Delete the data in the data folder and start again

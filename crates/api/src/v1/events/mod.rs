@@ -41,7 +41,7 @@ answers! {
         ("types" = Option<Vec<domain::event::EventKind>>, Query, style = Form, explode = false,
             description = "Events of these types, or `*` for all. Default: trade.confirmation-required, \
             trade.completed, trade.failed and trade.rejected.", example = json!(["trade.completed", "trade.status-changed"])),
-        ("from" = Option<Beginning>, Query, description = "Where to start without a cursor: at the oldest \
+        ("from" = Option<Beginning>, Query, description = "The start of a read without a cursor: the oldest \
             stored event (the default), or after the latest one."),
         ("Last-Event-ID" = Option<String>, Header, description = "For streams: the id of the last event \
             that was received, such as `1-42`. It takes precedence over the cursor."),

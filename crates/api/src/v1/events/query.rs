@@ -21,7 +21,7 @@ pub struct EventsQuery {
     pub filters: String,
 }
 
-/// Where a walk begins.
+/// The start of a read without a cursor.
 #[derive(Debug, Clone, Copy, ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub enum Beginning {

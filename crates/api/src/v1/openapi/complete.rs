@@ -133,7 +133,7 @@ fn add_refusals(operation: &mut Value, route: &RouteInfo, codes: impl Iterator<I
         let lines = codes.iter().map(|code| format!("- `{code}`: {}", code.default_detail()));
         let mut description = format!("One of these errors:\n\n{}", lines.collect::<Vec<_>>().join("\n"));
         if route.is_write() {
-            description.push_str("\n\n`extensions.submission` says whether anything was stored or sent.");
+            description.push_str("\n\n`extensions.submission` reports if anything was stored or sent.");
         }
         let reference = |code: &ErrorCode| json!({ "$ref": format!("#/components/examples/{code}") });
         let examples: Map<String, Value> =

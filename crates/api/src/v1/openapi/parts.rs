@@ -64,7 +64,7 @@ pub fn headers() -> Value {
         "X-RateLimit-Reset": integer("When X-RateLimit-Remaining is full again, in seconds since the Unix epoch.", 1_777_464_060),
         "RateLimit": text("The IETF draft's form: limiter, remaining requests, seconds until more are allowed.", "\"read\";r=299;t=60"),
         "RateLimit-Policy": text("The IETF draft's form: limiter, quota, window in seconds.", "\"read\";q=300;w=60"),
-        "Cache-Control": text("How the response may be cached.", "private, no-cache"),
+        "Cache-Control": text("The rules for caches of the response.", "private, no-cache"),
         "ETag": text("The opaque version of the resource, for If-None-Match. It does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
         "Retry-After": { "description": "Seconds to wait before the next attempt.", "required": false,
             "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": 1 },
@@ -121,7 +121,7 @@ pub fn problem() -> Value {
                 "x-extensible-enum": codes,
                 "x-catalogue": catalogue,
             },
-            "detail": text("What is wrong and what to do, for people."),
+            "detail": text("The error and its remedy, for people."),
             "instance": text("The path of the request."),
             "requestId": { "type": "string", "pattern": "^req_[0-9a-f]{32}$", "description": "The id of the request. Include it when you report a problem." },
             "extensions": {
@@ -142,7 +142,7 @@ fn extensions() -> Map<String, Value> {
         (
             "submission",
             words(
-                "For writes: whether anything was stored or sent.",
+                "Only for writes: if anything was stored or sent.",
                 &["not_submitted", "submitted", "unknown"],
             ),
         ),

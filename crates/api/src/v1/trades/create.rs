@@ -67,8 +67,8 @@ pub struct CreateBody {
     /// The maximum of tokens to give. A sale that would take more is not executed.
     #[schema(value_type = Option<Wad>)]
     max_tokens_in: Option<String>,
-    /// How far the price may be worse than the quote at acceptance, in hundredths of a percent. The
-    /// default is 200 unless the operator has set another; it applies if no member bounds the
+    /// The maximum slippage from the quote at acceptance, in hundredths of a percent (0 to 10000).
+    /// The default is 200 unless the operator has set another; it applies if no member bounds the
     /// price. 10000 trades at any price.
     #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<i64>,
@@ -139,14 +139,14 @@ pub struct DryRunRecord {
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
-    /// How far the price may be worse than the quote, in hundredths of a percent.
+    /// The maximum slippage from the quote, in hundredths of a percent (0 to 10000).
     #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<u16>,
     #[schema(value_type = formats::Metadata)]
     metadata: BTreeMap<String, String>,
     #[schema(value_type = Option<ClientRequestId>)]
     client_request_id: Option<String>,
-    /// Whether the trade would be held for confirmation.
+    /// True if the trade would be held for confirmation.
     requires_confirmation: bool,
     quote: DryRunQuote,
 }

@@ -63,7 +63,7 @@ struct QueueRecord {
 struct HeadRecord {
     event_id: EventId,
     event_type: EventKind,
-    /// Which replay of the event it is; 0 is the event itself.
+    /// The number of the replay. 0 is the event itself.
     replay: u32,
     /// The number of attempts of this delivery or redelivery so far.
     attempts: u32,

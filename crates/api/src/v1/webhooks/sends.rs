@@ -51,7 +51,7 @@ impl From<Delivery> for QueuedEvent {
     summary = "Redeliver an event",
     description = "Adds the event to the end of its key's queue again, whatever its status: with the same \
         id and body, signed only with the current secret, and with the whole schedule of attempts. Each \
-        call adds it once more, at most five times per event. _meta.message says what happens next.",
+        call adds it once more, at most five times per event. _meta.message describes the next step.",
     params(("id" = EventId, Path, description = "The event's id.")),
     request_body(content = Option<NoBody>, description = "No body, or an empty object."),
     responses((status = 200, description = "The event is queued.", body = QueuedEventAnswer)),

@@ -76,7 +76,7 @@ pub struct ReduceArgs {
     expires: Option<When>,
 }
 
-/// Whether to wait for the chain.
+/// The option to wait for the chain.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WaitArgs {
     /// Wait until the change is final on chain, at most this many seconds [default: 60]

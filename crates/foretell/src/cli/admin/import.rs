@@ -21,7 +21,7 @@ use crate::start_error::StartError;
 /// Maximum size of the file.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// What is imported.
+/// The options of an import.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// The catalogue file, in JSON or YAML

@@ -13,7 +13,7 @@ use super::subject::{self, Subject};
 use super::values::{PageArgs, edit_text, overwrite};
 use crate::start_error::StartError;
 
-/// Whether a partner is shown as active.
+/// The status of a partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Status {
     /// Shown as active.
@@ -33,7 +33,7 @@ pub enum Verb {
         /// The name
         #[arg(long)]
         name: String,
-        /// Whether the partner is shown as active
+        /// The status of the partner
         #[arg(long, value_enum, default_value_t = Status::Active)]
         status: Status,
         #[command(flatten)]
@@ -59,7 +59,7 @@ pub enum Verb {
         /// The name
         #[arg(long)]
         name: Option<String>,
-        /// Whether the partner is shown as active
+        /// The status of the partner
         #[arg(long, value_enum)]
         status: Option<Status>,
         #[command(flatten)]

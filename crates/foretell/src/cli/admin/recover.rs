@@ -20,7 +20,7 @@ use crate::start_error::StartError;
 const INTERVAL: Duration = Duration::from_millis(250);
 const TRIES: u32 = 240;
 
-/// What is recovered.
+/// The options of a recovery.
 #[derive(Debug, Args)]
 pub struct RecoverArgs {
     /// Print what would change, and change nothing

@@ -35,7 +35,7 @@ pub enum Verb {
     Quarantine(QuarantineVerb),
 }
 
-/// Which blocks are read again.
+/// The blocks to read again.
 #[derive(Debug, Args)]
 pub struct RereadArgs {
     /// The first block
