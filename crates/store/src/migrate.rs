@@ -71,6 +71,14 @@ impl Store {
     }
 }
 
+/// Returns a text that differs for each set of migrations.
+#[cfg(feature = "test-support")]
+pub(crate) fn fingerprint() -> String {
+    let all =
+        MIGRATIONS.iter().fold(Sha256::new(), |all, (name, sql)| all.chain_update(name).chain_update(sql));
+    hex::encode(all.finalize())[..16].to_owned()
+}
+
 fn compare(applied: &[String]) -> Schema {
     let is_known = |name: &String| MIGRATIONS.iter().any(|(known, _)| known == name);
     let newest = MIGRATIONS.last().map(|(name, _)| *name).unwrap_or_default();

@@ -14,7 +14,8 @@ use std::{env, fs, process, thread};
 
 use domain::Timestamp;
 use tokio::runtime;
-use tokio_postgres::{Config, NoTls};
+use tokio::sync::OnceCell;
+use tokio_postgres::{Client, Config, NoTls};
 
 use crate::engine::{backup, without_options};
 use crate::{Store, StoreError, migrate};
@@ -39,19 +40,18 @@ pub async fn sqlite() -> Store {
 /// Returns a PostgreSQL database with all migrations, removed when its last handle is dropped.
 /// `None` if no test cluster is configured.
 pub async fn postgres() -> Option<Store> {
-    let store = empty_postgres().await?;
-    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
-    Some(store)
+    let database = TestDatabase::migrated().await?;
+    let url = database.url.clone();
+    Some(Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens"))
 }
 
 /// Returns a PostgreSQL database with all migrations behind a proxy, with these options in its URL.
 /// `None` if no test cluster is configured.
 pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
-    let database = TestDatabase::create().await?;
+    let database = TestDatabase::migrated().await?;
     let proxy = PostgresProxy::start(&database).await;
     let url = format!("{}?{options}", proxy.url);
-    let store = Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens");
-    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    let store = Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens");
     Some((store, proxy))
 }
 
@@ -171,9 +171,18 @@ impl TestDatabase {
         Self::create_from("template1").await
     }
 
+    /// Creates a database with all migrations by copying the cluster's template.
+    async fn migrated() -> Option<Self> {
+        static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+        let cluster = cluster()?;
+        let template = TEMPLATE.get_or_init(|| template_in(&cluster)).await;
+        let copy = Self::create_from(template).await;
+        Some(copy.expect("nothing uses the template"))
+    }
+
     /// Copies a database of the test cluster after terminating its sessions.
     async fn copy_of(name: &str) -> Self {
-        let cluster = env::var(POSTGRES_URL).expect("the database is in the test cluster");
+        let cluster = cluster().expect("the database is in the test cluster");
         let end = format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
         command(&cluster, &end).await.expect("sessions are ended");
         // Terminated sessions take a moment to disappear.
@@ -188,7 +197,7 @@ impl TestDatabase {
 
     /// Returns `None` if no test cluster is configured, or if the template is in use.
     async fn create_from(template: &str) -> Option<Self> {
-        let cluster = env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())?;
+        let cluster = cluster()?;
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("foretell_test_{}_{number}", process::id());
@@ -227,13 +236,60 @@ impl Drop for TestDatabase {
     }
 }
 
+/// Returns the URL of the test cluster. `None` if none is configured.
+fn cluster() -> Option<String> {
+    env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())
+}
+
+/// Returns the name of the cluster's database with all migrations, which is created first if it is
+/// missing. It stays in the cluster for later runs, because copying it is much faster than the
+/// migrations.
+async fn template_in(cluster: &str) -> String {
+    let template = format!("foretell_template_{}", migrate::fingerprint());
+    if has_database(cluster, &template).await {
+        return template;
+    }
+    let name = format!("{template}_{}", process::id());
+    // Left over from a killed run whose process id was reused.
+    command(cluster, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+        .await
+        .expect("the cluster answers");
+    command(cluster, &format!("CREATE DATABASE {name}")).await.expect("a database can be created");
+    let store = Store::open(&with_database(cluster, &name)).await.expect("a new database opens");
+    store.migrate(MIGRATED_AT).await.expect("the migrations apply");
+    store.close().await;
+    // Renamed after the migrations, so that nobody copies an unfinished template.
+    match command(cluster, &format!("ALTER DATABASE {name} RENAME TO {template}")).await {
+        Ok(()) => {}
+        // Duplicate name: another process was first.
+        Err(error) if error.code().is_some_and(|code| code.code() == "42P04") => {
+            let _ = command(cluster, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await;
+        }
+        Err(error) => panic!("the template cannot be renamed: {error:?}"),
+    }
+    template
+}
+
+async fn has_database(cluster: &str, name: &str) -> bool {
+    let find =
+        async |client: Client| client.query("SELECT 1 FROM pg_database WHERE datname = $1", &[&name]).await;
+    !connected(cluster, find).await.expect("the cluster answers").is_empty()
+}
+
 async fn command(cluster: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
+    connected(cluster, async |client: Client| client.batch_execute(sql).await).await
+}
+
+/// Calls `act` with a connection to the cluster.
+async fn connected<T>(
+    cluster: &str,
+    act: impl AsyncFnOnce(Client) -> Result<T, tokio_postgres::Error>,
+) -> Result<T, tokio_postgres::Error> {
     let url = without_options(cluster).unwrap_or_else(|_| cluster.to_owned());
     let config: Config = url.parse()?;
     let (client, connection) = config.connect(NoTls).await?;
     let connection = tokio::spawn(connection);
-    let done = client.batch_execute(sql).await;
-    drop(client);
+    let done = act(client).await;
     let _ = connection.await;
     done
 }
