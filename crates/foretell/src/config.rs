@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_claim_their_winnings_unless_the_file_says_otherwise() {
+    fn redemptions_and_webhook_targets_have_defaults_and_known_values() {
         assert_eq!(Options::default().decide().unwrap().redemptions, Redemptions::SelfService);
         for word in [Redemptions::SelfService, Redemptions::Automatic] {
             let options: Options = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();

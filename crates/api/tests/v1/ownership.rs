@@ -313,7 +313,7 @@ fn scope_sets() -> Vec<Scopes> {
 }
 
 #[tokio::test]
-async fn anothers_resource_equals_a_missing_one_on_every_route_and_scope() {
+async fn another_users_resource_equals_a_missing_one_on_every_route() {
     let world = World::new().await;
     let app = &world.scene.app;
     for scopes in scope_sets() {

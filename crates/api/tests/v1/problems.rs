@@ -14,7 +14,7 @@ async fn an_unknown_path_is_a_problem_document() {
 }
 
 #[tokio::test]
-async fn a_path_has_only_one_spelling() {
+async fn only_the_canonical_spelling_of_a_path_is_found() {
     let http = TestApp::new().await.http();
     for path in
         ["/", "/v1", "/v1/", "/v1/markets/", "/v1//markets", "/V1/markets", "/v2/markets", "/v1/trades/x/y"]

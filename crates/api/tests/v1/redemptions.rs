@@ -154,7 +154,7 @@ async fn claims_are_listed_newest_first_by_page_status_and_market() {
 }
 
 #[tokio::test]
-async fn anothers_claim_is_not_found() {
+async fn another_users_claim_is_not_found() {
     let scene = won().await;
     let claim = scene.client.redeem(scene.market, 0).await.expect(201)["redemption"].take();
     let bob = scene.bob().await;

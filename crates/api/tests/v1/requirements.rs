@@ -86,7 +86,7 @@ fn every_field_error_in_the_sources_is_a_requirement() {
 }
 
 #[test]
-fn a_fact_is_found() {
+fn a_field_error_that_states_a_fact_is_found() {
     let source = "Err(AppError::field(\"/deadline\", \"is in the future\"))";
     assert_eq!(requirements(source), ["is in the future"]);
     assert!(!is_requirement("is in the future"));

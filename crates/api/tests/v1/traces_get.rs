@@ -86,7 +86,7 @@ async fn a_trace_id_of_two_trades_shows_the_newer_one() {
 }
 
 #[tokio::test]
-async fn anothers_unknown_and_malformed_traces_are_not_found() {
+async fn traces_of_others_unknown_traces_and_malformed_ids_are_not_found() {
     let scene = Scene::new().await;
     let trade = scene.client.buy(scene.market, 0, "25").await.created();
     let bob = scene.bob().await;

@@ -92,7 +92,7 @@ async fn a_paused_key_cannot_confirm() {
 }
 
 #[tokio::test]
-async fn anothers_unknown_and_malformed_trades_are_not_found() {
+async fn trades_of_others_unknown_trades_and_malformed_ids_are_not_found() {
     let scene = Scene::gated().await;
     let held = scene.held().await;
     let bob = scene.bob().await;

@@ -54,7 +54,7 @@ fn without_its_own(answer: &Answer, id: &str) -> String {
 }
 
 #[tokio::test]
-async fn anothers_unknown_and_malformed_trades_get_the_same_404_to_the_byte() {
+async fn trades_of_others_unknown_trades_and_malformed_ids_get_the_same_404() {
     let scene = Scene::new().await;
     let theirs = scene.client.buy(scene.market, 0, "25").await.created()["id"].clone();
     let bob = scene.bob().await;

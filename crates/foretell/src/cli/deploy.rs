@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn in_development_keys_are_made_and_delays_are_zero() {
+    fn development_deployments_create_keys_and_have_no_delays() {
         let secrets = Secrets::generate(&SeededEntropy::new(1), 1);
         let deployer = secrets.roles.deployer().unwrap();
         let settings = settings(&parse(&[]), Environment::Test, &deployer, &secrets).unwrap();

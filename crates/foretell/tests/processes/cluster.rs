@@ -193,7 +193,7 @@ async fn two_processes_and_a_kill_execute_every_trade_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_equal_requests_at_once_over_two_processes_make_one_trade() {
+async fn fifty_equal_requests_to_two_processes_create_one_trade() {
     let Some(cluster) = Cluster::prepare().await else { return };
     let (first, second) = (cluster.serve(0).await, cluster.serve(1).await);
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();

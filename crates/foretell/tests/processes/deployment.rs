@@ -38,7 +38,7 @@ fn file_of_key(home: &Path) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_live_service_runs_on_the_contracts_that_it_deployed_and_on_no_others() {
+async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
     let Some(anvil) = Anvil::start().await else { return };
     let development = TestFolder::create();
     deploy(development.path(), &anvil.url, "1").await;
