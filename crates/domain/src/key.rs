@@ -59,6 +59,7 @@ impl FromStr for PlaintextKey {
     type Err = MalformedKey;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Keys of the other environment are well-formed too. They are rejected later, as invalid.
         let secret = [Environment::Live, Environment::Test]
             .into_iter()
             .find_map(|environment| text.strip_prefix(environment.prefix()))
@@ -188,6 +189,7 @@ impl FromStr for Scopes {
             return Ok(Self::all());
         }
         let mut set = Self::default();
+        // An empty text is a key without scopes.
         for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             let scope = Scope::ALL
                 .iter()
@@ -360,6 +362,7 @@ impl IpAllowlist {
 
     /// Returns true if `ip` is allowed. An IPv4 address mapped into IPv6 counts as IPv4.
     pub fn allows(&self, ip: IpAddr) -> bool {
+        // A dual-stack socket reports IPv4 clients as mapped addresses.
         let ip = ip.to_canonical();
         self.0.is_empty() || self.0.iter().any(|net| net.contains(&ip))
     }

@@ -160,7 +160,9 @@ async fn receive(State(shared): State<Arc<Shared>>, request: Request) -> Respons
         let mut script = shared.script.lock();
         script.came.push(Delivered { headers: parts.headers, body, at: shared.clock.now() });
         script.open += 1;
+        // Measured here: the sender must not overlap deliveries of one key.
         script.most_open = script.most_open.max(script.open);
+        // Planned replies come first, so that a test can interrupt a permanent one.
         script.next.pop_front().or_else(|| script.always.clone()).unwrap_or(Reply::Status(200))
     };
     let response = match reply {

@@ -58,6 +58,7 @@ impl<'a> IntoFuture for UserBuilder<'a> {
             let owner = Signer::random(ctx.random()).unwrap();
             let (user, account) = accounts::create_user(ctx, self.name, &owner.owner()).await.unwrap();
             let address = accounts::address_of(&account).unwrap();
+            // Minting 0 would only cost a transaction.
             if self.funds > Usdc::ZERO {
                 self.app.mint(address, self.funds).await;
             }

@@ -10,6 +10,7 @@ macro_rules! answers {
     ($($(#[$doc:meta])* $name:ident = $form:ident($($member:literal,)? $($part:ty),+);)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
+        // Only the schema of the type is used, so it has no values.
         pub enum $name {}
 
         impl utoipa::PartialSchema for $name {

@@ -89,6 +89,7 @@ pub struct AsOf {
 impl MarketRecord {
     /// Builds the record of `market` as of `now`.
     pub fn new(market: Market, outcomes: Vec<Outcome>, now: Timestamp) -> Self {
+        // Computed first: the record takes the members of the market apart.
         let probabilities: Vec<f64> =
             outcomes.iter().map(|outcome| numbers::of_outcome(&market, outcome)).collect();
         let outcomes = outcomes.into_iter().zip(probabilities).map(|(outcome, probability)| OutcomeRecord {
@@ -131,6 +132,7 @@ fn resolution(market: &Market) -> Option<ResolutionRecord> {
     let payouts = market.payouts.clone()?;
     let mut whole =
         payouts.iter().enumerate().filter(|(_, payout)| **payout == Wad::ONE).map(|(index, _)| index);
+    // A split payout has no single winner.
     let outcome_index = match (whole.next(), whole.next()) {
         (Some(only), None) => Some(only),
         _ => None,

@@ -188,8 +188,10 @@ impl PortfolioRecord {
             total_value: plus(usdc_balance, positions_value),
             cost_basis,
             unrealized_pnl: UsdcDelta::between(positions_value, cost_basis),
+            // Saturates for the same reason as the balance.
             realized_pnl: UsdcDelta(realized.fold(0, i64::saturating_add)),
             fees_paid: sum(|position| position.position().fees_paid),
+            // Sold positions stay listed for their realized profit, but are not open.
             open_positions: positions
                 .iter()
                 .filter(|position| position.position().tokens > Wad::ZERO)

@@ -201,6 +201,7 @@ impl QuoteRecord {
         };
         let before = pool(fill.cost_before_wad, fill.quantity_before_wad);
         let after = pool(fill.cost_after_wad, fill.quantity_after_wad);
+        // The contracts accepted the index, so the defaults are never used.
         let price_before = before.probabilities.get(at).copied().unwrap_or_default();
         let price_after = after.probabilities.get(at).copied().unwrap_or_default();
         let (usdc, tokens) = (Usdc::from_atomic(fill.usdc_atomic), Wad(fill.tokens_wad));

@@ -75,6 +75,7 @@ impl Shared {
                     | "eth_getBlockReceipts"
                     | "eth_getTransactionReceipt"
                     | "eth_getTransactionByHash" => Value::Null,
+                    // Only these methods have a valid empty result.
                     _ => return self.pass(body).await,
                 };
                 Ok(whole(json_answer(&request, "result", empty)))
@@ -95,6 +96,7 @@ impl Shared {
                 let chunk = Ok(Bytes::from_static(ENDLESS_CHUNK));
                 Ok(streamed(stream::repeat(chunk)))
             }
+            // The connection stays open, unlike with `Refused`.
             RpcFault::Frozen => std::future::pending().await,
             RpcFault::Refused => Err(Unanswered),
             RpcFault::OtherId
@@ -103,6 +105,7 @@ impl Shared {
             | RpcFault::Slow
             | RpcFault::LostAnswer
             | RpcFault::Cut => {
+                // The node executes the request before its response is damaged.
                 let answer = self.forward(body).await.ok_or(Unanswered)?;
                 broken(fault, answer).await
             }
@@ -133,6 +136,7 @@ async fn broken(fault: RpcFault, answer: Bytes) -> Result<Response<Answer>, Unan
     match fault {
         RpcFault::LostAnswer => Err(Unanswered),
         RpcFault::Truncated => Ok(whole(answer.slice(..half))),
+        // An error after some bytes closes the connection in the middle of the body.
         RpcFault::Cut => Ok(streamed(stream::iter([Ok(answer.slice(..half)), Err(Unanswered)]))),
         RpcFault::OtherId => {
             let mut value: Value = serde_json::from_slice(&answer).map_err(|_| Unanswered)?;

@@ -93,6 +93,7 @@ impl CapArgs {
     /// Returns the cap in the form of the contracts.
     fn atomic(self) -> Result<u64, StartError> {
         match self.hourly_cap {
+            // The Gate rejects a cap of 0 without naming the remedy.
             Edit(Some(Usdc::ZERO)) => Err(refuse(
                 ErrorCode::ValidationFailed,
                 "--hourly-cap must be above 0. `executor remove` removes an executor.",
@@ -163,6 +164,7 @@ async fn make(
         Sent::Printed(call) => return Ok(acting.print(ctx, title, &[call], Record::new())),
         Sent::Mined(receipt) => receipt,
     };
+    // Read back from the chain: the record shows the result and not the request.
     let done = match change {
         Change::ProposeExecutor(address, _)
         | Change::EnactExecutor(address)
@@ -177,6 +179,7 @@ async fn make(
 
 async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<Answer, StartError> {
     let mut known = BTreeSet::from_iter(ctx.chain.executors().await.map_err(AppError::from)?);
+    // If the node cannot search the logs, the secrets still name the likely candidates.
     known.extend(admin.secrets()?.executors()?.iter().map(Signer::address));
     match ctx.chain.ever_proposed_executors().await {
         Ok(proposed) => known.extend(proposed),
@@ -188,6 +191,7 @@ async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<Answer, StartError> {
     let mut records = Vec::new();
     for address in known {
         let state = find(ctx, address).await?;
+        // An address that was removed or vetoed is neither an executor nor proposed.
         if state.volume.is_some() || state.proposal.is_some() {
             records.push(record(&state));
         }

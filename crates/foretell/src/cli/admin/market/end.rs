@@ -82,6 +82,7 @@ pub async fn resolve(args: ResolveArgs, admin: &AdminCtx) -> Result<Answer, Star
     let answer = make(admin, id, &args.act, Move::Resolve { payouts, source: args.source }).await?;
     let Answer::One(record) = answer else { return Ok(answer) };
     let (market, _) = find(admin, id).await?;
+    // Without a veto window, the result is final at once.
     if market.status == MarketStatus::Resolved {
         return Ok(Answer::One(record));
     }
@@ -142,6 +143,7 @@ fn obtain_consent(consent: ConsentArgs, by: &ActArgs, market: &Market, act: &str
 fn payouts_of(result: ResultArgs, outcomes: usize) -> Result<Payouts, StartError> {
     let invalid = |detail: String| refuse(ErrorCode::OutcomeIndexInvalid, detail);
     match result {
+        // Checked here, because the payouts of an unknown outcome would all be 0.
         ResultArgs { outcome: Some(outcome), .. } if usize::from(outcome) >= outcomes => {
             Err(invalid(format!("The market has the outcomes 0 to {}.", outcomes.saturating_sub(1))))
         }
