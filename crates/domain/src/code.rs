@@ -1,4 +1,5 @@
-//! The catalog of error codes: the only source of every error response and of every document about errors.
+//! The catalog of error codes: the only source of every error response and of every document about
+//! errors.
 
 use std::fmt;
 use std::str::FromStr;

@@ -27,25 +27,25 @@ pub struct Meta {
     #[schema(value_type = String, pattern = "^req_[0-9a-f]{32}$")]
     request_id: RequestId,
     timestamp: Timestamp,
-    /// Only for the creation of a trade: whether the response repeats an earlier one.
+    /// Only for the creation of a trade: true if the response repeats an earlier one.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     idempotent: Option<bool>,
-    /// Only for queued work: what happens next.
+    /// Only for queued work: the next step.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'static str>,
 }
 
 impl Meta {
-    /// Adds a message that says what happens next.
+    /// Adds a message about the next step.
     #[must_use]
     pub const fn message(self, message: &'static str) -> Self {
         Self { message: Some(message), ..self }
     }
 
-    /// Adds whether the response repeats an earlier one. Every response to a trade's creation has
-    /// this member.
+    /// Sets `idempotent`, which is true if the response repeats an earlier one. Every response to a
+    /// trade's creation has this member.
     #[must_use]
     pub const fn idempotent(self, idempotent: bool) -> Self {
         Self { idempotent: Some(idempotent), ..self }
@@ -90,7 +90,7 @@ pub struct Single<T> {
 pub struct Pagination {
     /// The cursor of the next page. Null on the last page.
     pub cursor: Option<String>,
-    /// Whether there are more pages.
+    /// True if there are more pages.
     pub has_more: bool,
     /// The page size that was applied.
     pub limit: u32,

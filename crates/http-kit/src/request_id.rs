@@ -16,7 +16,8 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PREFIX: &str = "req_";
 const LENGTH: usize = PREFIX.len() + 32;
 
-/// A request's id: `req_` and 32 hex digits, sent as `X-Request-Id`, `_meta.requestId` and a problem's `requestId`.
+/// A request's id: `req_` and 32 hex digits, sent as `X-Request-Id`, `_meta.requestId` and a
+/// problem's `requestId`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(Uuid);
 

@@ -1,5 +1,5 @@
-//! The text of the published page of each error code: when it is sent, whether the request may be repeated, and how to fix
-//! the problem.
+//! The text of the published page of each error code: when it is sent, if the request may be
+//! repeated, and how to fix the problem.
 
 use domain::ErrorCode;
 

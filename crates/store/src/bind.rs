@@ -1,5 +1,5 @@
-//! Conversions between domain values and SQL values, in both directions. Ids and large numbers are stored as text, USDC
-//! as an integer.
+//! Conversions between domain values and SQL values, in both directions. Ids and large numbers are
+//! stored as text, USDC as an integer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

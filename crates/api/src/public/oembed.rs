@@ -190,8 +190,8 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Parses the URL of a page of the web application at `base`. The scheme may be http or https,
-    /// whatever `base` uses.
+    /// Parses the URL of a page of the web application at `base`. The scheme may be http or https and
+    /// may differ from that of `base`.
     fn of(base: &str, url: &'a str) -> Option<Self> {
         let (base, url) = (without_scheme(base)?, without_scheme(url)?);
         let path = url.get(base.len()..).filter(|_| url[..base.len()].eq_ignore_ascii_case(base))?;

@@ -25,8 +25,8 @@ pub struct PauseRecord {
     paused_at: Timestamp,
 }
 
-/// `POST /v1/account/pause`: stops the trading of the key that calls, at once and until the operator resumes it. 200 and
-/// `pause {apiKeyId, paused, pausedAt}`; calling it again changes nothing.
+/// `POST /v1/account/pause`: stops trading with the calling key at once, until the operator resumes
+/// it. Calling it again changes nothing.
 #[utoipa::path(
     post, path = "/v1/account/pause", operation_id = "pauseKey", tag = "Account", summary = "Pause the calling key's trading",
     description = "Stops trading with the calling key at once: it can no longer create or confirm trades, \

@@ -40,11 +40,12 @@ struct Ready {
 #[serde(rename_all = "camelCase")]
 struct Checks {
     database: CheckRecord,
-    /// Also `failing` while trades cannot complete: no executor can pay for gas, or no block has been read for 60 seconds.
+    /// Also `failing` while trades cannot complete: no executor can pay for gas, or no block has
+    /// been read for 60 seconds.
     chain: CheckRecord,
     rate_limiter: CheckRecord,
-    /// `failing` if this process's dispatcher has stopped. `latencyMs` is the time that the oldest due
-    /// delivery has waited for its attempt, in milliseconds.
+    /// `failing` if this process's dispatcher has stopped. `latencyMs` is the time that the oldest
+    /// due delivery has waited for its attempt, in milliseconds.
     webhooks: CheckRecord,
 }
 
@@ -61,9 +62,9 @@ struct CheckRecord {
 #[schema(as = ReadinessDegradation)]
 #[serde(rename_all = "camelCase")]
 struct DegradationRecord {
-    /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
-    /// `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling` or `hourly_volume_used`. More may be
-    /// added.
+    /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`,
+    /// `worker_failing`, `market_quarantined`, `trade_stuck`, `drift`, `recovering`,
+    /// `fees_above_ceiling` or `hourly_volume_used`. More may be added.
     reason: &'static str,
     /// The description of the problem, for operators.
     detail: String,
@@ -103,7 +104,8 @@ pub async fn health(State(app): State<Shared>) -> Response {
     })
 }
 
-/// `GET /v1/ready`: 200 if database, chain, rate limiter and webhook dispatcher pass their checks, otherwise 503.
+/// `GET /v1/ready`: 200 if database, chain, rate limiter and webhook dispatcher pass their checks,
+/// otherwise 503.
 #[utoipa::path(
     get, path = "/v1/ready", operation_id = "getReadiness", tag = "Service", summary = "Check if the service is ready",
     description = "Checks every dependency and reports each result under checks: database, chain, rateLimiter and webhooks. \

@@ -101,7 +101,8 @@ struct PoolRecord {
     probabilities: Vec<f64>,
 }
 
-/// `GET /v1/markets/{id}/history`: candles of every outcome, or of one, and the market maker's state over time.
+/// `GET /v1/markets/{id}/history`: candles of every outcome, or of one, and the market maker's
+/// state over time.
 #[utoipa::path(
     get, path = "/v1/markets/{id}/history", operation_id = "getMarketHistory", tag = "Markets",
     summary = "Read a market's price history",

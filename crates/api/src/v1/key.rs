@@ -64,7 +64,7 @@ pub(super) struct SpendRecord {
     remaining_usdc: Usdc,
 }
 
-/// `GET /v1/key`: the calling key. Any key may ask, whatever its scopes.
+/// `GET /v1/key`: the calling key. It needs no scope.
 #[utoipa::path(
     get, path = "/v1/key", operation_id = "getKey", tag = "Account", summary = "Read the calling key",
     description = "The calling key's properties, scopes and limits, without secrets. Needs no \

@@ -56,8 +56,8 @@ impl Parameters for MarketsQuery {
     }
 }
 
-/// `GET /v1/markets`: the markets on chain, newest first. A filter on `status` goes by the status that the store has
-/// noted; a market that ended a moment ago can still be found as OPEN and reads FROZEN.
+/// `GET /v1/markets`: the markets on chain, newest first. The filter `status` uses the stored
+/// status, so a market that has just ended may be listed under OPEN although it reads FROZEN.
 #[utoipa::path(
     get, path = "/v1/markets", operation_id = "listMarkets", tag = "Markets", summary = "List markets",
     description = "The markets on chain, newest first. For a moment after its end a market may be listed \

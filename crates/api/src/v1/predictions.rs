@@ -90,7 +90,7 @@ impl PredictionRecord {
     }
 }
 
-/// `GET /v1/markets/{id}/predictions`: a market's trades, newest first. Nothing is changed or taken out of it later.
+/// `GET /v1/markets/{id}/predictions`: a market's trades, newest first. Listed trades never change.
 #[utoipa::path(
     get, path = "/v1/markets/{id}/predictions", operation_id = "listPredictions", tag = "Markets",
     summary = "List a market's trades",

@@ -143,8 +143,8 @@ struct Units {
     token: &'static str,
 }
 
-/// `GET /v1/markets/{id}/quote`: asked of the contracts on each call. Only an open market is quoted; with `block` one that
-/// was open then, whatever has become of it.
+/// `GET /v1/markets/{id}/quote`: computed by the contracts on each call. The market must be open
+/// or, with `block`, must have been open after that block.
 #[utoipa::path(
     get, path = "/v1/markets/{id}/quote", operation_id = "getQuote", tag = "Markets", summary = "Quote a trade",
     description = "The result of a trade now, computed by the contracts on each call. An execution in the \

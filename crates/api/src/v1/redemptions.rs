@@ -126,10 +126,10 @@ impl FromRequestParts<Shared> for SelfService {
     }
 }
 
-/// `POST /v1/redemptions`: claims a winning outcome, or the refund of a cancelled market. The payment follows.
+/// `POST /v1/redemptions`: claims a winning outcome, or the refund of a cancelled market.
 ///
-/// - 201 and `redemption`: a new claim, `pending`.
-/// - 200 and `redemption`: the position's claim as it is now. One that had failed is made again and `pending` once more.
+/// - 201: a new claim, `pending`.
+/// - 200: the current claim of the position. A failed claim is retried and `pending` again.
 #[utoipa::path(
     post, path = "/v1/redemptions", operation_id = "createRedemption", tag = "Redemptions", summary = "Claim a settled position",
     description = "Claims a winning outcome, or the refund of a cancelled market. The claim is paid on \
@@ -190,7 +190,7 @@ impl Parameters for RedemptionsQuery {
     }
 }
 
-/// `GET /v1/redemptions`: the claims of the key's user, newest first, whoever made them.
+/// `GET /v1/redemptions`: the claims of the key's user, newest first.
 #[utoipa::path(
     get, path = "/v1/redemptions", operation_id = "listRedemptions", tag = "Redemptions", summary = "List your claims",
     description = "The claims of the key's user, newest first. If winnings are paid automatically, the \

@@ -73,7 +73,8 @@ impl TraceRecord {
     }
 }
 
-/// `GET /v1/traces/{correlationId}`: the trace of a trade of the caller's user, also while the trade runs.
+/// `GET /v1/traces/{correlationId}`: the trace of a trade of the caller's user, also while the
+/// trade runs.
 ///
 /// If several trades share the trace id, returns the newest. A trade's own id without its hyphens
 /// always returns that trade.

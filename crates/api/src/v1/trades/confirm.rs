@@ -29,11 +29,8 @@ impl JsonBody for ConfirmBody {
     }
 }
 
-/// `POST /v1/trades/{id}/confirm`: releases a held trade; 200 and the `trade`, `pending`.
-///
-/// Any key of the trade's user may confirm it. Refused, in this order: an id that is not there, a trade that was never
-/// held, one whose window is over, a token that is not this trade's, one that was used. Every refusal says what became of
-/// the trade in `extensions.submission`.
+/// `POST /v1/trades/{id}/confirm`: releases a held trade. Any key of the trade's user may confirm
+/// it.
 #[utoipa::path(
     post, path = "/v1/trades/{id}/confirm", operation_id = "confirmTrade", tag = "Trades",
     summary = "Confirm a held trade",

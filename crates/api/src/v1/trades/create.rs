@@ -34,7 +34,7 @@ answers! {
     TradeOrDryRun = one_of(TradeAnswer, DryRunAnswer);
 }
 
-/// A trade create request. Which members are missing or malformed is judged all at once, after replays.
+/// A trade create request. All missing and malformed members are reported together.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CreateTradeRequest, description = "A trade to create. Unknown members are rejected.")]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -190,14 +190,12 @@ impl From<DryRun> for DryRunRecord {
 
 /// `POST /v1/trades`: creates a trade.
 ///
-/// - 201 and `trade`: a new trade, `pending`; or the same `Idempotency-Key` and body again, with the trade as it was
-///   created, `_meta.idempotent` true and `Idempotent-Replayed: true`.
-/// - 202 and `trade` with `confirmation {token, expiresAt}`: a new trade of high value, `pending_confirmation`; or the
-///   same key or `clientRequestId` and body again while it is held, with the same token.
-/// - 200 and `trade`: the same `clientRequestId` and body again, with the trade as it is now; and the same key again
-///   after a held trade was confirmed or its window was over.
-/// - 200 and `dryRun` (and the same under `data`): with `"dryRun": true`, every check was made and nothing created; the
-///   request's fields, `requiresConfirmation`, and `quote {tokensOut, usdcAmount, fee, effectivePrice, reservedUsdc}`.
+/// - 201: a new trade, `pending`; or a replay by `Idempotency-Key`, with the trade as it was
+///   created.
+/// - 202: a new trade of high value, `pending_confirmation`, with its confirmation token; or a
+///   replay while it is held.
+/// - 200: a replay by `clientRequestId`, or of a trade that is no longer held, with the current
+///   trade; or a dry run.
 #[utoipa::path(
     post, path = "/v1/trades", operation_id = "createTrade", tag = "Trades", summary = "Create a trade",
     description = "Checks the trade, reserves the funds and returns while the trade is pending. The trade \

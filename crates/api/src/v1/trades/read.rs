@@ -45,7 +45,7 @@ impl Parameters for TradesQuery {
     }
 }
 
-/// `GET /v1/trades`: the trades of the key's user, newest first, whichever of the user's keys made them.
+/// `GET /v1/trades`: the trades of the key's user, made with any of the user's keys, newest first.
 #[utoipa::path(
     get, path = "/v1/trades", operation_id = "listTrades", tag = "Trades", summary = "List your trades",
     description = "The trades of all keys of the user, newest first.",

@@ -33,8 +33,9 @@ pub struct TradeRecord {
     amount: Option<String>,
     amount_type: AmountType,
     side: Side,
-    /// The maximum slippage from the quote at acceptance, in hundredths of a percent (0 to 10000): the
-    /// bound of the request, or the service's default. Null if the request bounds the price only by `minTokensOut` or `maxTokensIn`.
+    /// The maximum slippage from the quote at acceptance, in hundredths of a percent (0 to 10000):
+    /// the bound of the request, or the service's default. Null if the request bounds the price
+    /// only by `minTokensOut` or `maxTokensIn`.
     #[schema(minimum = 0, maximum = 10000)]
     max_slippage_bps: Option<u16>,
     #[schema(value_type = Metadata)]

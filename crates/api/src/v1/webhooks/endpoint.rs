@@ -37,7 +37,8 @@ pub struct EndpointRecord {
 #[schema(as = WebhookBreaker)]
 #[serde(rename_all = "camelCase")]
 struct BreakerRecord {
-    /// `closed`: events are sent. `open`: nothing is sent until `openUntil`. `half_open`: the next attempt decides.
+    /// `closed`: events are sent. `open`: nothing is sent until `openUntil`. `half_open`: the next
+    /// attempt decides.
     #[schema(value_type = String, extensions(("x-extensible-enum" = json!(["closed", "open", "half_open"]))))]
     state: &'static str,
     open_until: Option<Timestamp>,

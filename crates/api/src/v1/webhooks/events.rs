@@ -175,7 +175,7 @@ pub async fn list(
     Ok(meta.list(rows.into_iter().map(EventRecord::from).collect(), pagination))
 }
 
-/// `GET /v1/webhooks/events/{id}`: one event with its attempts and its body. Another user's event is not there.
+/// `GET /v1/webhooks/events/{id}`: one event of the user with its attempts and its body.
 #[utoipa::path(
     get, path = "/v1/webhooks/events/{id}", operation_id = "getWebhookEvent", tag = "Webhooks", summary = "Read one webhook event",
     description = "The event, every delivery attempt with the beginning of the receiver's response, and \

@@ -31,7 +31,8 @@ impl std::fmt::Debug for WebhookSecretRecord {
     }
 }
 
-/// `POST /v1/auth/api-keys/me/webhook-secret/rotate`: 200 and `webhookSecret {secret, rotatedAt, previousSecretExpiresAt}`.
+/// `POST /v1/auth/api-keys/me/webhook-secret/rotate`: replaces the secret and shows the new one
+/// once.
 #[utoipa::path(
     post, path = "/v1/auth/api-keys/me/webhook-secret/rotate", operation_id = "rotateWebhookSecret", tag = "Webhooks",
     summary = "Rotate the calling key's webhook secret",

@@ -45,11 +45,11 @@ impl From<Delivery> for QueuedEvent {
     }
 }
 
-/// `POST /v1/webhooks/events/{id}/redeliver`: 200, `event` and a message. Each call queues it once more.
+/// `POST /v1/webhooks/events/{id}/redeliver`: each call queues the event once more.
 #[utoipa::path(
     post, path = "/v1/webhooks/events/{id}/redeliver", operation_id = "redeliverWebhookEvent", tag = "Webhooks",
     summary = "Redeliver an event",
-    description = "Adds the event to the end of its key's queue again, whatever its status: with the same \
+    description = "Adds the event to the end of its key's queue again, in any status: with the same \
         id and body, signed only with the current secret, and with the whole schedule of attempts. Each \
         call adds it once more, at most five times per event. _meta.message describes the next step.",
     params(("id" = EventId, Path, description = "The event's id.")),

@@ -12,7 +12,8 @@ use crate::start_error::StartError;
 /// The commands for sums.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Compare every sum with a fresh computation, and movements with the chain's events; fail if they differ
+    /// Compare every sum with a fresh computation, and movements with the chain's events; fail if
+    /// they differ
     Verify,
     /// Forget every sum and make all of them again
     Rebuild,
