@@ -103,6 +103,7 @@ impl Answer {
         assert_eq!(body["instance"], self.path.as_str(), "\n{self}");
         assert_eq!(body["requestId"].as_str(), self.header("x-request-id"), "\n{self}");
         assert!(body["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "\n{self}");
+        // HTTP requires the header with a 401.
         assert_eq!(self.header("www-authenticate").is_some(), code.status() == 401, "\n{self}");
         let is_write = self.method == Method::POST;
         assert_eq!(body["extensions"].get("submission").is_some(), is_write, "\n{self}");
@@ -137,6 +138,7 @@ impl Answer {
         let policy = self.header("ratelimit-policy").unwrap_or_default();
         let name = policy.split(';').next().unwrap_or_default();
         assert_eq!(policy, format!("{name};q={};w=60", limit.unwrap_or_default()), "\n{self}");
+        // The reset time depends on the clock, so only its form is compared.
         let standing = format!("{name};r={};t=", remaining.unwrap_or_default());
         let found = self.header("ratelimit").unwrap_or_default();
         let until_reset = found.strip_prefix(&standing).and_then(|seconds| seconds.parse::<u64>().ok());

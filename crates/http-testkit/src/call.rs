@@ -188,6 +188,7 @@ impl Call {
     pub async fn send(self) -> Answer {
         let (method, path) = (self.method.clone(), self.path.path().to_owned());
         let answer = Answer::read(method.clone(), path.clone(), self.respond().await).await;
+        // Every response of every test is checked against the OpenAPI document.
         contract::check(&method, &path, &answer);
         answer
     }
@@ -210,8 +211,10 @@ impl Call {
         *request.method_mut() = self.method;
         *request.uri_mut() = self.path;
         for (name, value) in self.headers {
+            // Appended, because tests also send repeated headers.
             request.headers_mut().append(name, value);
         }
+        // Without a socket, the handlers take the peer from here.
         request.extensions_mut().insert(ConnectInfo(SocketAddr::new(self.from, 50_000)));
         match self.router.oneshot(request).await {
             Ok(response) => response,

@@ -147,6 +147,7 @@ impl Faults {
         let mut planned = self.planned.lock();
         if method == SEND {
             let raw = params.and_then(|params| serde_json::from_str::<Vec<String>>(params).ok());
+            // Recorded before the fault is chosen, so that lost transactions are included.
             planned.sent.extend(raw.into_iter().flatten());
         }
         if let Some(at) = planned.next.iter().position(|(of, _)| *of == method) {
@@ -188,6 +189,7 @@ where
     }
 
     fn call(&mut self, packet: RequestPacket) -> TransportFut<'static> {
+        // Only single requests carry faults: batches pass through.
         let RequestPacket::Single(request) = &packet else { return self.inner.call(packet) };
         if let Some(held) = self.faults.held(request.method()) {
             let mut inner = self.inner.clone();
@@ -207,6 +209,7 @@ where
             Some(Fault::LostAnswer) => {
                 let answered = self.inner.call(packet);
                 Box::pin(async move {
+                    // The node must have executed the request before the caller gets the error.
                     drop(answered.await);
                     Err(lost())
                 })

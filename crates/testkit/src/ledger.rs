@@ -168,6 +168,7 @@ impl TestApp {
                 (State::Failed(failure), [Ended::Failed]) => {
                     assert!(failure.tx_hash.is_some(), "{}", trade.id)
                 }
+                // These trades ended before anything was sent.
                 (State::Failed(_) | State::Rejected(_), []) => {}
                 (state, []) if !state.status().is_terminal() => {}
                 (state, events) => panic!("{} is {} after {} events", trade.id, state.status(), events.len()),

@@ -131,6 +131,7 @@ impl TestApp {
             .store
             .write((), |tx, ()| {
                 Box::pin(async move {
+                    // Other readers would otherwise keep their cached markets.
                     tx.mark_markets_changed();
                     for sql in TABLES.into_iter().chain([OUTCOMES]) {
                         tx.exec(sql, &[]).await?;

@@ -175,6 +175,7 @@ impl Transition {
         at: Timestamp,
     ) -> Result<Self, IllegalMove> {
         let status = to.status();
+        // The only place that creates transitions, so no illegal one can be stored.
         if !from.may_become(status) {
             return Err(IllegalMove { from, to: status });
         }

@@ -151,6 +151,7 @@ impl TradeCounts {
         self.completed += other.completed;
         self.failed += other.failed;
         self.rejected += other.rejected;
+        // Saturates, because a report must not fail after an overflow.
         let volume = self.volume_usdc.checked_add(other.volume_usdc);
         self.volume_usdc = volume.unwrap_or(Usdc::from_atomic(i64::MAX as u64));
     }

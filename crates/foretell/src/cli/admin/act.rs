@@ -62,6 +62,7 @@ impl ActArgs {
             Senders::Proposed(address) => {
                 let given = key_file.map(read_key).transpose()?;
                 let given = given.map(|key| key.signer()).transpose()?;
+                // Without a file, the proposed address may be one whose key is present anyway.
                 let keys = given.map_or_else(|| present(&keys), |key| Ok(vec![key]))?;
                 let key = keys.into_iter().find(|key| key.address() == address);
                 let missing = format!("the key of the proposed address {address} is missing");
@@ -93,6 +94,7 @@ impl ActArgs {
             let holder = ctx.chain.role_holder(*role).await.map_err(AppError::from)?;
             let name = format!("the {role} {holder}");
             match keys.find(*role)? {
+                // A wallet is the sender even if its key is present here.
                 _ if self.print_transactions => return Ok(Acting { name, address: holder, key: None }),
                 Some(key) if key.address() == holder => {
                     return Ok(Acting { name, address: holder, key: Some(key) });
@@ -175,6 +177,7 @@ fn canonical(value: &Value) -> String {
         }
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
+            // Sorted, so that the order of members does not change the checksum.
             members.sort_unstable_by_key(|(name, _)| *name);
             let names: Value = members.iter().map(|(name, _)| name.as_str()).collect();
             let values: String = members.iter().map(|(_, value)| canonical(value) + ",").collect();

@@ -55,6 +55,7 @@ impl AdminCtx {
     pub async fn open(config: Config, actor: Actor) -> Result<Self, StartError> {
         let file = config.database_url.expose_secret().strip_prefix("sqlite:");
         let file = file.map(|path| path.strip_prefix("//").unwrap_or(path));
+        // SQLite would create an empty database at a mistyped path.
         if let Some(file) = file.filter(|file| !Path::new(file).exists()) {
             return Err(StartError::Other(format!(
                 "there is no database at {file}: start the service or run `foretell migrate`, or give --data-dir or --database-url"
@@ -135,6 +136,7 @@ impl AdminCtx {
     pub async fn online(&self) -> Result<Ctx, StartError> {
         let Location { rpc_urls, contracts, chain_id } = self.location()?;
         let rpc_urls: Vec<&str> = rpc_urls.iter().map(SecretString::expose_secret).collect();
+        // The socket is the service's own, so there is only one node.
         if let [url, ..] = rpc_urls[..]
             && chain::is_socket_url(url)
         {

@@ -104,6 +104,7 @@ pub async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Answer, StartE
     if args.act.is_printed() && markets::is_on_chain(&ctx, id).await? {
         return Err(StartError::InvalidState("the market is on chain already".to_owned()));
     }
+    // Only test chains have USDC that the deployer can mint.
     let minter = match ctx.config.environment {
         Environment::Test => admin.secrets()?.roles.deployer().ok(),
         Environment::Live => None,
@@ -121,6 +122,7 @@ pub async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Answer, StartE
         ));
     }
     let (end_time, title) = (new.end_time, format!("Create the market {:?}", new.question));
+    // The id must be repeated: a new id would create a second market.
     let created = markets::create(&ctx, resolver.sender(), new).await.map_err(|error| {
         let again = format!("run it again with --id {id} --end-time {end_time} and the same arguments");
         let detail = format!("{} To finish this creation, {again}.", error.detail);
