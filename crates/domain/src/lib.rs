@@ -5,6 +5,7 @@ pub mod candle;
 pub mod code;
 pub mod delegation;
 pub mod event;
+mod event_kind;
 pub mod field_error;
 pub mod ids;
 pub mod key;

@@ -9,6 +9,7 @@ mod data;
 mod id;
 mod position;
 
+pub use crate::event_kind::{EventKind, UnknownEventKind};
 pub use data::{ClaimData, MarketData, PositionData, TestData, TradeData};
 pub use position::{FIRST_GENERATION, FeedPosition, ParsePositionError};
 
@@ -18,47 +19,8 @@ use crate::Timestamp;
 use crate::ids::EventId;
 use crate::trade::{State, Status};
 use crate::version::VERSIONS;
-use crate::words::words;
-
-words! {
-    /// The type of an event.
-    EventKind, UnknownEventKind {
-        /// A high-value trade waits for its confirmation.
-        ConfirmationRequired = "trade.confirmation-required",
-        /// A trade was completed.
-        TradeCompleted = "trade.completed",
-        /// A trade failed.
-        TradeFailed = "trade.failed",
-        /// The risk engine rejected a trade.
-        TradeRejected = "trade.rejected",
-        /// A trade reached any other status.
-        StatusChanged = "trade.status-changed",
-        /// A claim was paid.
-        RedemptionCompleted = "redemption.completed",
-        /// A market in which the user has a position was resolved or cancelled.
-        MarketResolved = "market.resolved",
-        /// A settled position pays and has not been claimed.
-        PositionClaimable = "position.claimable",
-        /// A user requested a test of a receiver.
-        Test = "webhook.test",
-    }
-}
 
 impl EventKind {
-    /// Returns true if events of this type are posted to the key's URL. Other events are only in
-    /// the feed.
-    pub const fn is_delivered(self) -> bool {
-        self.is_basic() || matches!(self, Self::Test)
-    }
-
-    /// Returns true if the feed includes this type by default.
-    pub const fn is_basic(self) -> bool {
-        matches!(
-            self,
-            Self::ConfirmationRequired | Self::TradeCompleted | Self::TradeFailed | Self::TradeRejected
-        )
-    }
-
     /// Returns the event type for a trade that reached `status`.
     pub const fn of_status(status: Status) -> Self {
         match status {

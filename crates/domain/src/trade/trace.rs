@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{HoldReason, Status, TraceEvent, TraceStage};
 use crate::Timestamp;
-use crate::event::EventKind;
+use crate::event_kind::EventKind;
 use crate::ids::{BatchId, EventId};
 use crate::money::Usdc;
 
