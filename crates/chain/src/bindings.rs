@@ -1,5 +1,5 @@
 //! ABI and bytecode of the contracts, generated from the committed artifacts. These types are
-//! private to the crate: the sibling modules convert them to the crate's own types.
+//! private to the crate: the other modules convert them to the crate's own types.
 #![expect(clippy::too_many_arguments, reason = "generated from the artifacts")]
 
 alloy::sol!(Authority, "../../contracts/artifacts/Authority.json");

@@ -4,7 +4,7 @@ use alloy::sol_types;
 use alloy::transports::http::reqwest;
 use alloy::transports::{RpcError, TransportError, TransportErrorKind};
 
-use super::revert::Revert;
+use crate::revert::Revert;
 
 /// A failed call or transaction. The variants differ in what the caller may do next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

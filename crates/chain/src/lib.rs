@@ -2,8 +2,15 @@
 //! client of the contracts on top of it. Code above this crate does not depend on which of the two
 //! it uses.
 
+mod bindings;
+mod block;
 pub mod client;
+mod error;
 pub mod nodes;
+mod revert;
 
+pub use block::Block;
 pub use client::*;
-pub use nodes::{ChainIdentity, NodeReport, Nodes, Standing};
+pub use error::ChainError;
+pub use nodes::{ChainIdentity, Deployment, NodeReport, Nodes, Standing};
+pub use revert::{ParseRevertError, Revert};

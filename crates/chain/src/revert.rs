@@ -6,8 +6,8 @@ use std::str::FromStr;
 use alloy::sol_types::{Panic, Revert as RevertString, SolError};
 use serde::{Deserialize, Serialize};
 
-use super::bindings::token::Token;
-use super::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
+use crate::bindings::token::Token;
+use crate::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 
 /// The reason of a revert. The names of `as_str` are stable, because the database stores them with
 /// trades.

@@ -3,8 +3,8 @@
 use alloy::sol_types::SolValue;
 use alloy_primitives::{B256, Bytes, U256, uint};
 
-use super::error::ChainError;
 use super::owner::Owner;
+use crate::error::ChainError;
 
 /// The order of the P-256 group. Authenticators produce either half of `s`; the contract accepts
 /// only the lower one.

@@ -17,8 +17,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 
 use super::chain::Chain;
-use super::error::ChainError;
 use super::event::Event;
+use crate::error::ChainError;
 
 /// The maximum number of concurrent requests to the node.
 const CONCURRENT: usize = 16;

@@ -4,11 +4,11 @@ use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::batch::Call;
-use super::bindings::token::Token;
-use super::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 use super::owner::Owner;
 use super::roles::Role;
 use super::state::{KeyLimits, token_id};
+use crate::bindings::token::Token;
+use crate::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 
 /// The terms of a new market.
 #[derive(Debug, Clone, PartialEq, Eq)]

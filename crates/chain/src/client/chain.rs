@@ -15,8 +15,9 @@ use alloy_primitives::{Address, B256, Bytes};
 use embedded_chain::EmbeddedNode;
 use serde::{Deserialize, Serialize};
 
-use super::error::ChainError;
 use super::event::Event;
+use crate::block::{self, Block};
+use crate::error::ChainError;
 use crate::nodes::{Endpoint, Nodes, REQUEST_TIMEOUT};
 
 /// Default interval between receipt queries in `transact`.
@@ -34,16 +35,6 @@ pub struct Contracts {
     /// The Gate: delegations and intents.
     pub gate: Address,
     pub account_factory: Address,
-}
-
-/// The parts of a block header that the service uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
-    pub number: u64,
-    pub hash: B256,
-    /// Differs from the known hash of block `number - 1` after a reorganization.
-    pub parent_hash: B256,
-    pub timestamp_s: u64,
 }
 
 /// A provider, the contracts behind it and the chain id. Cheap to clone.
@@ -181,8 +172,7 @@ impl Chain {
             let Header { number, parent_hash, timestamp: timestamp_s, .. } = header;
             return Ok(Block { number, hash, parent_hash, timestamp_s });
         }
-        let head = self.block_at(BlockNumberOrTag::Latest).await?;
-        head.ok_or_else(|| ChainError::Decode("the node has no latest block".to_owned()))
+        block::head(&self.provider).await
     }
 
     /// Returns the newest block that the node reports as final, so that no reorganization can
@@ -190,17 +180,13 @@ impl Chain {
     pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
         match &self.nodes {
             Some(nodes) => nodes.finalized().await,
-            None => self.finalized_of_provider().await,
+            None => block::find(&self.provider, BlockNumberOrTag::Finalized).await,
         }
-    }
-
-    pub(crate) async fn finalized_of_provider(&self) -> Result<Option<Block>, ChainError> {
-        self.block_at(BlockNumberOrTag::Finalized).await
     }
 
     /// Returns the block of that height on the current chain.
     pub async fn block(&self, number: u64) -> Result<Option<Block>, ChainError> {
-        self.block_at(BlockNumberOrTag::Number(number)).await
+        block::find(&self.provider, BlockNumberOrTag::Number(number)).await
     }
 
     /// Returns the hash at this height on which the configured number of nodes agree. `None` if
@@ -218,16 +204,6 @@ impl Chain {
             return nodes.agreed_hash(number).await;
         }
         Ok(self.block(number).await?.map(|block| block.hash))
-    }
-
-    async fn block_at(&self, tag: BlockNumberOrTag) -> Result<Option<Block>, ChainError> {
-        let block = self.provider.get_block_by_number(tag).await.map_err(ChainError::of_read)?;
-        Ok(block.map(|block| Block {
-            number: block.header.number,
-            hash: block.header.hash,
-            parent_hash: block.header.parent_hash,
-            timestamp_s: block.header.timestamp,
-        }))
     }
 
     /// Returns the events of the hub and the Gate from `from_block` to `to_block`, both included,

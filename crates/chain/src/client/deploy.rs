@@ -15,11 +15,14 @@ use alloy::providers::{DynProvider, Provider};
 use alloy::sol_types::{SolCall, SolConstructor, SolValue};
 use alloy_primitives::{Address, B256, Bytes, b256, keccak256};
 use embedded_chain::CREATE2_DEPLOYER;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 
-use super::bindings::{AccountFactory, Authority, Deployer, Gate, MarketHub, TestUSDC};
 use super::chain::{Chain, Contracts};
-use super::error::ChainError;
 use super::signer::Signer;
+use crate::bindings::{AccountFactory, Authority, Deployer, Gate, MarketHub, TestUSDC};
+use crate::error::ChainError;
+use crate::nodes::Deployment;
 
 /// The hash of the proxy's creation code, through which the `Deployer` creates a contract (CREATE3
 /// of solady).
@@ -173,6 +176,14 @@ pub async fn verify(chain: &Chain) -> Result<(), ChainError> {
         "the contracts do not refer to each other: hub {hub} has USDC {hub_usdc}, Gate {hub_gate} and Authority {hub_authority}, \
          Gate {gate} has USDC {gate_usdc}, hub {gate_hub} and Authority {gate_authority}"
     )))
+}
+
+impl Deployment for Contracts {
+    fn verify(&self, provider: DynProvider) -> BoxFuture<'_, Result<(), ChainError>> {
+        // The chain id is not used by the reads of this check.
+        let chain = Chain::of(provider, self.clone(), 0);
+        async move { verify(&chain).await }.boxed()
+    }
 }
 
 fn authority_code(settings: &DeploySettings) -> Bytes {

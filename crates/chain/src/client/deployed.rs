@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use alloy::providers::Provider;
 use alloy_primitives::{Address, B256, keccak256};
 
-use super::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 use super::chain::{Chain, Contracts};
 use super::deploy::DeploySettings;
-use super::error::ChainError;
+use crate::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
+use crate::error::ChainError;
 
 /// The opcode before an immutable value, for which the compiler leaves 32 zero bytes.
 const PUSH32: u8 = 0x7f;

@@ -6,12 +6,12 @@ use alloy::sol_types::{SolEvent, SolEventInterface};
 use alloy_primitives::{Address, B256, U256};
 use uuid::Uuid;
 
-use super::bindings::{Gate, MarketHub};
 use super::chain::Chain;
-use super::error::ChainError;
 use super::intent::Side;
-use super::revert::Revert;
 use super::state::{MarketStatus, market_and_outcome};
+use crate::bindings::{Gate, MarketHub};
+use crate::error::ChainError;
+use crate::revert::Revert;
 
 /// A decoded log with its position on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::bindings::Gate;
 use super::chain::Chain;
-use super::error::ChainError;
+use crate::bindings::Gate;
+use crate::error::ChainError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -11,11 +11,11 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::batch::{Call, batch_digest};
 use super::calls;
 use super::chain::{Chain, Contracts};
-use super::error::ChainError;
 use super::owner::Owner;
 use super::signer::Signer;
 use super::state::KeyLimits;
 use super::transactions::Receipt;
+use crate::error::ChainError;
 
 /// The time for which an owner's signature is valid.
 const SIGNATURE_LIFE_S: u64 = 3_600;

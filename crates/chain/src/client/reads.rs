@@ -6,17 +6,17 @@ use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::batch::Call;
-use super::bindings::token::Token;
-use super::bindings::{Account, AccountFactory, Gate, MarketHub};
 use super::chain::{Chain, Contracts};
-use super::error::ChainError;
 use super::intent::Side;
 use super::owner::Owner;
-use super::revert::Revert;
 use super::state::{
     AccountState, ExecutorVolume, Fill, MarketOnChain, MarketSchedule, MarketStatus, OutcomeOnChain, Policy,
     Proposal, token_id, u64_of,
 };
+use crate::bindings::token::Token;
+use crate::bindings::{Account, AccountFactory, Gate, MarketHub};
+use crate::error::ChainError;
+use crate::revert::Revert;
 
 /// The maximum number of views in one call. Nodes limit the gas of a call, often to 50 million. The
 /// prices of a market with 250 outcomes use about one million.

@@ -8,10 +8,10 @@ use alloy::rpc::types::Filter;
 use alloy::sol_types::SolEvent;
 use alloy_primitives::Address;
 
-use super::bindings::{Authority, Gate};
 use super::chain::Chain;
-use super::error::ChainError;
 use super::state::{ExecutorProposal, ExecutorState, ExecutorVolume, RoleProposal, Seat, Seats};
+use crate::bindings::{Authority, Gate};
+use crate::error::ChainError;
 
 /// A role of the deployment. Its discriminant is the number in the contracts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,8 +7,8 @@ use alloy::signers::local::PrivateKeySigner;
 use alloy_primitives::{Address, B256, Bytes};
 use domain::SecretKey;
 
-use super::error::ChainError;
 use super::owner::Owner;
+use crate::error::ChainError;
 
 /// A private key in memory. `Debug` prints only its address.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tower::Service;
 
 use super::chain::http_provider;
-use super::error::ChainError;
+use crate::error::ChainError;
 
 /// The URL scheme of a socket; the path follows.
 const SCHEME: &str = "unix:";

@@ -3,9 +3,9 @@
 use alloy_primitives::{Address, U256};
 use serde::{Deserialize, Serialize};
 
-use super::bindings::Gate;
-use super::error::ChainError;
 use super::roles::Role;
+use crate::bindings::Gate;
+use crate::error::ChainError;
 
 /// The amounts that a trade moves, and the market's state before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

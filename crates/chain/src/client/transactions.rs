@@ -13,10 +13,10 @@ use alloy::transports::RpcError;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 
 use super::chain::Chain;
-use super::error::ChainError;
 use super::event::Event;
-use super::revert::Revert;
 use super::signer::Signer;
+use crate::error::ChainError;
+use crate::revert::Revert;
 
 /// The gas of a plain transfer.
 const TRANSFER_GAS: u64 = 21_000;

@@ -7,7 +7,8 @@ use futures::future::join_all;
 
 use super::Nodes;
 use super::node::Node;
-use crate::client::{Block, ChainError};
+use crate::block::Block;
+use crate::error::ChainError;
 
 impl Nodes {
     /// Returns the hash at this height on which the configured number of nodes agree, if they are
@@ -19,7 +20,7 @@ impl Nodes {
     /// `Unreachable` if no node can be used. If all nodes fail, the error of one of them.
     pub async fn agreed_hash(&self, number: u64) -> Result<Option<B256>, ChainError> {
         let nodes = self.admitted().await;
-        let hashes = self.answers(join_all(nodes.iter().map(|node| node.chain.block(number))).await)?;
+        let hashes = self.answers(join_all(nodes.iter().map(|node| node.block(number))).await)?;
         let mut counts: BTreeMap<B256, usize> = BTreeMap::new();
         for hash in hashes.iter().flatten().map(|block| block.hash) {
             *counts.entry(hash).or_default() += 1;
@@ -48,7 +49,7 @@ impl Nodes {
     /// As for [`Self::agreed_hash`].
     pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
         let nodes = self.admitted().await;
-        let finalized = join_all(nodes.iter().map(|node| node.chain.finalized_of_provider())).await;
+        let finalized = join_all(nodes.iter().map(|node| node.finalized())).await;
         let mut finalized: Vec<Block> = self.answers(finalized)?.into_iter().flatten().collect();
         finalized.sort_unstable_by_key(|block| std::cmp::Reverse(block.number));
         // Sorted by descending height: at least `agreement` nodes report this block or a later one.

@@ -11,7 +11,7 @@ use alloy::transports::{TransportError, TransportErrorKind, TransportFut, Transp
 use tower::Service;
 
 use super::form::is_answer;
-use crate::client::ChainError;
+use crate::error::ChainError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum length of a response in bytes.

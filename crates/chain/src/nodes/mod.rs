@@ -16,6 +16,7 @@ mod identity;
 mod node;
 mod route;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::B256;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 
 pub use self::endpoint::Endpoint;
@@ -32,12 +33,22 @@ pub use self::node::{NodeReport, Standing};
 
 use self::identity::Expected;
 use self::node::{Field, Node};
-use crate::client::{ChainError, Contracts};
+use crate::error::ChainError;
 
 /// The timeout per request if there are several nodes.
 const FAILOVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout per request if there is only one node.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The contracts that the chain of a node must have.
+pub trait Deployment: fmt::Debug + Send + Sync {
+    /// Checks that the contracts exist on the provider's chain.
+    ///
+    /// # Errors
+    ///
+    /// `Decode`, `Rejected` or `Reverted` if a contract is missing or is not the expected one.
+    fn verify(&self, provider: DynProvider) -> BoxFuture<'_, Result<(), ChainError>>;
+}
 
 /// The nodes of one chain.
 #[derive(Debug)]
@@ -63,16 +74,17 @@ impl Nodes {
     pub fn new(
         urls: &[impl AsRef<str>],
         agreement: usize,
-        contracts: &Contracts,
+        contracts: &(impl Deployment + Clone + 'static),
     ) -> Result<Arc<Self>, ChainError> {
         if !(1..=urls.len()).contains(&agreement) {
             let detail = format!("{agreement} of {} nodes cannot agree", urls.len());
             return Err(ChainError::Rejected(detail));
         }
         let timeout = if urls.len() > 1 { FAILOVER_TIMEOUT } else { REQUEST_TIMEOUT };
+        let contracts: Arc<dyn Deployment> = Arc::new(contracts.clone());
         let nodes: Result<Vec<Arc<Node>>, ChainError> = urls
             .iter()
-            .map(|url| Ok(Arc::new(Node::new(Endpoint::new(url.as_ref(), timeout)?, contracts))))
+            .map(|url| Ok(Arc::new(Node::new(Endpoint::new(url.as_ref(), timeout)?, Arc::clone(&contracts)))))
             .collect();
         Ok(Arc::new(Self {
             nodes: nodes?,

@@ -1,8 +1,10 @@
 //! One node: its endpoint, its health, and whether it serves the expected chain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use alloy::providers::{Provider as _, ProviderBuilder};
+use alloy::eips::BlockNumberOrTag;
+use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket};
 use alloy::transports::{TransportErrorKind, TransportResult};
@@ -10,11 +12,13 @@ use alloy_primitives::B256;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::Deployment;
 use super::endpoint::Endpoint;
 use super::form::{head_in, is_conclusive};
 use super::health::Health;
 use super::identity::{ChainIdentity, Claim, Expected};
-use crate::client::{Chain, ChainError, Contracts, deploy};
+use crate::block::{self, Block};
+use crate::error::ChainError;
 
 /// The timeout of one check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
@@ -83,8 +87,9 @@ const LAG_COST: u64 = 300;
 #[derive(Debug)]
 pub struct Node {
     endpoint: Endpoint,
-    /// A direct handle to this node, for requests that must not go to another one.
-    pub chain: Chain,
+    /// A provider of only this node, for requests that must not go to another one.
+    provider: DynProvider,
+    contracts: Arc<dyn Deployment>,
     state: Mutex<State>,
     // Held during a check, so that concurrent requests share one check.
     checking: tokio::sync::Mutex<()>,
@@ -92,7 +97,7 @@ pub struct Node {
 
 impl Node {
     /// Creates a node that has not been checked.
-    pub fn new(endpoint: Endpoint, contracts: &Contracts) -> Self {
+    pub fn new(endpoint: Endpoint, contracts: Arc<dyn Deployment>) -> Self {
         let client = RpcClient::new(endpoint.clone(), false);
         let provider = ProviderBuilder::default().connect_client(client).erased();
         let state = State {
@@ -104,7 +109,8 @@ impl Node {
         };
         Self {
             endpoint,
-            chain: Chain::of(provider, contracts.clone(), 0),
+            provider,
+            contracts,
             state: Mutex::new(state),
             checking: tokio::sync::Mutex::new(()),
         }
@@ -264,13 +270,13 @@ impl Node {
 
     /// Reads the node's claim and, once per process, verifies its contracts.
     async fn ask_claim(&self, expected: &Expected) -> Result<Claim, Problem> {
-        let chain_id = async { self.chain.provider().get_chain_id().await.map_err(ChainError::of_read) };
+        let chain_id = async { self.provider.get_chain_id().await.map_err(ChainError::of_read) };
         let asked = tokio::try_join!(
             chain_id,
-            self.chain.block(0),
+            self.block(0),
             self.hash_at(expected.settled),
             self.hash_at(expected.agreed),
-            self.chain.head(),
+            block::head(&self.provider),
         );
         let (chain_id, genesis, settled, agreed, head) = asked.map_err(|_| Problem::Failed)?;
         let identity = ChainIdentity { chain_id, genesis_hash: genesis.map(|block| block.hash) };
@@ -278,7 +284,7 @@ impl Node {
         let has_contracts = self.state.lock().has_contracts;
         // A node of another chain lacks the contracts anyway: report the chain as the reason.
         if !has_contracts && expected.contradiction(&claim).is_none() {
-            deploy::verify(&self.chain).await.map_err(|error| match error {
+            self.contracts.verify(self.provider.clone()).await.map_err(|error| match error {
                 ChainError::Decode(_) | ChainError::Rejected(_) | ChainError::Reverted(_) => {
                     Problem::Wrong(error.to_string())
                 }
@@ -288,9 +294,19 @@ impl Node {
         Ok(claim)
     }
 
+    /// Returns this node's block of that height.
+    pub async fn block(&self, number: u64) -> Result<Option<Block>, ChainError> {
+        block::find(&self.provider, BlockNumberOrTag::Number(number)).await
+    }
+
+    /// Returns the newest block that this node reports as final.
+    pub async fn finalized(&self) -> Result<Option<Block>, ChainError> {
+        block::find(&self.provider, BlockNumberOrTag::Finalized).await
+    }
+
     async fn hash_at(&self, block: Option<(u64, B256)>) -> Result<Option<B256>, ChainError> {
         let Some((number, _)) = block else { return Ok(None) };
-        Ok(self.chain.block(number).await?.map(|block| block.hash))
+        Ok(self.block(number).await?.map(|block| block.hash))
     }
 
     /// Requests one block of the expected chain. Faster than a full check, and used before
@@ -303,7 +319,7 @@ impl Node {
     pub async fn confirm(&self, expected: &Expected) -> Result<(), ChainError> {
         let genesis = expected.identity.and_then(|identity| identity.genesis_hash).map(|hash| (0, hash));
         let Some((number, hash)) = expected.settled.or(genesis) else { return Ok(()) };
-        match self.chain.block(number).await {
+        match self.block(number).await {
             Ok(Some(block)) if block.hash == hash => Ok(()),
             Ok(Some(_)) => {
                 self.distrust();
