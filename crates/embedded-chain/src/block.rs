@@ -12,9 +12,9 @@ use alloy::eips::eip2718::{Decodable2718 as _, Encodable2718 as _};
 use alloy::eips::eip7685::EMPTY_REQUESTS_HASH;
 use alloy_primitives::{Address, B256, Bytes, Keccak256, Log, address, keccak256, logs_bloom};
 
+use crate::account::AccountChange;
 use crate::error::EmbeddedError;
 use crate::evm::{BlockContext, Ending, Execution};
-use crate::state::AccountChange;
 
 /// The address that receives priority fees. Nobody has its key.
 pub(super) const BENEFICIARY: Address = address!("0x00000000000000000000000000000000466f7265");

@@ -8,7 +8,7 @@
 use alloy::consensus::{Transaction as _, TxEnvelope, Typed2718 as _};
 use alloy::rpc::types::TransactionRequest;
 use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, TxKind, U256};
-pub(super) use revm::bytecode::Bytecode;
+use revm::bytecode::Bytecode;
 use revm::context::either::Either;
 use revm::context::result::{
     EVMError, ExecutionResult, HaltReason, InvalidTransaction, OutOfGasError, ResultAndState,
@@ -20,44 +20,11 @@ use revm::primitives::hardfork::SpecId;
 use revm::state::{Account, AccountInfo, EvmState};
 use revm::{ExecuteEvm as _, Journal, MainBuilder as _};
 
+use crate::account::{AccountChange, AccountView};
 use crate::error::EmbeddedError;
-use crate::state::AccountChange;
 
 /// Osaka adds the P-256 precompile at 0x100 and a gas cap per transaction.
 const SPEC: SpecId = SpecId::OSAKA;
-
-/// An account without its storage.
-#[derive(Debug, Clone)]
-pub(super) struct AccountView {
-    pub nonce: u64,
-    /// In wei.
-    pub balance: U256,
-    pub code_hash: B256,
-    pub code: Bytecode,
-}
-
-impl Default for AccountView {
-    fn default() -> Self {
-        Self { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY, code: Bytecode::default() }
-    }
-}
-
-impl AccountView {
-    pub fn with_code(code: Bytecode) -> Self {
-        Self { code_hash: code.hash_slow(), code, ..Self::default() }
-    }
-}
-
-/// Analyses deployed code for execution.
-pub(super) fn legacy_code(code: Bytes) -> Bytecode {
-    Bytecode::new_legacy(code)
-}
-
-/// Analyses stored code, which may be an EIP-7702 delegation. Returns `None` if the delegation is
-/// malformed.
-pub(super) fn stored_code(code: Bytes) -> Option<Bytecode> {
-    Bytecode::new_raw_checked(code).ok()
-}
 
 /// A read-only state to execute on.
 pub(super) trait ReadState {

@@ -4,9 +4,8 @@ use alloy::consensus::Header;
 use alloy_primitives::{Address, Bytes, U256, address, bytes};
 use domain::Timestamp;
 
+use crate::account::{self, AccountChange, AccountView};
 use crate::block::{self, SealedBlock};
-use crate::evm::{self, AccountView};
-use crate::state::AccountChange;
 
 /// The deterministic deployer at its address on public networks, so that CREATE2 addresses are the
 /// same here.
@@ -40,7 +39,7 @@ impl Genesis {
         let mut accounts: Vec<(Address, AccountView)> = Vec::with_capacity(self.balances.len() + 1);
         // Contracts start with nonce 1 since EIP-161.
         let deployer =
-            AccountView { nonce: 1, ..AccountView::with_code(evm::legacy_code(CREATE2_DEPLOYER_CODE)) };
+            AccountView { nonce: 1, ..AccountView::with_code(account::legacy_code(CREATE2_DEPLOYER_CODE)) };
         accounts.push((CREATE2_DEPLOYER, deployer));
         for (address, balance) in &self.balances {
             match accounts.iter_mut().find(|(known, _)| known == address) {

@@ -8,7 +8,8 @@
 //! | Module | Responsibility |
 //! |---|---|
 //! | `miner` | order of execution, commit, visibility and replies |
-//! | `evm` | the only user of revm |
+//! | `evm` | execution, the only user of revm's machine |
+//! | `account` | accounts, their code and their changes |
 //! | `state` | the current state, in memory, behind one lock |
 //! | `storage` | SQLite: durability and history |
 //! | `block`, `genesis` | headers, roots, block 0 |
@@ -18,6 +19,7 @@
 //! Not supported: a state trie (so no `eth_getProof`, and a substitute for the state root), a
 //! transaction pool (a nonce above the next one is rejected), and blobs.
 
+mod account;
 mod block;
 mod error;
 mod evm;

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use alloy_primitives::map::{AddressMap, B256Map, HashMap};
 use alloy_primitives::{Address, B256, U256};
 
+use crate::account::{AccountChange, AccountView, Bytecode};
 use crate::block::SealedBlock;
 use crate::error::EmbeddedError;
-use crate::evm::{AccountView, Bytecode, ReadState};
+use crate::evm::ReadState;
 
 /// The number of blocks in memory. Older blocks are read from the database.
 pub(super) const RECENT_BLOCKS: usize = 1_024;
@@ -28,21 +29,6 @@ pub(super) struct Account {
     pub view: AccountView,
     /// All slots ever written. A slot set to zero may remain as zero.
     pub storage: HashMap<U256, U256>,
-}
-
-/// The changes of one account in a block.
-#[derive(Debug, Clone)]
-pub(super) struct AccountChange {
-    /// Assigned by [`Overlay::stage`] for the changes of an execution.
-    pub id: i64,
-    pub address: Address,
-    pub after: AccountView,
-    /// True if the nonce, balance or code changed.
-    pub info_changed: bool,
-    /// True if the account received this code in the block.
-    pub new_code: bool,
-    /// Changed slots with their new values, sorted by slot.
-    pub slots: Vec<(U256, U256)>,
 }
 
 /// A block and its changes, sorted by address.

@@ -13,9 +13,10 @@ use super::blocks::{BlockRef, is_newest};
 use super::params::Params;
 use super::{Answer, json};
 use crate::EmbeddedNode;
+use crate::account::{self, AccountView, Bytecode};
 use crate::block;
 use crate::error::{EmbeddedError, RpcError};
-use crate::evm::{self, AccountView, BlockContext, Bytecode, Ending, Execution, Fault, ReadState};
+use crate::evm::{self, BlockContext, Ending, Execution, Fault, ReadState};
 use crate::state::Chain;
 use crate::storage;
 
@@ -315,7 +316,7 @@ impl ReadState for Overridden<'_> {
         account.balance = balance.unwrap_or(account.balance);
         account.nonce = nonce.unwrap_or(account.nonce);
         if let Some(code) = code {
-            let code: Bytecode = evm::stored_code(code.clone()).unwrap_or_default();
+            let code: Bytecode = account::stored_code(code.clone()).unwrap_or_default();
             account = AccountView {
                 nonce: account.nonce,
                 balance: account.balance,

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::{STATEMENTS, blob, hash_at, number, stored, view};
+use crate::account::{AccountView, Bytecode};
 use crate::block::{SealedBlock, StoredBlock};
 use crate::error::EmbeddedError;
-use crate::evm::{AccountView, Bytecode};
 
 /// The number of read connections kept open between uses.
 const IDLE_READERS: usize = 8;

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 
 use super::archive::block;
 use super::{blob, hash_at, number, view};
+use crate::account::{self, Bytecode};
 use crate::block::SealedBlock;
 use crate::error::EmbeddedError;
-use crate::evm::{self, Bytecode};
 use crate::state::{Account, Chain, REACHABLE_HASHES};
 
 pub(super) fn chain(connection: &Connection) -> Result<Chain, EmbeddedError> {
@@ -21,8 +21,8 @@ pub(super) fn chain(connection: &Connection) -> Result<Chain, EmbeddedError> {
     while let Some(row) = rows.next()? {
         let hash = hash_at(row, 0, "codes")?;
         let code = Bytes::copy_from_slice(row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?);
-        let code =
-            evm::stored_code(code).ok_or_else(|| EmbeddedError::corrupt("codes", "malformed delegation"))?;
+        let code = account::stored_code(code)
+            .ok_or_else(|| EmbeddedError::corrupt("codes", "malformed delegation"))?;
         codes.insert(hash, code);
     }
 

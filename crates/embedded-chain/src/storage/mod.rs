@@ -22,9 +22,9 @@ use alloy_primitives::{B256, KECCAK256_EMPTY, U256};
 use parking_lot::Mutex;
 use rusqlite::{Connection, Row};
 
+use super::account::{AccountView, Bytecode};
 use super::block::StoredBlock;
 use super::error::EmbeddedError;
-use super::evm::{AccountView, Bytecode};
 use super::genesis::Genesis;
 use super::state::{Chain, StagedBlock};
 

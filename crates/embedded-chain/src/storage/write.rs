@@ -7,9 +7,9 @@ use alloy_primitives::U256;
 use parking_lot::Mutex;
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use crate::account::{AccountChange, AccountView};
 use crate::error::EmbeddedError;
-use crate::evm::AccountView;
-use crate::state::{AccountChange, StagedBlock};
+use crate::state::StagedBlock;
 
 /// The only connection that writes.
 #[derive(Debug)]
