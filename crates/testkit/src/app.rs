@@ -13,8 +13,7 @@ use domain::trade::Status;
 use store::StoreError;
 use store::trades::Trade;
 
-use crate::setup::Roles;
-use crate::{Branches, Faults, RpcProxy, Setup, TestUser, UserBuilder, Workers};
+use crate::{Branches, Faults, Roles, RpcProxy, Workers};
 
 /// A whole service without HTTP in which nothing runs by itself.
 pub struct TestApp {
@@ -32,21 +31,6 @@ pub struct TestApp {
 }
 
 impl TestApp {
-    /// Starts an application with a new SQLite database, the embedded chain and one lane.
-    pub async fn new() -> Self {
-        Setup::default().start().await
-    }
-
-    /// Returns a setup with the defaults, to be changed and then started.
-    pub fn with() -> Setup {
-        Setup::default()
-    }
-
-    /// Builds a user. The name and number of each user are unique.
-    pub fn user<'a>(&'a self, name: &'a str) -> UserBuilder<'a> {
-        UserBuilder::new(self, name)
-    }
-
     /// Steps the workers until nothing is left to do.
     ///
     /// # Panics
@@ -145,10 +129,5 @@ impl TestApp {
         let moves: Result<Vec<_>, StoreError> =
             self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
         moves.unwrap().into_iter().map(|(status, _)| status).collect()
-    }
-
-    /// Returns the user's USDC on chain.
-    pub async fn balance(&self, user: &TestUser) -> Usdc {
-        Usdc::from_atomic(self.ctx.chain.usdc_balance(user.account).await.unwrap().to())
     }
 }

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use alloy::rpc::json_rpc::{ErrorPayload, Id, RequestPacket, Response, ResponsePacket, ResponsePayload};
+use alloy::rpc::json_rpc::{ErrorPayload, RequestPacket, Response, ResponsePacket, ResponsePayload};
 use alloy::transports::{TransportError, TransportErrorKind, TransportFut};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tower::Service;
 
-use crate::lagging;
+use crate::lagging::{self, answer};
 
 /// A fault of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,13 +230,4 @@ where
             }
         }
     }
-}
-
-/// A successful response of the node.
-pub(crate) fn answer(id: Id, json: &str) -> TransportFut<'static> {
-    let payload =
-        serde_json::value::RawValue::from_string(json.to_owned()).expect("a planned answer is JSON");
-    Box::pin(async move {
-        Ok(ResponsePacket::Single(Response { id, payload: ResponsePayload::Success(payload) }))
-    })
 }

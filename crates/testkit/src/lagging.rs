@@ -1,11 +1,9 @@
 //! A lagging node: it answers as if its chain ended at a lower block.
 
-use alloy::rpc::json_rpc::{RequestPacket, ResponsePacket, ResponsePayload, SerializedRequest};
+use alloy::rpc::json_rpc::{Id, RequestPacket, Response, ResponsePacket, ResponsePayload, SerializedRequest};
 use alloy::transports::{TransportError, TransportFut};
 use serde_json::Value;
 use tower::Service;
-
-use crate::faults::answer;
 
 /// Answers a request like a node whose newest block is `height`.
 pub(crate) fn call<T>(mut node: T, packet: RequestPacket, height: u64) -> TransportFut<'static>
@@ -63,4 +61,13 @@ fn block_of(packet: &ResponsePacket) -> Option<u64> {
         u64::from_str_radix(number.strip_prefix("0x")?, 16).ok()
     };
     of(&value).or_else(|| value.as_array()?.first().and_then(of))
+}
+
+/// A successful response of the node.
+pub(crate) fn answer(id: Id, json: &str) -> TransportFut<'static> {
+    let payload =
+        serde_json::value::RawValue::from_string(json.to_owned()).expect("a planned answer is JSON");
+    Box::pin(async move {
+        Ok(ResponsePacket::Single(Response { id, payload: ResponsePayload::Success(payload) }))
+    })
 }

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use store::trades::Trade;
 
-use crate::TestKey;
+use crate::{TestKey, TestMarket};
 
 /// A request with a key.
 #[derive(Clone)]
@@ -19,8 +19,42 @@ pub struct Request<'a> {
     new: NewTrade,
 }
 
+impl TestKey {
+    /// Builds a buy for an amount of USDC.
+    pub fn buy(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
+        self.request(draft("buy", market, outcome, usdc))
+    }
+
+    /// Builds a sale for an amount of USDC.
+    pub fn sell(&self, market: &TestMarket, outcome: u8, usdc: &str) -> Request<'_> {
+        self.request(draft("sell", market, outcome, usdc))
+    }
+
+    /// Builds a sale of all tokens.
+    pub fn sell_all(&self, market: &TestMarket, outcome: u8) -> Request<'_> {
+        let draft =
+            Draft { amount: None, amount_type: Some("all".to_owned()), ..draft("sell", market, outcome, "") };
+        self.request(draft)
+    }
+
+    /// Builds any request.
+    pub const fn request(&self, draft: Draft) -> Request<'_> {
+        Request::new(self, draft)
+    }
+}
+
+fn draft(side: &str, market: &TestMarket, outcome: u8, amount: &str) -> Draft {
+    Draft {
+        market_id: Some(market.id.to_string()),
+        outcome_index: Some(outcome.into()),
+        amount: Some(amount.to_owned()),
+        side: Some(side.to_owned()),
+        ..Draft::default()
+    }
+}
+
 impl<'a> Request<'a> {
-    pub(crate) const fn new(key: &'a TestKey, draft: Draft) -> Self {
+    const fn new(key: &'a TestKey, draft: Draft) -> Self {
         Self { key, new: NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None } }
     }
 

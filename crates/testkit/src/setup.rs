@@ -22,7 +22,7 @@ use store::Store;
 
 use crate::branches::Branches;
 use crate::faults::{Faults, Faulty};
-use crate::{RpcProxy, TestApp, Workers};
+use crate::{Roles, RpcProxy, TestApp, Workers};
 
 /// The start time of every test.
 pub const START: Timestamp = Timestamp::from_s(1_800_000_000);
@@ -30,62 +30,6 @@ pub const CHAIN_ID: u64 = 31_337;
 const GENESIS_BALANCE: u128 = 1_000_000_000_000_000_000_000_000;
 const MARKET_FUNDS: u64 = 1_000_000_000_000_000;
 const HOURLY_VOLUME: u64 = 10_000_000_000_000;
-
-/// Derives a key from a number: 1 to 7 are the roles' keys, 100 and above the executors'.
-pub fn signer(number: u8) -> Signer {
-    Signer::random([number; 32]).expect("a number's key is below the group's order")
-}
-
-/// The operator's keys.
-#[derive(Debug, Clone)]
-pub struct Roles {
-    /// Deploys the contracts and mints USDC.
-    pub deployer: Signer,
-    /// Proposes role holders and executors.
-    pub owner: Signer,
-    /// Creates and settles markets.
-    pub resolver: Signer,
-    /// Freezes markets and pauses contracts.
-    pub guardian: Signer,
-    /// Receives fees.
-    pub treasury: Signer,
-    /// Sends the account owners' batches.
-    pub relayer: Signer,
-    /// Has no role, but has native currency.
-    pub stranger: Signer,
-    /// The lanes' keys.
-    pub executors: Vec<Signer>,
-}
-
-impl Roles {
-    fn new(lanes: u16) -> Self {
-        let lanes = u8::try_from(lanes).expect("a test has few lanes");
-        Self {
-            deployer: signer(1),
-            owner: signer(7),
-            resolver: signer(2),
-            guardian: signer(3),
-            treasury: signer(4),
-            relayer: signer(5),
-            stranger: signer(6),
-            executors: (0..lanes).map(|lane| signer(100 + lane)).collect(),
-        }
-    }
-
-    /// All keys that send transactions.
-    pub fn all(&self) -> impl Iterator<Item = &Signer> {
-        let roles = [
-            &self.deployer,
-            &self.owner,
-            &self.resolver,
-            &self.guardian,
-            &self.treasury,
-            &self.relayer,
-            &self.stranger,
-        ];
-        roles.into_iter().chain(&self.executors)
-    }
-}
 
 /// Differences from [`TestApp::new`].
 #[derive(Default)]
@@ -106,6 +50,18 @@ pub struct Setup {
     limits: Option<Limits>,
     nodes: usize,
     agreement: usize,
+}
+
+impl TestApp {
+    /// Starts an application with a new SQLite database, the embedded chain and one lane.
+    pub async fn new() -> Self {
+        Setup::default().start().await
+    }
+
+    /// Returns a setup with the defaults, to be changed and then started.
+    pub fn with() -> Setup {
+        Setup::default()
+    }
 }
 
 impl Setup {
