@@ -9,23 +9,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use domain::{Clock, Timestamp};
-use serde::Serialize;
-use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
+pub use crate::act::{Act, Actor, Phase};
 use crate::record::{Record, record};
 use crate::{StoreError, Tx, params};
-
-/// The person or program that acts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Actor {
-    /// The name given by the operator, by default the user of the operating system.
-    pub name: String,
-    /// The user of the operating system.
-    pub os_user: String,
-    /// The machine's host name.
-    pub host: String,
-}
 
 /// An actor, and the clock that dates its actions.
 pub(crate) struct Acting {
@@ -33,74 +21,20 @@ pub(crate) struct Acting {
     pub clock: Arc<dyn Clock>,
 }
 
-/// The progress of an action. An action within one transaction is always `Done`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The action is about to be tried.
-    Begun,
-    Done,
-    /// It failed, or its outcome is unknown.
-    Failed,
-    /// It was printed, to be sent from a wallet.
-    Printed,
-}
-
-impl Phase {
-    /// The phase as the log spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Begun => "begun",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Printed => "printed",
-        }
-    }
-}
-
-/// An administrative action to be logged.
-#[derive(Debug, Clone)]
-pub struct Act {
-    action: &'static str,
-    subject: String,
-    phase: Phase,
-    before: Option<Json>,
-    after: Option<Json>,
-}
-
-impl Act {
-    /// Creates an action such as `key.revoke` on a subject such as `key:018f...`.
-    pub fn new(action: &'static str, subject: impl Into<String>) -> Self {
-        Self { action, subject: subject.into(), phase: Phase::Done, before: None, after: None }
-    }
-
-    /// Adds the state before the action. It must not contain secrets.
-    #[must_use]
-    pub fn before(mut self, state: impl Serialize) -> Self {
-        self.before = serde_json::to_value(state).ok();
-        self
-    }
-
-    /// Adds the state after the action. It must not contain secrets.
-    #[must_use]
-    pub fn after(mut self, state: impl Serialize) -> Self {
-        self.after = serde_json::to_value(state).ok();
-        self
-    }
-
-    #[must_use]
-    pub const fn in_phase(mut self, phase: Phase) -> Self {
-        self.phase = phase;
-        self
-    }
-}
-
 /// Notes an action. It is written at the end of the unit of work if the store has an actor.
 pub fn note(tx: &mut Tx, act: Act) {
     tx.note_act(act);
 }
 
-/// Appends actions to the log.
-pub(crate) async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), StoreError> {
+/// Appends the actions that the unit of work noted to the log.
+pub(crate) async fn write_noted(tx: &mut Tx, acting: &Acting) -> Result<(), StoreError> {
+    match tx.take_acts() {
+        acts if acts.is_empty() => Ok(()),
+        acts => write(tx, acting, acts).await,
+    }
+}
+
+async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), StoreError> {
     // The no-op UPDATE locks the head row, which serializes all writers of the log.
     const LOCK: &str = "UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq, hash";
     const ENTRY: &str = "INSERT INTO audit_entries (seq, at_ms, actor, os_user, host, action, subject, phase,

@@ -40,9 +40,21 @@ pub fn emit(tx: &mut Tx, event: NewEvent) {
     tx.emit(event);
 }
 
+/// Writes the events that the unit of work emitted.
+pub(crate) async fn write_emitted(tx: &mut Tx) -> Result<(), StoreError> {
+    match tx.take_events() {
+        events if events.is_empty() => Ok(()),
+        events => {
+            // Wakes local readers of the feed, once the unit is committed.
+            tx.wake_senders();
+            write(tx, events).await
+        }
+    }
+}
+
 /// Numbers and writes events, and queues those for webhooks. The users' rows are locked in the
 /// order of user ids, so that two units cannot deadlock.
-pub(crate) async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError> {
+async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError> {
     const NUMBERS: &str = "INSERT INTO feeds (user_id, last_seq) VALUES ($1, $2)
         ON CONFLICT (user_id) DO UPDATE SET last_seq = feeds.last_seq + excluded.last_seq";
     // `last_seq` is already the user's last number in this unit, so each event counts back from it.

@@ -15,6 +15,7 @@
 //! - Unique constraints are named indexes (`CREATE UNIQUE INDEX name`), so that a conflict has the
 //!   same name on both engines.
 
+mod act;
 pub mod audit;
 pub mod audit_log;
 pub mod batches;
@@ -25,6 +26,7 @@ pub mod delegations;
 mod engine;
 mod error;
 pub mod events;
+mod handle;
 pub mod imports;
 pub mod keys;
 pub mod kill_switches;
@@ -55,7 +57,8 @@ pub mod users;
 pub mod webhooks;
 
 pub use engine::backup;
-pub use engine::{Cell, Engine, FromColumn, Row, Store, Tx, Value, placeholders_in_order};
+pub use engine::{Cell, Engine, FromColumn, Row, Tx, Value, placeholders_in_order};
 pub use error::StoreError;
 pub use futures::future::BoxFuture;
+pub use handle::Store;
 pub use migrate::Schema;

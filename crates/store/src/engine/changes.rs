@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 /// The change counters of one process. They are updated after a write is durable and before it is
 /// acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     /// The version of the last change of any market. Stored after `of_markets` is updated, so that
     /// a reader of the new version also finds the change there.
     markets: AtomicU64,
@@ -69,16 +69,16 @@ impl Changed {
 }
 
 impl Changes {
-    pub(super) fn markets_version(&self) -> u64 {
+    pub(crate) fn markets_version(&self) -> u64 {
         self.markets.load(Ordering::Acquire)
     }
 
-    pub(super) fn market_version(&self, id: MarketId) -> u64 {
+    pub(crate) fn market_version(&self, id: MarketId) -> u64 {
         let of = self.of_markets.read();
         of.one.get(&id).map_or(of.any, |one| of.any.max(*one))
     }
 
-    pub(super) const fn events_written(&self) -> &Notify {
+    pub(crate) const fn events_written(&self) -> &Notify {
         &self.events
     }
 

@@ -1,4 +1,4 @@
-//! The two database engines behind one [`Store`], and units of work.
+//! The two database engines behind one [`Database`], and units of work.
 //!
 //! A unit of work is a closure over a [`Tx`] and its input. It may run more than once, because
 //! PostgreSQL asks for a retry after a deadlock. It must therefore have no side effects outside its
@@ -20,14 +20,9 @@ mod sqlite;
 mod tx;
 mod value;
 
-use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
-use domain::Clock;
-use domain::ids::MarketId;
 use futures::future::BoxFuture;
-use tokio::sync::Notify;
 
 pub use dialect::placeholders_in_order;
 pub use row::{Cell, FromColumn, Row};
@@ -36,8 +31,7 @@ pub use tx::Tx;
 pub use value::Value;
 
 use crate::StoreError;
-use crate::audit_log::{Acting, Actor};
-use changes::Changes;
+pub(crate) use changes::Changes;
 use postgres::Postgres;
 use sqlite::Sqlite;
 
@@ -62,131 +56,43 @@ pub(crate) enum Workload {
     Maintenance,
 }
 
-/// A handle to the database. Clones share the connections.
-#[derive(Clone)]
-pub struct Store {
-    inner: Arc<Inner>,
-    /// The actor whose actions are written to the audit log, if any.
-    acting: Option<Arc<Acting>>,
-    /// The kind of connections that units of work use.
-    workload: Workload,
-}
-
-struct Inner {
-    driver: Driver,
-    changes: Arc<Changes>,
-    /// Resources of a test database. Declared last, so that it is dropped after the driver.
-    _guard: Option<Box<dyn Any + Send + Sync>>,
-}
-
-enum Driver {
+/// An open database of either engine.
+pub(crate) enum Database {
     Sqlite(Sqlite),
     Postgres(Postgres),
 }
 
-impl Store {
-    /// Opens a database and returns a handle for client requests. See also [`Store::for_workers`]
-    /// and [`Store::for_maintenance`].
-    ///
-    /// The URL has one of these forms:
-    ///
-    /// - `sqlite:/path/to/file.db`: the file is created if it is missing.
-    /// - `postgres://user:password@host/database?max_connections=24`: the host may be a socket
-    ///   directory (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`,
-    ///   `lock_timeout_ms` and `idle_in_transaction_timeout_ms`.
-    ///
-    /// This does not create the schema; see [`Store::migrate`].
-    ///
-    /// # Errors
-    /// `Unavailable` if the database cannot be reached or opened. `Driver` if the URL is invalid.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        Self::open_with(url, None).await
-    }
-
-    pub(crate) async fn open_with(
-        url: &str,
-        guard: Option<Box<dyn Any + Send + Sync>>,
-    ) -> Result<Self, StoreError> {
-        let changes = Arc::new(Changes::default());
-        let driver = if let Some(path) = url.strip_prefix("sqlite:") {
+impl Database {
+    /// Opens a database; see [`crate::Store::open`]. Durable writes are reported to `changes`.
+    pub(crate) async fn open(url: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
+        if let Some(path) = url.strip_prefix("sqlite:") {
             // Also accepts `sqlite:///path`.
-            Driver::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), Arc::clone(&changes))?)
+            Ok(Self::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), changes)?))
         } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Driver::Postgres(Postgres::open(url, Arc::clone(&changes)).await?)
+            Ok(Self::Postgres(Postgres::open(url, changes).await?))
         } else {
-            return Err(StoreError::driver("a database URL must start with sqlite: or postgres://"));
-        };
-        let inner = Arc::new(Inner { driver, changes, _guard: guard });
-        Ok(Self { inner, acting: None, workload: Workload::Requests })
-    }
-
-    /// Returns a handle that writes the actions of `actor` to the audit log, with timestamps from
-    /// `clock`.
-    #[must_use]
-    pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
-        Self { acting: Some(Arc::new(Acting { actor, clock })), ..self.clone() }
-    }
-
-    /// Reports whether actions are written to the audit log.
-    pub const fn is_acting(&self) -> bool {
-        self.acting.is_some()
-    }
-
-    /// Returns a handle for background workers, with connections that client requests cannot use
-    /// up.
-    #[must_use]
-    pub fn for_workers(&self) -> Self {
-        Self { workload: Workload::Workers, ..self.clone() }
-    }
-
-    /// Returns a handle for long-running work, without statement and lock timeouts.
-    #[must_use]
-    pub fn for_maintenance(&self) -> Self {
-        Self { workload: Workload::Maintenance, ..self.clone() }
-    }
-
-    /// The maximum number of concurrent writes of one user, if the engine needs a limit. Each write
-    /// holds a connection, and writes of the same user wait for the same rows. SQLite runs one
-    /// write at a time anyway.
-    pub fn units_per_user(&self) -> Option<usize> {
-        match &self.inner.driver {
-            Driver::Sqlite(_) => None,
-            Driver::Postgres(postgres) => Some(postgres.units_per_user()),
+            Err(StoreError::driver("a database URL must start with sqlite: or postgres://"))
         }
     }
 
-    /// Runs `unit` with `input` as one transaction, and returns after it is durable. On an `Err` or
-    /// a panic everything is rolled back; a panic is reported as `Driver`. Once the unit is queued
-    /// or running, it runs to completion even if this future is dropped.
-    ///
-    /// ```text
-    /// store.write(input, |tx, input| Box::pin(async move {
-    ///     tx.exec("UPDATE counters SET value = value + $1", &params![input.step]).await
-    /// })).await?;
-    /// ```
-    ///
-    /// # Errors
-    /// Only after `CommitUnknown` the unit may have been committed. A unit cannot be committed after
-    /// one of its statements failed, on either engine: if it returns `Ok` nevertheless, the result
-    /// is `Driver`.
-    pub async fn write<I, T>(
-        &self,
-        input: I,
-        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
-    ) -> Result<T, StoreError>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        self.try_write(input, unit).await
+    pub(crate) const fn engine(&self) -> Engine {
+        match self {
+            Self::Sqlite(_) => Engine::Sqlite,
+            Self::Postgres(_) => Engine::Postgres,
+        }
     }
 
-    /// Like [`Self::write`], for a unit that may also fail with an error of its own.
-    ///
-    /// # Errors
-    /// The unit's own error, or a [`StoreError`] converted to `E`.
-    pub async fn try_write<I, T, E>(
+    pub(crate) fn units_per_user(&self) -> Option<usize> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres(postgres) => Some(postgres.units_per_user()),
+        }
+    }
+
+    /// Runs `unit` as one transaction.
+    pub(crate) async fn write<I, T, E>(
         &self,
+        workload: Workload,
         input: I,
         unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
     ) -> Result<T, E>
@@ -195,101 +101,51 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let unit = acting(self.acting.clone(), unit);
-        match &self.inner.driver {
-            Driver::Sqlite(sqlite) => sqlite.write(input, unit).await,
-            Driver::Postgres(postgres) => postgres.write(self.workload, input, unit).await,
+        match self {
+            Self::Sqlite(sqlite) => sqlite.write(input, unit).await,
+            Self::Postgres(postgres) => postgres.write(workload, input, unit).await,
         }
     }
 
-    /// Runs `unit` on a reader without a transaction: each statement sees what was committed when
-    /// it began. On SQLite the statements run on the caller's thread, so they must be short.
-    ///
-    /// # Errors
-    /// `Driver` if a statement writes.
-    pub async fn read<I, T>(
+    /// Runs `unit` on a reader.
+    pub(crate) async fn read<I, T, E>(
         &self,
-        input: I,
-        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
-    ) -> Result<T, StoreError>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        self.try_read(input, unit).await
-    }
-
-    /// Like [`Self::read`], for a unit that may also fail with an error of its own.
-    ///
-    /// # Errors
-    /// The unit's own error, or a [`StoreError`] converted to `E`.
-    pub async fn try_read<I, T, E>(
-        &self,
-        input: I,
+        workload: Workload,
+        input: &I,
         unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
     ) -> Result<T, E>
     where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
+        I: Sync,
+        E: From<StoreError>,
     {
-        match &self.inner.driver {
-            Driver::Sqlite(sqlite) => sqlite.read(&input, unit),
-            Driver::Postgres(postgres) => postgres.read(self.workload, &input, unit).await,
+        match self {
+            Self::Sqlite(sqlite) => sqlite.read(input, unit),
+            Self::Postgres(postgres) => postgres.read(workload, input, unit).await,
         }
     }
 
-    /// The version of all visible market data, incremented before any local write that changes such
-    /// data is acknowledged. Data that was read at an older version may be stale. Writes of other
-    /// processes do not change it.
-    pub fn markets_version(&self) -> u64 {
-        self.inner.changes.markets_version()
+    /// Checks that work is accepted, as far as a read does not show it: on SQLite a read does not
+    /// use the writer thread.
+    pub(crate) fn check_open(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.check_open(),
+            Self::Postgres(_) => Ok(()),
+        }
     }
 
-    /// Notified after every local write of events, once it is durable.
-    pub fn events_written(&self) -> &Notify {
-        self.inner.changes.events_written()
-    }
-
-    /// The version of the last local change of one market's visible data.
-    pub fn market_version(&self, id: MarketId) -> u64 {
-        self.inner.changes.market_version(id)
-    }
-
-    pub fn engine(&self) -> Engine {
-        match self.inner.driver {
-            Driver::Sqlite(_) => Engine::Sqlite,
-            Driver::Postgres(_) => Engine::Postgres,
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.close().await,
+            Self::Postgres(postgres) => postgres.close().await,
         }
     }
 
     /// The path of a SQLite database.
     #[cfg(feature = "test-support")]
     pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
-        match &self.inner.driver {
-            Driver::Sqlite(sqlite) => Some(sqlite.path()),
-            Driver::Postgres(_) => None,
-        }
-    }
-
-    /// Checks that the database answers and accepts work.
-    ///
-    /// # Errors
-    /// `Unavailable` if it does not.
-    pub async fn ping(&self) -> Result<(), StoreError> {
-        // On SQLite a read does not use the writer thread, so check the thread too.
-        if let Driver::Sqlite(sqlite) = &self.inner.driver {
-            sqlite.check_open()?;
-        }
-        let answered: bool = self.read((), |tx, ()| Box::pin(tx.exists("SELECT 1", &[]))).await?;
-        if answered { Ok(()) } else { Err(StoreError::unavailable("a ping found no answer")) }
-    }
-
-    /// Rejects new work, waits for accepted work to finish, and closes the connections.
-    pub async fn close(&self) {
-        match &self.inner.driver {
-            Driver::Sqlite(sqlite) => sqlite.close().await,
-            Driver::Postgres(postgres) => postgres.close().await,
+        match self {
+            Self::Sqlite(sqlite) => Some(sqlite.path()),
+            Self::Postgres(_) => None,
         }
     }
 }
@@ -298,22 +154,4 @@ impl Store {
 #[cfg(feature = "test-support")]
 pub(crate) fn without_options(url: &str) -> Result<String, StoreError> {
     postgres::options::split(url).map(|(url, _)| url)
-}
-
-/// Wraps `unit` so that it runs for an actor.
-fn acting<I, T, E>(
-    acting: Option<Arc<Acting>>,
-    unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
-) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static {
-    move |tx, input| {
-        // Set inside the unit, because every attempt starts with a `Tx` without an actor.
-        tx.act_for(acting.clone());
-        unit(tx, input)
-    }
-}
-
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Store").field(&self.engine()).finish()
-    }
 }

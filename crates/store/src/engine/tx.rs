@@ -1,7 +1,5 @@
 //! The connection that a unit of work uses.
 
-use std::sync::Arc;
-
 use domain::ids::MarketId;
 use futures::future::BoxFuture;
 
@@ -10,8 +8,7 @@ use super::dialect::parameters_in_order;
 use super::fault::{After, Fault};
 use super::{Engine, Row, Value, postgres, sqlite};
 use crate::StoreError;
-use crate::audit_log::{self, Act, Acting};
-use crate::events;
+use crate::act::Act;
 use crate::new_event::NewEvent;
 
 /// A connection for one unit of work: inside a transaction for a write, without one for a read.
@@ -24,11 +21,9 @@ pub struct Tx {
     /// commits on only one engine.
     failed: Option<After>,
     touched: Touched,
-    /// Events of the unit, written after everything else.
-    events: Vec<NewEvent>,
-    /// The actor of the unit and its actions, which are written before the events.
-    acting: Option<Arc<Acting>>,
+    /// The actions and events of the unit, to be written at its end.
     acts: Vec<Act>,
+    events: Vec<NewEvent>,
     /// The statements recorded since a test asked for it.
     #[cfg(test)]
     recorded: Option<Vec<Statement>>,
@@ -50,9 +45,8 @@ impl Tx {
             writes: true,
             failed: None,
             touched: Touched::default(),
-            events: Vec::new(),
-            acting: None,
             acts: Vec::new(),
+            events: Vec::new(),
             #[cfg(test)]
             recorded: None,
         }
@@ -64,9 +58,8 @@ impl Tx {
             writes: false,
             failed: None,
             touched: Touched::default(),
-            events: Vec::new(),
-            acting: None,
             acts: Vec::new(),
+            events: Vec::new(),
             #[cfg(test)]
             recorded: None,
         }
@@ -214,54 +207,28 @@ impl Tx {
     pub(super) fn reset(&mut self) {
         self.failed = None;
         self.touched = Touched::default();
-        self.events.clear();
-        self.acting = None;
         self.acts.clear();
+        self.events.clear();
     }
 
-    /// Runs a unit to completion: its closure, its audit log entries, then its events. Events are
-    /// written last because that step locks rows of several users.
+    /// Runs a unit, and fails it if it ignored a failed statement.
     pub(super) async fn run<I, T, E: From<StoreError>>(
         &mut self,
         input: &I,
         unit: &impl for<'a> Fn(&'a mut Self, &'a I) -> BoxFuture<'a, Result<T, E>>,
     ) -> Result<T, E> {
-        let outcome = match unit(self, input).await {
-            Ok(value) => self.write_acts().await.map(|()| value).map_err(E::from),
-            outcome => outcome,
-        };
-        let outcome = match outcome {
-            Ok(value) if !self.events.is_empty() => {
-                let events = std::mem::take(&mut self.events);
-                // Wakes local readers of the feed, once the unit is committed.
-                self.touched.events = true;
-                events::write(self, events).await.map(|()| value).map_err(E::from)
-            }
-            outcome => outcome,
-        };
+        let outcome = unit(self, input).await;
         self.settle(outcome)
-    }
-
-    /// Sets the actor for whom the unit runs.
-    pub(super) fn act_for(&mut self, acting: Option<Arc<Acting>>) {
-        self.acting = acting;
     }
 
     /// Adds an action to be logged at the end of the unit, if the unit runs for an actor.
     pub(crate) fn note_act(&mut self, act: Act) {
-        if self.acting.is_some() {
-            self.acts.push(act);
-        }
+        self.acts.push(act);
     }
 
-    async fn write_acts(&mut self) -> Result<(), StoreError> {
-        match &self.acting {
-            Some(acting) if !self.acts.is_empty() => {
-                let (acting, acts) = (Arc::clone(acting), std::mem::take(&mut self.acts));
-                audit_log::write(self, &acting, acts).await
-            }
-            _ => Ok(()),
-        }
+    /// Takes the unit's actions.
+    pub(crate) fn take_acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
     }
 
     /// Adds an event to be written at the end of the unit. All events of a unit are written
@@ -269,6 +236,11 @@ impl Tx {
     /// deadlock.
     pub(crate) fn emit(&mut self, event: NewEvent) {
         self.events.push(event);
+    }
+
+    /// Takes the unit's events.
+    pub(crate) fn take_events(&mut self) -> Vec<NewEvent> {
+        std::mem::take(&mut self.events)
     }
 
     /// Wakes the senders of webhooks and streams after this unit, although it writes no new event.
@@ -298,11 +270,15 @@ impl Tx {
         self.failed
     }
 
-    /// Returns the unit's result, or an error if the unit ignored a failed statement.
+    /// Returns the unit's result, or an error if the unit ignored a failed statement or has an event
+    /// that nothing writes.
     fn settle<T, E: From<StoreError>>(&self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(_) if self.failed.is_some() => {
                 Err(E::from(StoreError::driver("the unit answered Ok although a statement of it failed")))
+            }
+            Ok(_) if !self.events.is_empty() => {
+                Err(E::from(StoreError::driver("a reader cannot write events")))
             }
             outcome => outcome,
         }

@@ -16,6 +16,7 @@ mod threads;
 mod transactions;
 mod trending;
 
+pub use crate::traders::Window;
 pub use groups::{
     ChapterRow, OrganizationRow, PartnerFilter, PartnerRow, get_organization, get_partner, list_chapters,
     list_partners,
@@ -27,7 +28,7 @@ pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featu
 pub use places::{Place, PlaceKind, count_places, list_places};
 pub use threads::{MAX_TAGS, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
-pub use trending::{TrendingMarket, Window, list_trending};
+pub use trending::{TrendingMarket, list_trending};
 
 /// The direction of a sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,33 +4,10 @@ use std::collections::HashMap;
 
 use domain::Usdc;
 use domain::ids::MarketId;
-use domain::time::{DAY_MS, HOUR_MS};
 
 use super::markets::{ListedMarket, rows_with_ids};
+use crate::traders::Window;
 use crate::{StoreError, Tx, params};
-
-/// The time window of a ranking. It ends now and begins at a multiple of five minutes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Window {
-    OneHour,
-    #[default]
-    OneDay,
-    SevenDays,
-}
-
-impl Window {
-    /// All windows, shortest first.
-    pub const ALL: [Self; 3] = [Self::OneHour, Self::OneDay, Self::SevenDays];
-
-    /// The length in milliseconds.
-    pub const fn ms(self) -> i64 {
-        match self {
-            Self::OneHour => HOUR_MS,
-            Self::OneDay => DAY_MS,
-            Self::SevenDays => 7 * DAY_MS,
-        }
-    }
-}
 
 /// A market with its figures of a window.
 #[derive(Debug, Clone, PartialEq, Eq)]

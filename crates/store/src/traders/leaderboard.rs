@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use domain::time::{DAY_MS, HOUR_MS};
 
 use super::deeds::Figures;
-use super::windows::Edges;
-use crate::public::Window;
+use super::windows::{Edges, Window};
 use crate::{StoreError, Tx, Value, params};
 
 /// The lengths of stored spans: hours for the last day, days for the last month.

@@ -16,7 +16,7 @@ mod windows;
 
 pub use deeds::Deeds;
 pub use leaderboard::{SPANS_MS, oldest};
-pub use windows::{BUCKET_MS, Edges, advance};
+pub use windows::{BUCKET_MS, Edges, Window, advance};
 
 use crate::{StoreError, Tx};
 

@@ -8,16 +8,39 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::ids::MarketId;
+use domain::time::{DAY_MS, HOUR_MS};
 use domain::trending::score_e4;
 use domain::{Timestamp, Usdc};
 
 use super::deeds::Figures;
 use super::{leaderboard, lock};
-use crate::public::Window;
 use crate::{StoreError, Tx, Value, params};
 
 /// The granularity of the windows' starts, in milliseconds.
 pub const BUCKET_MS: i64 = 300_000;
+
+/// The time window of a ranking. It ends now and begins at a multiple of five minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Window {
+    OneHour,
+    #[default]
+    OneDay,
+    SevenDays,
+}
+
+impl Window {
+    /// All windows, shortest first.
+    pub const ALL: [Self; 3] = [Self::OneHour, Self::OneDay, Self::SevenDays];
+
+    /// The length in milliseconds.
+    pub const fn ms(self) -> i64 {
+        match self {
+            Self::OneHour => HOUR_MS,
+            Self::OneDay => DAY_MS,
+            Self::SevenDays => 7 * DAY_MS,
+        }
+    }
+}
 
 /// Each window's length and start, in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -34,7 +34,7 @@ use pools::{Access, Pools, Sessions};
 /// Attempts at running a unit before giving up.
 const ATTEMPTS: usize = 10;
 
-pub(super) struct Postgres {
+pub(crate) struct Postgres {
     pools: Pools,
     /// The running writes.
     units: TaskTracker,

@@ -25,7 +25,7 @@ use crate::StoreError;
 /// threads; those are closed after use.
 const IDLE_READERS: usize = 8;
 
-pub(super) struct Sqlite {
+pub(crate) struct Sqlite {
     path: String,
     writer: Writer,
     /// `None` once the store is closed.

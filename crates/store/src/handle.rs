@@ -1,0 +1,244 @@
+//! The handle to the database.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use domain::Clock;
+use domain::ids::MarketId;
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
+
+use crate::act::Actor;
+use crate::audit_log::{self, Acting};
+use crate::engine::{Changes, Database, Workload};
+use crate::{Engine, StoreError, Tx, events};
+
+/// A handle to the database. Clones share the connections.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+    /// The actor whose actions are written to the audit log, if any.
+    acting: Option<Arc<Acting>>,
+    /// The kind of connections that units of work use.
+    workload: Workload,
+}
+
+struct Inner {
+    database: Database,
+    changes: Arc<Changes>,
+    /// Resources of a test database. Declared last, so that it is dropped after the database.
+    _guard: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Store {
+    /// Opens a database and returns a handle for client requests. See also [`Store::for_workers`]
+    /// and [`Store::for_maintenance`].
+    ///
+    /// The URL has one of these forms:
+    ///
+    /// - `sqlite:/path/to/file.db`: the file is created if it is missing.
+    /// - `postgres://user:password@host/database?max_connections=24`: the host may be a socket
+    ///   directory (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`,
+    ///   `lock_timeout_ms` and `idle_in_transaction_timeout_ms`.
+    ///
+    /// This does not create the schema; see [`Store::migrate`].
+    ///
+    /// # Errors
+    /// `Unavailable` if the database cannot be reached or opened. `Driver` if the URL is invalid.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        Self::open_with(url, None).await
+    }
+
+    pub(crate) async fn open_with(
+        url: &str,
+        guard: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Result<Self, StoreError> {
+        let changes = Arc::new(Changes::default());
+        let database = Database::open(url, Arc::clone(&changes)).await?;
+        let inner = Arc::new(Inner { database, changes, _guard: guard });
+        Ok(Self { inner, acting: None, workload: Workload::Requests })
+    }
+
+    /// Returns a handle that writes the actions of `actor` to the audit log, with timestamps from
+    /// `clock`.
+    #[must_use]
+    pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
+        Self { acting: Some(Arc::new(Acting { actor, clock })), ..self.clone() }
+    }
+
+    /// Reports whether actions are written to the audit log.
+    pub const fn is_acting(&self) -> bool {
+        self.acting.is_some()
+    }
+
+    /// Returns a handle for background workers, with connections that client requests cannot use
+    /// up.
+    #[must_use]
+    pub fn for_workers(&self) -> Self {
+        Self { workload: Workload::Workers, ..self.clone() }
+    }
+
+    /// Returns a handle for long-running work, without statement and lock timeouts.
+    #[must_use]
+    pub fn for_maintenance(&self) -> Self {
+        Self { workload: Workload::Maintenance, ..self.clone() }
+    }
+
+    /// The maximum number of concurrent writes of one user, if the engine needs a limit. Each write
+    /// holds a connection, and writes of the same user wait for the same rows. SQLite runs one
+    /// write at a time anyway.
+    pub fn units_per_user(&self) -> Option<usize> {
+        self.inner.database.units_per_user()
+    }
+
+    /// Runs `unit` with `input` as one transaction, and returns after it is durable. On an `Err` or
+    /// a panic everything is rolled back; a panic is reported as `Driver`. Once the unit is queued
+    /// or running, it runs to completion even if this future is dropped.
+    ///
+    /// ```text
+    /// store.write(input, |tx, input| Box::pin(async move {
+    ///     tx.exec("UPDATE counters SET value = value + $1", &params![input.step]).await
+    /// })).await?;
+    /// ```
+    ///
+    /// # Errors
+    /// Only after `CommitUnknown` the unit may have been committed. A unit cannot be committed after
+    /// one of its statements failed, on either engine: if it returns `Ok` nevertheless, the result
+    /// is `Driver`.
+    pub async fn write<I, T>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
+    ) -> Result<T, StoreError>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.try_write(input, unit).await
+    }
+
+    /// Like [`Self::write`], for a unit that may also fail with an error of its own.
+    ///
+    /// # Errors
+    /// The unit's own error, or a [`StoreError`] converted to `E`.
+    pub async fn try_write<I, T, E>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.inner.database.write(self.workload, input, completed(unit, self.acting.clone())).await
+    }
+
+    /// Runs `unit` on a reader without a transaction: each statement sees what was committed when
+    /// it began. On SQLite the statements run on the caller's thread, so they must be short.
+    ///
+    /// # Errors
+    /// `Driver` if a statement writes.
+    pub async fn read<I, T>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, StoreError>> + Send + Sync + 'static,
+    ) -> Result<T, StoreError>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.try_read(input, unit).await
+    }
+
+    /// Like [`Self::read`], for a unit that may also fail with an error of its own.
+    ///
+    /// # Errors
+    /// The unit's own error, or a [`StoreError`] converted to `E`.
+    pub async fn try_read<I, T, E>(
+        &self,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.inner.database.read(self.workload, &input, unit).await
+    }
+
+    /// The version of all visible market data, incremented before any local write that changes such
+    /// data is acknowledged. Data that was read at an older version may be stale. Writes of other
+    /// processes do not change it.
+    pub fn markets_version(&self) -> u64 {
+        self.inner.changes.markets_version()
+    }
+
+    /// Notified after every local write of events, once it is durable.
+    pub fn events_written(&self) -> &Notify {
+        self.inner.changes.events_written()
+    }
+
+    /// The version of the last local change of one market's visible data.
+    pub fn market_version(&self, id: MarketId) -> u64 {
+        self.inner.changes.market_version(id)
+    }
+
+    pub fn engine(&self) -> Engine {
+        self.inner.database.engine()
+    }
+
+    /// The path of a SQLite database.
+    #[cfg(feature = "test-support")]
+    pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
+        self.inner.database.sqlite_path()
+    }
+
+    /// Checks that the database answers and accepts work.
+    ///
+    /// # Errors
+    /// `Unavailable` if it does not.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.inner.database.check_open()?;
+        let answered: bool = self.read((), |tx, ()| Box::pin(tx.exists("SELECT 1", &[]))).await?;
+        if answered { Ok(()) } else { Err(StoreError::unavailable("a ping found no answer")) }
+    }
+
+    /// Rejects new work, waits for accepted work to finish, and closes the connections.
+    pub async fn close(&self) {
+        self.inner.database.close().await;
+    }
+}
+
+/// Wraps `unit` so that it ends with the entries of its actions, if it has an actor, and with its
+/// events. Events are written last because that step locks rows of several users.
+fn completed<I, T, E>(
+    unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    acting: Option<Arc<Acting>>,
+) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static
+where
+    I: Send + Sync + 'static,
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    let unit = Arc::new(unit);
+    move |tx, input| {
+        let (unit, acting) = (Arc::clone(&unit), acting.clone());
+        Box::pin(async move {
+            let value = unit(tx, input).await?;
+            if let Some(acting) = acting {
+                audit_log::write_noted(tx, &acting).await?;
+            }
+            events::write_emitted(tx).await?;
+            Ok(value)
+        })
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.engine()).finish()
+    }
+}
