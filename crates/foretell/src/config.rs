@@ -13,7 +13,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::rpc::RpcListen;
+use crate::rpc_listen::RpcListen;
 
 /// The environment of a service, which determines the keys that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]

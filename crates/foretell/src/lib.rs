@@ -12,6 +12,7 @@ pub mod entropy;
 mod migrate;
 mod panics;
 pub mod rpc;
+mod rpc_listen;
 pub mod run;
 pub mod secrets;
 pub mod service_file;

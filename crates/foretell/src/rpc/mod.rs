@@ -4,7 +4,6 @@
 
 mod executor;
 mod http;
-mod setting;
 mod socket;
 
 use std::net::SocketAddr;
@@ -19,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::start_error::StartError;
 use executor::Executor;
 
-pub use setting::RpcListen;
+pub use crate::rpc_listen::RpcListen;
 
 /// The running JSON-RPC endpoints of an embedded chain.
 pub struct RpcServer {
