@@ -1,6 +1,7 @@
 //! Deletes rows that are no longer needed. Runs in every process without a lease, because deleting
 //! is idempotent.
 
+use async_trait::async_trait;
 use domain::time::DAY_MS;
 use domain::usage;
 
@@ -23,6 +24,7 @@ const KEEP_FEED_MS: i64 = 31 * DAY_MS;
 #[derive(Debug, Default)]
 pub struct Cleaner;
 
+#[async_trait]
 impl Worker for Cleaner {
     fn name(&self) -> &'static str {
         "cleaner"

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::audit_log::{Act, note};
 use store::kill_switches::KillSwitch;
@@ -91,6 +92,7 @@ fn state_of(switch: &KillSwitch) -> Value {
 #[derive(Debug, Default)]
 pub struct SwitchReader;
 
+#[async_trait]
 impl Worker for SwitchReader {
     fn name(&self) -> &'static str {
         "switches"

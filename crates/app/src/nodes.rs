@@ -1,6 +1,7 @@
 //! Binds the nodes to the chain that the database belongs to: by chain id, first block and last
 //! settled block.
 
+use async_trait::async_trait;
 use chain::{ChainIdentity, Nodes};
 use domain::ErrorCode;
 use store::{Store, StoreError, Tx};
@@ -109,6 +110,7 @@ async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppE
 #[derive(Debug, Default)]
 pub struct NodeWatcher;
 
+#[async_trait]
 impl Worker for NodeWatcher {
     fn name(&self) -> &'static str {
         "nodes"

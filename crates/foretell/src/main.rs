@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use foretell::cli::Cli;
 use mimalloc::MiMalloc;
 
 /// The EVM allocates and frees large buffers on every call. The system allocator returns each of
@@ -11,13 +10,5 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arguments();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("foretell: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    runtime.block_on(cli.run())
+    foretell::cli::run()
 }

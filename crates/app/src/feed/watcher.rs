@@ -1,5 +1,6 @@
 //! The one watcher that wakes the listeners of this process.
 
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -16,6 +17,7 @@ pub struct Watcher {
     settled: Mutex<Option<u64>>,
 }
 
+#[async_trait]
 impl Worker for Watcher {
     fn name(&self) -> &'static str {
         "watcher"

@@ -2,6 +2,7 @@
 //! without a lease.
 
 use alloy_primitives::{Address, U256};
+use async_trait::async_trait;
 use chain::Block;
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
@@ -54,6 +55,7 @@ struct DriftSeen {
     grew_at: Option<Timestamp>,
 }
 
+#[async_trait]
 impl Worker for HealthMonitor {
     fn name(&self) -> &'static str {
         "health monitor"

@@ -4,6 +4,7 @@
 //! within a minute are merged, and a worker writes them at most once per second. A crash loses at
 //! most that second. Entries that could not be written are retried.
 
+use async_trait::async_trait;
 use store::audit::AuditEntry;
 
 use crate::process::audit_buffer::Noted;
@@ -33,6 +34,7 @@ pub async fn flush(ctx: &Ctx) -> Result<(), AppError> {
 #[derive(Debug, Default)]
 pub struct AuditWriter;
 
+#[async_trait]
 impl Worker for AuditWriter {
     fn name(&self) -> &'static str {
         "audit"

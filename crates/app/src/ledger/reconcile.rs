@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use alloy_primitives::B256;
+use async_trait::async_trait;
 use domain::ids::MarketId;
 use domain::time::MINUTE_MS;
 use domain::{ErrorCode, Timestamp};
@@ -44,6 +45,7 @@ pub struct Reconciler {
     round_began_ms: AtomicI64,
 }
 
+#[async_trait]
 impl Worker for Reconciler {
     fn name(&self) -> &'static str {
         "reconciler"

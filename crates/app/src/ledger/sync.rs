@@ -12,6 +12,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use alloy_primitives::B256;
+use async_trait::async_trait;
 use chain::{Block, ChainError};
 use domain::Timestamp;
 use domain::ids::MarketId;
@@ -59,6 +60,7 @@ pub struct Sync {
     lease: LeaseHolder,
 }
 
+#[async_trait]
 impl Worker for Sync {
     fn name(&self) -> &'static str {
         "sync"

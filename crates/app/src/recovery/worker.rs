@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use alloy_primitives::Address;
+use async_trait::async_trait;
 use store::audit_log::Actor;
 
 use super::run::{Advance, advance};
@@ -48,6 +49,7 @@ impl Recoverer {
     }
 }
 
+#[async_trait]
 impl Worker for Recoverer {
     fn name(&self) -> &'static str {
         "recovery"

@@ -5,6 +5,7 @@
 //! after a crash a page is written completely or not at all, and each user gets each event once.
 //! Nothing is announced before the result is final.
 
+use async_trait::async_trait;
 use domain::event::{self, EventKind, MarketData, PositionData};
 use domain::ids::EventId;
 use domain::market::MarketStatus;
@@ -31,6 +32,7 @@ pub struct Announcer {
     lease: LeaseHolder,
 }
 
+#[async_trait]
 impl Worker for Announcer {
     fn name(&self) -> &'static str {
         "announcer"

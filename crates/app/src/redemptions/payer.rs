@@ -5,6 +5,7 @@
 //! transaction writes a page's claims and the progress, so after a crash a page is complete or not
 //! started. A position has only one claim in any case.
 
+use async_trait::async_trait;
 use domain::ids::{CorrelationId, RedemptionId};
 use domain::redemption::Status;
 use domain::{Timestamp, Usdc, Wad};
@@ -30,6 +31,7 @@ pub struct Payer {
     lease: LeaseHolder,
 }
 
+#[async_trait]
 impl Worker for Payer {
     fn name(&self) -> &'static str {
         "payer"

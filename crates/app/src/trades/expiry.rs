@@ -6,6 +6,7 @@
 //! the next tick finds the same trades. Until then a confirm is rejected by the clock and the key,
 //! and an executor rejects the trades that it claims.
 
+use async_trait::async_trait;
 use domain::time::MINUTE_MS;
 use domain::trade::{Status, Transition};
 
@@ -22,6 +23,7 @@ const LOOK_BACK_MS: i64 = 10 * MINUTE_MS;
 #[derive(Debug, Default)]
 pub struct Expiry;
 
+#[async_trait]
 impl Worker for Expiry {
     fn name(&self) -> &'static str {
         "expiry"

@@ -4,6 +4,7 @@
 //! loses the counts since its last flush. A flush whose commit result is unknown is repeated, so
 //! that these few seconds may be counted twice.
 
+use async_trait::async_trait;
 use store::usage::KeyHour;
 
 use crate::worker::{Progress, Worker};
@@ -17,6 +18,7 @@ const AT_ONCE: usize = 200;
 #[derive(Debug, Default)]
 pub struct Flusher;
 
+#[async_trait]
 impl Worker for Flusher {
     fn name(&self) -> &'static str {
         "usage flusher"

@@ -7,6 +7,7 @@ mod supervisor;
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::Notify;
 
 pub use supervisor::supervise;
@@ -23,6 +24,10 @@ pub enum Progress {
 }
 
 /// A task that is repeated in ticks.
+///
+/// Its futures are boxed, so that a worker is compiled in its own crate. The compiler generates the
+/// code of an unboxed future in every crate that awaits it.
+#[async_trait]
 pub trait Worker: Send + Sync {
     /// The worker's name in logs.
     fn name(&self) -> &'static str;
@@ -43,11 +48,11 @@ pub trait Worker: Send + Sync {
     }
 
     /// Does a bounded amount of work.
-    fn tick(&self, ctx: &Ctx) -> impl Future<Output = Result<Progress, AppError>> + Send;
+    async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError>;
 
     /// Releases what the worker holds (leases), so that another process can take over at once. Most
     /// workers hold nothing.
-    fn release(&self, _: &Ctx) -> impl Future<Output = Result<(), AppError>> + Send {
-        std::future::ready(Ok(()))
+    async fn release(&self, _: &Ctx) -> Result<(), AppError> {
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use app::process::worker_registry::WorkerStatus;
 use app::worker::{Progress, Worker, supervise};
 use app::{AppError, Ctx};
+use async_trait::async_trait;
 use domain::ErrorCode;
 use parking_lot::Mutex;
 use store::StoreError;
@@ -27,6 +28,7 @@ struct Planted {
     began: Arc<Mutex<Vec<Instant>>>,
 }
 
+#[async_trait]
 impl Worker for Planted {
     fn name(&self) -> &'static str {
         "planted"

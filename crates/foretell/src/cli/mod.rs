@@ -74,16 +74,29 @@ enum ConfigCommand {
     Check,
 }
 
+/// Runs the program. Here and not in `main`, so that the code of all commands is compiled once.
+pub fn run() -> ExitCode {
+    let cli = Cli::from_arguments();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("foretell: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    runtime.block_on(cli.run())
+}
+
 impl Cli {
     /// Parses the program's arguments. Prints help or an error and exits if there is no command to
     /// run.
-    pub fn from_arguments() -> Self {
+    fn from_arguments() -> Self {
         let mut command = help::command();
         let parsed = Self::from_arg_matches(&command.get_matches_mut());
         parsed.unwrap_or_else(|error| error.format(&mut command).exit())
     }
 
-    pub async fn run(self) -> ExitCode {
+    async fn run(self) -> ExitCode {
         let json = matches!(&self.command, Command::Admin(args) if args.json);
         let Err(error) = self.dispatch().await else { return ExitCode::SUCCESS };
         if json {

@@ -40,6 +40,7 @@ mod tracking;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use chain::{ChainError, Signer, execute_calldata};
 use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
@@ -84,6 +85,7 @@ pub struct Executor {
     fees_pause: Mutex<Option<Timestamp>>,
 }
 
+#[async_trait]
 impl Worker for Executor {
     fn name(&self) -> &'static str {
         "executor"

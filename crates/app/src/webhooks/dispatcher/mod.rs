@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use domain::Timestamp;
 use store::webhooks::Held;
 use tokio::sync::{Notify, Semaphore};
@@ -70,6 +71,7 @@ impl Dispatcher {
     }
 }
 
+#[async_trait]
 impl Worker for Dispatcher {
     fn name(&self) -> &'static str {
         "dispatcher"
