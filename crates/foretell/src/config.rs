@@ -324,6 +324,7 @@ impl Options {
             .map(Zeroizing::new)
             .map_err(|source| ConfigError::File { path: name.clone(), source })?;
         let of_file: Self = toml::from_str(&text).map_err(|error| {
+            // Only the line is shown: the text around it may contain a password.
             let before = error.span().map_or(0, |span| span.start);
             let line = 1 + text.bytes().take(before).filter(|byte| *byte == b'\n').count();
             let detail = format!("line {line}: {}", in_plain_words(error.message()));
@@ -462,6 +463,7 @@ fn node_agreement(wanted: Option<usize>, nodes: usize) -> Result<usize, ConfigEr
     match wanted {
         None => Ok(1),
         Some(wanted) if (1..=nodes).contains(&wanted) => Ok(wanted),
+        // The general message would name a range from 1 to 0.
         Some(_) if nodes == 0 => Err(ConfigError::Value(
             "node-agreement requires rpc-url: the embedded chain has no nodes".to_owned(),
         )),

@@ -75,6 +75,7 @@ impl<'a> TradeData<'a> {
             trade_id: self.trade_id,
             market_id: self.market_id,
             outcome_index: self.outcome_index,
+            // A sale of everything may have no amount.
             amount: (!self.amount.is_empty()).then_some(self.amount),
             // `usdc` is the default of requests: omit it here too.
             amount_type: (self.amount_type != AmountType::Usdc).then_some(self.amount_type),

@@ -98,6 +98,7 @@ impl Lead {
         if let Some(winner) = face.winner() {
             return Some(Self::new(fonts, &named(fonts, winner), "Result"));
         }
+        // More outcomes need rows: one price would not describe the market.
         let first = face.first().filter(|_| face.is_of_two() && face.status != "resolved")?;
         Some(Self::new(fonts, &first.percent, &named(fonts, first)))
     }
@@ -174,8 +175,10 @@ pub fn market(fonts: &Fonts, face: &MarketFace, chart: Option<&Chart>) -> Result
 /// Renders a thread's card as SVG.
 pub fn thread(fonts: &Fonts, face: &ThreadFace) -> Result<String, AppError> {
     let row = |(market, n): (&MarketFace, u32)| {
+        // A bar would suggest a price, which a cancelled market does not have.
         let first = market.first().filter(|_| market.status != "cancelled");
         let state = state(fonts, market);
+        // The title gets the width that the state leaves.
         let width = (WIDTH - 2 * MARGIN - 30).saturating_sub(fonts.measure(&state, 30));
         Row {
             y: FIRST_ROW + n * ROW,

@@ -196,6 +196,7 @@ async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, St
         Noun::Trade(verb) => trade::run(verb, admin).await,
         Noun::Backup(args) => backup::run(args, admin).await,
         Noun::Recover(args) => recover::run(args, admin).await,
+        // Already handled by `run`, before the database was opened.
         Noun::Restore(_) => Ok(Answer::Printed),
         Noun::Secrets(verb) => secrets::run(verb, admin).await,
     }
@@ -235,6 +236,7 @@ fn explain(error: StartError) -> StartError {
         return StartError::InvalidState(state.to_string());
     }
     if let Some(chain) = source.downcast_ref::<ChainError>() {
+        // These errors of the chain have a reason that the public detail hides.
         let says_more = matches!(chain, ChainError::Rejected(_) | ChainError::Decode(_));
         if says_more || error.code == ErrorCode::InternalError {
             return chain.clone().into();

@@ -105,6 +105,7 @@ pub struct ListArgs {
 }
 
 fn status(text: &str) -> Result<MarketStatus, BadValue> {
+    // Operators type statuses in either case.
     text.to_uppercase().parse().map_err(|_| BadValue::new("OPEN, FROZEN, RESOLVED or CANCELLED"))
 }
 
@@ -177,6 +178,7 @@ async fn show(id: MarketId, admin: &AdminCtx) -> Result<Record, StartError> {
             Ok(record.with("cancelReason", markets::cancel_reason(&admin.ctx()?, id).await?))
         }
         MarketStatus::Open | MarketStatus::Frozen if market.chain_market_id.is_some() => {
+            // The market must be shown even if the chain does not answer.
             let proposal = tokio::time::timeout(CHAIN_TIMEOUT, proposal_of(id, admin)).await;
             Ok(match proposal {
                 Ok(Ok(proposal)) => record.with("proposal", proposal),
