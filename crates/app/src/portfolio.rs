@@ -1,6 +1,7 @@
 //! Portfolios: an account's positions and their value.
 //!
-//! Balances come from the chain, and costs from its events. Prices are the contracts' integers.
+//! Tokens and costs come from the tables that the sync writes. The account's USDC and the prices are
+//! read from the chain.
 
 use std::collections::HashMap;
 

@@ -10,11 +10,11 @@ use crate::error::ChainError;
 /// The amounts that a trade moves, and the market's state before and after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
-    /// The amount that the buyer pays or the seller receives, fee included.
+    /// The amount that the buyer pays with the fee, or that the seller receives after it.
     pub usdc_atomic: u64,
     /// The tokens that the buyer receives or the seller gives.
     pub tokens_wad: U256,
-    /// The part of `usdc_atomic` that is the fee.
+    /// The fee: part of `usdc_atomic` for buys, deducted before it for sales.
     pub fee_atomic: u64,
     pub cost_before_wad: U256,
     pub cost_after_wad: U256,

@@ -18,7 +18,8 @@ words! {
         Pending = "pending",
         /// Being checked against the current state of the chain.
         Validating = "validating",
-        /// Has its intent, and is or will be sent. From here on, only the chain decides the result.
+        /// Has its intent, and is or will be sent. From here on, only the chain decides the result,
+        /// unless its batch is lost and its key has ended meanwhile.
         Executing = "executing",
         /// Mined, successful and final.
         Completed = "completed",
@@ -68,10 +69,10 @@ pub struct Settlement {
     pub tx_hash: B256,
     /// The block of the transaction.
     pub block_number: u64,
-    /// USDC moved, fee included.
+    /// The amount that the buyer paid with the fee, or that the seller received after it.
     pub usdc: Usdc,
     pub tokens: Wad,
-    /// Included in `usdc` for buys, deducted from it for sales.
+    /// Part of `usdc` for buys, deducted before it for sales.
     pub fee: Usdc,
 }
 
@@ -218,7 +219,7 @@ impl Transition {
         Self::new(from, State::Validating, TraceStage::Funding, "trade.validating", at)
     }
 
-    /// The trade gets its intent. From here on, only the chain decides the result.
+    /// The trade gets its intent.
     pub fn execute(from: Status, at: Timestamp) -> Result<Self, IllegalMove> {
         Self::new(from, State::Executing, TraceStage::Execution, "trade.executing", at)
     }

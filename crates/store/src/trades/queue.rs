@@ -98,8 +98,8 @@ async fn claim_next(
     limit: u32,
     transition: &Transition,
 ) -> Result<Vec<(i64, Trade)>, StoreError> {
-    // The outer status condition is checked again after the row lock, so that a trade that was
-    // cancelled meanwhile is not claimed.
+    // The outer status condition is checked again after the row lock, so that a trade that has
+    // ended meanwhile is not claimed.
     const SQL: &str = const_format::concatcp!(
         "UPDATE trades SET status = 'validating', updated_at_ms = $1,
         waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END WHERE id IN (
@@ -134,7 +134,7 @@ async fn pick_fitting(
         if fitting.len() >= limit as usize {
             break;
         }
-        // An expired trade needs no budget: it will be rejected, not signed.
+        // An expired trade needs no budget: it will fail, and is not signed.
         let fits = deadline <= now || budget.admit(&account, volume);
         let found = if fits { &mut fitting } else { &mut held };
         found.push(id);

@@ -37,6 +37,7 @@ answers! {
 /// A trade create request. All missing and malformed members are reported together.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = CreateTradeRequest, description = "A trade to create. Unknown members are rejected.")]
+// `deny_unknown_fields` is for the schema only: `JsonBody` reads the body and reports all errors.
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateBody {
     /// The id of the market.

@@ -46,7 +46,7 @@ pub struct TradeRecord {
     tx_hash: Option<String>,
     /// Outcome tokens received by a buy or given by a sale.
     tokens_out: Option<Wad>,
-    /// USDC paid by a buy or received from a sale, fee included.
+    /// USDC paid by a buy with the fee, or received from a sale after it.
     usdc_amount: Option<Usdc>,
     fee: Option<Usdc>,
     /// USDC per token, fee included.

@@ -6,7 +6,8 @@
 //!
 //! It writes `batches`, `batch_transactions`, `delegation_changes`, and moves trades from `pending`
 //! to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
-//! contracts' events, no matter who sent the transaction. Redemptions work the same way, except
+//! contracts' events, no matter who sent the transaction. It fails an executing trade only if its
+//! batch is lost and its key has ended. Redemptions work the same way, except
 //! that one that can never pay is ended here.
 //!
 //! While the chain's fees are above the operator's ceiling, nothing is signed. Trades that exceed
@@ -218,6 +219,7 @@ impl Executor {
         open: &[Batch],
         signed: Usdc,
     ) -> Result<Progress, AppError> {
+        // An error here is returned below, after the trades that need no fees have been ended.
         let conditions = self.conditions(ctx, signed).await;
         // If the chain does not answer, do not mark trades as waiting for volume: they are checked
         // again in the next tick.
@@ -228,7 +230,8 @@ impl Executor {
         }
         let waiting = gathered.again.len();
         let Lost { mut again, ended } = self.sort_lost(ctx, gathered.again).await?;
-        // Trades that were signed before get the volume first.
+        // Trades were gathered by their stored estimates. They are admitted again here, by their current
+        // quotes. Trades that were signed before get the volume first.
         let mut budget = Budget::new(room);
         again.retain(|one| {
             let (trade, _) = one.candidate();
