@@ -5,10 +5,10 @@ use app::process::audit_buffer::FailedAuthentication;
 use axum::extract::Request;
 
 use super::rate;
-use super::{RequestId, RouteInfo, Shared};
+use super::{RequestId, Route, Shared};
 
 /// Records a rejected request in the audit log, if its error is attributed to a key.
-pub(super) fn note(app: &Shared, route: &RouteInfo, request: &Request, error: &AppError) {
+pub(super) fn note(app: &Shared, route: &Route, request: &Request, error: &AppError) {
     // Failures with an unknown key belong to no key's log.
     let Some(key_id) = error.key_id else { return };
     let id = request.extensions().get::<RequestId>();

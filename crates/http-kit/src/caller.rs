@@ -8,7 +8,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use domain::key::Scope;
 
-use super::{Problem, RouteInfo};
+use super::{Problem, Route};
 
 /// A scope as a type, so that handler signatures name the scope they require.
 pub trait ScopeMarker: Send + Sync + 'static {
@@ -66,7 +66,7 @@ impl<M: ScopeMarker, T: Sync> FromRequestParts<T> for Caller<M> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &T) -> Result<Self, Self::Rejection> {
-        let route = parts.extensions.get::<&'static RouteInfo>();
+        let route = parts.extensions.get::<&'static Route>();
         debug_assert_eq!(
             route.and_then(|route| route.scope),
             M::SCOPE,

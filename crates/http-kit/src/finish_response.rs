@@ -1,20 +1,26 @@
-//! The outermost layer. It assigns the request id, renders problems, and adds the common response
+//! The outermost layer. It assigns the request id, renders errors, and adds the common response
 //! headers.
 
 use axum::extract::Request;
-use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 
 use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
-use super::problem::{self, Problem};
-use super::rate_limit_status::ResetUnit;
-use super::{RequestId, Shared, rate, version};
+use super::{Problem, RequestId, Shared, Surface, cors, rate, render, version};
+
+/// Approximate number of response headers.
+const MOST_HEADERS: usize = 20;
+
+/// Replaces the body of an error, for routes that people see in a browser.
+pub type ErrorPage = fn(&Uri, &Problem, &mut Response);
 
 /// Runs `answer` for a request and completes its response.
-pub async fn finish_response(
+pub(super) async fn finish_response(
     app: &Shared,
+    surface: Surface,
+    error_page: Option<ErrorPage>,
     mut request: Request,
     answer: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
@@ -26,12 +32,20 @@ pub async fn finish_response(
     let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
 
-    let mut response = answer(request).await;
+    let mut response = match surface {
+        Surface::Public if cors::is_question(&request) => cors::answer(),
+        _ => answer(request).await,
+    };
+    // Reserve once: adding this many headers would otherwise grow the map several times.
+    response.headers_mut().reserve(MOST_HEADERS);
     let now = app.ctx.now();
     // Settling may replace the problem (e.g. by 429), so it must run before rendering.
-    let rate_limit = rate::settle(app, ip, now, &mut response).await;
+    let rate_limit = rate::settle(app, surface, ip, now, &mut response).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        problem::render(&mut response, &problem, &app.docs_url, condition.path(), id);
+        render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
+        if let Some(show) = error_page {
+            show(condition.uri(), &problem, &mut response);
+        }
     }
     // Before the condition: a 304 must have the same `Vary` header as its 200.
     let compressible = Compressible::of(&response);
@@ -39,17 +53,31 @@ pub async fn finish_response(
     if let Some(compressible) = compressible {
         compressible.finish(app, accepts_gzip, &mut response).await;
     }
-    version::tell(&mut response, app.versions.current);
-    let status = response.status().as_u16();
+    let status = response.status();
     let headers = response.headers_mut();
     id.tell(headers);
-    rate_limit.write(headers, ResetUnit::Seconds, now);
+    rate_limit.write(headers, surface, now);
+    match surface {
+        Surface::Trading => version::tell(headers, app.versions.current),
+        Surface::Public => cors::open(headers, status),
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // The default is strict: a route must opt in to caching.
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(CACHE_CONTROL).or_insert(default_caching(surface, status));
     tracing::debug!(
-        request.id = %id, http.method = %method, http.path = condition.path(), http.status = status,
+        request.id = %id, http.method = %method, http.path = condition.path(), http.status = status.as_u16(),
         latency_ms = app.ctx.now().since_ms(began), "answered"
     );
     response
+}
+
+/// Returns the caching of a response whose route did not set it. The trading API's default is strict:
+/// a route must opt in to caching.
+fn default_caching(surface: Surface, status: StatusCode) -> HeaderValue {
+    let text = match (surface, status) {
+        (Surface::Public, StatusCode::OK | StatusCode::NOT_MODIFIED) => {
+            "public, max-age=5, stale-while-revalidate=10"
+        }
+        _ => "no-store",
+    };
+    HeaderValue::from_static(text)
 }

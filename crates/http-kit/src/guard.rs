@@ -5,6 +5,7 @@ use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use app::caller::Caller;
 use app::{AppError, Submission};
 use axum::extract::Request;
 use axum::http::header::CACHE_CONTROL;
@@ -16,10 +17,10 @@ use futures::FutureExt;
 use super::problem::Problem;
 use super::rate_limit_status::RateLimitStatus;
 use super::usage::Meter;
-use super::{RouteInfo, Shared, audit, etag, kill_switch, rate, signature, version};
+use super::{Limiter, Route, Shared, Surface, audit, etag, kill_switch, rate, signature, version};
 
 /// Maximum time from a request's headers to its response.
-pub const DEADLINE: Duration = Duration::from_secs(10);
+const DEADLINE: Duration = Duration::from_secs(10);
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// Results of the checks that every response reports, including rejections.
@@ -30,9 +31,9 @@ struct Found {
 }
 
 /// Runs a route's handler if the request passes all checks, and completes the response.
-pub async fn guard(
+pub(super) async fn guard(
     app: &Shared,
-    route: &'static RouteInfo,
+    route: &'static Route,
     mut request: Request,
     handle: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
@@ -41,7 +42,7 @@ pub async fn guard(
     let admitted_and_handled = async {
         match admit(app, route, &mut request, &meter, &mut found).await {
             Ok(()) => {
-                let key = request.extensions().get::<app::caller::Caller>().map(|caller| caller.key.id);
+                let key = request.extensions().get::<Caller>().map(|caller| caller.key.id);
                 let mut response = handle(request).await;
                 etag::set_owner(&mut response, key);
                 response
@@ -63,7 +64,9 @@ pub async fn guard(
         say_what_became_of_it(&mut response);
     }
     // Set here rather than in the checks, because rejections and timeouts report the version too.
-    version::tell(&mut response, found.version);
+    if route.surface == Surface::Trading {
+        version::tell(response.headers_mut(), found.version);
+    }
     if let Some(status) = found.rate_limit {
         response.extensions_mut().insert(status);
     }
@@ -77,25 +80,53 @@ pub async fn guard(
     response
 }
 
-/// Runs the checks in their documented order.
+/// Runs the checks in their documented order. The route decides which of them apply.
 ///
 /// A request that uses no user limiter counts for its address when the response is completed. So do
 /// failed authentications, which do not count for the user.
 async fn admit(
     app: &Shared,
-    route: &'static RouteInfo,
+    route: &'static Route,
     request: &mut Request,
     meter: &Meter,
     found: &mut Found,
 ) -> Result<(), AppError> {
     request.extensions_mut().insert(route);
     // 1. The version of X-Service-Api-Version.
-    let asked_for = version::asked_for(&app.versions, request.headers())?;
+    let asked_for = match route.surface {
+        Surface::Trading => version::asked_for(&app.versions, request.headers())?,
+        Surface::Public => None,
+    };
     found.version = asked_for.unwrap_or(found.version);
-    if !route.asks_for_key() {
-        // 2. The limiter by address, on routes without a key.
-        return rate::by_address(app, request, &mut found.rate_limit);
+    match route.limiter {
+        // 2. The limiter by address, on routes without a key. It comes before the kill switches, so
+        // that requests to a disabled route count too.
+        Limiter::Address | Limiter::PerMinute(_) => {
+            rate::by_address(app, route, rate::address_of(request), &mut found.rate_limit).await?;
+        }
+        Limiter::User(kind) => {
+            let caller = admit_caller(app, request, meter, asked_for, found).await?;
+            // 6. The user's limiter. It comes before the scope and counts every response, even a 304.
+            rate::by_user(app, kind, &caller, &mut found.rate_limit).await?;
+            // 7. The key's scope.
+            if let Some(scope) = route.scope {
+                caller.require(scope)?;
+            }
+            request.extensions_mut().insert(caller);
+        }
     }
+    // 8. The kill switches.
+    if route.is_switchable() { kill_switch::check(&app.ctx, route) } else { Ok(()) }
+}
+
+/// Runs the checks of the key and of the body's signature, and returns the caller.
+async fn admit_caller(
+    app: &Shared,
+    request: &mut Request,
+    meter: &Meter,
+    asked_for: Option<&'static str>,
+    found: &mut Found,
+) -> Result<Caller, AppError> {
     // 3. The address's lockout, between the check of the key's syntax and its lookup.
     // 4. The key's syntax, existence, revocation, expiry and allowlist.
     let ip = rate::address_of(request);
@@ -111,21 +142,12 @@ async fn admit(
     // Record that the key works from this address, which exempts it from the address's lockout for
     // a day.
     app::keys::note_success(&app.ctx, &secret, ip).await;
-    // 6. The user's limiter. It comes before the scope and counts every response, even a 304.
-    rate::by_user(app, route, &caller, &mut found.rate_limit).await?;
-    // 7. The key's scope.
-    if let Some(scope) = route.scope {
-        caller.require(scope)?;
-    }
-    // 8. The kill switches.
-    kill_switch::check(&app.ctx, route)?;
-    request.extensions_mut().insert(caller);
-    Ok(())
+    Ok(caller)
 }
 
 /// Builds the response to a request that was not admitted. No code behind the guard has run, so a
 /// write was certainly not submitted.
-fn refused(route: &RouteInfo, error: AppError) -> Response {
+fn refused(route: &Route, error: AppError) -> Response {
     let problem = Problem::from(error);
     let is_write = route.is_write();
     let problem = if is_write { problem.or_submission(Submission::NotSubmitted) } else { problem };
@@ -147,18 +169,21 @@ fn api_key(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
 /// anything is stored. After any other error the outcome is unknown.
 fn say_what_became_of_it(response: &mut Response) {
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
-        let judged = problem.status().is_client_error();
+        let judged = problem.status(Surface::Trading).is_client_error();
         let submission = if judged { Submission::NotSubmitted } else { Submission::Unknown };
         *problem = problem.clone().or_submission(submission);
     }
 }
 
-fn timed_out(route: &RouteInfo) -> AppError {
+fn timed_out(route: &Route) -> AppError {
     let error = AppError::new(ErrorCode::RequestTimeout);
-    if route.is_write() { error } else { error.detail("The request took too long. Try it again.") }
+    match route.surface {
+        Surface::Trading if !route.is_write() => error.detail("The request took too long. Try it again."),
+        _ => error,
+    }
 }
 
-pub fn panicked(panic: &(dyn Any + Send)) -> AppError {
+fn panicked(panic: &(dyn Any + Send)) -> AppError {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let cause = format!("a handler panicked: {}", text.unwrap_or("without a message"));
@@ -199,7 +224,7 @@ mod tests {
     #[test]
     fn a_panic_is_an_internal_error_and_its_text_is_only_logged() {
         let error = panicked(&"no such outcome");
-        assert_eq!(Problem::new(error.code).status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(Problem::new(error.code).status(Surface::Trading), StatusCode::INTERNAL_SERVER_ERROR);
         assert!(!error.detail.contains("outcome"));
         assert!(error.source.is_some_and(|source| source.to_string().contains("no such outcome")));
     }

@@ -2,9 +2,9 @@
 
 use app::{AppError, Ctx};
 
-use super::RouteInfo;
+use super::Route;
 
 /// Rejects a request if its route is disabled, or if it trades while trading is halted.
-pub fn check(ctx: &Ctx, route: &RouteInfo) -> Result<(), AppError> {
+pub fn check(ctx: &Ctx, route: &Route) -> Result<(), AppError> {
     ctx.process.switches.check(route.method.as_str(), route.path, route.trades())
 }

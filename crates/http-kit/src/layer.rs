@@ -9,25 +9,35 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use tower::{Layer, Service, ServiceExt};
 
-use super::{RouteInfo, Shared, finish_response, guard};
+use super::finish_response::{ErrorPage, finish_response};
+use super::guard::guard;
+use super::{Route, Shared, Surface};
 
-/// The layer: [`finish_response`] for every request, and inside it the [`guard`] for routes of the
-/// table.
+/// The layer: request ids, error bodies and common headers for every request, and inside them the
+/// guard for routes of a table.
 #[derive(Clone)]
 pub struct HttpLayer {
     app: Shared,
-    route: Option<&'static RouteInfo>,
+    surface: Surface,
+    error_page: Option<ErrorPage>,
+    route: Option<&'static Route>,
 }
 
 impl HttpLayer {
-    /// Wraps handlers that are not in the route table: fallbacks, and routes served beside the API.
-    pub const fn without_guard(app: Shared) -> Self {
-        Self { app, route: None }
+    /// Wraps handlers that are not in a route table: fallbacks, and routes served beside it.
+    pub const fn new(app: Shared, surface: Surface) -> Self {
+        Self { app, surface, error_page: None, route: None }
+    }
+
+    /// Shows errors with this page.
+    #[must_use]
+    pub fn error_page(self, page: ErrorPage) -> Self {
+        Self { error_page: Some(page), ..self }
     }
 
     /// Wraps the handler of `route`.
-    pub const fn guarded(app: Shared, route: &'static RouteInfo) -> Self {
-        Self { app, route: Some(route) }
+    pub(super) fn guarding(&self, route: &'static Route) -> Self {
+        Self { surface: route.surface, route: Some(route), ..self.clone() }
     }
 }
 
@@ -60,19 +70,18 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         // The future outlives `&mut self`, so it takes clones.
-        let Self { layer: HttpLayer { app, route }, handler } = self.clone();
+        let Self { layer, handler } = self.clone();
         Box::pin(async move {
             let handle = async |request| match handler.oneshot(request).await {
                 Ok(response) => response,
                 Err(never) => match never {},
             };
-            Ok(match route {
-                Some(route) => {
-                    finish_response(&app, request, async |request| guard(&app, route, request, handle).await)
-                        .await
-                }
-                None => finish_response(&app, request, handle).await,
-            })
+            let HttpLayer { app, surface, error_page, route } = &layer;
+            let answer = async |request| match *route {
+                Some(route) => guard(app, route, request, handle).await,
+                None => handle(request).await,
+            };
+            Ok(finish_response(app, *surface, *error_page, request, answer).await)
         })
     }
 }

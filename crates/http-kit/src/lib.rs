@@ -1,9 +1,10 @@
 //! The HTTP infrastructure that all routes share: authentication, request parsing and response
 //! formats.
 //!
-//! A request passes [`HttpLayer`] (request id, problem bodies, common headers), is routed, and
-//! passes its route's [`guard`] (deadline, authentication, scope) and its handler's extractors. An
-//! error at any point is a [`Problem`], which is rendered in one place on the way out.
+//! A request is routed, and passes its route's [`HttpLayer`] (request id, error bodies, common
+//! headers; inside it the guard: deadline, authentication, limiter, scope) and its handler's
+//! extractors. An error at any point is a [`Problem`], which is rendered in one place on the way
+//! out. The route's [`Surface`] decides what differs between the APIs.
 
 mod audit;
 mod body;
@@ -11,6 +12,7 @@ mod caller;
 mod client_ip;
 mod compression;
 mod connections;
+mod cors;
 mod envelope;
 mod etag;
 mod finish_response;
@@ -24,10 +26,11 @@ mod outcome_index;
 mod page;
 mod path;
 mod problem;
-pub mod public;
+mod public_code;
 mod query;
 mod rate;
 mod rate_limit_status;
+mod render;
 mod request_id;
 mod response_cache;
 mod route;
@@ -35,6 +38,8 @@ mod serve;
 mod signature;
 mod sse;
 mod state;
+mod surface;
+mod table;
 mod throttle;
 mod traceparent;
 mod unread;
@@ -47,14 +52,10 @@ pub use caller::{
     TradesWrite, WebhooksManage,
 };
 pub use client_ip::client_ip;
-pub use compression::{AcceptsGzip, Compressible};
 pub use envelope::{CachedBody, with_meta};
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
-pub use etag::Condition;
 pub use etag::StablePart;
-pub use finish_response::finish_response;
-pub use guard::guard;
-pub use guard::{DEADLINE, panicked};
+pub use finish_response::ErrorPage;
 pub use idempotency_key::IdempotencyKey;
 pub use kill_switch::check as check_switches;
 pub use layer::HttpLayer;
@@ -63,17 +64,18 @@ pub use outcome_index::OutcomeIndex;
 pub use page::Paging;
 pub use path::PathId;
 pub use problem::Problem;
-pub use problem::with_causes;
-pub use query::read_known;
-pub use query::{DeferredQuery, NoParameters, Parameters, Query, RawQuery};
+pub use public_code::PublicCode;
+pub use query::{DeferredQuery, NamedQuery, NoParameters, Parameters, Query, RawQuery, number};
 pub use rate::ClientAddress;
-pub use rate::{address_of, mark_address};
+pub use render::PublicErrorBody;
 pub use request_id::RequestId;
 pub use response_cache::{CachedRecord, ResponseCache};
-pub use route::{Deprecation, Limiter, RouteInfo};
+pub use route::{Deprecation, Limiter, PageSize, Route};
 pub use serve::{ServeLimits, Server};
 pub use sse::{EventBytes, HEARTBEAT, last_event_id, wants_events};
 pub use state::{AppState, Shared};
+pub use surface::Surface;
+pub use table::{Entry, refusing, router};
 pub use traceparent::Traceparent;
 pub use unread::refuse;
 pub use usage::NotCounted;

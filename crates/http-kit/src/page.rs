@@ -1,6 +1,6 @@
 //! Pagination of lists: `limit` and `cursor` in, a page and the next cursor out.
 
-use domain::page::{MAX_PAGE, Page, Position};
+use domain::page::{Page, Position};
 use protocol::CursorCodec;
 
 use super::Pagination;
@@ -33,14 +33,14 @@ impl Paging {
     }
 }
 
-/// Parses `limit`. Returns `None` if it is not a positive integer. Values above [`MAX_PAGE`] are
-/// reduced to it.
-pub(super) fn page_size(text: &str) -> Option<u32> {
+/// Parses `limit`. Returns `None` if it is not a positive integer. Values above `most` are reduced to
+/// it.
+pub(super) fn page_size(text: &str, most: u32) -> Option<u32> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     // Digits that overflow are an integer above the maximum.
-    let size = text.parse().unwrap_or(u32::MAX).min(MAX_PAGE);
+    let size = text.parse().unwrap_or(u32::MAX).min(most);
     (size > 0).then_some(size)
 }
 
@@ -76,7 +76,7 @@ mod tests {
             ("ten", None),
         ];
         for (text, size) in cases {
-            assert_eq!(page_size(text), size, "{text}");
+            assert_eq!(page_size(text, 100), size, "{text}");
         }
     }
 

@@ -1,31 +1,26 @@
-//! Problem responses (RFC 7807). An error passes through the layers as a typed value, and is
-//! rendered to a body only here.
+//! Errors. An error passes through the layers as a typed value, and is rendered to a body on its way
+//! out.
 
-use std::error::Error;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use app::{AppError, Submission};
-use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chain::ChainError;
 use domain::ErrorCode;
 use protocol::Documented;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use store::StoreError;
 
-use super::RequestId;
+use super::{PublicCode, Surface};
 
-/// Header that repeats the problem's code.
-const ERROR_CODE: HeaderName = HeaderName::from_static("x-service-error-code");
-
-/// An error on its way to the client. As a response it has a status but no body; [`render`] adds
-/// it.
+/// An error on its way to the client. As a response it has a status but no body; `render` adds it.
 #[derive(Debug, Clone)]
 pub struct Problem {
-    error: Arc<AppError>,
+    pub(super) error: Arc<AppError>,
+    /// The public API's code, if it is more specific than the error's.
+    public_code: Option<PublicCode>,
     submission: Option<Submission>,
 }
 
@@ -39,8 +34,17 @@ impl Problem {
         self.error.code
     }
 
-    pub fn status(&self) -> StatusCode {
-        StatusCode::from_u16(self.error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    /// Returns the code of the error on the public API.
+    pub fn public_code(&self) -> PublicCode {
+        self.public_code.unwrap_or_else(|| self.error.code.into())
+    }
+
+    pub fn status(&self, surface: Surface) -> StatusCode {
+        let status = match surface {
+            Surface::Trading => self.error.code.status(),
+            Surface::Public => self.public_code().status(),
+        };
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     /// Sets the state of the submission, unless it is already set.
@@ -68,22 +72,7 @@ impl Problem {
         error.into()
     }
 
-    /// Returns the body of the response to request `id` for the path `instance`. Real responses and
-    /// documentation examples both come from here, so that they cannot diverge.
-    pub fn body<'a>(&'a self, docs_url: &str, instance: &'a str, id: RequestId) -> impl Serialize + use<'a> {
-        ProblemBody {
-            r#type: format!("{docs_url}/api-errors/{}", self.error.code),
-            title: self.error.code.title(),
-            status: self.error.code.status(),
-            code: self.error.code.as_str(),
-            detail: &self.error.detail,
-            instance,
-            request_id: id,
-            extensions: self.extensions(),
-        }
-    }
-
-    fn extensions(&self) -> Map<String, Value> {
+    pub(super) fn extensions(&self) -> Map<String, Value> {
         let mut extensions = self.error.extensions.clone();
         if let Some(submission) = self.submission {
             // A more specific value of the error itself takes precedence.
@@ -91,11 +80,38 @@ impl Problem {
         }
         extensions
     }
+
+    /// Returns the text of the error on the public API.
+    pub(super) fn public_message(&self) -> Cow<'_, str> {
+        let (error, code) = (&self.error, self.public_code());
+        let has_own_words = error.detail != error.code.default_detail();
+        match wrong_parameters(error) {
+            Some(wrong) => wrong.into(),
+            None if error.code == ErrorCode::OutcomeIndexInvalid => {
+                format!("outcomeIndex is out of range. {}", error.detail).into()
+            }
+            // Details of errors that this API does not show would only confuse, or reveal
+            // internals.
+            None if has_own_words && code != PublicCode::InternalError => error.detail.as_str().into(),
+            None => code.message().into(),
+        }
+    }
+}
+
+/// Returns all invalid parameters in one sentence.
+fn wrong_parameters(error: &AppError) -> Option<String> {
+    let errors = error.extensions.get("errors").and_then(Value::as_array)?;
+    let text = |error: &Value, member: &str| error[member].as_str().unwrap_or_default().to_owned();
+    let wrong = |error: &Value| {
+        let name = text(error, "pointer");
+        format!("{} {}", name.trim_start_matches('/'), text(error, "detail"))
+    };
+    Some(format!("{}.", errors.iter().map(wrong).collect::<Vec<_>>().join("; ")))
 }
 
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
-        Self { error: Arc::new(error), submission: None }
+        Self { error: Arc::new(error), public_code: None, submission: None }
     }
 }
 
@@ -111,125 +127,51 @@ impl From<ChainError> for Problem {
     }
 }
 
+impl From<PublicCode> for Problem {
+    fn from(code: PublicCode) -> Self {
+        // A code that the catalog lacks is never the fault of the service, so it is counted and logged
+        // like a missing resource.
+        let in_catalog = code.as_str().parse().unwrap_or(ErrorCode::ResourceNotFound);
+        Self { public_code: Some(code), ..Self::new(in_catalog) }
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.status().into_response();
+        // `render` sets the surface's status.
+        let mut response = self.status(Surface::Trading).into_response();
         response.extensions_mut().insert(self);
         response
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ProblemBody<'a> {
-    r#type: String,
-    title: &'a str,
-    status: u16,
-    code: &'a str,
-    detail: &'a str,
-    instance: &'a str,
-    request_id: RequestId,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    extensions: Map<String, Value>,
-}
-
-/// Fills `response` with the body and headers of `problem`, and also returns the body for callers
-/// that write it themselves. `instance` is the request's path. The cause is logged once under the
-/// request id, and is never part of the body.
-pub(super) fn render(
-    response: &mut Response,
-    problem: &Problem,
-    docs_url: &str,
-    instance: &str,
-    id: RequestId,
-) -> Bytes {
-    let error = &problem.error;
-    log(problem, instance, id);
-    // Only strings and JSON values, so serialization cannot fail.
-    let body = Bytes::from(serde_json::to_vec(&problem.body(docs_url, instance, id)).unwrap_or_default());
-    *response.status_mut() = problem.status();
-    *response.body_mut() = Body::from(body.clone());
-    let headers = response.headers_mut();
-    // The length of the previous, empty body.
-    headers.remove(CONTENT_LENGTH);
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    headers.insert(ERROR_CODE, HeaderValue::from_static(error.code.as_str()));
-    if let Some(seconds) = error.retry_after_s {
-        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    // RFC 9110 requires this header on every 401.
-    if error.code.status() == 401 {
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey realm=\"X-API-Key\""));
-    }
-    body
-}
-
-fn log(problem: &Problem, instance: &str, id: RequestId) {
-    let error = &problem.error;
-    let causes = error.source.as_deref().map(|source| with_causes(source)).unwrap_or_default();
-    let (code, status) = (error.code.as_str(), error.code.status());
-    // Switches of the operator fail on purpose and for every request, so logging them would flood
-    // the log.
-    let on_purpose = matches!(error.code, ErrorCode::RouteDisabled | ErrorCode::ApiTradeProcessingHalted);
-    if status >= 500 && error.source.is_none() && !on_purpose {
-        tracing::warn!(request.id = %id, http.path = instance, error.code = code, "{}", error.detail);
-    } else if status >= 500 && !on_purpose {
-        tracing::error!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
-    } else if error.source.is_some() {
-        tracing::info!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
-    }
-}
-
-/// Formats an error and its causes in one line.
-pub fn with_causes(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.extend([": ", &error.to_string()]);
-        cause = error.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt;
-    use uuid::Uuid;
-
-    async fn rendered(problem: Problem) -> (Response, String) {
-        let mut response = problem.clone().into_response();
-        let id = RequestId::of(Uuid::from_u128(7));
-        render(&mut response, &problem, "https://docs.test", "/v1/trades", id);
-        let (parts, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        let body = serde_json::from_slice::<Value>(&bytes).unwrap();
-        let text = serde_json::to_string_pretty(&body).unwrap();
-        (Response::from_parts(parts, Body::empty()), text)
-    }
-
-    #[tokio::test]
-    async fn a_problem_has_every_documented_member() {
-        let error = AppError::field("/amount", "must be above zero").retry_after_s(3);
-        let (response, body) = rendered(Problem::from(error).or_submission(Submission::NotSubmitted)).await;
-        assert_eq!(response.headers()["retry-after"], "3");
-        assert_eq!(response.headers()["x-service-error-code"], "VALIDATION_FAILED");
-        assert_eq!(response.headers()["content-type"], "application/problem+json");
-        insta::assert_snapshot!(body);
-    }
-
-    #[tokio::test]
-    async fn the_cause_and_empty_extensions_are_left_out() {
-        let error = AppError::internal("relation trades does not exist");
-        let (response, body) = rendered(error.into()).await;
-        assert_eq!(response.status(), 500);
-        assert!(!body.contains("relation") && !body.contains("extensions"), "{body}");
-    }
+    use domain::trade::FieldError;
 
     #[test]
     fn the_submission_of_an_error_is_not_overwritten() {
         let error = AppError::new(ErrorCode::RequestTimeout).submission(Submission::Unknown);
         let problem = Problem::from(error).or_submission(Submission::NotSubmitted);
         assert_eq!(problem.extensions()["submission"], "unknown");
+    }
+
+    #[test]
+    fn the_public_message_names_every_invalid_parameter() {
+        let errors =
+            [FieldError::new("/limit", "must be an integer"), FieldError::new("/sortBy", "must be a word")];
+        let problem = Problem::from(AppError::validation(&errors));
+        assert_eq!(problem.public_code(), PublicCode::InvalidRequest);
+        assert_eq!(problem.public_message(), "limit must be an integer; sortBy must be a word.");
+    }
+
+    #[test]
+    fn a_code_of_the_public_api_has_its_own_status_and_message() {
+        for code in PublicCode::ALL {
+            let problem = Problem::from(*code);
+            assert_eq!(problem.status(Surface::Public).as_u16(), code.status());
+            assert_eq!(problem.public_message(), code.message());
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Rate limiting of requests.
 //!
 //! Authenticated requests count for the caller's user. All others count for the client's address:
-//! routes without a key, unknown paths and methods, and rejected keys. The limit of an address
-//! never blocks a valid key, but its lockout after failed authentications may.
+//! routes without a key, unknown paths and methods, preflights, and rejected keys. A route may have
+//! its own limit per address. The limit of an address never blocks a valid key, but its lockout after
+//! failed authentications may.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,16 +11,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use app::AppError;
 use app::caller::Caller;
 use app::keys::is_failed_authentication;
-use app::limits::{self, ADDRESS_LIMIT};
+use app::limits::{self, ADDRESS_LIMIT, Kind};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::response::Response;
+use domain::rate::Verdict;
 use domain::{ErrorCode, Timestamp};
 
 use super::client_ip::warn_of_untrusted;
 use super::problem::Problem;
-use super::rate_limit_status::{ADDRESS, RateLimitStatus};
-use super::{RouteInfo, Shared, client_ip};
+use super::rate_limit_status::{ADDRESS, ROUTE, RateLimitStatus};
+use super::{Limiter, Route, Shared, Surface, client_ip};
 
 /// The client's address, which [`mark_address`] stores in the request.
 #[derive(Debug, Clone, Copy)]
@@ -49,31 +51,55 @@ pub fn address_of(request: &Request) -> IpAddr {
     request.extensions().get::<ClientAddress>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.0)
 }
 
-/// Counts a request on the address's limiter.
-pub fn by_address(
+/// Counts a request on the route's own limiter or the address's. Sets `status` to the limiter's
+/// state, even on an error.
+pub async fn by_address(
     app: &Shared,
-    request: &Request,
+    route: &Route,
+    ip: IpAddr,
     status: &mut Option<RateLimitStatus>,
 ) -> Result<(), AppError> {
-    let verdict = app.ctx.process.limits.take_address(address_of(request), app.ctx.now());
-    *status = Some(RateLimitStatus::new(ADDRESS, verdict));
-    if verdict.allowed { Ok(()) } else { Err(limits::exceeded(ADDRESS, verdict)) }
+    let (limits, now) = (&app.ctx.process.limits, app.ctx.now());
+    let (name, verdict) = if let Limiter::PerMinute(limit) = route.limiter {
+        // Reported if the limiter fails and the `?` below returns.
+        *status = Some(RateLimitStatus::unavailable(ROUTE, limit, now));
+        (ROUTE, limits.take_route(ip, route.path, limit, now).await?)
+    } else {
+        (ADDRESS, limits.take_address(ip, now))
+    };
+    *status = Some(RateLimitStatus::new(name, verdict));
+    if verdict.allowed { Ok(()) } else { Err(exceeded(route.surface, name, verdict)) }
 }
 
-/// Counts a request on the user's limiter for this route.
+/// Counts a request on one of the user's limiters. Sets `status` to the limiter's state, even on an
+/// error.
 pub async fn by_user(
     app: &Shared,
-    route: &RouteInfo,
+    kind: Kind,
     caller: &Caller,
     status: &mut Option<RateLimitStatus>,
 ) -> Result<(), AppError> {
-    let Some(kind) = route.limiter.of_user() else { return Ok(()) };
     let (limit, now) = (caller.limits().requests_per_minute, app.ctx.now());
     // Reported if the limiter fails and the `?` below returns.
     *status = Some(RateLimitStatus::unavailable(kind.as_str(), limit, now));
     let verdict = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
     *status = Some(RateLimitStatus::new(kind.as_str(), verdict));
     if verdict.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), verdict)) }
+}
+
+/// Returns the error of an address that has exceeded a limit.
+fn exceeded(surface: Surface, name: &str, verdict: Verdict) -> AppError {
+    let error = limits::exceeded(name, verdict);
+    match surface {
+        Surface::Trading => error,
+        Surface::Public => {
+            let what = if name == ROUTE { "This route allows" } else { "All other paths together allow" };
+            error.detail(format!(
+                "{what} {} requests per minute from one address. Wait for retryAfter seconds.",
+                verdict.limit
+            ))
+        }
+    }
 }
 
 /// Counts an unreadable request on its address's limiter.
@@ -83,7 +109,13 @@ pub fn draw(app: &Shared, ip: IpAddr, now: Timestamp) -> RateLimitStatus {
 
 /// Completes the accounting of a response. Counts a failed authentication, and counts requests for
 /// their address that have used no limiter yet. Either may replace the problem in `response`.
-pub async fn settle(app: &Shared, ip: IpAddr, now: Timestamp, response: &mut Response) -> RateLimitStatus {
+pub async fn settle(
+    app: &Shared,
+    surface: Surface,
+    ip: IpAddr,
+    now: Timestamp,
+    response: &mut Response,
+) -> RateLimitStatus {
     let failed = response.extensions().get::<Problem>().is_some_and(|it| is_failed_authentication(it.code()));
     if failed && let Err(unavailable) = app.ctx.process.limits.fail(ip, now).await {
         // If the failure cannot be counted, it must not be reported either: otherwise an attacker
@@ -94,29 +126,36 @@ pub async fn settle(app: &Shared, ip: IpAddr, now: Timestamp, response: &mut Res
         return status;
     }
     let problem = response.extensions().get::<Problem>();
-    match problem.map(|problem| (problem.code(), problem.retry_after_s())) {
+    let counts = match problem.map(|problem| (problem.code(), problem.retry_after_s())) {
         Some((ErrorCode::RateLimitUnavailable, _)) => {
-            RateLimitStatus::unavailable(ADDRESS, ADDRESS_LIMIT, now)
+            return RateLimitStatus::unavailable(ADDRESS, ADDRESS_LIMIT, now);
         }
-        Some((code, retry_after_s)) if code.status() < 500 => {
-            let verdict = app.ctx.process.limits.take_address(ip, now);
-            // The address is locked out: report the end of the lockout.
-            if code == ErrorCode::RateLimitExceeded {
-                let until = now.plus_ms(i64::from(retry_after_s.unwrap_or_default()) * 1_000);
-                return RateLimitStatus::exhausted(ADDRESS, ADDRESS_LIMIT, until);
-            }
-            if !verdict.allowed {
-                replace(response, limits::exceeded(ADDRESS, verdict));
-            }
-            RateLimitStatus::new(ADDRESS, verdict)
+        // The address is locked out: report the end of the lockout.
+        Some((ErrorCode::RateLimitExceeded, retry_after_s)) => {
+            app.ctx.process.limits.take_address(ip, now);
+            let until = now.plus_ms(i64::from(retry_after_s.unwrap_or_default()) * 1_000);
+            return RateLimitStatus::exhausted(ADDRESS, ADDRESS_LIMIT, until);
         }
-        // Server errors, and routes beside the API, do not count for the client.
-        _ => RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now)),
+        // Server errors do not count for the client.
+        Some((code, _)) => code.status() < 500,
+        // Preflights count, routes beside the trading API do not.
+        None => surface == Surface::Public,
+    };
+    if !counts {
+        return RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now));
     }
+    let verdict = app.ctx.process.limits.take_address(ip, now);
+    if !verdict.allowed {
+        replace(response, exceeded(surface, ADDRESS, verdict));
+    }
+    RateLimitStatus::new(ADDRESS, verdict)
 }
 
+/// Replaces the error in `response`, or the whole response if it has none.
 fn replace(response: &mut Response, error: AppError) {
-    if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
-        *problem = problem.replaced_by(error);
-    }
+    let problem = match response.extensions().get::<Problem>() {
+        Some(problem) => problem.replaced_by(error),
+        None => error.into(),
+    };
+    response.extensions_mut().insert(problem);
 }

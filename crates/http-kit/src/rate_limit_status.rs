@@ -5,6 +5,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::Timestamp;
 use domain::rate::{Verdict, WINDOW_MS};
 
+use super::Surface;
+
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
@@ -13,15 +15,8 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 
 /// Name of the limiter by address.
 pub(super) const ADDRESS: &str = "address";
-
-/// The unit of `X-RateLimit-Reset`, in which the two APIs differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResetUnit {
-    /// Seconds since the Unix epoch, rounded up.
-    Seconds,
-    /// Milliseconds since the Unix epoch.
-    Milliseconds,
-}
+/// Name of the limiter of a route and an address.
+pub(super) const ROUTE: &str = "route";
 
 /// The state of the limiter that a request used, after the request was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +45,15 @@ impl RateLimitStatus {
 
     /// Writes the headers: the widespread `X-RateLimit-*`, and those of the IETF draft, with the
     /// seconds until the reset. Seconds are rounded up, so that a client that waits this long has
-    /// waited long enough.
-    pub(super) fn write(self, headers: &mut HeaderMap, unit: ResetUnit, now: Timestamp) {
+    /// waited long enough. The surfaces differ in the unit of `X-RateLimit-Reset`.
+    pub(super) fn write(self, headers: &mut HeaderMap, surface: Surface, now: Timestamp) {
         let Self { name, limit, remaining, reset_at } = self;
         let seconds = |ms: i64| ms.max(0).unsigned_abs().div_ceil(1_000);
         headers.insert(LIMIT, HeaderValue::from(limit));
         headers.insert(REMAINING, HeaderValue::from(remaining));
-        let reset = match unit {
-            ResetUnit::Seconds => HeaderValue::from(seconds(reset_at.ms())),
-            ResetUnit::Milliseconds => HeaderValue::from(reset_at.ms()),
+        let reset = match surface {
+            Surface::Trading => HeaderValue::from(seconds(reset_at.ms())),
+            Surface::Public => HeaderValue::from(reset_at.ms()),
         };
         headers.insert(RESET, reset);
         let window_s = WINDOW_MS / 1_000;

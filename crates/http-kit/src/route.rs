@@ -1,4 +1,4 @@
-//! The properties of a route in the route table.
+//! The properties of a route.
 
 use app::limits::Kind;
 use axum::http::header::LINK;
@@ -7,45 +7,27 @@ use axum::response::Response;
 use domain::Timestamp;
 use domain::key::Scope;
 
+use super::Surface;
+
 /// The limiter that a route's requests count on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limiter {
-    /// The user's sliding window for reads.
-    Read,
-    /// The user's token bucket for writes.
-    Write,
-    /// The user's token bucket for redeliveries.
-    Redelivery,
-    /// The address's limiter, for routes without authentication.
-    Infra,
+    /// One of the user's limiters. The route requires a key, because only a key identifies the
+    /// user.
+    User(Kind),
+    /// The address's shared limiter.
+    Address,
+    /// The route's own limiter: a number of requests per minute and address.
+    PerMinute(u32),
 }
 
-impl Limiter {
-    /// Returns the user's limiter, or `None` for the address's.
-    pub const fn of_user(self) -> Option<Kind> {
-        match self {
-            Self::Read => Some(Kind::Read),
-            Self::Write => Some(Kind::Write),
-            Self::Redelivery => Some(Kind::Redelivery),
-            Self::Infra => None,
-        }
-    }
-}
-
-/// A route, without its handler.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RouteInfo {
-    /// The method. A GET route also answers HEAD.
-    pub method: Method,
-    /// The path template.
-    pub path: &'static str,
-    /// The scope that the key must have. `None` if any key is accepted or no key is required.
-    pub scope: Option<Scope>,
-    pub limiter: Limiter,
-    /// The default page size. `None` if the route is not paginated.
-    pub page_default: Option<u32>,
-    /// The planned removal of the route, if there is one.
-    pub deprecation: Option<Deprecation>,
+/// The page sizes of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSize {
+    /// Page size if `limit` is not sent.
+    pub default: u32,
+    /// Maximum page size.
+    pub most: u32,
 }
 
 /// A planned removal. The date only appears in headers; the route is removed by a code change.
@@ -57,10 +39,52 @@ pub struct Deprecation {
     pub link: &'static str,
 }
 
+/// A route, without its handler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    pub surface: Surface,
+    /// The method. A GET route also answers HEAD.
+    pub method: Method,
+    /// The path template.
+    pub path: &'static str,
+    pub limiter: Limiter,
+    /// The scope that the key must have. `None` if any key is accepted or no key is required.
+    pub scope: Option<Scope>,
+    /// The page sizes. `None` if the route is not paginated.
+    pub page: Option<PageSize>,
+    /// The planned removal of the route, if there is one.
+    pub deprecation: Option<Deprecation>,
+}
+
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
-impl RouteInfo {
+impl Route {
+    pub const fn new(surface: Surface, method: Method, path: &'static str, limiter: Limiter) -> Self {
+        Self { surface, method, path, limiter, scope: None, page: None, deprecation: None }
+    }
+
+    /// Requires a key with this scope.
+    #[must_use]
+    pub const fn scope(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Sets the page sizes of a list.
+    #[must_use]
+    pub const fn page(mut self, default: u32, most: u32) -> Self {
+        self.page = Some(PageSize { default, most });
+        self
+    }
+
+    /// Announces the removal of the route.
+    #[must_use]
+    pub const fn deprecated(mut self, deprecation: Deprecation) -> Self {
+        self.deprecation = Some(deprecation);
+        self
+    }
+
     /// Returns `METHOD path`, as operator commands name the route.
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.path)
@@ -69,6 +93,18 @@ impl RouteInfo {
     /// Returns whether the route writes. Errors of such routes report the state of the submission.
     pub fn is_write(&self) -> bool {
         self.method == Method::POST
+    }
+
+    /// Returns whether the route requires a key. The limiter determines this, not the scope, so a
+    /// route that lacks a scope by mistake still requires a key.
+    pub const fn asks_for_key(&self) -> bool {
+        matches!(self.limiter, Limiter::User(_))
+    }
+
+    /// Returns whether the operator can disable the route. Health checks and documents stay
+    /// available, because operators use them to see whether the service is alive.
+    pub const fn is_switchable(&self) -> bool {
+        self.scope.is_some() || matches!(self.limiter, Limiter::PerMinute(_))
     }
 
     /// Returns whether the route creates or confirms trades and is therefore disabled while trading
@@ -92,14 +128,5 @@ impl RouteInfo {
                 headers.append(name, value);
             }
         }
-    }
-}
-
-impl RouteInfo {
-    /// Returns whether the route requires a key. The limiter determines this, not the scope,
-    /// because a user's limiter needs a user. A route that lacks a scope by mistake still requires
-    /// a key.
-    pub fn asks_for_key(&self) -> bool {
-        self.limiter != Limiter::Infra
     }
 }

@@ -17,9 +17,7 @@ use protocol::request_head::HeadFault;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::head_reader::HeadReader;
-use super::problem::{self, Problem};
-use super::rate_limit_status::ResetUnit;
-use super::{RequestId, Shared, rate, version};
+use super::{Problem, RequestId, Shared, Surface, rate, render, version};
 
 /// Builds the response to an unreadable request from an address.
 pub type Refuse = Arc<dyn Fn(IpAddr, Unread) -> Vec<u8> + Send + Sync>;
@@ -73,11 +71,13 @@ pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
     let id = RequestId::new(&app.ctx);
     let problem = Problem::from(AppError::new(unread.code()).detail(unread.detail()));
     let mut response = problem.clone().into_response();
-    let body = problem::render(&mut response, &problem, &app.docs_url, "/", id);
+    // Without a path, the surface is unknown. All unknown paths belong to the trading API.
+    let surface = Surface::Trading;
+    let body = render::render(&mut response, &problem, surface, &app.docs_url, "/", id);
     // These requests never reach `finish_response`, so the common headers are added here.
-    version::tell(&mut response, app.versions.current);
-    rate::draw(app, ip, now).write(response.headers_mut(), ResetUnit::Seconds, now);
     let headers = response.headers_mut();
+    version::tell(headers, app.versions.current);
+    rate::draw(app, ip, now).write(headers, surface, now);
     id.tell(headers);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

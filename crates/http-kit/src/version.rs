@@ -3,7 +3,6 @@
 
 use app::AppError;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use axum::response::Response;
 use domain::ErrorCode;
 use domain::version::{VERSIONS, VersionRefusal, Versions};
 use store::keys::Key;
@@ -49,7 +48,6 @@ fn served(versions: &Versions) -> String {
 }
 
 /// Adds the version header, unless it is already set.
-pub(super) fn tell(response: &mut Response, version: &'static str) {
-    let headers = response.headers_mut();
+pub(super) fn tell(headers: &mut HeaderMap, version: &'static str) {
     headers.entry(X_SERVICE_API_VERSION).or_insert(HeaderValue::from_static(version));
 }

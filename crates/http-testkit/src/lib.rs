@@ -18,8 +18,7 @@ pub mod public_scene;
 mod stream;
 
 use axum::Router;
-use http_kit::public::PublicRoute;
-use http_kit::{AppState, ResponseCache, Shared};
+use http_kit::{AppState, ResponseCache, Route, Shared};
 use protocol::CursorCodec;
 use testkit::{TestApp, TestKey};
 
@@ -35,7 +34,7 @@ pub const DOCS_URL: &str = "https://docs.foretell.test";
 pub const APP_URL: &str = "https://foretell.test";
 
 /// Returns the GET routes that need no key.
-pub fn public_routes() -> impl Iterator<Item = &'static PublicRoute> {
+pub fn public_routes() -> impl Iterator<Item = &'static Route> {
     api::public::routes().chain(web::routes())
 }
 

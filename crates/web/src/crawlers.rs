@@ -16,8 +16,7 @@ use store::StoreError;
 use store::public::{Place, PlaceKind};
 use tokio::sync::Mutex;
 
-use http_kit::public::{Code, Refusal};
-use http_kit::{PathId, Shared, StablePart};
+use http_kit::{PathId, Problem, PublicCode, Shared, StablePart};
 
 /// Maximum number of URLs per file, from the sitemap protocol.
 const MOST: u32 = 50_000;
@@ -30,7 +29,7 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 pub async fn sitemap(
     State(app): State<Shared>,
     State(sitemaps): State<Arc<Sitemaps>>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let counted: Result<_, StoreError> =
         app.ctx.store.read((), |tx, ()| Box::pin(store::public::count_places(tx))).await;
     let (threads, markets) = counted?;
@@ -44,7 +43,7 @@ pub async fn sitemap(
         Ok(Some(urls(&app.app_url, &places)))
     };
     let written = sitemaps.find("", app.ctx.now(), write).await?;
-    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Refusal::new(Code::NotFound))
+    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Problem::from(PublicCode::NotFound))
 }
 
 /// `GET /sitemaps/{id}`: one file of the index, e.g. `markets-0.xml`.
@@ -52,14 +51,14 @@ pub async fn sitemap_part(
     State(app): State<Shared>,
     State(sitemaps): State<Arc<Sitemaps>>,
     PathId(name): PathId,
-) -> Result<Response, Refusal> {
-    let (kind, part) = part_of(&name).ok_or_else(|| Refusal::new(Code::NotFound))?;
+) -> Result<Response, Problem> {
+    let (kind, part) = part_of(&name).ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let write = async || {
         let places = places(&app, kind, part).await?;
         Ok((!places.is_empty()).then(|| urls(&app.app_url, &places)))
     };
     let written = sitemaps.find(&name, app.ctx.now(), write).await?;
-    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Refusal::new(Code::NotFound))
+    written.map(|bytes| file(XML, bytes)).ok_or_else(|| Problem::from(PublicCode::NotFound))
 }
 
 /// Cache of generated sitemaps. A full file takes megabytes, so files are generated one at a time
@@ -85,8 +84,8 @@ impl Sitemaps {
         &self,
         name: &str,
         now: Timestamp,
-        write: impl AsyncFnOnce() -> Result<Option<String>, Refusal>,
-    ) -> Result<Option<Bytes>, Refusal> {
+        write: impl AsyncFnOnce() -> Result<Option<String>, Problem>,
+    ) -> Result<Option<Bytes>, Problem> {
         // The lock is held while the file is generated, so that concurrent requests wait instead of
         // generating it again.
         let mut kept = self.0.lock().await;
@@ -111,7 +110,7 @@ pub async fn robots(State(app): State<Shared>) -> Response {
     file("text/plain; charset=utf-8", Bytes::from(text))
 }
 
-async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, Refusal> {
+async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, Problem> {
     let read: Result<_, StoreError> = app
         .ctx
         .store

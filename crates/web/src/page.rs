@@ -10,10 +10,10 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use domain::ErrorCode;
 use sha2::{Digest, Sha256};
 
-use http_kit::CachedBody;
-use http_kit::public::{Code, Refusal};
+use http_kit::{CachedBody, Problem};
 use presentation::links::SITE;
 use presentation::{Chart, MarketFace, Theme, ThreadFace, chart};
 
@@ -143,7 +143,7 @@ fn headers() -> [(HeaderName, &'static str); 3] {
 }
 
 /// Renders a template.
-pub fn rendered(template: &impl Template) -> Result<CachedBody, Refusal> {
+pub fn rendered(template: &impl Template) -> Result<CachedBody, Problem> {
     Ok(CachedBody::of(template.render().map_err(app::AppError::internal)?.into_bytes()))
 }
 
@@ -153,7 +153,7 @@ pub fn answer(page: CachedBody) -> Response {
 }
 
 /// Returns the page for a missing resource, in the same design.
-pub fn missing(theme: Theme) -> Result<Response, Refusal> {
+pub fn missing(theme: Theme) -> Result<Response, Problem> {
     let head = Head::new(theme, "Not found".to_owned(), String::new());
     let (_, body) = rendered(&MissingPage { head })?.whole();
     Ok((StatusCode::NOT_FOUND, headers(), [(CACHE_CONTROL, "no-store")], body).into_response())
@@ -173,15 +173,15 @@ fn theme_of(uri: &Uri) -> Option<Theme> {
 }
 
 /// Replaces the body of a temporary error with a page, because people see it inside another site.
-pub fn show_refusal(uri: &Uri, refusal: &Refusal, response: &mut Response) {
+pub fn show_refusal(uri: &Uri, problem: &Problem, response: &mut Response) {
     let Some(theme) = theme_of(uri) else { return };
-    let is_limited = refusal.code() == Code::RateLimitExceeded;
+    let is_limited = problem.code() == ErrorCode::RateLimitExceeded;
     // Other errors are permanent, so reloading would not help.
     if !is_limited && !response.status().is_server_error() {
         return;
     }
     // Bounded, so that a page neither reloads in a loop nor stays unavailable for hours.
-    let retry_s = refusal.retry_s().unwrap_or(USUAL_RETRY_S).clamp(1, MOST_RETRY_S);
+    let retry_s = problem.retry_after_s().unwrap_or(USUAL_RETRY_S).clamp(1, MOST_RETRY_S);
     let head = Head::new(theme, "Not available".to_owned(), String::new());
     let Ok(html) = (UnavailablePage { head, is_limited, retry_s }).render() else { return };
     *response.body_mut() = Body::from(html);

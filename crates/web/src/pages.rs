@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use http_kit::public::{Code, Parameters, Query, QueryReader, Refusal};
-use http_kit::{CachedBody, PathId, Shared};
+use http_kit::{CachedBody, NamedQuery, Parameters, PathId, Problem, PublicCode, RawQuery, Shared};
 use presentation::links::{card_url, oembed_url};
 use presentation::{Chart, MarketFace, Theme, ThreadFace, markdown, next_end};
 
@@ -19,7 +18,7 @@ pub struct PageQuery {
 impl Parameters for PageQuery {
     const NAMES: &'static [&'static str] = &["theme"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         Some(Self { theme: asked.word("theme", Theme::WORDS)? })
     }
 }
@@ -27,8 +26,8 @@ impl Parameters for PageQuery {
 pub async fn market(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<PageQuery>,
-) -> Result<Response, Refusal> {
+    query: NamedQuery<PageQuery>,
+) -> Result<Response, Problem> {
     let theme = query.parameters.theme;
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
@@ -42,7 +41,7 @@ pub async fn market(
         let head = addressed(&app, head, &format!("/markets/{}", face.id), &face.version());
         let about = markdown::about(market.description.as_deref());
         let page = MarketPage { head, market: face, chart, about };
-        Ok::<_, Refusal>((page::rendered(&page)?, next_end(std::iter::once(&market), now)))
+        Ok::<_, Problem>((page::rendered(&page)?, next_end(std::iter::once(&market), now)))
     };
     found(app.responses.for_a_moment(&app.ctx, &query.name, read).await, theme)
 }
@@ -50,8 +49,8 @@ pub async fn market(
 pub async fn thread(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<PageQuery>,
-) -> Result<Response, Refusal> {
+    query: NamedQuery<PageQuery>,
+) -> Result<Response, Problem> {
     let theme = query.parameters.theme;
     let read = async || {
         let (thread, until) = ThreadFace::read(&app.ctx, get_thread(&app, &id).await?).await?;
@@ -60,7 +59,7 @@ pub async fn thread(
         let head = addressed(&app, head, &format!("/threads/{}", thread.id), &thread.version());
         let about = markdown::about(thread.description.as_deref());
         let page = ThreadPage { head, thread, app_url: app.app_url.clone(), about };
-        Ok::<_, Refusal>((page::rendered(&page)?, until))
+        Ok::<_, Problem>((page::rendered(&page)?, until))
     };
     found(app.responses.for_a_moment(&app.ctx, &query.name, read).await, theme)
 }
@@ -72,10 +71,12 @@ fn addressed(app: &Shared, head: Head, path: &str, version: &str) -> Head {
     Head { card: card_url(base, path, version), oembed: oembed_url(base, &url), url, ..head }
 }
 
-fn found(page: Result<CachedBody, Refusal>, theme: Theme) -> Result<Response, Refusal> {
+fn found(page: Result<CachedBody, Problem>, theme: Theme) -> Result<Response, Problem> {
     match page {
         Ok(page) => Ok(page::answer(page)),
-        Err(refusal) if matches!(refusal.code(), Code::MarketNotFound | Code::ThreadNotFound) => {
+        Err(refusal)
+            if matches!(refusal.public_code(), PublicCode::MarketNotFound | PublicCode::ThreadNotFound) =>
+        {
             // A missing page is HTML too, because people see it inside another site.
             page::missing(theme)
         }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::FromRef;
-use axum::routing::get;
-use http_kit::Shared;
-use http_kit::public::{Entry, Limiter, PublicRoute, finish_responses, guarded};
+use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
 
 use super::card::{self, Cards};
 use super::crawlers::{self, Sitemaps};
@@ -41,26 +39,26 @@ impl FromRef<WebState> for Arc<Sitemaps> {
 /// The default limit, in requests per minute from one address to one route.
 const USUAL: Limiter = Limiter::PerMinute(100);
 
-#[rustfmt::skip]
-static TABLE: &[Entry<WebState>] = &[
-    Entry::new("/embed/markets/{id}", USUAL, None, || get(pages::market)),
-    Entry::new("/embed/threads/{id}", USUAL, None, || get(pages::thread)),
-    Entry::new("/cards/markets/{id}/{file}", USUAL, None, || get(card::of_market)),
-    Entry::new("/cards/threads/{id}/{file}", USUAL, None, || get(card::of_thread)),
-    Entry::new("/sitemap.xml", USUAL, None, || get(crawlers::sitemap)),
-    Entry::new("/sitemaps/{id}", USUAL, None, || get(crawlers::sitemap_part)),
-    Entry::new("/robots.txt", Limiter::Address, None, || get(crawlers::robots)),
-];
+static TABLE: &[Entry<WebState>] = http_kit::table! { Public:
+    GET "/embed/markets/{id}", USUAL => pages::market;
+    GET "/embed/threads/{id}", USUAL => pages::thread;
+    GET "/cards/markets/{id}/{file}", USUAL => card::of_market;
+    GET "/cards/threads/{id}/{file}", USUAL => card::of_thread;
+    GET "/sitemap.xml", USUAL => crawlers::sitemap;
+    GET "/sitemaps/{id}", USUAL => crawlers::sitemap_part;
+    GET "/robots.txt", Limiter::Address => crawlers::robots;
+};
 
 /// Returns the routes of the web surface, for the kill switches and tests.
-pub fn routes() -> impl Iterator<Item = &'static PublicRoute> {
+pub fn routes() -> impl Iterator<Item = &'static Route> {
     TABLE.iter().map(|entry| &entry.route)
 }
 
 /// Returns the router of the web surface.
 pub fn router(app: Shared) -> Router {
     let state = WebState { app: Shared::clone(&app), cards: Arc::default(), sitemaps: Arc::default() };
-    finish_responses(app, guarded(&state.app, TABLE), Some(page::show_refusal)).with_state(state)
+    let layer = HttpLayer::new(app, Surface::Public).error_page(page::show_refusal);
+    http_kit::router(&layer, TABLE, Router::new()).with_state(state)
 }
 
 #[cfg(test)]
@@ -69,9 +67,9 @@ mod tests {
 
     #[test]
     fn the_table_of_routes_matches_its_snapshot() {
-        let line = |route: &PublicRoute| match route.limiter {
+        let line = |route: &Route| match route.limiter {
             Limiter::PerMinute(limit) => format!("{:<36} {limit}", route.path),
-            Limiter::Address => format!("{:<36} address", route.path),
+            _ => format!("{:<36} address", route.path),
         };
         insta::assert_snapshot!(routes().map(line).collect::<Vec<_>>().join("\n"));
     }

@@ -3,6 +3,9 @@
 pub(crate) mod answers;
 pub mod formats;
 pub(crate) mod schemas;
+mod table;
+
+pub(crate) use table::described_table;
 
 use serde_json::{Value, json};
 

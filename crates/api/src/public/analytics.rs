@@ -1,7 +1,7 @@
 //! Routes that need a web application session. Sessions do not exist yet, so both routes always
 //! return 401.
 
-use http_kit::public::{Code, Refusal};
+use http_kit::{Problem, PublicCode};
 
 /// `GET /api/markets/for-you`: markets chosen by what one traded.
 #[utoipa::path(
@@ -12,8 +12,8 @@ use http_kit::public::{Code, Refusal};
     responses((status = 200, description = "The response to a signed-in user. Signing in is not available yet.")),
     extensions(("x-error-codes" = json!(["UNAUTHORIZED"]))),
 )]
-pub async fn for_you() -> Refusal {
-    Refusal::new(Code::Unauthorized)
+pub async fn for_you() -> Problem {
+    Problem::from(PublicCode::Unauthorized)
 }
 
 /// `GET /api/portfolio/analytics`: one's own value and profit over time.
@@ -24,6 +24,6 @@ pub async fn for_you() -> Refusal {
     responses((status = 200, description = "The response to a signed-in user. Signing in is not available yet.")),
     extensions(("x-error-codes" = json!(["UNAUTHORIZED"]))),
 )]
-pub async fn analytics() -> Refusal {
-    Refusal::new(Code::Unauthorized)
+pub async fn analytics() -> Problem {
+    Problem::from(PublicCode::Unauthorized)
 }

@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use serde::Serialize;
 use std::convert::Infallible;
+use store::public::Extent;
 use utoipa::ToSchema;
 
-use http_kit::public::{Refusal, Window};
-use http_kit::{CachedBody, Shared, with_meta};
+use http_kit::{CachedBody, Problem, Shared, with_meta};
 
 /// Metadata of the response.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -47,15 +47,15 @@ pub struct Pagination {
 
 impl Pagination {
     /// Returns the pagination of a page with `given` rows out of `total`.
-    pub fn new(window: Window, given: usize, total: u64) -> Self {
-        let Window { offset, limit } = window;
+    pub fn new(window: Extent, given: usize, total: u64) -> Self {
+        let Extent { offset, limit } = window;
         Self { offset, limit, total, has_more: u64::from(offset) + (given as u64) < total }
     }
 }
 
 impl Meta {
     /// Returns a response with the members of `body` and `_meta`.
-    pub fn answer(self, body: &impl Serialize) -> Result<Response, Refusal> {
+    pub fn answer(self, body: &impl Serialize) -> Result<Response, Problem> {
         Ok(with_meta(written(body)?, &self).into_response())
     }
 
@@ -65,11 +65,11 @@ impl Meta {
         self,
         app: &Shared,
         name: &str,
-        read: impl AsyncFnOnce() -> Result<(T, Option<Timestamp>), Refusal>,
-    ) -> Result<Response, Refusal> {
+        read: impl AsyncFnOnce() -> Result<(T, Option<Timestamp>), Problem>,
+    ) -> Result<Response, Problem> {
         let write = async || {
             let (body, until) = read().await?;
-            Ok::<_, Refusal>((written(&body)?, until))
+            Ok::<_, Problem>((written(&body)?, until))
         };
         Ok(with_meta(app.responses.for_a_moment(&app.ctx, name, write).await?, &self))
     }
@@ -82,7 +82,7 @@ impl Meta {
 }
 
 /// Serializes an object without its closing brace.
-fn written(body: &impl Serialize) -> Result<CachedBody, Refusal> {
+fn written(body: &impl Serialize) -> Result<CachedBody, Problem> {
     let mut bytes = serde_json::to_vec(body).map_err(app::AppError::internal)?;
     bytes.pop();
     Ok(CachedBody::of(bytes))

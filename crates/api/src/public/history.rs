@@ -6,8 +6,7 @@ use axum::response::Response;
 use domain::candle::{self, Bucket, Interval};
 use domain::ids::MarketId;
 use domain::{Cents, Usdc, Wad};
-use http_kit::public::{Parameters, Query, QueryReader, Refusal, number};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, Parameters, PathId, Problem, RawQuery, Shared, number};
 use presentation::numbers;
 use serde::Serialize;
 use store::markets::{Market, Outcome};
@@ -27,7 +26,7 @@ pub struct HistoryQuery {
 impl Parameters for HistoryQuery {
     const NAMES: &'static [&'static str] = &["interval", "range", "from", "to", "outcomeIndex"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let interval = asked.parsed("interval", "must be one of 1m, 5m, 15m, 1h, 4h, 1d");
         let (from, to) = (asked.seconds("from"), asked.seconds("to"));
         let outcome_index = asked.with("outcomeIndex", "must be an integer, 0 for the first", number);
@@ -111,9 +110,9 @@ struct CandleRecord {
 pub async fn history(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<HistoryQuery>,
+    query: NamedQuery<HistoryQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let HistoryQuery { span, range, outcome_index } = query.parameters;
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;

@@ -4,10 +4,9 @@ use app::leaderboard::Ranked;
 use axum::extract::State;
 use axum::response::Response;
 use domain::{Cents, UsdcDelta};
-use http_kit::Shared;
-use http_kit::public::{Parameters, Query, QueryReader, Refusal, Window};
+use http_kit::{NamedQuery, Parameters, Problem, RawQuery, Shared};
 use serde::Serialize;
-use store::public::{LeaderSort, Timeframe};
+use store::public::{Extent, LeaderSort, Timeframe};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -60,13 +59,13 @@ const SORTS_BY: &[(&str, LeaderSort)] = &[("profit", LeaderSort::Total), ("volum
 pub struct LeaderboardQuery {
     timeframe: Timeframe,
     sort: LeaderSort,
-    window: Window,
+    window: Extent,
 }
 
 impl Parameters for LeaderboardQuery {
     const NAMES: &'static [&'static str] = &["timeframe", "sort", "sortBy", "limit", "offset"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let timeframe = asked.word("timeframe", TIMEFRAMES);
         let sort = match asked.text("sortBy") {
             Some(_) if asked.text("sort").is_some() => {
@@ -76,7 +75,7 @@ impl Parameters for LeaderboardQuery {
             Some(_) => asked.word("sortBy", SORTS_BY),
             None => asked.word("sort", SORTS),
         };
-        let window = asked.window();
+        let window = asked.extent();
         Some(Self { timeframe: timeframe?, sort: sort?, window: window? })
     }
 }
@@ -101,12 +100,12 @@ impl Parameters for LeaderboardQuery {
 )]
 pub async fn leaderboard(
     State(app): State<Shared>,
-    query: Query<LeaderboardQuery>,
+    query: NamedQuery<LeaderboardQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
     let read = async || {
-        let listed = app::leaderboard::leaderboard(&app.ctx, timeframe, sort, window.extent()).await?;
+        let listed = app::leaderboard::leaderboard(&app.ctx, timeframe, sort, window).await?;
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
         let leaders = listed.items.into_iter().map(LeaderRecord::new);
         let timeframe =

@@ -4,13 +4,12 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use domain::search::{MAX_ASKED, words};
-use http_kit::public::{Parameters, Query, QueryReader, Refusal, Window};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, Parameters, PathId, Problem, RawQuery, Shared};
 use presentation::next_end;
 use serde::Serialize;
 use store::StoreError;
 use store::listed::ListStatus;
-use store::public::{MarketFilter, MarketSort, Order};
+use store::public::{Extent, MarketFilter, MarketSort, Order};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -31,7 +30,7 @@ pub struct Chosen {
     filter: MarketFilter,
     sort: MarketSort,
     order: Order,
-    window: Window,
+    window: Extent,
 }
 
 const ACTIVE: &[ListStatus] = &[ListStatus::Open];
@@ -69,7 +68,7 @@ pub const ORDERS: &[(&str, Order)] = &[("desc", Order::Desc), ("asc", Order::Asc
 const MAX_TEXT: usize = 200;
 
 /// Reads the search text `q`, if it was sent.
-pub fn text(asked: &mut QueryReader<'_, '_>) -> Option<String> {
+pub fn text(asked: &mut RawQuery<'_>) -> Option<String> {
     let detail = "must have at most 200 bytes and six different words";
     asked.with("q", detail, |text| {
         (text.len() <= MAX_TEXT && words(text).len() <= MAX_ASKED).then(|| text.to_owned())
@@ -99,7 +98,7 @@ impl Parameters for MarketsQuery {
         "sortOrder",
     ];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         const ID: &str = "must be a UUID";
         let status = asked.word("status", STATUSES);
         let active = asked.flag("active").map(|active| if active { ACTIVE } else { RESOLVED });
@@ -118,7 +117,7 @@ impl Parameters for MarketsQuery {
             ..MarketFilter::default()
         };
         let (sort, order) = (asked.word("sortBy", SORTS), asked.word("sortOrder", ORDERS));
-        let window = asked.window();
+        let window = asked.extent();
         // If both are sent, `active` overrides `status`.
         let filter = MarketFilter { statuses: active.or(status)?.to_vec(), ..filter };
         Some(Self(Chosen { filter, sort: sort?, order: order?, window: window? }))
@@ -132,11 +131,11 @@ pub struct MarketsWithinQuery(Chosen);
 impl Parameters for MarketsWithinQuery {
     const NAMES: &'static [&'static str] = &["status", "limit", "offset", "sortBy", "sortOrder"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let statuses = asked.word_if_sent("status", STATUSES_WITHIN).unwrap_or_default().to_vec();
         let filter = MarketFilter { statuses, ..MarketFilter::default() };
         let (sort, order) = (asked.word("sortBy", SORTS_WITHIN), asked.word("sortOrder", ORDERS));
-        Some(Self(Chosen { filter, sort: sort?, order: order?, window: asked.window()? }))
+        Some(Self(Chosen { filter, sort: sort?, order: order?, window: asked.extent()? }))
     }
 }
 
@@ -170,10 +169,10 @@ impl Parameters for MarketsWithinQuery {
 )]
 pub async fn markets(
     State(app): State<Shared>,
-    query: Query<MarketsQuery>,
+    query: NamedQuery<MarketsQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: MarketsQuery(chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: MarketsQuery(chosen), name } = query;
     meta.kept(&app, &name, async || listed(&app, chosen).await).await
 }
 
@@ -196,10 +195,10 @@ pub async fn markets(
 pub async fn of_thread(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<MarketsWithinQuery>,
+    query: NamedQuery<MarketsWithinQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: MarketsWithinQuery(mut chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: MarketsWithinQuery(mut chosen), name } = query;
     let read = async || {
         chosen.filter.thread_id = Some(get_thread(&app, &id).await?.thread.id);
         listed(&app, chosen).await
@@ -226,10 +225,10 @@ pub async fn of_thread(
 pub async fn of_organization(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<MarketsWithinQuery>,
+    query: NamedQuery<MarketsWithinQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: MarketsWithinQuery(mut chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: MarketsWithinQuery(mut chosen), name } = query;
     let read = async || {
         chosen.filter.organization_id = Some(get_organization(&app, &id).await?.organization.id);
         listed(&app, chosen).await
@@ -237,13 +236,13 @@ pub async fn of_organization(
     meta.kept(&app, &name, read).await
 }
 
-async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Refusal> {
+async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Problem> {
     let window = chosen.window;
     let read: Result<_, StoreError> = app
         .ctx
         .store
         .read(chosen, |tx, Chosen { filter, sort, order, window }| {
-            Box::pin(store::public::list_markets(tx, filter, *sort, *order, window.extent()))
+            Box::pin(store::public::list_markets(tx, filter, *sort, *order, *window))
         })
         .await;
     let (listed, now) = (read?, app.ctx.now());
@@ -255,9 +254,9 @@ async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<d
 }
 
 /// Returns a thread's newest 100 markets, for the thread's own response.
-pub async fn within(app: &Shared, thread_id: ThreadId) -> Result<Vec<MarketRecord>, Refusal> {
+pub async fn within(app: &Shared, thread_id: ThreadId) -> Result<Vec<MarketRecord>, Problem> {
     let filter = MarketFilter { thread_id: Some(thread_id), ..MarketFilter::default() };
-    let window = Window { offset: 0, limit: 100 };
+    let window = Extent { offset: 0, limit: 100 };
     let (answer, _) =
         listed(app, Chosen { filter, sort: MarketSort::CreatedAt, order: Order::Desc, window }).await?;
     Ok(answer.markets)

@@ -5,8 +5,7 @@ use axum::response::Response;
 use domain::Cents;
 use domain::ids::MarketId;
 use domain::market::round_for_display;
-use http_kit::public::{Code, NoParameters, Parameters, Query, QueryReader, Refusal};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, NoParameters, Parameters, PathId, Problem, PublicCode, Query, RawQuery, Shared};
 use presentation::{find_market, next_end};
 use serde::Serialize;
 use store::StoreError;
@@ -34,9 +33,9 @@ pub struct MarketAnswer {
 pub async fn find(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
         let now = app.ctx.now();
@@ -51,8 +50,8 @@ pub async fn find(
 /// # Errors
 ///
 /// `MARKET_NOT_FOUND` if the id is unknown or malformed.
-pub async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Outcome>), Refusal> {
-    find_market(&app.ctx, id).await?.ok_or_else(|| Refusal::new(Code::MarketNotFound))
+pub async fn get_market(app: &Shared, id: &str) -> Result<(Market, Vec<Outcome>), Problem> {
+    find_market(&app.ctx, id).await?.ok_or_else(|| Problem::from(PublicCode::MarketNotFound))
 }
 
 /// The trending markets.
@@ -113,7 +112,7 @@ pub struct TrendingQuery {
 impl Parameters for TrendingQuery {
     const NAMES: &'static [&'static str] = &["timeframe", "category", "limit"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let (window, category) = (asked.word("timeframe", WINDOWS), asked.text("category"));
         let limit = asked.limit();
         Some(Self { window: window?, category, limit: limit? })
@@ -135,10 +134,10 @@ impl Parameters for TrendingQuery {
 )]
 pub async fn trending(
     State(app): State<Shared>,
-    query: Query<TrendingQuery>,
+    query: NamedQuery<TrendingQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: TrendingQuery { window, category, limit }, name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: TrendingQuery { window, category, limit }, name } = query;
     let read = async || {
         let read: Result<Vec<TrendingMarket>, StoreError> = app
             .ctx
@@ -206,7 +205,7 @@ pub async fn featured(
     State(app): State<Shared>,
     _: Query<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read: Result<Vec<ListedMarket>, StoreError> =
         app.ctx.store.read((), |tx, ()| Box::pin(store::public::list_featured(tx))).await;
     let markets: Vec<_> = read?.into_iter().map(FeaturedRecord::new).collect();

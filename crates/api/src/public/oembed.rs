@@ -2,8 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use http_kit::Shared;
-use http_kit::public::{Code, Parameters, Query, QueryReader, Refusal, number};
+use http_kit::{NamedQuery, Parameters, Problem, PublicCode, RawQuery, Shared, number};
 use presentation::links::{CARD_HEIGHT, CARD_WIDTH, SITE, card_url};
 use presentation::{MarketFace, Theme, ThreadFace, markdown, next_end, page_height};
 use serde::Serialize;
@@ -31,7 +30,7 @@ pub struct OembedQuery {
 impl Parameters for OembedQuery {
     const NAMES: &'static [&'static str] = &["url", "format", "maxwidth", "maxheight"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         let url = asked
             .required("url", "must be the URL of a market's or a thread's page", |url| Some(url.to_owned()));
         let json = asked.text("format").is_none_or(|format| format == "json");
@@ -96,15 +95,15 @@ pub struct OembedAnswer {
 )]
 pub async fn oembed(
     State(app): State<Shared>,
-    query: Query<OembedQuery>,
+    query: NamedQuery<OembedQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: asked, name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: asked, name } = query;
     if !asked.json {
-        return Err(Refusal::new(Code::FormatNotSupported));
+        return Err(Problem::from(PublicCode::FormatNotSupported));
     }
     // Only our own pages, so that the route cannot be used to embed other sites.
-    let page = Page::of(&app.app_url, &asked.url).ok_or_else(|| Refusal::new(Code::NotFound))?;
+    let page = Page::of(&app.app_url, &asked.url).ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let read = async || match page.kind {
         Kind::Market => {
             let (market, outcomes) = get_market(&app, page.id).await?;

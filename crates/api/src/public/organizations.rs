@@ -4,11 +4,10 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::OrganizationId;
 use domain::{Cents, Timestamp};
-use http_kit::public::{Code, NoParameters, Parameters, Query, QueryReader, Refusal, Window};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, NoParameters, Parameters, PathId, Problem, PublicCode, RawQuery, Shared};
 use serde::Serialize;
 use store::StoreError;
-use store::public::{OrganizationRow, PartnerFilter};
+use store::public::{Extent, OrganizationRow, PartnerFilter};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -57,9 +56,9 @@ struct OrganizationRecord {
 pub async fn find(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let row = get_organization(&app, &id).await?;
         Ok((OrganizationAnswer { organization: OrganizationRecord::new(row) }, None))
@@ -87,10 +86,10 @@ pub async fn find(
 pub async fn threads(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<ThreadsWithinQuery>,
+    query: NamedQuery<ThreadsWithinQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: ThreadsWithinQuery(chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: ThreadsWithinQuery(chosen), name } = query;
     let read = async || {
         let id = get_organization(&app, &id).await?.organization.id;
         listed(&app, chosen.of_organization(id)).await
@@ -111,14 +110,14 @@ const STATUSES: &[(&str, Option<bool>)] = &[("active", Some(true)), ("inactive",
 #[derive(Debug)]
 pub struct PartnersQuery {
     active: Option<bool>,
-    window: Window,
+    window: Extent,
 }
 
 impl Parameters for PartnersQuery {
     const NAMES: &'static [&'static str] = &["status", "limit", "offset"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
-        let (active, window) = (asked.word("status", STATUSES), asked.window());
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
+        let (active, window) = (asked.word("status", STATUSES), asked.extent());
         Some(Self { active: active?, window: window? })
     }
 }
@@ -138,19 +137,17 @@ impl Parameters for PartnersQuery {
 pub async fn partners(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<PartnersQuery>,
+    query: NamedQuery<PartnersQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: PartnersQuery { active, window }, name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: PartnersQuery { active, window }, name } = query;
     let read = async || {
         let organization_id = get_organization(&app, &id).await?.organization.id;
         let filter = PartnerFilter { organization_id, active };
         let read: Result<_, StoreError> = app
             .ctx
             .store
-            .read(filter, move |tx, filter| {
-                Box::pin(store::public::list_partners(tx, filter, window.extent()))
-            })
+            .read(filter, move |tx, filter| Box::pin(store::public::list_partners(tx, filter, window)))
             .await;
         let listed = read?;
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
@@ -165,8 +162,8 @@ pub async fn partners(
 /// # Errors
 ///
 /// `ORGANIZATION_NOT_FOUND` if the id is unknown or malformed.
-pub async fn get_organization(app: &Shared, id: &str) -> Result<OrganizationRow, Refusal> {
-    let not_found = || Refusal::new(Code::OrganizationNotFound);
+pub async fn get_organization(app: &Shared, id: &str) -> Result<OrganizationRow, Problem> {
+    let not_found = || Problem::from(PublicCode::OrganizationNotFound);
     let id: OrganizationId = id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> =
         app.ctx.store.read(id, |tx, id| Box::pin(store::public::get_organization(tx, *id))).await;

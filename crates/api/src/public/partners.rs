@@ -4,8 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{OrganizationId, PartnerId};
 use domain::{Cents, Timestamp};
-use http_kit::public::{Code, NoParameters, Query, Refusal};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, NoParameters, PathId, Problem, PublicCode, Shared};
 use serde::Serialize;
 use store::StoreError;
 use store::public::PartnerRow;
@@ -59,9 +58,9 @@ pub struct PartnerRecord {
 pub async fn find(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let row = get_partner(&app, &id).await?;
         Ok((PartnerAnswer { partner: PartnerRecord::new(row) }, None))
@@ -89,10 +88,10 @@ pub async fn find(
 pub async fn threads(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<ThreadsWithinQuery>,
+    query: NamedQuery<ThreadsWithinQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: ThreadsWithinQuery(chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: ThreadsWithinQuery(chosen), name } = query;
     let read = async || {
         let id = get_partner(&app, &id).await?.partner.id;
         listed(&app, chosen.of_partner(id)).await
@@ -100,8 +99,8 @@ pub async fn threads(
     meta.kept(&app, &name, read).await
 }
 
-async fn get_partner(app: &Shared, id: &str) -> Result<PartnerRow, Refusal> {
-    let not_found = || Refusal::new(Code::PartnerNotFound);
+async fn get_partner(app: &Shared, id: &str) -> Result<PartnerRow, Problem> {
+    let not_found = || Problem::from(PublicCode::PartnerNotFound);
     let id: PartnerId = id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> =
         app.ctx.store.read(id, |tx, id| Box::pin(store::public::get_partner(tx, *id))).await;

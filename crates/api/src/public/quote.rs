@@ -11,8 +11,7 @@ use domain::market::QUOTE_LIFETIME_MS;
 use domain::money::MAX_TRADE;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, Wad};
-use http_kit::public::{Parameters, Query, QueryReader, Refusal, number};
-use http_kit::{PathId, Shared};
+use http_kit::{Parameters, PathId, Problem, Query, RawQuery, Shared, number};
 use presentation::numbers;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -37,7 +36,7 @@ pub struct QuoteQuery {
 impl Parameters for QuoteQuery {
     const NAMES: &'static [&'static str] = &["outcomeIndex", "action", "amount"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         const AMOUNT: &str =
             "must be an amount of USDC above zero and at most 10000000, with up to six decimals";
         let outcome_index = asked.required("outcomeIndex", "must be an integer, 0 for the first", number);
@@ -101,10 +100,10 @@ struct QuoteRecord {
 pub async fn quote(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<QuoteQuery>,
+    Query(query): Query<QuoteQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let QuoteQuery { outcome_index, side, usdc, amount } = query.parameters;
+) -> Result<Response, Problem> {
+    let QuoteQuery { outcome_index, side, usdc, amount } = query;
     let quote = app::markets::quote_usdc(&app.ctx, &id, outcome_index, side, usdc).await?;
     let mut response =
         meta.answer(&QuoteAnswer { quote: QuoteRecord::new(&quote, amount, app.ctx.now()) })?;

@@ -1,68 +1,60 @@
 //! The public API's routes in one table, and the router that is built from it.
 
 use axum::Router;
-use axum::routing::{any, get};
-use http_kit::Shared;
-use http_kit::public::{Code, Entry, Limiter, PageSize, PublicRoute, Refusal, finish_responses, guarded};
+use axum::routing::any;
+use domain::ErrorCode;
+use http_kit::{HttpLayer, Limiter, Route, Shared, Surface, refusing};
 
-use super::{
-    analytics, docs, history, leaderboard, lists, markets, oembed, organizations, partners, quote, social,
-    stream, threads, transactions,
-};
+use crate::openapi::described_table;
+use crate::public;
 
-const fn page(default: u32, most: u32) -> Option<PageSize> {
-    Some(PageSize { default, most })
-}
-
+const ADDRESS: Limiter = Limiter::Address;
 /// The default limit, in requests per minute from one address to one route.
 const USUAL: Limiter = Limiter::PerMinute(100);
 const THREADS: Limiter = Limiter::PerMinute(50);
 
-#[rustfmt::skip]
-static TABLE: &[Entry<Shared>] = &[
-    Entry::new("/api/threads", THREADS, page(20, 100), || get(threads::list)),
-    Entry::new("/api/threads/{id}", USUAL, None, || get(threads::find)),
-    Entry::new("/api/threads/{id}/markets", USUAL, page(20, 100), || get(lists::of_thread)),
-    Entry::new("/api/threads/{id}/chapters", USUAL, None, || get(threads::chapters)),
-    Entry::new("/api/threads/{id}/social-links", USUAL, None, || get(social::of_thread)),
-    Entry::new("/api/markets", USUAL, page(50, 100), || get(lists::markets)),
-    Entry::new("/api/markets/trending", USUAL, page(50, 200), || get(markets::trending)),
-    Entry::new("/api/markets/featured", USUAL, None, || get(markets::featured)),
-    Entry::new("/api/markets/for-you", USUAL, None, || get(analytics::for_you)),
-    Entry::new("/api/markets/{id}", USUAL, None, || get(markets::find)),
-    Entry::new("/api/markets/{id}/quote", USUAL, None, || get(quote::quote)),
-    Entry::new("/api/markets/{id}/history", USUAL, None, || get(history::history)),
-    Entry::new("/api/markets/{id}/stream", USUAL, None, || get(stream::stream)),
-    Entry::new("/api/markets/{id}/social-link", USUAL, None, || get(social::of_market)),
-    Entry::new("/api/organizations/{id}", USUAL, None, || get(organizations::find)),
-    Entry::new("/api/organizations/{id}/threads", USUAL, page(50, 100), || get(organizations::threads)),
-    Entry::new("/api/organizations/{id}/markets", USUAL, page(20, 100), || get(lists::of_organization)),
-    Entry::new("/api/organizations/{id}/partners", USUAL, page(50, 100), || get(organizations::partners)),
-    Entry::new("/api/partners/{id}", USUAL, None, || get(partners::find)),
-    Entry::new("/api/partners/{id}/threads", USUAL, page(50, 100), || get(partners::threads)),
-    Entry::new("/api/leaderboard", USUAL, page(50, 100), || get(leaderboard::leaderboard)),
-    Entry::new("/api/portfolio/analytics", USUAL, None, || get(analytics::analytics)),
-    Entry::new("/api/transactions/{hash}", USUAL, None, || get(transactions::find)),
-    Entry::new("/api/oembed", USUAL, None, || get(oembed::oembed)),
-    Entry::new("/api/openapi.json", Limiter::Address, None, || get(docs::openapi)),
-    Entry::new("/api/docs", Limiter::Address, None, || get(docs::page)),
-];
+described_table! { Public:
+    GET "/api/threads", THREADS, page(20, 100) => public::threads::list;
+    GET "/api/threads/{id}", USUAL => public::threads::find;
+    GET "/api/threads/{id}/markets", USUAL, page(20, 100) => public::lists::of_thread;
+    GET "/api/threads/{id}/chapters", USUAL => public::threads::chapters;
+    GET "/api/threads/{id}/social-links", USUAL => public::social::of_thread;
+    GET "/api/markets", USUAL, page(50, 100) => public::lists::markets;
+    GET "/api/markets/trending", USUAL, page(50, 200) => public::markets::trending;
+    GET "/api/markets/featured", USUAL => public::markets::featured;
+    GET "/api/markets/for-you", USUAL => public::analytics::for_you;
+    GET "/api/markets/{id}", USUAL => public::markets::find;
+    GET "/api/markets/{id}/quote", USUAL => public::quote::quote;
+    GET "/api/markets/{id}/history", USUAL => public::history::history;
+    GET "/api/markets/{id}/stream", USUAL => public::stream::stream;
+    GET "/api/markets/{id}/social-link", USUAL => public::social::of_market;
+    GET "/api/organizations/{id}", USUAL => public::organizations::find;
+    GET "/api/organizations/{id}/threads", USUAL, page(50, 100) => public::organizations::threads;
+    GET "/api/organizations/{id}/markets", USUAL, page(20, 100) => public::lists::of_organization;
+    GET "/api/organizations/{id}/partners", USUAL, page(50, 100) => public::organizations::partners;
+    GET "/api/partners/{id}", USUAL => public::partners::find;
+    GET "/api/partners/{id}/threads", USUAL, page(50, 100) => public::partners::threads;
+    GET "/api/leaderboard", USUAL, page(50, 100) => public::leaderboard::leaderboard;
+    GET "/api/portfolio/analytics", USUAL => public::analytics::analytics;
+    GET "/api/transactions/{hash}", USUAL => public::transactions::find;
+    GET "/api/oembed", USUAL => public::oembed::oembed;
+    GET "/api/openapi.json", ADDRESS => public::docs::openapi;
+    GET "/api/docs", ADDRESS => public::docs::page;
+}
 
 /// Returns the routes of the public API, for the OpenAPI document and tests.
-pub fn routes() -> impl Iterator<Item = &'static PublicRoute> {
+pub fn routes() -> impl Iterator<Item = &'static Route> {
     TABLE.iter().map(|entry| &entry.route)
 }
 
 /// Returns the router of the public API. Unknown paths below `/api` also get errors in this API's
 /// format.
 pub fn router(app: Shared) -> Router<Shared> {
-    let nothing = || any(async || Refusal::new(Code::NotFound));
-    let routes = guarded(&app, TABLE)
-        // Without these routes, unknown paths would get the trading API's errors.
-        .route("/api", nothing())
-        .route("/api/", nothing())
-        .route("/api/{*rest}", nothing());
-    finish_responses(app, routes, None)
+    let nothing = || any(refusing(ErrorCode::ResourceNotFound));
+    // Without these routes, unknown paths would get the trading API's errors.
+    let unknown =
+        Router::new().route("/api", nothing()).route("/api/", nothing()).route("/api/{*rest}", nothing());
+    http_kit::router(&HttpLayer::new(app, Surface::Public), TABLE, unknown)
 }
 
 #[cfg(test)]
@@ -71,10 +63,10 @@ mod tests {
 
     #[test]
     fn the_table_of_public_routes_matches_its_snapshot() {
-        let line = |route: &PublicRoute| {
+        let line = |route: &Route| {
             let limit = match route.limiter {
                 Limiter::PerMinute(limit) => limit.to_string(),
-                Limiter::Address => "address".to_owned(),
+                _ => "address".to_owned(),
             };
             let page = route.page.map_or("-".to_owned(), |page| format!("{} to {}", page.default, page.most));
             format!("{:<36} {limit:<8} {page}", route.path)

@@ -3,8 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{MarketId, ThreadId};
-use http_kit::public::{NoParameters, Query, Refusal};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, NoParameters, PathId, Problem, Shared};
 use presentation::links::{card_url, percent_encode};
 use presentation::{MarketFace, ThreadFace, next_end};
 use serde::Serialize;
@@ -65,9 +64,9 @@ struct Networks {
 pub async fn of_market(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let (market, outcomes) = get_market(&app, &id).await?;
         let now = app.ctx.now();
@@ -92,9 +91,9 @@ pub async fn of_market(
 pub async fn of_thread(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let row = get_thread(&app, &id).await?;
         let (path, title) = (format!("/threads/{}", row.thread.id), row.thread.title.clone());

@@ -26,8 +26,10 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 
-use http_kit::public::{Code, NoParameters, Query, Refusal};
-use http_kit::{ClientAddress, EventBytes, HEARTBEAT, PathId, Shared, last_event_id};
+use http_kit::{
+    ClientAddress, EventBytes, HEARTBEAT, NoParameters, PathId, Problem, PublicCode, Query, Shared,
+    last_event_id,
+};
 
 const PATH: &str = "/api/markets/{id}/stream";
 /// Number of events that are read at once.
@@ -192,9 +194,9 @@ pub async fn stream(
     _: Query<NoParameters>,
     ClientAddress(ip): ClientAddress,
     headers: HeaderMap,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let ctx = &app.ctx;
-    let id: MarketId = id.parse().map_err(|_| Refusal::new(Code::MarketNotFound))?;
+    let id: MarketId = id.parse().map_err(|_| Problem::from(PublicCode::MarketNotFound))?;
     // Limits the streams per address, because no key identifies the client.
     let address = ctx.process.feed.subscribe(Topic::Address(network_of(ip)), MOST_STREAMS)?;
     let subscription = ctx.process.feed.subscribe(Topic::Market(id), usize::MAX)?;
@@ -238,7 +240,7 @@ pub async fn stream(
 }
 
 /// Reads the market without the cache, whose data may be older than the position.
-async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Refusal> {
+async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Problem> {
     let read: Result<Option<(Market, Vec<Outcome>)>, StoreError> = app
         .ctx
         .store
@@ -251,7 +253,7 @@ async fn find(app: &Shared, id: MarketId) -> Result<(Market, Vec<Outcome>), Refu
         })
         .await;
     let found = read?.filter(|(market, _)| market.chain_market_id.is_some());
-    found.ok_or_else(|| Refusal::new(Code::MarketNotFound))
+    found.ok_or_else(|| Problem::from(PublicCode::MarketNotFound))
 }
 
 /// Returns whether the text has the form of an event id: the block in 12 digits and the log index

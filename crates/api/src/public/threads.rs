@@ -4,12 +4,11 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use domain::{Cents, Timestamp};
-use http_kit::public::{Code, NoParameters, Parameters, Query, QueryReader, Refusal, Window};
-use http_kit::{PathId, Shared};
+use http_kit::{NamedQuery, NoParameters, Parameters, PathId, Problem, PublicCode, RawQuery, Shared};
 use presentation::{find_thread, next_turn};
 use serde::Serialize;
 use store::StoreError;
-use store::public::{ChapterRow, MAX_TAGS, Order, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen};
+use store::public::{ChapterRow, Extent, MAX_TAGS, Order, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -59,7 +58,7 @@ pub struct Chosen {
     filter: ThreadFilter,
     sort: ThreadSort,
     order: Order,
-    window: Window,
+    window: Extent,
 }
 
 impl Chosen {
@@ -97,7 +96,7 @@ impl Parameters for ThreadsQuery {
     const NAMES: &'static [&'static str] =
         &["status", "category", "tags", "q", "limit", "offset", "sortBy", "sortOrder"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         const TAGS: &str = "must be a comma-separated list of 1 to 20 tags that are not empty";
         let tags = asked.with("tags", TAGS, |text| {
             let tags: Vec<_> = text.split(',').map(|tag| tag.trim().to_owned()).collect();
@@ -120,15 +119,15 @@ pub struct ThreadsWithinQuery(pub Chosen);
 impl Parameters for ThreadsWithinQuery {
     const NAMES: &'static [&'static str] = &["status", "limit", "offset", "sortBy", "sortOrder"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         chosen(asked, ThreadFilter::default()).map(Self)
     }
 }
 
-fn chosen(asked: &mut QueryReader<'_, '_>, filter: ThreadFilter) -> Option<Chosen> {
+fn chosen(asked: &mut RawQuery<'_>, filter: ThreadFilter) -> Option<Chosen> {
     let when = asked.word("status", STATUSES);
     let (sort, order) = (asked.word("sortBy", SORTS), asked.word("sortOrder", ORDERS));
-    let window = asked.window();
+    let window = asked.extent();
     Some(Chosen { when: when?, filter, sort: sort?, order: order?, window: window? })
 }
 
@@ -141,7 +140,7 @@ pub struct ThreadQuery {
 impl Parameters for ThreadQuery {
     const NAMES: &'static [&'static str] = &["includeMarkets"];
 
-    fn read(asked: &mut QueryReader<'_, '_>) -> Option<Self> {
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
         Some(Self { include_markets: asked.flag("includeMarkets").unwrap_or(false) })
     }
 }
@@ -167,22 +166,22 @@ impl Parameters for ThreadQuery {
 )]
 pub async fn list(
     State(app): State<Shared>,
-    query: Query<ThreadsQuery>,
+    query: NamedQuery<ThreadsQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let Query { parameters: ThreadsQuery(chosen), name } = query;
+) -> Result<Response, Problem> {
+    let NamedQuery { parameters: ThreadsQuery(chosen), name } = query;
     meta.kept(&app, &name, async || listed(&app, chosen).await).await
 }
 
 /// Returns a page of threads, and when it expires even if nothing changes.
-pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Option<Timestamp>), Refusal> {
+pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Option<Timestamp>), Problem> {
     let (window, now) = (chosen.window, app.ctx.now());
     let filter = ThreadFilter { when: chosen.when.map(|when| (when, now)), ..chosen.filter };
     let read: Result<_, StoreError> = app
         .ctx
         .store
         .read((filter, chosen.sort, chosen.order), move |tx, (filter, sort, order)| {
-            Box::pin(store::public::list_threads(tx, filter, *sort, *order, window.extent()))
+            Box::pin(store::public::list_threads(tx, filter, *sort, *order, window))
         })
         .await;
     let listed = read?;
@@ -206,9 +205,9 @@ pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Opti
 pub async fn find(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<ThreadQuery>,
+    query: NamedQuery<ThreadQuery>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let include_markets = query.parameters.include_markets;
     let read = async || {
         let (row, now) = (get_thread(&app, &id).await?, app.ctx.now());
@@ -234,9 +233,9 @@ pub async fn find(
 pub async fn chapters(
     State(app): State<Shared>,
     PathId(id): PathId,
-    query: Query<NoParameters>,
+    query: NamedQuery<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
+) -> Result<Response, Problem> {
     let read = async || {
         let id = get_thread(&app, &id).await?.thread.id;
         let read: Result<Vec<ChapterRow>, StoreError> =
@@ -266,6 +265,6 @@ impl ChapterRecord {
 /// # Errors
 ///
 /// `THREAD_NOT_FOUND` if the id is unknown or malformed.
-pub async fn get_thread(app: &Shared, id: &str) -> Result<ThreadRow, Refusal> {
-    find_thread(&app.ctx, id).await?.ok_or_else(|| Refusal::new(Code::ThreadNotFound))
+pub async fn get_thread(app: &Shared, id: &str) -> Result<ThreadRow, Problem> {
+    find_thread(&app.ctx, id).await?.ok_or_else(|| Problem::from(PublicCode::ThreadNotFound))
 }

@@ -4,8 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::Cents;
 use domain::ids::MarketId;
-use http_kit::public::{Code, NoParameters, Query, Refusal};
-use http_kit::{PathId, Shared};
+use http_kit::{NoParameters, PathId, Problem, PublicCode, Query, Shared};
 use presentation::numbers;
 use serde::Serialize;
 use store::StoreError;
@@ -80,8 +79,8 @@ pub async fn find(
     PathId(hash): PathId,
     _: Query<NoParameters>,
     meta: Meta,
-) -> Result<Response, Refusal> {
-    let not_found = || Refusal::new(Code::TransactionNotFound);
+) -> Result<Response, Problem> {
+    let not_found = || Problem::from(PublicCode::TransactionNotFound);
     let hash = hash.to_ascii_lowercase();
     let digits = hash.strip_prefix("0x").ok_or_else(not_found)?;
     if digits.len() != 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::Path;
 
 use api::public::routes;
-use http_kit::public::{Code, Limiter};
+use http_kit::{Limiter, PublicCode};
 
 fn routes_table() -> String {
     let mut text = String::from("| Route | Limit | Page |\n| --- | --- | --- |\n");
     for route in routes() {
         let limit = match route.limiter {
             Limiter::PerMinute(limit) => limit.to_string(),
-            Limiter::Address => "shared".to_owned(),
+            _ => "shared".to_owned(),
         };
         let page = route.page.map_or(String::new(), |page| format!("{} to {}", page.default, page.most));
         let _ = writeln!(text, "| `GET {}` | {limit} | {page} |", route.path);
@@ -23,7 +23,7 @@ fn routes_table() -> String {
 
 fn codes_table() -> String {
     let mut text = String::from("| Code | Status | When |\n| --- | --- | --- |\n");
-    for code in Code::ALL {
+    for code in PublicCode::ALL {
         let _ = writeln!(text, "| `{}` | {} | {} |", code.as_str(), code.status(), code.message());
     }
     text

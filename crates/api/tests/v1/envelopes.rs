@@ -92,7 +92,7 @@ async fn every_read_has_one_of_three_envelopes() {
                 assert_members(&body, &["data", "pagination", "_meta"], route);
                 assert_members(&body["pagination"], &["cursor", "hasMore", "limit"], route);
                 let default = routes().find(|info| info.method == "GET" && info.path == route);
-                let default = default.and_then(|info| info.page_default).unwrap();
+                let default = default.and_then(|info| info.page).unwrap().default;
                 assert_eq!(body["pagination"]["limit"], default, "{route}");
                 assert!(!body["data"].as_array().unwrap().is_empty(), "{route} has nothing to tell");
             }

@@ -10,6 +10,7 @@ use domain::key::{Scope, Scopes, Tier};
 use domain::risk::RiskRefusal;
 use domain::trade::Status;
 use domain::{ErrorCode, Usdc};
+use http_kit::Limiter;
 use protocol::Documented;
 use protocol::guide::Retry;
 
@@ -134,8 +135,11 @@ fn the_table_of_routes_equals_the_router() {
             None if route.asks_for_key() => "any key".to_owned(),
             None => "no key".to_owned(),
         };
-        let limiter = route.limiter.of_user().map_or("address", |kind| kind.as_str());
-        let size = route.page_default.map_or(String::new(), |size| size.to_string());
+        let limiter = match route.limiter {
+            Limiter::User(kind) => kind.as_str(),
+            _ => "address",
+        };
+        let size = route.page.map_or(String::new(), |page| page.default.to_string());
         vec![route.method.to_string(), format!("[`{}`]({page})", route.path), scope, limiter.to_owned(), size]
     });
     let head = ["Method", "Path", "Scope", "Limiter", "Page size"];

@@ -10,7 +10,7 @@ use app::keys::{IssueKey, revoke};
 use domain::ErrorCode;
 use domain::key::{LimitOverrides, Scope, Scopes, Tier};
 use domain::{Usdc, ids::ThreadId};
-use http_kit::RouteInfo;
+use http_kit::Route;
 use http_testkit::{Answer, Client, Keyed};
 use serde_json::json;
 use testkit::{TestMarket, TestUser, key_of};
@@ -108,7 +108,7 @@ const MATRIX: &[Line] = &[
 #[test]
 fn every_route_has_a_row_and_every_row_a_route() {
     let lines: BTreeSet<String> = MATRIX.iter().map(|line| line.0.to_owned()).collect();
-    let routes: BTreeSet<String> = routes().map(RouteInfo::name).collect();
+    let routes: BTreeSet<String> = routes().map(Route::name).collect();
     assert_eq!(lines, routes);
     for (route, request, body, thing) in MATRIX {
         let names_one = request.contains("{id}") || body.contains("{id}");
@@ -118,7 +118,7 @@ fn every_route_has_a_row_and_every_row_a_route() {
     }
 }
 
-fn route_of(line: &Line) -> &'static RouteInfo {
+fn route_of(line: &Line) -> &'static Route {
     routes().find(|route| route.name() == line.0).unwrap()
 }
 

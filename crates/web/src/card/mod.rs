@@ -21,8 +21,7 @@ use axum::response::{IntoResponse, Response};
 
 pub use kept::Cards;
 
-use http_kit::public::{Code, Refusal};
-use http_kit::{Shared, StablePart};
+use http_kit::{Problem, PublicCode, Shared, StablePart};
 use presentation::{Chart, MarketFace, ThreadFace};
 
 use super::resources::{get_market, get_thread};
@@ -49,8 +48,8 @@ pub async fn of_market(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
     address: Address,
-) -> Result<Response, Refusal> {
-    let asked = address.version.ok_or_else(|| Refusal::new(Code::NotFound))?;
+) -> Result<Response, Problem> {
+    let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let (market, outcomes) = get_market(&app, &address.id).await?;
     let face = MarketFace::new(&market, &outcomes, app.ctx.now());
     let version = face.version();
@@ -70,8 +69,8 @@ pub async fn of_thread(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
     address: Address,
-) -> Result<Response, Refusal> {
-    let asked = address.version.ok_or_else(|| Refusal::new(Code::NotFound))?;
+) -> Result<Response, Problem> {
+    let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let (face, _) = ThreadFace::read(&app.ctx, get_thread(&app, &address.id).await?).await?;
     let version = face.version();
     if asked != version {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use http_kit::public::{Code, Limiter, PublicRoute, Refusal};
+use http_kit::{Limiter, PublicCode, Route};
 use serde_json::{Map, Value, json};
 
 use super::{examples, parts};
@@ -23,18 +23,19 @@ const EVERY_ANSWER: &[&str] = &[
 ];
 
 /// Error codes of every data route.
-const EVERY_ROUTE: &[Code] = &[
-    Code::RateLimitExceeded,
-    Code::InternalError,
-    Code::DependencyUnavailable,
-    Code::RouteDisabled,
-    Code::RequestTimeout,
+const EVERY_ROUTE: &[PublicCode] = &[
+    PublicCode::RateLimitExceeded,
+    PublicCode::InternalError,
+    PublicCode::DependencyUnavailable,
+    PublicCode::RouteDisabled,
+    PublicCode::RequestTimeout,
 ];
 /// Error codes of document routes.
-const DOCUMENT: &[Code] = &[Code::RateLimitExceeded, Code::InternalError, Code::RequestTimeout];
+const DOCUMENT: &[PublicCode] =
+    &[PublicCode::RateLimitExceeded, PublicCode::InternalError, PublicCode::RequestTimeout];
 
 pub fn complete(document: &mut Value) {
-    let mut sent: BTreeSet<Code> = BTreeSet::new();
+    let mut sent: BTreeSet<PublicCode> = BTreeSet::new();
     for route in routes() {
         if let Some(operation) = document["paths"].get_mut(route.path).and_then(|path| path.get_mut("get")) {
             sent.extend(complete_operation(operation, route));
@@ -49,7 +50,7 @@ pub fn complete(document: &mut Value) {
 }
 
 /// Completes one operation, and returns the error codes it can respond with.
-fn complete_operation(operation: &mut Value, route: &PublicRoute) -> BTreeSet<Code> {
+fn complete_operation(operation: &mut Value, route: &Route) -> BTreeSet<PublicCode> {
     let own =
         operation.as_object_mut().and_then(|operation| operation.remove("x-error-codes")).unwrap_or_default();
     operation["security"] = json!([]);
@@ -60,18 +61,18 @@ fn complete_operation(operation: &mut Value, route: &PublicRoute) -> BTreeSet<Co
                 format!("{description}\n\nAt most {limit} requests per minute from one address.").into();
             Some(limit)
         }
-        Limiter::Address => None,
+        Limiter::Address | Limiter::User(_) => None,
     };
     complete_parameters(operation, route);
     complete_answers(operation);
     let shared = if limit.is_some() { EVERY_ROUTE } else { DOCUMENT };
-    let mut codes: BTreeSet<Code> = shared.iter().copied().collect();
+    let mut codes: BTreeSet<PublicCode> = shared.iter().copied().collect();
     let takes_parameters = operation["parameters"]
         .as_array()
         .is_some_and(|parameters| parameters.iter().any(|it| it["in"] == "query"));
     // Unknown parameters are ignored, so only routes with parameters can reject any.
-    codes.extend(takes_parameters.then_some(Code::InvalidRequest));
-    let named = |name: &Value| Code::ALL.iter().copied().find(|code| name == code.as_str());
+    codes.extend(takes_parameters.then_some(PublicCode::InvalidRequest));
+    let named = |name: &Value| PublicCode::ALL.iter().copied().find(|code| name == code.as_str());
     codes.extend(own.as_array().into_iter().flatten().filter_map(named));
     operation["x-error-codes"] = codes.iter().map(|code| code.as_str()).collect();
     add_refusals(operation, &codes);
@@ -79,7 +80,7 @@ fn complete_operation(operation: &mut Value, route: &PublicRoute) -> BTreeSet<Co
     codes
 }
 
-fn complete_parameters(operation: &mut Value, route: &PublicRoute) {
+fn complete_parameters(operation: &mut Value, route: &Route) {
     let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
     parameters.iter_mut().for_each(complete_parameter);
     let shared = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
@@ -105,15 +106,16 @@ fn complete_answers(operation: &mut Value) {
 }
 
 /// Adds one error response per status.
-fn add_refusals(operation: &mut Value, codes: &BTreeSet<Code>) {
-    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+fn add_refusals(operation: &mut Value, codes: &BTreeSet<PublicCode>) {
+    let mut by_status: BTreeMap<u16, Vec<PublicCode>> = BTreeMap::new();
     for code in codes {
         by_status.entry(code.status()).or_default().push(*code);
     }
     for (status, codes) in by_status {
         let lines = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.message()));
         let description = format!("One of these errors:\n\n{}", lines.collect::<Vec<_>>().join("\n"));
-        let reference = |code: &Code| json!({ "$ref": format!("#/components/examples/{}", code.as_str()) });
+        let reference =
+            |code: &PublicCode| json!({ "$ref": format!("#/components/examples/{}", code.as_str()) });
         let examples: Map<String, Value> =
             codes.iter().map(|code| (code.as_str().to_owned(), reference(code))).collect();
         let waits = matches!(status, 429 | 503).then_some("Retry-After");
@@ -157,6 +159,6 @@ fn headers(names: impl Iterator<Item = &'static str>) -> Map<String, Value> {
 }
 
 /// Returns the example of an error, identical to the body that a client gets.
-fn example(code: Code) -> Value {
-    json!({ "summary": code.title(), "value": serde_json::to_value(Refusal::sample(code).body()).unwrap_or_default() })
+fn example(code: PublicCode) -> Value {
+    json!({ "summary": code.title(), "value": serde_json::to_value(examples::error(code).public_body()).unwrap_or_default() })
 }

@@ -1,5 +1,8 @@
 //! Example responses of the public API's OpenAPI document.
 
+use app::AppError;
+use domain::ErrorCode;
+use http_kit::{Problem, PublicCode};
 use serde_json::Value;
 
 /// Builds the list from entries of the form `operation "summary";`. The example's body is in the
@@ -38,6 +41,20 @@ static EXAMPLES: &[(&str, &str, &str)] = examples! {
 pub fn of(operation: &str) -> Option<(&'static str, Value)> {
     let (_, summary, json) = EXAMPLES.iter().find(|(name, ..)| *name == operation)?;
     Some((summary, serde_json::from_str(json).unwrap_or_default()))
+}
+
+/// Returns an example error with this code.
+pub fn error(code: PublicCode) -> Problem {
+    let waiting = |code, seconds| AppError::new(code).retry_after_s(seconds).into();
+    match code {
+        PublicCode::InvalidRequest => AppError::new(ErrorCode::ValidationFailed)
+            .detail("limit must be an integer from 1 to 100, got \"0\".")
+            .into(),
+        PublicCode::RateLimitExceeded => waiting(ErrorCode::RateLimitExceeded, 12),
+        PublicCode::DependencyUnavailable => waiting(ErrorCode::DependencyUnavailable, 1),
+        PublicCode::RouteDisabled => waiting(ErrorCode::RouteDisabled, 30),
+        _ => code.into(),
+    }
 }
 
 /// Returns the operations that have an example.

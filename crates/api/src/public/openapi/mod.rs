@@ -5,71 +5,43 @@
 //! from the route table and the error codes.
 
 mod complete;
-mod examples;
+pub(crate) mod examples;
 mod parts;
 
 use std::sync::LazyLock;
 
-use http_kit::public::RefusalBody;
+use http_kit::PublicErrorBody;
 use serde_json::Value;
 use utoipa::OpenApi;
 
 use super::answer::{Meta, Pagination};
-use super::{
-    analytics, docs, history, leaderboard, lists, markets, oembed, organizations, partners, quote, social,
-    stream, threads, transactions,
-};
+use super::router::Operations;
 
-/// All handlers, and the schemas that no body refers to.
+/// The schemas that no body refers to.
 #[derive(OpenApi)]
-#[openapi(
-    paths(
-        threads::list,
-        threads::find,
-        lists::of_thread,
-        threads::chapters,
-        social::of_thread,
-        lists::markets,
-        markets::trending,
-        markets::featured,
-        analytics::for_you,
-        markets::find,
-        quote::quote,
-        history::history,
-        stream::stream,
-        social::of_market,
-        organizations::find,
-        organizations::threads,
-        lists::of_organization,
-        organizations::partners,
-        partners::find,
-        partners::threads,
-        leaderboard::leaderboard,
-        analytics::analytics,
-        transactions::find,
-        oembed::oembed,
-        docs::openapi,
-        docs::page,
-    ),
-    components(schemas(
-        Meta,
-        Pagination,
-        RefusalBody<'static>,
-        domain::candle::Interval,
-        domain::ids::MarketId,
-        domain::ids::OrganizationId,
-        domain::ids::PartnerId,
-        domain::ids::ThreadId,
-        domain::trade::Side,
-        crate::openapi::formats::DecimalAmount,
-        crate::openapi::formats::TxHash,
-    ))
-)]
-struct Described;
+#[openapi(components(schemas(
+    Meta,
+    Pagination,
+    PublicErrorBody,
+    domain::candle::Interval,
+    domain::ids::MarketId,
+    domain::ids::OrganizationId,
+    domain::ids::PartnerId,
+    domain::ids::ThreadId,
+    domain::trade::Side,
+    crate::openapi::formats::DecimalAmount,
+    crate::openapi::formats::TxHash,
+)))]
+struct Schemas;
+
+/// Returns the operations of the route table, with all schemas.
+fn described() -> utoipa::openapi::OpenApi {
+    Operations::openapi().merge_from(Schemas::openapi())
+}
 
 /// The document. It must be byte-identical for the same build.
 static DOCUMENT: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut document = serde_json::to_value(Described::openapi()).unwrap_or_default();
+    let mut document = serde_json::to_value(described()).unwrap_or_default();
     document["info"] = parts::info();
     document["servers"] = crate::openapi::servers();
     complete::complete(&mut document);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use http_kit::public::Code;
+use http_kit::PublicCode;
 
 use super::*;
 use crate::public::routes;
@@ -74,7 +74,7 @@ fn every_response_has_its_headers_and_every_code_its_status_and_an_example() {
             assert!(status != "200" || response["headers"].get("ETag").is_some(), "{path}");
         }
         for name in operation["x-error-codes"].as_array().unwrap() {
-            let code = Code::ALL.iter().find(|code| name == code.as_str()).unwrap();
+            let code = PublicCode::ALL.iter().find(|code| name == code.as_str()).unwrap();
             let content = &operation["responses"][code.status().to_string()]["content"]["application/json"];
             let reference = content["examples"][code.as_str()]["$ref"].as_str().unwrap();
             let example = document.pointer(reference.trim_start_matches('#')).unwrap();
@@ -86,10 +86,10 @@ fn every_response_has_its_headers_and_every_code_its_status_and_an_example() {
 /// Annotations list codes as text, so a misspelled one would silently be lost.
 #[test]
 fn annotations_name_existing_codes_and_every_code_is_used() {
-    let raw = serde_json::to_value(Described::openapi()).unwrap();
+    let raw = serde_json::to_value(described()).unwrap();
     for (path, operation) in operations(&raw) {
         for code in operation["x-error-codes"].as_array().into_iter().flatten() {
-            assert!(Code::ALL.iter().any(|known| code == known.as_str()), "{path}: {code}");
+            assert!(PublicCode::ALL.iter().any(|known| code == known.as_str()), "{path}: {code}");
         }
     }
     let document = parsed();
@@ -101,7 +101,7 @@ fn annotations_name_existing_codes_and_every_code_is_used() {
     // This code is for requests without a matching operation.
     let without = ["METHOD_NOT_ALLOWED"];
     let all: BTreeSet<_> =
-        Code::ALL.iter().map(|code| code.as_str()).filter(|code| !without.contains(code)).collect();
+        PublicCode::ALL.iter().map(|code| code.as_str()).filter(|code| !without.contains(code)).collect();
     assert_eq!(named, all);
 }
 

@@ -49,6 +49,7 @@ pub fn item(event: &Event) -> Result<Box<RawValue>, Problem> {
 mod tests {
     use super::*;
     use axum::http::StatusCode;
+    use http_kit::Surface;
     use uuid::Uuid;
 
     fn event(body: &str) -> Event {
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn a_stored_body_that_is_not_json_is_an_internal_error() {
         let status = StatusCode::INTERNAL_SERVER_ERROR;
-        assert_eq!(item(&event("{")).unwrap_err().status(), status);
-        assert_eq!(item(&event("hello")).unwrap_err().status(), status);
+        assert_eq!(item(&event("{")).unwrap_err().status(Surface::Trading), status);
+        assert_eq!(item(&event("hello")).unwrap_err().status(Surface::Trading), status);
     }
 }

@@ -2,7 +2,7 @@
 
 use domain::ErrorCode;
 
-use http_kit::RouteInfo;
+use http_kit::Route;
 
 /// Codes of every route.
 const EVERY: &[ErrorCode] = &[
@@ -35,7 +35,7 @@ const SCOPED: &[ErrorCode] = &[ErrorCode::InsufficientScope];
 const BODY: &[ErrorCode] = &[ErrorCode::PayloadTooLarge, ErrorCode::UnsupportedMediaType];
 
 /// Returns the codes that `route` shares with similar routes.
-pub fn of_kind(route: &RouteInfo, reads_body: bool) -> impl Iterator<Item = ErrorCode> {
+pub fn of_kind(route: &Route, reads_body: bool) -> impl Iterator<Item = ErrorCode> {
     let keyed = if route.asks_for_key() { KEYED } else { &[] };
     let scoped = if route.scope.is_some() { SCOPED } else { &[] };
     let body = if reads_body { BODY } else { &[] };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::Method;
 use domain::ErrorCode;
-use http_kit::{Problem, RequestId, RouteInfo};
+use http_kit::{Problem, RequestId, Route};
 use protocol::Documented;
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ const EVERY_ANSWER: &[&str] = &[
 ];
 
 /// Returns the route's path in OpenAPI syntax, which has no wildcard over several segments.
-pub fn template(route: &RouteInfo) -> String {
+pub fn template(route: &Route) -> String {
     route.path.replace("{*", "{")
 }
 
@@ -61,7 +61,7 @@ fn used_tags(document: &Value) -> BTreeSet<String> {
 }
 
 /// Completes one operation, and returns the error codes it can respond with.
-fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'static str, ErrorCode> {
+fn complete_operation(operation: &mut Value, route: &Route) -> BTreeMap<&'static str, ErrorCode> {
     // Responses with changing contents have no tag.
     let changes_each_time = take(operation, "x-volatile").is_some();
     let own_codes = take(operation, "x-error-codes").unwrap_or_default();
@@ -88,12 +88,12 @@ fn complete_operation(operation: &mut Value, route: &RouteInfo) -> BTreeMap<&'st
     all
 }
 
-fn complete_parameters(operation: &mut Value, route: &RouteInfo, conditional: bool) {
+fn complete_parameters(operation: &mut Value, route: &Route, conditional: bool) {
     let mut parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
     parameters.iter_mut().for_each(schemas::complete_parameter);
     let shared = |name: &str| json!({ "$ref": format!("#/components/parameters/{name}") });
-    if let Some(default) = route.page_default {
-        parameters.extend([parts::limit(default), shared("Cursor")]);
+    if let Some(page) = route.page {
+        parameters.extend([parts::limit(page), shared("Cursor")]);
     }
     if conditional {
         parameters.push(shared("IfNoneMatch"));
@@ -124,7 +124,7 @@ fn complete_answers(operation: &mut Value, conditional: bool) {
 }
 
 /// Adds one error response per status.
-fn add_refusals(operation: &mut Value, route: &RouteInfo, codes: impl Iterator<Item = ErrorCode>) {
+fn add_refusals(operation: &mut Value, route: &Route, codes: impl Iterator<Item = ErrorCode>) {
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
     for code in codes {
         by_status.entry(code.status()).or_default().push(code);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::ErrorCode;
 use domain::version::VERSIONS;
+use http_kit::PageSize;
 use protocol::Documented;
 use serde_json::{Map, Value, json};
 
@@ -90,12 +91,12 @@ pub fn parameters() -> Value {
     })
 }
 
-/// Returns the `limit` parameter of a list with this default page size.
-pub fn limit(default: u32) -> Value {
+/// Returns the `limit` parameter of a list with these page sizes.
+pub fn limit(page: PageSize) -> Value {
     json!({
         "name": "limit", "in": "query", "required": false,
-        "description": "Items per page. A value above 100 is reduced to 100.",
-        "schema": { "type": "integer", "minimum": 1, "default": default },
+        "description": format!("Items per page. A value above {most} is reduced to {most}.", most = page.most),
+        "schema": { "type": "integer", "minimum": 1, "default": page.default },
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::http::Method;
 use domain::ErrorCode;
 use domain::key::Scope;
-use http_kit::RouteInfo;
+use http_kit::Route;
 
 use super::*;
 use crate::v1::router::routes;
@@ -39,7 +39,7 @@ fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
 
 #[test]
 fn the_document_describes_exactly_the_routes_of_the_table() {
-    let key = |route: &RouteInfo| (route.method.to_string(), complete::template(route));
+    let key = |route: &Route| (route.method.to_string(), complete::template(route));
     let served: BTreeSet<_> = routes().map(key).collect();
     let described: BTreeSet<_> = operations(&parsed()).into_keys().collect();
     assert_eq!(served, described);
@@ -69,8 +69,8 @@ fn operations_agree_with_the_table_on_scope_and_pages() {
             })
             .collect();
         let default = parameters.get("limit").and_then(|schema| schema["default"].as_u64());
-        assert_eq!(default, route.page_default.map(u64::from), "{}", route.path);
-        assert_eq!(parameters.contains_key("cursor"), route.page_default.is_some(), "{}", route.path);
+        assert_eq!(default, route.page.map(|page| page.default.into()), "{}", route.path);
+        assert_eq!(parameters.contains_key("cursor"), route.page.is_some(), "{}", route.path);
         assert!(parameters.contains_key("X-Service-Api-Version"), "{}", route.path);
         assert_eq!(
             parameters.contains_key("X-Service-Signature"),
@@ -123,7 +123,7 @@ fn every_code_of_an_operation_is_in_the_catalog_with_its_status_and_an_example()
 /// Annotations list codes as text, so a misspelled one would silently be lost.
 #[test]
 fn annotations_name_existing_codes() {
-    let raw = serde_json::to_value(Described::openapi()).unwrap();
+    let raw = serde_json::to_value(described()).unwrap();
     for (key, operation) in operations(&raw) {
         for code in operation["x-error-codes"].as_array().into_iter().flatten() {
             assert!(code.as_str().unwrap().parse::<ErrorCode>().is_ok(), "{key:?}: {code}");

@@ -8,7 +8,7 @@ use app::keys::IssueKey;
 use app::{Config, Ctx};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::get;
 use chain::{Chain, Contracts};
@@ -105,7 +105,7 @@ async fn refused(state: &Shared, request: Request) -> (Response, Value) {
 }
 
 /// Returns a route's path with a value for each parameter.
-fn path_of(route: &RouteInfo) -> String {
+fn path_of(route: &Route) -> String {
     route
         .path
         .split('/')
@@ -116,10 +116,14 @@ fn path_of(route: &RouteInfo) -> String {
 
 #[test]
 fn the_table_of_routes_matches_its_snapshot() {
-    let line = |route: &RouteInfo| {
-        let (method, limiter) = (route.method.as_str(), format!("{:?}", route.limiter));
+    let line = |route: &Route| {
+        let method = route.method.as_str();
+        let limiter = match route.limiter {
+            Limiter::User(kind) => format!("{kind:?}"),
+            other => format!("{other:?}"),
+        };
         let scope = route.scope.map_or(if route.asks_for_key() { "any key" } else { "none" }, Scope::as_str);
-        let page = route.page_default.map_or("-".to_owned(), |page| page.to_string());
+        let page = route.page.map_or("-".to_owned(), |page| page.default.to_string());
         format!("{method:<4} {:<30} {scope:<15} {limiter:<5} {page}", route.path)
     };
     insta::assert_snapshot!(routes().map(line).collect::<Vec<_>>().join("\n"));
@@ -131,14 +135,9 @@ fn only_infrastructure_routes_need_no_key_and_use_the_limit_of_the_address() {
         let documents = ["/v1/openapi.json", "/v1/docs", "/docs/"];
         let infra = ["/v1/health", "/v1/ready"].contains(&route.path)
             || documents.iter().any(|documents| route.path.starts_with(documents));
-        assert_eq!(
-            (infra, infra),
-            (!route.asks_for_key(), route.limiter == Limiter::Infra),
-            "{}",
-            route.path
-        );
+        assert_eq!((infra, infra), (!route.asks_for_key(), route.limiter == ADDRESS), "{}", route.path);
         assert_eq!(infra || route.path == "/v1/key", route.scope.is_none(), "{}", route.path);
-        let writes = matches!(route.limiter, Limiter::Write | Limiter::Redelivery);
+        let writes = [WRITE, REDELIVERY].contains(&route.limiter);
         assert_eq!(route.method == Method::POST, writes, "{}", route.path);
     }
 }
@@ -175,10 +174,11 @@ async fn the_scope_in_the_table_equals_that_of_the_handler() {
     }
 }
 
-static LEAVING: &[Entry] = table! {
-    GET "/v1/old", Some(Scope::MarketsRead), Read, None => v1::health::health,
-        until Deprecation { sunset: START.plus_ms(1_000), link: "https://docs.test/moving" };
-    GET "/v1/new", Some(Scope::MarketsRead), Read, None => v1::health::health;
+const REMOVAL: Deprecation = Deprecation { sunset: START.plus_ms(1_000), link: "https://docs.test/moving" };
+
+static LEAVING: &[Entry<Shared>] = http_kit::table! { Trading:
+    GET "/v1/old", READ, scope(Scope::MarketsRead), deprecated(REMOVAL) => v1::health::health;
+    GET "/v1/new", READ, scope(Scope::MarketsRead) => v1::health::health;
 };
 
 #[tokio::test]
@@ -205,10 +205,7 @@ async fn a_deprecated_route_sends_its_sunset_and_link_and_still_works() {
 
 #[test]
 fn a_halt_closes_only_the_routes_that_trade() {
-    let trades = |method: Method, path| {
-        let (scope, limiter, page_default, deprecation) = (None, Limiter::Write, None, None);
-        RouteInfo { method, path, scope, limiter, page_default, deprecation }.trades()
-    };
+    let trades = |method, path| Route::new(Surface::Trading, method, path, WRITE).trades();
     assert!(trades(Method::POST, "/v1/trades"));
     assert!(trades(Method::POST, "/v1/trades/{id}/confirm"));
     assert!(!trades(Method::GET, "/v1/trades"));

@@ -1,12 +1,10 @@
 //! `foretell admin switch`: turns routes or all trading off in all processes within a second.
 
-use api::public;
-use api::v1::router::routes;
+use api::{public, v1};
 use app::kill_switches::{Setting, TRADING, set};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
-use http_kit::RouteInfo;
-use http_kit::public::Limiter;
+use http_kit::Route;
 use store::StoreError;
 use store::kill_switches::KillSwitch;
 
@@ -86,12 +84,10 @@ async fn set_switch(
     Ok(Answer::One(record(&switch)))
 }
 
-/// Returns the switchable route with this name. Health checks and documents have no switch, because
-/// operators use them to see whether the service is alive.
+/// Returns the switchable route with this name.
 fn known(name: &str) -> Result<String, StartError> {
-    let open = || public::routes().chain(web::routes()).filter(|route| route.limiter != Limiter::Address);
-    let public = || open().map(|route| format!("GET {}", route.path));
-    let switchable = || routes().filter(|route| route.scope.is_some()).map(RouteInfo::name).chain(public());
+    let all = || v1::router::routes().chain(public::routes()).chain(web::routes());
+    let switchable = || all().filter(|route| route.is_switchable()).map(Route::name);
     switchable().find(|route| route == name).ok_or_else(|| {
         let routes = switchable().collect::<Vec<_>>().join(", ");
         refuse(

@@ -35,7 +35,7 @@ pub(super) fn answer() -> Response {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     // OPTIONS is also used without CORS, so `Allow` is set too.
-    tell_methods(headers);
+    headers.insert(ALLOW, METHODS);
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, MAY_SEND);
     headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
@@ -43,13 +43,11 @@ pub(super) fn answer() -> Response {
     response
 }
 
-/// Adds the `Allow` header.
-pub(super) fn tell_methods(headers: &mut HeaderMap) {
-    headers.insert(ALLOW, METHODS);
-}
-
-/// Allows every origin to read a response.
-pub(super) fn open(headers: &mut HeaderMap) {
+/// Allows every origin to read a response with this status.
+pub(super) fn open(headers: &mut HeaderMap, status: StatusCode) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, METHODS);
+    }
 }

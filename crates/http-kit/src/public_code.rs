@@ -7,11 +7,11 @@ macro_rules! codes {
     ($($name:ident = $code:literal, $status:literal, $title:literal, $message:literal;)*) => {
         /// A stable, machine-readable code. Clients branch on it.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Code {
+        pub enum PublicCode {
             $(#[doc = $message] $name,)*
         }
 
-        impl Code {
+        impl PublicCode {
             /// All codes, in alphabetical order.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
@@ -58,7 +58,7 @@ codes! {
     Unauthorized = "UNAUTHORIZED", 401, "Not signed in", "Sign in to the web application to read this.";
 }
 
-impl From<ErrorCode> for Code {
+impl From<ErrorCode> for PublicCode {
     /// Maps a use case's error code. Codes that a reader of public data cannot cause become
     /// `INTERNAL_ERROR`.
     fn from(code: ErrorCode) -> Self {
@@ -87,22 +87,22 @@ mod tests {
 
     #[test]
     fn the_codes_are_sorted_and_unique() {
-        let codes: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let codes: Vec<_> = PublicCode::ALL.iter().map(|code| code.as_str()).collect();
         let mut sorted = codes.clone();
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(codes, sorted);
         let table: Vec<_> =
-            Code::ALL.iter().map(|code| format!("{} {}", code.status(), code.as_str())).collect();
+            PublicCode::ALL.iter().map(|code| format!("{} {}", code.status(), code.as_str())).collect();
         insta::assert_snapshot!(table.join("\n"));
     }
 
     #[test]
     fn a_code_of_both_surfaces_has_one_status() {
-        for code in Code::ALL {
+        for code in PublicCode::ALL {
             if let Ok(other) = code.as_str().parse::<ErrorCode>() {
                 assert_eq!(code.status(), other.status(), "{}", code.as_str());
-                assert_eq!(Code::from(other), *code);
+                assert_eq!(PublicCode::from(other), *code);
             }
         }
     }
