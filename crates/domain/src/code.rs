@@ -4,15 +4,18 @@
 use std::fmt;
 use std::str::FromStr;
 
-macro_rules! catalog {
-    ($($name:ident = $code:literal, $status:literal, $title:literal, $detail:literal;)*) => {
-        /// A stable, machine-readable error code of the trading API. Clients branch on it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum ErrorCode {
+/// Declares an enum of error codes from rows of the form `Name = code, status, title, detail;`, in
+/// alphabetical order of the codes.
+#[macro_export]
+macro_rules! error_codes {
+    ($(#[$attribute:meta])* $visibility:vis enum $enum:ident;
+    $($name:ident = $code:literal, $status:literal, $title:literal, $detail:literal;)*) => {
+        $(#[$attribute])*
+        $visibility enum $enum {
             $(#[doc = $detail] $name,)*
         }
 
-        impl ErrorCode {
+        impl $enum {
             /// In alphabetical order of the codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
@@ -39,7 +42,11 @@ macro_rules! catalog {
     };
 }
 
-catalog! {
+error_codes! {
+    /// A stable, machine-readable error code of the trading API. Clients branch on it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum ErrorCode;
+
     ActiveKeyLimitReached = "ACTIVE_KEY_LIMIT_REACHED", 409, "Active key limit reached", "The user already holds 5 active keys. Revoke one before issuing another.";
     AmountTooLarge = "AMOUNT_TOO_LARGE", 400, "Amount too large", "The amount is above the maximum of 10,000,000 for one trade.";
     AmountTooSmall = "AMOUNT_TOO_SMALL", 400, "Amount too small", "The amount is below the minimum for a trade or claim, which is in extensions.minimum.";

@@ -93,7 +93,7 @@ impl Problem {
             // Details of errors that this API does not show would only confuse, or reveal
             // internals.
             None if has_own_words && code != PublicCode::InternalError => error.detail.as_str().into(),
-            None => code.message().into(),
+            None => code.default_detail().into(),
         }
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         for code in PublicCode::ALL {
             let problem = Problem::from(*code);
             assert_eq!(problem.status(Surface::Public).as_u16(), code.status());
-            assert_eq!(problem.public_message(), code.message());
+            assert_eq!(problem.public_message(), code.default_detail());
         }
     }
 }

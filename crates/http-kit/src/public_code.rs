@@ -3,42 +3,11 @@
 
 use domain::ErrorCode;
 
-macro_rules! codes {
-    ($($name:ident = $code:literal, $status:literal, $title:literal, $message:literal;)*) => {
-        /// A stable, machine-readable code. Clients branch on it.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum PublicCode {
-            $(#[doc = $message] $name,)*
-        }
+domain::error_codes! {
+    /// A stable, machine-readable error code of the public API. Clients branch on it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum PublicCode;
 
-        impl PublicCode {
-            /// All codes, in alphabetical order.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// Returns the code as sent to clients.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$name => $code,)* }
-            }
-
-            /// Returns the HTTP status.
-            pub const fn status(self) -> u16 {
-                match self { $(Self::$name => $status,)* }
-            }
-
-            /// Returns a short title for people.
-            pub const fn title(self) -> &'static str {
-                match self { $(Self::$name => $title,)* }
-            }
-
-            /// What is wrong, for errors without a more specific message.
-            pub const fn message(self) -> &'static str {
-                match self { $(Self::$name => $message,)* }
-            }
-        }
-    };
-}
-
-codes! {
     DependencyUnavailable = "DEPENDENCY_UNAVAILABLE", 503, "Dependency unavailable", "The database or the chain does not answer. Wait, then try again.";
     FormatNotSupported = "FORMAT_NOT_SUPPORTED", 501, "Format not supported", "Only the format json is supported.";
     InternalError = "INTERNAL_ERROR", 500, "Internal error", "An internal error occurred. Include the request id if you report it.";

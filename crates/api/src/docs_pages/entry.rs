@@ -54,7 +54,7 @@ impl Entry {
             code: code.as_str(),
             status: code.status(),
             title: code.title(),
-            detail: code.message(),
+            detail: code.default_detail(),
             when,
             retry: match code.status() {
                 429 | 503 | 504 => Retry::SameRequest.advice(),

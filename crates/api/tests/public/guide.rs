@@ -24,7 +24,7 @@ fn routes_table() -> String {
 fn codes_table() -> String {
     let mut text = String::from("| Code | Status | When |\n| --- | --- | --- |\n");
     for code in PublicCode::ALL {
-        let _ = writeln!(text, "| `{}` | {} | {} |", code.as_str(), code.status(), code.message());
+        let _ = writeln!(text, "| `{}` | {} | {} |", code.as_str(), code.status(), code.default_detail());
     }
     text
 }

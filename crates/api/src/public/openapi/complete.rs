@@ -112,7 +112,7 @@ fn add_refusals(operation: &mut Value, codes: &BTreeSet<PublicCode>) {
         by_status.entry(code.status()).or_default().push(*code);
     }
     for (status, codes) in by_status {
-        let lines = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.message()));
+        let lines = codes.iter().map(|code| format!("- `{}`: {}", code.as_str(), code.default_detail()));
         let description = format!("One of these errors:\n\n{}", lines.collect::<Vec<_>>().join("\n"));
         let reference =
             |code: &PublicCode| json!({ "$ref": format!("#/components/examples/{}", code.as_str()) });
