@@ -1,14 +1,28 @@
 //! Ids in the path, unparsed.
 
 use std::convert::Infallible;
+use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
+
+use super::Problem;
 
 /// The path's `{id}`. Invalid UTF-8 becomes the empty id, which no resource has: a malformed id
 /// gets the same 404 as an unknown one.
 #[derive(Debug, Clone)]
 pub struct PathId(pub String);
+
+impl PathId {
+    /// Parses the id.
+    ///
+    /// # Errors
+    ///
+    /// `RESOURCE_NOT_FOUND` if it is malformed.
+    pub fn parse<T: FromStr>(&self) -> Result<T, Problem> {
+        self.0.parse().map_err(|_| Problem::not_found())
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for PathId {
     type Rejection = Infallible;

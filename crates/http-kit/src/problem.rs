@@ -30,6 +30,11 @@ impl Problem {
         AppError::new(code).into()
     }
 
+    /// The error of a resource that does not exist or belongs to another user.
+    pub fn not_found() -> Self {
+        Self::new(ErrorCode::ResourceNotFound)
+    }
+
     pub fn code(&self) -> ErrorCode {
         self.error.code
     }

@@ -232,12 +232,11 @@ pub async fn list(
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
-    PathId(id): PathId,
+    id: PathId,
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<RedemptionRecord>, Problem> {
-    let not_found = || Problem::new(ErrorCode::ResourceNotFound);
-    let id: RedemptionId = id.parse().map_err(|_| not_found())?;
+    let id: RedemptionId = id.parse()?;
     let found: Result<Option<Redemption>, StoreError> = app
         .ctx
         .store
@@ -245,7 +244,7 @@ pub async fn find(
             Box::pin(store::redemptions::find(tx, *user_id, *id))
         })
         .await;
-    Ok(meta.single("redemption", found?.ok_or_else(not_found)?.into()))
+    Ok(meta.single("redemption", found?.ok_or_else(Problem::not_found)?.into()))
 }
 
 fn position(claim: &Redemption) -> Position {

@@ -1,9 +1,9 @@
 //! Traces of trades.
 
 use axum::extract::State;
+use domain::Timestamp;
 use domain::ids::{CorrelationId, TradeId};
 use domain::trade::{Status, TraceStage};
-use domain::{ErrorCode, Timestamp};
 use http_kit::{Caller, Meta, NoParameters, PathId, Problem, Query, Shared, Single, TradesRead};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -90,12 +90,11 @@ impl TraceRecord {
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
-    PathId(id): PathId,
+    id: PathId,
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<TraceRecord>, Problem> {
-    let not_found = || Problem::new(ErrorCode::ResourceNotFound);
-    let id: CorrelationId = id.parse().map_err(|_| not_found())?;
+    let id: CorrelationId = id.parse()?;
     let found: Result<_, StoreError> = app
         .ctx
         .store
@@ -110,5 +109,5 @@ pub async fn find(
             })
         })
         .await;
-    Ok(meta.single("trace", found?.ok_or_else(not_found)?))
+    Ok(meta.single("trace", found?.ok_or_else(Problem::not_found)?))
 }

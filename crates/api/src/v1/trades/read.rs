@@ -1,7 +1,6 @@
 //! Lists and reads the caller's trades.
 
 use axum::extract::State;
-use domain::ErrorCode;
 use domain::ids::{MarketId, TradeId};
 use domain::page::Position;
 use domain::trade::is_client_request_id;
@@ -87,12 +86,11 @@ pub async fn list(
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<TradesRead>,
-    PathId(id): PathId,
+    id: PathId,
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<TradeRecord>, Problem> {
-    let not_found = || Problem::new(ErrorCode::ResourceNotFound);
-    let id: TradeId = id.parse().map_err(|_| not_found())?;
+    let id: TradeId = id.parse()?;
     let found: Result<_, StoreError> = app
         .ctx
         .store
@@ -104,7 +102,7 @@ pub async fn find(
             })
         })
         .await;
-    let (trade, history) = found?.ok_or_else(not_found)?;
+    let (trade, history) = found?.ok_or_else(Problem::not_found)?;
     Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
 }
 

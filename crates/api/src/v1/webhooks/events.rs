@@ -1,11 +1,11 @@
 //! Webhook events and their delivery state.
 
 use axum::extract::State;
+use domain::Timestamp;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId};
 use domain::page::Position;
 use domain::webhook::DeliveryStatus;
-use domain::{ErrorCode, Timestamp};
 use http_kit::{
     Caller, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, RawQuery, Shared, Single,
     WebhooksManage,
@@ -187,12 +187,11 @@ pub async fn list(
 pub async fn find(
     State(app): State<Shared>,
     caller: Caller<WebhooksManage>,
-    PathId(id): PathId,
+    id: PathId,
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<EventRecord>, Problem> {
-    let not_found = || Problem::new(ErrorCode::ResourceNotFound);
-    let id: EventId = id.parse().map_err(|_| not_found())?;
+    let id: EventId = id.parse()?;
     let read: Result<_, StoreError> = app
         .ctx
         .store
@@ -207,7 +206,7 @@ pub async fn find(
         })
         .await;
     let (found, attempts) = read?;
-    let (delivery, body) = found.ok_or_else(not_found)?;
+    let (delivery, body) = found.ok_or_else(Problem::not_found)?;
     let payload =
         serde_json::from_str(&body).map_err(|error| Problem::from(app::AppError::internal(error)))?;
     let attempts = attempts.into_iter().map(AttemptRecord::from).collect();

@@ -1,9 +1,9 @@
 //! Sends webhook events on request: replays of past events, and test events.
 
 use axum::extract::State;
+use domain::Timestamp;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId};
-use domain::{ErrorCode, Timestamp};
 use http_kit::{Caller, Meta, NoBody, NoParameters, PathId, Problem, Query, Shared, Single, WebhooksManage};
 use serde::Serialize;
 use store::webhooks::Delivery;
@@ -60,13 +60,13 @@ impl From<Delivery> for QueuedEvent {
 pub async fn redeliver(
     State(app): State<Shared>,
     caller: Caller<WebhooksManage>,
-    PathId(id): PathId,
+    id: PathId,
     _: Query<NoParameters>,
     meta: Meta,
     _: NoBody,
 ) -> Result<Single<QueuedEvent>, Problem> {
     // A malformed id is not found, like an unknown one.
-    let id: EventId = id.parse().map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
+    let id: EventId = id.parse()?;
     let user_id = caller.user_id();
     let queued = app.mutate(|app| async move { app::webhooks::redeliver(&app.ctx, user_id, id).await });
     let queued = queued.await?;
