@@ -1,6 +1,7 @@
 //! The HTTP APIs: the trading API (`/v1`) and the public read API (`/api`), with their OpenAPI
 //! documents and the pages about error codes.
 
+mod candles;
 pub mod docs_pages;
 pub mod openapi;
 pub mod public;

@@ -3,17 +3,17 @@
 use app::markets::{History, Range, Span, outcome_of};
 use axum::extract::State;
 use axum::response::Response;
-use domain::candle::{self, Bucket, Interval};
+use domain::candle::{Bucket, Interval};
 use domain::ids::MarketId;
-use domain::{Cents, Usdc, Wad};
+use domain::{Cents, Usdc};
 use http_kit::{NamedQuery, Parameters, PathId, Problem, RawQuery, Shared, number};
-use presentation::numbers;
 use serde::Serialize;
 use store::markets::{Market, Outcome};
 use utoipa::ToSchema;
 
 use super::answer::Meta;
 use super::markets::get_market;
+use crate::candles::{opening_price, prices, shown};
 
 /// The parameters `interval`, `range` or `from` and `to`, and `outcomeIndex`. All are optional.
 #[derive(Debug)]
@@ -128,26 +128,23 @@ pub async fn history(
 
 impl HistoryRecord {
     fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &History) -> Self {
-        let shown = outcomes.into_iter().filter(|outcome| only.is_none_or(|only| only == outcome.index));
         let record = |outcome| OutcomeRecord::new(outcome, history, market.liquidity);
         Self {
             market_id: market.id,
             interval: history.interval,
             from: history.from.s(),
             to: history.to.s(),
-            outcomes: shown.map(record).collect(),
+            outcomes: shown(outcomes, only).map(record).collect(),
         }
     }
 }
 
 impl OutcomeRecord {
     fn new(outcome: Outcome, history: &History, liquidity: Usdc) -> Self {
-        let opening = &history.opening;
-        let quantity = opening.quantities.get(usize::from(outcome.index)).copied().unwrap_or_default();
         let candle = |bucket: &Bucket| CandleRecord::new(bucket, outcome.index, liquidity);
         Self {
             outcome_index: outcome.index,
-            opening_price: price(candle::distance(opening.cost, quantity), liquidity),
+            opening_price: opening_price(history, outcome.index, liquidity),
             candles: history.buckets.iter().map(candle).collect(),
             label: outcome.label,
         }
@@ -157,22 +154,15 @@ impl OutcomeRecord {
 impl CandleRecord {
     fn new(bucket: &Bucket, outcome_index: u8, liquidity: Usdc) -> Self {
         let candle = bucket.candle(outcome_index);
-        let price = |distance| price(distance, liquidity);
+        let [open, high, low, close] = prices(&candle, liquidity);
         Self {
             time: bucket.start.s(),
-            open: price(candle.distance.open),
-            // A smaller distance means a higher price, so high and low are swapped.
-            high: price(candle.distance.low),
-            low: price(candle.distance.high),
-            close: price(candle.distance.close),
+            open,
+            high,
+            low,
+            close,
             volume: candle.volume.to_cents_floor(),
             trade_count: candle.trades,
         }
     }
-}
-
-/// Returns the price if the quantity is `distance` below the cost.
-fn price(distance: Wad, liquidity: Usdc) -> f64 {
-    // Only the difference between cost and quantity matters, so the quantity can be zero.
-    numbers::probability(Wad::ZERO, distance, liquidity)
 }

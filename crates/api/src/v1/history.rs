@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::instants::{INSTANT, instant};
 use super::markets::get_market;
-use super::numbers;
+use crate::candles::{opening_price, price, prices, shown};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::Instant;
 
@@ -134,7 +134,6 @@ pub async fn history(
 
 impl HistoryRecord {
     fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &History) -> Self {
-        let shown = outcomes.into_iter().filter(|outcome| only.is_none_or(|only| only == outcome.index));
         let closing = history.buckets.iter().map(PoolState::after);
         // The first state is that at `from`, before any trade of the span.
         let states = std::iter::once(history.opening.clone()).chain(closing);
@@ -143,7 +142,9 @@ impl HistoryRecord {
             interval: history.interval,
             from: history.from,
             to: history.to,
-            outcomes: shown.map(|outcome| OutcomeRecord::new(outcome, history, market.liquidity)).collect(),
+            outcomes: shown(outcomes, only)
+                .map(|outcome| OutcomeRecord::new(outcome, history, market.liquidity))
+                .collect(),
             pool: states.map(|state| PoolRecord::new(state, market.liquidity)).collect(),
         }
     }
@@ -151,12 +152,10 @@ impl HistoryRecord {
 
 impl OutcomeRecord {
     fn new(outcome: Outcome, history: &History, liquidity: Usdc) -> Self {
-        let opening = &history.opening;
-        let quantity = opening.quantities.get(usize::from(outcome.index)).copied().unwrap_or_default();
         let candle = |bucket: &Bucket| CandleRecord::new(bucket, outcome.index, liquidity);
         Self {
             outcome_index: outcome.index,
-            opening_price: price(candle::distance(opening.cost, quantity), liquidity),
+            opening_price: opening_price(history, outcome.index, liquidity),
             candles: history.buckets.iter().map(candle).collect(),
             label: outcome.label,
         }
@@ -166,14 +165,13 @@ impl OutcomeRecord {
 impl CandleRecord {
     fn new(bucket: &Bucket, outcome_index: u8, liquidity: Usdc) -> Self {
         let candle = bucket.candle(outcome_index);
-        let price = |distance| price(distance, liquidity);
+        let [open, high, low, close] = prices(&candle, liquidity);
         Self {
             start: bucket.start,
-            open: price(candle.distance.open),
-            // A smaller distance means a higher price, so high and low are swapped.
-            high: price(candle.distance.low),
-            low: price(candle.distance.high),
-            close: price(candle.distance.close),
+            open,
+            high,
+            low,
+            close,
             volume_usdc: candle.volume,
             tokens: candle.tokens,
             trades: candle.trades,
@@ -188,9 +186,4 @@ impl PoolRecord {
         let probabilities = quantities.iter().map(price).collect();
         Self { at, block, cost, quantities, probabilities }
     }
-}
-
-/// Returns the price if the quantity is `distance` below the cost.
-fn price(distance: Wad, liquidity: Usdc) -> f64 {
-    numbers::probability(Wad::ZERO, distance, liquidity)
 }
