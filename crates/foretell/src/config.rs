@@ -18,18 +18,18 @@ use crate::rpc_listen::RpcListen;
 /// The environment of a service, which determines the keys that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Environment {
+pub enum EnvironmentSetting {
     /// Production: keys start with service_live_.
     Live,
     /// Staging and development: keys start with service_test_.
     Test,
 }
 
-impl From<Environment> for domain::key::Environment {
-    fn from(environment: Environment) -> Self {
+impl From<EnvironmentSetting> for domain::key::Environment {
+    fn from(environment: EnvironmentSetting) -> Self {
         match environment {
-            Environment::Live => Self::Live,
-            Environment::Test => Self::Test,
+            EnvironmentSetting::Live => Self::Live,
+            EnvironmentSetting::Test => Self::Test,
         }
     }
 }
@@ -37,14 +37,14 @@ impl From<Environment> for domain::key::Environment {
 /// The way settled positions are paid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Redemptions {
+pub enum RedemptionsSetting {
     /// Owners claim through the API.
     SelfService,
     /// The service pays automatically.
     Automatic,
 }
 
-impl Redemptions {
+impl RedemptionsSetting {
     /// Returns the value as the configuration spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,11 +54,11 @@ impl Redemptions {
     }
 }
 
-impl From<Redemptions> for app::config::Redemptions {
-    fn from(redemptions: Redemptions) -> Self {
+impl From<RedemptionsSetting> for app::config::Redemptions {
+    fn from(redemptions: RedemptionsSetting) -> Self {
         match redemptions {
-            Redemptions::SelfService => Self::SelfService,
-            Redemptions::Automatic => Self::Automatic,
+            RedemptionsSetting::SelfService => Self::SelfService,
+            RedemptionsSetting::Automatic => Self::Automatic,
         }
     }
 }
@@ -95,14 +95,14 @@ impl From<WebhookTargets> for TargetPolicy {
 /// The condition for a final block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finality {
+pub enum FinalitySetting {
     /// Its depth.
     Depth,
     /// Its depth, and the chain's own `finalized` tag.
     Finalized,
 }
 
-impl Finality {
+impl FinalitySetting {
     /// Returns the value as the configuration spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -112,11 +112,11 @@ impl Finality {
     }
 }
 
-impl From<Finality> for app::config::Finality {
-    fn from(finality: Finality) -> Self {
+impl From<FinalitySetting> for app::config::Finality {
+    fn from(finality: FinalitySetting) -> Self {
         match finality {
-            Finality::Depth => Self::Depth,
-            Finality::Finalized => Self::Finalized,
+            FinalitySetting::Depth => Self::Depth,
+            FinalitySetting::Finalized => Self::Finalized,
         }
     }
 }
@@ -126,7 +126,7 @@ impl From<Finality> for app::config::Finality {
 #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = "Settings")]
-pub struct Options {
+pub struct Settings {
     /// Folder of the embedded database, the embedded chain and the secrets [default: .foretell]
     #[arg(long, env = "FORETELL_DATA_DIR", global = true)]
     pub data_dir: Option<PathBuf>,
@@ -185,7 +185,7 @@ pub struct Options {
     pub max_connections_per_address: Option<usize>,
     /// The environment of the service, which determines the keys that it accepts [default: test]
     #[arg(long, env = "FORETELL_ENVIRONMENT", global = true)]
-    pub environment: Option<Environment>,
+    pub environment: Option<EnvironmentSetting>,
     /// URL of the published error pages [default: the service's own /docs]
     #[arg(long, env = "FORETELL_DOCS_URL", global = true)]
     pub docs_url: Option<String>,
@@ -202,7 +202,7 @@ pub struct Options {
     /// The condition for a final block: its depth, or also the chain's own finality
     /// [default: depth]
     #[arg(long, env = "FORETELL_FINALITY", global = true)]
-    pub finality: Option<Finality>,
+    pub finality: Option<FinalitySetting>,
     /// The first block whose events are read into an empty database [default: 0]
     #[arg(long, env = "FORETELL_FIRST_BLOCK", global = true)]
     pub first_block: Option<u64>,
@@ -213,7 +213,7 @@ pub struct Options {
     /// The payment of winnings: claimed by owners through the API, or automatic
     /// [default: self-service]
     #[arg(long, env = "FORETELL_REDEMPTIONS", global = true)]
-    pub redemptions: Option<Redemptions>,
+    pub redemptions: Option<RedemptionsSetting>,
     /// The minimum USDC of a trade, as a decimal number [default: 0.01]
     #[arg(long, env = "FORETELL_MIN_TRADE_USDC", global = true)]
     pub min_trade_usdc: Option<String>,
@@ -248,7 +248,7 @@ pub enum ConfigError {
 
 /// The resolved configuration: every setting has its final value.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct ResolvedConfig {
     /// Directory of the embedded parts and of the secrets.
     pub data_dir: PathBuf,
     pub database_url: SecretString,
@@ -267,7 +267,7 @@ pub struct Config {
     pub rpc_listen: Option<RpcListen>,
     pub connections: ServeLimits,
     /// Environment of the API keys that this service accepts.
-    pub environment: Environment,
+    pub environment: EnvironmentSetting,
     /// Base URL of the published error pages. If absent, the service serves them itself.
     pub docs_url: Option<String>,
     /// Base URL of the web application. If absent, the service's own URL.
@@ -277,13 +277,13 @@ pub struct Config {
     /// Number of blocks that make a block final. If absent, the default depends on the chain.
     pub confirmations: Option<u64>,
     /// The finality rule: depth only, or also the chain's `finalized` tag.
-    pub finality: Finality,
+    pub finality: FinalitySetting,
     /// First block whose events are read, if the database is empty.
     pub first_block: u64,
     /// Seconds for which a trade of high value waits for its confirmation. If absent, 300.
     pub confirmation_window_s: Option<u32>,
     /// The party that claims payouts: the owners or the service.
-    pub redemptions: Redemptions,
+    pub redemptions: RedemptionsSetting,
     /// The least USDC that a trade moves.
     pub min_trade: Usdc,
     /// The least USDC that a claim pays.
@@ -297,7 +297,7 @@ pub struct Config {
     pub webhook_targets: Option<WebhookTargets>,
 }
 
-impl Config {
+impl ResolvedConfig {
     /// Returns the allowed webhook targets, by default only public ones.
     pub fn targets(&self) -> WebhookTargets {
         self.webhook_targets.unwrap_or(WebhookTargets::Public)
@@ -315,7 +315,7 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net
 /// daily caps, so a trade must not be held for longer than a day.
 const DAY_S: u32 = 24 * 60 * 60;
 
-impl Options {
+impl Settings {
     /// Fills the absent options from the TOML file.
     pub fn or_from_file(self, file: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(path) = file else { return Ok(self) };
@@ -365,7 +365,7 @@ impl Options {
     }
 
     /// Validates the options and applies the defaults.
-    pub fn decide(self) -> Result<Config, ConfigError> {
+    pub fn decide(self) -> Result<ResolvedConfig, ConfigError> {
         let data_dir = self.data_dir.unwrap_or_else(|| PathBuf::from(".foretell"));
         let database_url = secret_of("database-url", self.database_url, self.database_url_file)?
             .unwrap_or_else(|| format!("sqlite:{}", data_dir.join("foretell.db").display()).into());
@@ -384,7 +384,8 @@ impl Options {
             return Err(ConfigError::Value("default-slippage-bps must be at most 10000".to_owned()));
         }
         // Local targets allow SSRF, so they must never reach production.
-        if self.environment == Some(Environment::Live) && self.webhook_targets == Some(WebhookTargets::Local)
+        if self.environment == Some(EnvironmentSetting::Live)
+            && self.webhook_targets == Some(WebhookTargets::Local)
         {
             return Err(ConfigError::Value(
                 "webhook-targets must not be local outside of the environment test".to_owned(),
@@ -397,7 +398,7 @@ impl Options {
                     .to_owned(),
             ));
         }
-        Ok(Config {
+        Ok(ResolvedConfig {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
@@ -408,15 +409,15 @@ impl Options {
             rpc_urls,
             node_agreement,
             listen: self.listen.unwrap_or(DEFAULT_LISTEN),
-            environment: self.environment.unwrap_or(Environment::Test),
+            environment: self.environment.unwrap_or(EnvironmentSetting::Test),
             docs_url: self.docs_url,
             app_url: self.app_url,
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
             confirmations: self.confirmations,
-            finality: self.finality.unwrap_or(Finality::Depth),
+            finality: self.finality.unwrap_or(FinalitySetting::Depth),
             first_block: self.first_block.unwrap_or(0),
             confirmation_window_s: self.confirmation_window_s,
-            redemptions: self.redemptions.unwrap_or(Redemptions::SelfService),
+            redemptions: self.redemptions.unwrap_or(RedemptionsSetting::SelfService),
             min_trade: usdc("min-trade-usdc", self.min_trade_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
             min_claim: usdc("min-claim-usdc", self.min_claim_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
             default_slippage_bps: self.default_slippage_bps.unwrap_or(app::config::DEFAULT_SLIPPAGE_BPS),
@@ -579,7 +580,7 @@ mod tests {
     fn a_flag_wins_over_the_file() {
         let folder = std::env::temp_dir().join(format!("foretell-config-{}", std::process::id()));
         std::fs::write(&folder, "listen = \"127.0.0.1:1\"\nconfirmations = 3\n").unwrap();
-        let flags = Options { listen: Some("127.0.0.1:2".parse().unwrap()), ..Options::default() };
+        let flags = Settings { listen: Some("127.0.0.1:2".parse().unwrap()), ..Settings::default() };
         let config = flags.or_from_file(Some(&folder)).unwrap().decide().unwrap();
         std::fs::remove_file(&folder).unwrap();
         assert_eq!(config.listen.port(), 2);
@@ -589,7 +590,7 @@ mod tests {
     #[test]
     fn a_confirmation_window_is_a_second_to_a_day() {
         let window = |seconds| {
-            let options = Options { confirmation_window_s: Some(seconds), ..Options::default() };
+            let options = Settings { confirmation_window_s: Some(seconds), ..Settings::default() };
             options.decide().map(|config| config.confirmation_window_s).ok().flatten()
         };
         assert_eq!((window(1), window(DAY_S)), (Some(1), Some(DAY_S)));
@@ -598,7 +599,7 @@ mod tests {
 
     #[test]
     fn a_wrong_setting_is_reported_without_rusts_types() {
-        let error = toml::from_str::<Options>("confirmations = \"three\"").unwrap_err();
+        let error = toml::from_str::<Settings>("confirmations = \"three\"").unwrap_err();
         let message = in_plain_words(error.message());
         assert!(message.contains("expected a whole number") && !message.contains("u64"), "{message}");
     }
@@ -612,7 +613,7 @@ mod tests {
             ("finality = \"soon\"", "line 2: unknown variant `soon`, expected `depth` or `finalized`"),
         ] {
             std::fs::write(&path, format!("environment = \"test\"\n{line}\n")).unwrap();
-            let error = Options::default().or_from_file(Some(&path)).unwrap_err().to_string();
+            let error = Settings::default().or_from_file(Some(&path)).unwrap_err().to_string();
             let prefix = format!("{} is not a configuration file: {expected}", path.display());
             assert!(error.starts_with(&prefix), "{error}");
         }
@@ -621,20 +622,20 @@ mod tests {
 
     #[test]
     fn an_unknown_setting_is_rejected() {
-        assert!(toml::from_str::<Options>("lisen = \"127.0.0.1:1\"").is_err());
+        assert!(toml::from_str::<Settings>("lisen = \"127.0.0.1:1\"").is_err());
     }
 
     #[test]
     fn redemptions_and_webhook_targets_have_defaults_and_known_values() {
-        assert_eq!(Options::default().decide().unwrap().redemptions, Redemptions::SelfService);
-        for word in [Redemptions::SelfService, Redemptions::Automatic] {
-            let options: Options = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();
+        assert_eq!(Settings::default().decide().unwrap().redemptions, RedemptionsSetting::SelfService);
+        for word in [RedemptionsSetting::SelfService, RedemptionsSetting::Automatic] {
+            let options: Settings = toml::from_str(&format!("redemptions = \"{}\"", word.as_str())).unwrap();
             assert_eq!(options.decide().unwrap().redemptions, word);
         }
-        assert!(toml::from_str::<Options>("redemptions = \"manual\"").is_err());
-        assert_eq!(Options::default().decide().unwrap().targets(), WebhookTargets::Public);
+        assert!(toml::from_str::<Settings>("redemptions = \"manual\"").is_err());
+        assert_eq!(Settings::default().decide().unwrap().targets(), WebhookTargets::Public);
         for word in [WebhookTargets::Public, WebhookTargets::Local] {
-            let options: Options =
+            let options: Settings =
                 toml::from_str(&format!("webhook-targets = \"{}\"", word.as_str())).unwrap();
             assert_eq!(options.decide().unwrap().targets(), word);
         }
@@ -642,27 +643,27 @@ mod tests {
 
     #[test]
     fn webhooks_stay_out_of_local_networks_in_live() {
-        let with = |environment| Options {
+        let with = |environment| Settings {
             environment: Some(environment),
             webhook_targets: Some(WebhookTargets::Local),
-            ..Options::default()
+            ..Settings::default()
         };
-        assert!(with(Environment::Test).decide().is_ok());
-        assert!(with(Environment::Live).decide().is_err());
+        assert!(with(EnvironmentSetting::Test).decide().is_ok());
+        assert!(with(EnvironmentSetting::Live).decide().is_err());
     }
 
     #[test]
     fn nodes_come_from_flags_from_the_file_or_from_a_file_of_their_own() {
-        let rpc_urls = |config: &Config| config.rpc_urls.iter().map(exposed).collect::<Vec<_>>();
+        let rpc_urls = |config: &ResolvedConfig| config.rpc_urls.iter().map(exposed).collect::<Vec<_>>();
         let of_toml =
-            |text| toml::from_str::<Options>(text).unwrap().decide().map(|config| rpc_urls(&config));
+            |text| toml::from_str::<Settings>(text).unwrap().decide().map(|config| rpc_urls(&config));
         assert_eq!(of_toml("rpc-url = \"http://a\"").unwrap(), ["http://a"]);
         assert_eq!(of_toml("rpc-url = [\"http://a\", \"http://b\"]").unwrap(), ["http://a", "http://b"]);
-        assert_eq!(rpc_urls(&Options::default().decide().unwrap()), [""; 0]);
+        assert_eq!(rpc_urls(&Settings::default().decide().unwrap()), [""; 0]);
         let path = std::env::temp_dir().join(format!("foretell-rpc-urls-{}", std::process::id()));
         std::fs::write(&path, "https://node.example/key\n\nhttps://other.example\n").unwrap();
-        let from_file = Options { rpc_url_file: Some(path.clone()), ..Options::default() };
-        let both = Options { rpc_url: Some(vec!["http://a".into()]), ..from_file.clone() };
+        let from_file = Settings { rpc_url_file: Some(path.clone()), ..Settings::default() };
+        let both = Settings { rpc_url: Some(vec!["http://a".into()]), ..from_file.clone() };
         let config = from_file.decide().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(config.exposed_rpc_urls(), ["https://node.example/key", "https://other.example"]);
@@ -673,7 +674,7 @@ mod tests {
     fn node_agreement_is_at_most_the_number_of_nodes() {
         let with = |nodes: usize, agreement| {
             let urls = (nodes > 0).then(|| vec!["http://a".into(); nodes]);
-            let options = Options { rpc_url: urls, node_agreement: agreement, ..Options::default() };
+            let options = Settings { rpc_url: urls, node_agreement: agreement, ..Settings::default() };
             options.decide().map(|config| config.node_agreement).ok()
         };
         assert_eq!((with(0, None), with(3, None), with(3, Some(3))), (Some(1), Some(1), Some(3)));
@@ -682,24 +683,24 @@ mod tests {
 
     #[test]
     fn amounts_and_slippage_have_defaults_and_bounds() {
-        let config = Options::default().decide().unwrap();
+        let config = Settings::default().decide().unwrap();
         let cent = Usdc::from_atomic(10_000);
         assert_eq!((config.min_trade, config.min_claim, config.default_slippage_bps), (cent, cent, 200));
         let file = "min-trade-usdc = \"0\"\nmin-claim-usdc = \"1.5\"\ndefault-slippage-bps = 10000";
-        let config = toml::from_str::<Options>(file).unwrap().decide().unwrap();
+        let config = toml::from_str::<Settings>(file).unwrap().decide().unwrap();
         assert_eq!((config.min_trade, config.min_claim), (Usdc::ZERO, Usdc::from_atomic(1_500_000)));
         for wrong in ["min-trade-usdc = \"-1\"", "min-claim-usdc = \"1e3\"", "default-slippage-bps = 10001"] {
-            assert!(toml::from_str::<Options>(wrong).unwrap().decide().is_err(), "{wrong}");
+            assert!(toml::from_str::<Settings>(wrong).unwrap().decide().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn the_fee_ceiling_is_in_gwei_and_0_disables_it() {
         let ceiling = |text: &str| {
-            let options = Options { max_fee_gwei: Some(text.to_owned()), ..Options::default() };
+            let options = Settings { max_fee_gwei: Some(text.to_owned()), ..Settings::default() };
             options.decide().map(|config| config.max_fee_per_gas).ok()
         };
-        assert_eq!(Options::default().decide().unwrap().max_fee_per_gas, None);
+        assert_eq!(Settings::default().decide().unwrap().max_fee_per_gas, None);
         assert_eq!(ceiling("30"), Some(Some(30_000_000_000)));
         assert_eq!(ceiling("0.000000001"), Some(Some(1)));
         assert_eq!([ceiling("0"), ceiling("0.0")], [Some(Some(u128::MAX)); 2]);
@@ -710,18 +711,18 @@ mod tests {
 
     #[test]
     fn the_embedded_chains_json_rpc_is_off_unless_an_address_is_set() {
-        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide();
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
         assert_eq!(decide("").unwrap().rpc_listen, None);
         assert_eq!(decide("rpc-listen = \"off\"").unwrap().rpc_listen, Some(RpcListen::Off));
         let address = RpcListen::At("127.0.0.1:8545".parse().unwrap());
         assert_eq!(decide("rpc-listen = \"127.0.0.1:8545\"").unwrap().rpc_listen, Some(address));
         assert!(decide("rpc-listen = \"127.0.0.1:8545\"\nrpc-url = \"http://node\"").is_err());
-        assert!(toml::from_str::<Options>("rpc-listen = \"on\"").is_err());
+        assert!(toml::from_str::<Settings>("rpc-listen = \"on\"").is_err());
     }
 
     #[test]
     fn the_limits_of_connections_are_at_least_one() {
-        let decide = |text: &str| toml::from_str::<Options>(text).unwrap().decide().map(|it| it.connections);
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide().map(|it| it.connections);
         let limits = decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
         assert_eq!((limits.connections, limits.connections_per_address), (9, 3));
         assert!(decide("max-connections = 0").is_err() && decide("max-connections-per-address = 0").is_err());
@@ -729,10 +730,10 @@ mod tests {
 
     #[test]
     fn two_database_urls_are_rejected() {
-        let both = Options {
+        let both = Settings {
             database_url: Some("sqlite:a".into()),
             database_url_file: Some("b".into()),
-            ..Options::default()
+            ..Settings::default()
         };
         assert!(matches!(both.decide(), Err(ConfigError::Value(_))));
     }
@@ -741,14 +742,14 @@ mod tests {
     fn rediss_url_comes_from_a_flag_or_from_a_file() {
         let path = std::env::temp_dir().join(format!("foretell-redis-url-{}", std::process::id()));
         std::fs::write(&path, "redis://:secret@redis.internal\n").unwrap();
-        let from_file = Options { redis_url_file: Some(path.clone()), ..Options::default() };
-        let both = Options { redis_url: Some("redis://a".into()), ..from_file.clone() };
+        let from_file = Settings { redis_url_file: Some(path.clone()), ..Settings::default() };
+        let both = Settings { redis_url: Some("redis://a".into()), ..from_file.clone() };
         let config = from_file.decide().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(config.redis_url.as_ref().map(exposed).as_deref(), Some("redis://:secret@redis.internal"));
         assert!(!format!("{config:?} {both:?}").contains("secret@"));
         let refused = both.decide().unwrap_err().to_string();
         assert_eq!(refused, "redis-url and redis-url-file must not both be set");
-        assert!(Options::default().decide().unwrap().redis_url.is_none());
+        assert!(Settings::default().decide().unwrap().redis_url.is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::dev::{DevFile, OWNERS_FILE};
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
@@ -23,7 +23,7 @@ const KNOWN_FILES: [&str; 7] =
 
 /// Creates the data folder if it is missing, and restricts the folder and its secret files to their
 /// owner.
-pub fn prepare(config: &Config) -> Result<(), StartError> {
+pub fn prepare(config: &ResolvedConfig) -> Result<(), StartError> {
     let folder = &config.data_dir;
     DirBuilder::new()
         .recursive(true)
@@ -98,11 +98,11 @@ fn close_file(path: &Path) -> Result<(), StartError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Options;
+    use crate::config::Settings;
     use store::testing::TestFolder;
 
-    fn config(folder: &Path) -> Config {
-        let options = Options { data_dir: Some(folder.to_owned()), ..Options::default() };
+    fn config(folder: &Path) -> ResolvedConfig {
+        let options = Settings { data_dir: Some(folder.to_owned()), ..Settings::default() };
         options.decide().unwrap()
     }
 

@@ -10,7 +10,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::audit_log::Actor;
 
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
@@ -159,7 +159,7 @@ pub async fn check(chain: &Chain, expected: &DeploySettings) -> Result<(), Start
 /// Runs the startup checks of a live service: the secrets contain no role keys, and the contracts
 /// match `deployment.json` and this binary. If no node responds, the service starts without
 /// trading, and the contracts are checked at its next start.
-pub async fn check_live(config: &Config, chain: &Chain, secrets: &Secrets) -> Result<(), StartError> {
+pub async fn check_live(config: &ResolvedConfig, chain: &Chain, secrets: &Secrets) -> Result<(), StartError> {
     let held = secrets.roles.held();
     if !held.is_empty() {
         return Err(StartError::Other(format!(

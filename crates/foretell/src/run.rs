@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, Environment};
+use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
@@ -75,7 +75,7 @@ impl Parts {
     /// Opens the database and the chain, applies the migrations, and deploys the contracts on the
     /// embedded chain.
     pub async fn open(
-        config: &Config,
+        config: &ResolvedConfig,
         secrets: Secrets,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
@@ -123,7 +123,7 @@ impl Parts {
         look_for_nodes(&ctx).await?;
         // Check after the nodes were looked for, so that a reachable chain is compared at this
         // start.
-        if config.environment == Environment::Live && node.is_none() {
+        if config.environment == EnvironmentSetting::Live && node.is_none() {
             crate::deployment::check_live(config, &ctx.chain, &secrets).await?;
         }
         // Load the switches before the first request, so that a switch stays off across a restart.
@@ -134,7 +134,7 @@ impl Parts {
     }
 
     /// Builds the state that all HTTP handlers share.
-    pub fn state(&self, config: &Config, base_url: &str) -> Result<Shared, StartError> {
+    pub fn state(&self, config: &ResolvedConfig, base_url: &str) -> Result<Shared, StartError> {
         Ok(Arc::new(AppState {
             ctx: self.ctx.clone(),
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
@@ -151,17 +151,17 @@ impl Parts {
 
 /// Creates the rate limiters in Redis or in memory. The key prefix separates the two environments,
 /// because they may share one Redis.
-pub fn limits(config: &Config) -> Result<Limits, StartError> {
+pub fn limits(config: &ResolvedConfig) -> Result<Limits, StartError> {
     let Some(url) = &config.redis_url else { return Ok(Limits::memory()) };
     let prefix = match config.environment {
-        Environment::Live => "foretell:live",
-        Environment::Test => "foretell:test",
+        EnvironmentSetting::Live => "foretell:live",
+        EnvironmentSetting::Test => "foretell:test",
     };
     Limits::redis(url.expose_secret(), prefix).map_err(|error| StartError::Other(error.to_string()))
 }
 
 /// Connects to the chain over the configured nodes. Succeeds even if no node is reachable yet.
-fn over_nodes(config: &Config) -> Result<Chain, StartError> {
+fn over_nodes(config: &ResolvedConfig) -> Result<Chain, StartError> {
     let contracts = read_contracts(&config.contracts)?;
     let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
     let deployment = crate::deployment::read(&config.data_dir)?;
@@ -186,7 +186,7 @@ async fn look_for_nodes(ctx: &Ctx) -> Result<(), StartError> {
 }
 
 async fn open_embedded(
-    config: &Config,
+    config: &ResolvedConfig,
     secrets: &Secrets,
     clock: Arc<dyn Clock>,
 ) -> Result<(Chain, Arc<EmbeddedNode>), StartError> {

@@ -62,13 +62,13 @@ pub struct Secrets {
     pub executors: Vec<KeyText>,
     /// Private keys of the operator's roles. A service that only trades needs none of them.
     #[serde(default)]
-    pub roles: Roles,
+    pub roles: RoleSecrets,
 }
 
 /// The private keys of the operator's roles on chain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Roles {
+pub struct RoleSecrets {
     /// Deployed the contracts. On test chains it is also the USDC minter.
     pub deployer: Option<KeyText>,
     /// Proposes holders of roles and executors. Defaults to the deployer.
@@ -117,7 +117,7 @@ impl Secrets {
             other_sealing_keys: Vec::new(),
             cursor_key: random(),
             executors: (0..executors).map(|_| random()).collect(),
-            roles: Roles {
+            roles: RoleSecrets {
                 deployer: Some(random()),
                 owner: None,
                 resolver: Some(random()),
@@ -133,7 +133,7 @@ impl Secrets {
     /// batches that owners have signed.
     pub fn generate_without_roles(entropy: &dyn Entropy, executors: u16) -> Self {
         let secrets = Self::generate(entropy, executors);
-        let roles = Roles { relayer: secrets.roles.relayer, ..Roles::default() };
+        let roles = RoleSecrets { relayer: secrets.roles.relayer, ..RoleSecrets::default() };
         Self { roles, ..secrets }
     }
 
@@ -191,7 +191,7 @@ impl Secrets {
     }
 }
 
-impl Roles {
+impl RoleSecrets {
     /// Returns the names of the roles whose keys are present. The relayer is not included, because
     /// it has no privileges on the contracts.
     pub fn held(&self) -> Vec<&'static str> {

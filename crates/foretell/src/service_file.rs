@@ -7,7 +7,7 @@ use chain::Contracts;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Config, Environment, WebhookTargets};
+use crate::config::{EnvironmentSetting, ResolvedConfig, WebhookTargets};
 use crate::run::Parts;
 use crate::start_error::StartError;
 
@@ -16,7 +16,7 @@ use crate::start_error::StartError;
 #[serde(rename_all = "camelCase")]
 pub struct ServiceFile {
     /// Environment of the API keys that the service accepts.
-    pub environment: Environment,
+    pub environment: EnvironmentSetting,
     /// Base URL of the HTTP API.
     pub base_url: String,
     /// URL of the chain's JSON-RPC: the first node's, or that of the Unix socket in the data
@@ -36,7 +36,7 @@ pub struct ServiceFile {
 impl ServiceFile {
     /// Describes a service that listens at `base_url`. `embedded_rpc_url` is used if it has no
     /// nodes.
-    pub fn new(parts: &Parts, config: &Config, base_url: &str, embedded_rpc_url: &str) -> Self {
+    pub fn new(parts: &Parts, config: &ResolvedConfig, base_url: &str, embedded_rpc_url: &str) -> Self {
         Self {
             environment: config.environment,
             base_url: base_url.to_owned(),

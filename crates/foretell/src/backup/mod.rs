@@ -17,7 +17,7 @@ use secrecy::ExposeSecret;
 pub use manifest::{ChainPart, DatabasePart, FORMAT, FilePart, Manifest};
 pub use restore::{Replace, Restored, restore};
 
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::start_error::StartError;
 use manifest::failed;
 
@@ -29,7 +29,7 @@ const CONTRACTS: &str = "contracts.json";
 const DEPLOYMENT: &str = "deployment.json";
 
 /// Returns the files of a service, by their names in a backup.
-fn places(config: &Config) -> Vec<(&'static str, PathBuf)> {
+fn places(config: &ResolvedConfig) -> Vec<(&'static str, PathBuf)> {
     let mut places = vec![
         (CHAIN, config.data_dir.join(CHAIN)),
         (SECRETS, config.secrets_file.clone()),
@@ -41,13 +41,13 @@ fn places(config: &Config) -> Vec<(&'static str, PathBuf)> {
 }
 
 /// Returns the database file, or `None` if the database is on a server.
-pub fn database_file(config: &Config) -> Option<PathBuf> {
+pub fn database_file(config: &ResolvedConfig) -> Option<PathBuf> {
     let path = config.database_url.expose_secret().strip_prefix("sqlite:")?;
     Some(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
 }
 
 /// Copies a service's files into the new folder `to`, and checks the copies.
-pub fn backup(config: &Config, now: Timestamp, to: &Path) -> Result<Manifest, StartError> {
+pub fn backup(config: &ResolvedConfig, now: Timestamp, to: &Path) -> Result<Manifest, StartError> {
     make_folder(to)?;
     let mut manifest = Manifest {
         format: FORMAT,

@@ -12,7 +12,7 @@ use store::{Store, StoreError};
 
 use super::manifest::failed;
 use super::{CHAIN, DATABASE, Manifest, check_chain, keep_private, places};
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::run::lock_folder;
 use crate::start_error::StartError;
 
@@ -39,7 +39,7 @@ pub struct Restored {
 
 /// Checks a backup and moves its files into place. The next start of the service begins a recovery.
 pub async fn restore(
-    config: &Config,
+    config: &ResolvedConfig,
     actor: Actor,
     clock: Arc<dyn Clock>,
     from: &Path,
@@ -153,7 +153,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 /// Opens a recovery in the restored database `file`. Everything that happened after the backup is
 /// missing, and the chain may not show all of it.
 async fn mark(
-    config: &Config,
+    config: &ResolvedConfig,
     file: &Path,
     actor: Actor,
     clock: Arc<dyn Clock>,

@@ -7,12 +7,12 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use store::{Engine, Store};
 
-use crate::config::{Config, Options};
+use crate::config::{ResolvedConfig, Settings};
 use crate::run::{limits, read_contracts};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
-pub async fn run(options: &Options, config: &Config) -> Result<(), StartError> {
+pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), StartError> {
     for (name, value) in settings(options, config) {
         println!("{name:<24} {value}");
     }
@@ -30,9 +30,9 @@ pub async fn run(options: &Options, config: &Config) -> Result<(), StartError> {
 }
 
 /// Returns every declared setting with its value. Serialization masks secrets.
-fn settings(options: &Options, config: &Config) -> Vec<(String, String)> {
+fn settings(options: &Settings, config: &ResolvedConfig) -> Vec<(String, String)> {
     let given = serde_json::to_value(options).unwrap_or_default();
-    let declared = Options::augment_args(Command::new("settings"));
+    let declared = Settings::augment_args(Command::new("settings"));
     let setting = |arg: &Arg| {
         let name = arg.get_long().unwrap_or_default();
         let file = format!("{name}-file");
@@ -47,7 +47,7 @@ fn settings(options: &Options, config: &Config) -> Vec<(String, String)> {
 }
 
 /// Returns the default value of a setting.
-fn default_of(arg: &Arg, name: &str, config: &Config) -> String {
+fn default_of(arg: &Arg, name: &str, config: &ResolvedConfig) -> String {
     let path = match name {
         "data-dir" => Some(&config.data_dir),
         "contracts" => Some(&config.contracts),
@@ -85,7 +85,7 @@ fn report(what: &str, found: Result<String, StartError>) -> u32 {
     }
 }
 
-fn check_secrets(config: &Config) -> Result<String, StartError> {
+fn check_secrets(config: &ResolvedConfig) -> Result<String, StartError> {
     if config.rpc_urls.is_empty() && !config.secrets_file.exists() {
         return Ok("will be created at the first start".to_owned());
     }
@@ -96,7 +96,7 @@ fn check_secrets(config: &Config) -> Result<String, StartError> {
     Ok(format!("{} executors", secrets.executors()?.len()))
 }
 
-async fn check_database(config: &Config) -> Result<String, StartError> {
+async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
     let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(std::path::Path::new);
     // Opening would create the file, but a check must not change anything.
     if path.is_some_and(|path| !path.exists()) {
@@ -112,7 +112,7 @@ async fn check_database(config: &Config) -> Result<String, StartError> {
     Ok(engine.to_owned())
 }
 
-async fn check_chain(config: &Config) -> Result<String, StartError> {
+async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
     if config.rpc_urls.is_empty() {
         return Ok("embedded".to_owned());
     }
@@ -140,7 +140,7 @@ async fn check_chain(config: &Config) -> Result<String, StartError> {
     Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
 }
 
-async fn check_limits(config: &Config) -> Result<String, StartError> {
+async fn check_limits(config: &ResolvedConfig) -> Result<String, StartError> {
     let limits = limits(config)?;
     limits.ping().await.map_err(|error| StartError::Other(error.to_string()))?;
     Ok(format!("in {}", limits.place()))
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    fn printed(options: &Options) -> Vec<(String, String)> {
+    fn printed(options: &Settings) -> Vec<(String, String)> {
         settings(options, &options.clone().decide().unwrap())
     }
 
@@ -162,16 +162,16 @@ mod tests {
 
     #[test]
     fn every_declared_setting_is_printed() {
-        let fields = serde_json::to_value(Options::default()).unwrap();
+        let fields = serde_json::to_value(Settings::default()).unwrap();
         let fields: BTreeSet<_> = fields.as_object().unwrap().keys().cloned().collect();
-        let printed = printed(&Options::default());
+        let printed = printed(&Settings::default());
         assert_eq!(printed.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>(), fields);
         assert_eq!(printed.len(), fields.len());
     }
 
     #[test]
     fn a_setting_shows_its_value_its_default_or_its_file() {
-        let options: Options = toml::from_str(
+        let options: Settings = toml::from_str(
             "data-dir = \"/x\"\nredis-url-file = \"/dev/null\"\ntrusted-proxies = [\"10.0.0.0/8\"]\nenvironment = \"live\"",
         )
         .unwrap();
@@ -193,11 +193,11 @@ mod tests {
 
     #[test]
     fn secrets_are_masked() {
-        let options = Options {
+        let options = Settings {
             database_url: Some("postgres://ada:hunter2@db.internal:5433/foretell?x=hunter2".into()),
             redis_url: Some("redis://:hunter2@cache.internal".into()),
             rpc_url: Some(vec!["https://rpc.example/hunter2".into()]),
-            ..Options::default()
+            ..Settings::default()
         };
         let printed = printed(&options);
         assert!(printed.iter().all(|(_, value)| !value.contains("hunter2")), "{printed:?}");
@@ -206,7 +206,7 @@ mod tests {
         for (url, expected) in
             [("hunter2", "set, not shown"), ("sqlite:/data/foretell.db", "sqlite:/data/foretell.db")]
         {
-            let options = Options { database_url: Some(url.into()), ..Options::default() };
+            let options = Settings { database_url: Some(url.into()), ..Settings::default() };
             assert_eq!(value(&self::printed(&options), "database-url"), expected);
         }
     }

@@ -14,12 +14,12 @@ use store::audit_log::Actor;
 use store::{Schema, Store};
 
 use super::start_logging;
-use crate::config::{Config, Environment, secret_of};
+use crate::config::{EnvironmentSetting, ResolvedConfig, secret_of};
 use crate::data_folder;
 use crate::deployment::{self, Deployment};
 use crate::entropy::SystemEntropy;
 use crate::run::{read_contracts, write_contracts};
-use crate::secrets::{Roles, Secrets, SecretsError};
+use crate::secrets::{RoleSecrets, Secrets, SecretsError};
 use crate::start_error::StartError;
 
 /// The settings of the contracts. Only roles, executors and caps can be changed later.
@@ -95,7 +95,7 @@ pub struct DeployArgs {
     record: bool,
 }
 
-pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(), StartError> {
+pub async fn run(args: DeployArgs, config: &ResolvedConfig, actor: &Actor) -> Result<(), StartError> {
     start_logging("info");
     let url = config.rpc_urls.first().map(SecretString::expose_secret).ok_or_else(|| {
         StartError::Other(
@@ -109,7 +109,7 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
     if args.record {
         return record(config, url, actor, &clock).await;
     }
-    if config.environment == Environment::Live {
+    if config.environment == EnvironmentSetting::Live {
         // Before anything is created: a live deployment must not use insecure defaults.
         check_live(&args)?;
     }
@@ -137,13 +137,13 @@ pub async fn run(args: DeployArgs, config: &Config, actor: &Actor) -> Result<(),
 }
 
 /// Loads or creates the secrets file. A live deployment must not have role keys in it.
-fn secrets(args: &DeployArgs, config: &Config) -> Result<Secrets, StartError> {
+fn secrets(args: &DeployArgs, config: &ResolvedConfig) -> Result<Secrets, StartError> {
     let path = &config.secrets_file;
     let entropy = SystemEntropy::default();
-    if config.environment == Environment::Test || path.exists() {
+    if config.environment == EnvironmentSetting::Test || path.exists() {
         let secrets = Secrets::load_or_generate(path, &entropy, args.executors)?;
         let held = secrets.roles.held();
-        if config.environment == Environment::Live && !held.is_empty() {
+        if config.environment == EnvironmentSetting::Live && !held.is_empty() {
             return Err(StartError::Other(format!(
                 "{} contains keys of roles ({}): for a live deployment set the addresses of the roles instead",
                 path.display(),
@@ -168,20 +168,20 @@ fn deployer(args: &DeployArgs, secrets: &Secrets) -> Result<Signer, StartError> 
 /// default.
 fn settings(
     args: &DeployArgs,
-    environment: Environment,
+    environment: EnvironmentSetting,
     deployer: &Signer,
     secrets: &Secrets,
 ) -> Result<DeploySettings, StartError> {
     let roles = &secrets.roles;
-    let holder = |given: Option<Address>, key: fn(&Roles) -> Result<Signer, SecretsError>| {
+    let holder = |given: Option<Address>, key: fn(&RoleSecrets) -> Result<Signer, SecretsError>| {
         given.map_or_else(|| key(roles).map(|signer| signer.address()), Ok)
     };
     let settings = DeploySettings {
         usdc: args.usdc,
         owner: args.owner.unwrap_or_else(|| deployer.address()),
-        resolver: holder(args.resolver, Roles::resolver)?,
-        guardian: holder(args.guardian, Roles::guardian)?,
-        treasury: holder(args.treasury, Roles::treasury)?,
+        resolver: holder(args.resolver, RoleSecrets::resolver)?,
+        guardian: holder(args.guardian, RoleSecrets::guardian)?,
+        treasury: holder(args.treasury, RoleSecrets::treasury)?,
         executors: secrets.executors()?.iter().map(Signer::address).collect(),
         hourly_volume_cap_usdc_atomic: args.hourly_volume_cap.atomic(),
         other_hourly_caps: Default::default(),
@@ -193,7 +193,7 @@ fn settings(
         result_deadline_s: args.result_deadline_s,
         salt: args.salt,
     };
-    if environment == Environment::Live {
+    if environment == EnvironmentSetting::Live {
         check_apart(&settings, deployer.address())?;
     }
     Ok(settings)
@@ -299,7 +299,12 @@ fn powers(settings: &DeploySettings) -> String {
 
 /// Records the chain's current roles and executors in deployment.json. Code and delays must match
 /// the record, because they cannot change.
-async fn record(config: &Config, url: &str, actor: &Actor, clock: &Arc<dyn Clock>) -> Result<(), StartError> {
+async fn record(
+    config: &ResolvedConfig,
+    url: &str,
+    actor: &Actor,
+    clock: &Arc<dyn Clock>,
+) -> Result<(), StartError> {
     let (chain, recorded) = recorded(config, url).await?;
     let settings = chain.deployed_settings(&recorded.settings()).await?;
     deployment::check(&chain, &settings).await?;
@@ -310,7 +315,7 @@ async fn record(config: &Config, url: &str, actor: &Actor, clock: &Arc<dyn Clock
 }
 
 /// Compares the contracts on chain with this binary's code and with the recorded deployment.
-async fn verify(config: &Config, url: &str) -> Result<(), StartError> {
+async fn verify(config: &ResolvedConfig, url: &str) -> Result<(), StartError> {
     let (chain, recorded) = recorded(config, url).await?;
     deployment::check(&chain, &recorded.settings()).await?;
     println!("the contracts on chain {} match the deployment", chain.chain_id());
@@ -318,7 +323,7 @@ async fn verify(config: &Config, url: &str) -> Result<(), StartError> {
 }
 
 /// Returns the chain and the recorded deployment, after checking that both have the same chain id.
-async fn recorded(config: &Config, url: &str) -> Result<(Chain, Deployment), StartError> {
+async fn recorded(config: &ResolvedConfig, url: &str) -> Result<(Chain, Deployment), StartError> {
     let recorded = deployment::read(&config.data_dir)?.ok_or_else(|| {
         StartError::Other(format!(
             "there is no deployment.json in {}: this command compares the contracts with it",
@@ -337,7 +342,7 @@ async fn recorded(config: &Config, url: &str) -> Result<(Chain, Deployment), Sta
 }
 
 /// Logs the deployment in the audit log if the database exists. Otherwise the first migration does.
-async fn log(config: &Config, clock: &Arc<dyn Clock>) -> Result<(), StartError> {
+async fn log(config: &ResolvedConfig, clock: &Arc<dyn Clock>) -> Result<(), StartError> {
     let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(Path::new);
     if path.is_some_and(|path| !path.exists()) {
         return Ok(());
@@ -392,7 +397,7 @@ mod tests {
         let secrets = Secrets::generate_without_roles(&SeededEntropy::new(1), 2);
         let args = parse(&args.concat());
         let settings =
-            check_live(&args).and_then(|()| settings(&args, Environment::Live, &deployer, &secrets));
+            check_live(&args).and_then(|()| settings(&args, EnvironmentSetting::Live, &deployer, &secrets));
         settings.map_err(|error| error.to_string())
     }
 
@@ -436,7 +441,7 @@ mod tests {
     fn development_deployments_create_keys_and_have_no_delays() {
         let secrets = Secrets::generate(&SeededEntropy::new(1), 1);
         let deployer = secrets.roles.deployer().unwrap();
-        let settings = settings(&parse(&[]), Environment::Test, &deployer, &secrets).unwrap();
+        let settings = settings(&parse(&[]), EnvironmentSetting::Test, &deployer, &secrets).unwrap();
         assert_eq!(settings.owner, deployer.address());
         assert_eq!(settings.guardian, secrets.roles.guardian().unwrap().address());
         assert_eq!([settings.role_delay_s, settings.listing_delay_s, settings.veto_window_s], [0; 3]);

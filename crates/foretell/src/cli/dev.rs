@@ -13,7 +13,7 @@ use domain::{Clock, Timestamp};
 use store::{Store, StoreError};
 
 use super::start_logging;
-use crate::config::{Config, WebhookTargets};
+use crate::config::{ResolvedConfig, WebhookTargets};
 use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
 use crate::entropy::SystemEntropy;
@@ -56,7 +56,7 @@ const FILES: [&str; 11] = [
     "chain.db-shm",
 ];
 
-pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
+pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartError> {
     start_logging("warn");
     // Developers usually receive webhooks on their own machine.
     config.webhook_targets.get_or_insert(WebhookTargets::Local);
@@ -124,7 +124,7 @@ pub async fn run(args: DevArgs, mut config: Config) -> Result<(), StartError> {
 
 /// Binds the chain's JSON-RPC. If no address is configured and the usual port is occupied, another
 /// port is used.
-fn bind_rpc(config: &Config) -> Result<RpcEndpoints, StartError> {
+fn bind_rpc(config: &ResolvedConfig) -> Result<RpcEndpoints, StartError> {
     let bind = |listen| RpcEndpoints::bind(&config.data_dir, listen);
     let any_port = || bind(RpcListen::At(SocketAddr::new(RPC_ADDRESS.ip(), 0)));
     match config.rpc_listen {
@@ -149,7 +149,7 @@ fn forget(data_dir: &Path) -> Result<(), StartError> {
 }
 
 async fn make_demonstration(
-    config: &Config,
+    config: &ResolvedConfig,
     entropy: Arc<dyn Entropy>,
 ) -> Result<Vec<crate::dev::DevUser>, StartError> {
     eprintln!("Creating demo data: 20 markets, 12 accounts and a week of trades …");

@@ -5,7 +5,7 @@ use clap::{Args, Command, CommandFactory, Id};
 
 use super::Cli;
 use super::admin::RoleKeys;
-use crate::config::Options;
+use crate::config::Settings;
 
 /// Commands whose help lists the settings.
 const CONFIGURED: [&str; 3] = ["serve", "dev", "check"];
@@ -21,7 +21,7 @@ pub fn command() -> Command {
     let mut command = Cli::command();
     // Copies the global settings to every subcommand, where they can then be hidden.
     command.build();
-    let command = hide_settings(command, &ids_of::<Options>());
+    let command = hide_settings(command, &ids_of::<Settings>());
     let keys = ids_of::<RoleKeys>();
     command.mut_subcommand("admin", |admin| admin.mut_subcommands(|noun| hide_keys(noun, &keys)))
 }

@@ -8,12 +8,12 @@ use secrecy::ExposeSecret;
 use store::Store;
 use store::audit_log::Actor;
 
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::migrate;
 use crate::start_error::StartError;
 
-pub async fn run(config: &Config, actor: Actor) -> Result<(), StartError> {
+pub async fn run(config: &ResolvedConfig, actor: Actor) -> Result<(), StartError> {
     data_folder::prepare(config)?;
     let store = Store::open(config.database_url.expose_secret()).await?;
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
 
-use crate::config::{Config, Options};
+use crate::config::{ResolvedConfig, Settings};
 use crate::start_error::StartError;
 
 pub use deploy::DeployArgs;
@@ -37,7 +37,7 @@ pub struct Cli {
     #[arg(long, env = "FORETELL_ACTOR", value_name = "NAME", global = true)]
     actor: Option<String>,
     #[command(flatten)]
-    options: Options,
+    options: Settings,
     #[command(subcommand)]
     command: Command,
 }
@@ -120,7 +120,7 @@ impl Cli {
         }
         let actor = crate::actor::named(self.actor.as_deref());
         let options = self.options.or_from_file(self.config.as_deref())?;
-        let config: Config = options.clone().decide()?;
+        let config: ResolvedConfig = options.clone().decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::time::SystemClock;
 
 use super::start_logging;
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::entropy::SystemEntropy;
 use crate::rpc::{RpcEndpoints, RpcListen};
@@ -14,7 +14,7 @@ use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
 
-pub async fn run(config: Config) -> Result<(), StartError> {
+pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
     start_logging("info");
     data_folder::prepare(&config)?;
     let entropy = Arc::new(SystemEntropy::default());

@@ -7,7 +7,7 @@ use domain::time::DAY_MS;
 
 /// The state of a sample market after its first week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum SampleEnding {
     /// Still open for trading.
     Open,
     /// Frozen by the guardian.
@@ -49,7 +49,7 @@ pub struct Market {
     pub liquidity: u32,
     pub fee_bps: u16,
     pub ends_in_days: i64,
-    pub ending: Ending,
+    pub ending: SampleEnding,
 }
 
 pub const ORGANIZATIONS: [Organization; 2] = [
@@ -185,7 +185,7 @@ const fn binary(question: &'static str, thread: usize, chapter: usize, odds: &'s
         liquidity: 5_000,
         fee_bps: 100,
         ends_in_days: 60,
-        ending: Ending::Open,
+        ending: SampleEnding::Open,
     }
 }
 
@@ -198,7 +198,7 @@ const fn many(
     Market { outcomes, liquidity: 8_000, fee_bps: 150, ..binary(question, thread, chapter, &[]) }
 }
 
-const fn ended(market: Market, ending: Ending) -> Market {
+const fn ended(market: Market, ending: SampleEnding) -> Market {
     Market { ending, ..market }
 }
 
@@ -215,8 +215,8 @@ pub const MARKETS: [Market; 20] = [
         &["Falcon 9", "Long March 2", "Electron", "Starship", "Another"],
     ),
     binary("Will the new infrared telescope publish first light by spring?", 0, 1, &[70, 30]),
-    ended(binary("Does the sample capsule land intact?", 6, 0, &[80, 20]), Ending::Resolved(0)),
-    ended(binary("Is the crew rotation flown in its first window?", 0, 0, &[]), Ending::Cancelled),
+    ended(binary("Does the sample capsule land intact?", 6, 0, &[80, 20]), SampleEnding::Resolved(0)),
+    ended(binary("Is the crew rotation flown in its first window?", 0, 0, &[]), SampleEnding::Cancelled),
     binary("Does the governing coalition keep its majority?", 1, 0, &[45, 55]),
     many(
         "Who leads the largest parliamentary group?",
@@ -231,8 +231,8 @@ pub const MARKETS: [Market; 20] = [
         1,
         &["The incumbent", "The challenger", "No run-off is held"],
     ),
-    ended(binary("Is the first debate held as planned?", 7, 0, &[90, 10]), Ending::Resolved(1)),
-    ended(binary("Is the recount finished within the month?", 1, 1, &[]), Ending::Frozen),
+    ended(binary("Is the first debate held as planned?", 7, 0, &[90, 10]), SampleEnding::Resolved(1)),
+    ended(binary("Is the recount finished within the month?", 1, 1, &[]), SampleEnding::Frozen),
     many("Who wins the league?", 2, 0, &["Rovers", "Athletic", "City", "United"]),
     binary("Do the leaders stay unbeaten at home?", 2, 0, &[55, 45]),
     binary("Is the title decided before the last matchday?", 2, 0, &[]),
@@ -245,9 +245,9 @@ pub const MARKETS: [Market; 20] = [
     binary("Does a promoted side finish in the top half?", 2, 1, &[20, 80]),
     ended(
         many("Who is relegated last?", 8, 0, &["Harbour", "Wanderers", "Albion", "County"]),
-        Ending::Resolved(2),
+        SampleEnding::Resolved(2),
     ),
-    ended(binary("Is the derby moved to Monday?", 2, 1, &[30, 70]), Ending::Frozen),
+    ended(binary("Is the derby moved to Monday?", 2, 1, &[30, 70]), SampleEnding::Frozen),
     binary("Does the host nation win its group?", 3, 0, &[60, 40]),
 ];
 

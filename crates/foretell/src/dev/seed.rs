@@ -24,7 +24,7 @@ use domain::time::{HOUR_MS, ManualClock};
 use domain::trade::Draft;
 use domain::{ErrorCode, Usdc};
 
-use super::content::{self, Ending, MARKETS, USERS};
+use super::content::{self, MARKETS, SampleEnding, USERS};
 use super::file::{DevKey, DevUser, write_owners};
 use crate::run::Parts;
 use crate::secrets::Secrets;
@@ -246,10 +246,10 @@ async fn end_markets(ctx: &Ctx, secrets: &Secrets, markets: &[MarketId]) -> Resu
     let (resolver, guardian) = (secrets.roles.resolver()?, secrets.roles.guardian()?);
     for (planned, id) in MARKETS.iter().zip(markets) {
         match planned.ending {
-            Ending::Open => {}
-            Ending::Frozen => drop(markets::make_move(ctx, &guardian, *id, Move::FREEZE).await?),
-            Ending::Cancelled => drop(markets::cancel(ctx, &resolver, *id, None).await?),
-            Ending::Resolved(winner) => {
+            SampleEnding::Open => {}
+            SampleEnding::Frozen => drop(markets::make_move(ctx, &guardian, *id, Move::FREEZE).await?),
+            SampleEnding::Cancelled => drop(markets::cancel(ctx, &resolver, *id, None).await?),
+            SampleEnding::Resolved(winner) => {
                 let one = U256::from(10u64.pow(18));
                 let payouts =
                     (0..planned.outcomes.len()).map(|index| if index == winner { one } else { U256::ZERO });
@@ -271,7 +271,7 @@ async fn redeem(
 ) -> Result<(), StartError> {
     let relayer = secrets.roles.relayer()?;
     for (planned, id) in MARKETS.iter().zip(markets) {
-        if !matches!(planned.ending, Ending::Resolved(_) | Ending::Cancelled) {
+        if !matches!(planned.ending, SampleEnding::Resolved(_) | SampleEnding::Cancelled) {
             continue;
         }
         let Some(number) = ctx.chain.market_of(markets::reference_of(*id)).await? else { continue };

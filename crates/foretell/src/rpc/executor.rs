@@ -14,7 +14,7 @@ const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// Runs requests one after the other. It rests after each one for as long as the request took, so
 /// it uses at most half of one core.
-pub struct Executor {
+pub struct RequestExecutor {
     node: Arc<EmbeddedNode>,
     access: Access,
     places: Semaphore,
@@ -25,7 +25,7 @@ pub struct Executor {
 #[derive(Debug)]
 pub struct Busy;
 
-impl Executor {
+impl RequestExecutor {
     pub fn new(node: Arc<EmbeddedNode>, access: Access) -> Self {
         Self { node, access, places: Semaphore::new(MAX_REQUESTS), turn: Arc::new(Semaphore::new(1)) }
     }

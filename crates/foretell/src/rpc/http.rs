@@ -13,7 +13,7 @@ use http_kit::{ServeLimits, Server};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::executor::Executor;
+use super::executor::RequestExecutor;
 
 /// Maximum size of a request. A batch of signed transactions fits.
 const MAX_BODY_BYTES: usize = 1 << 20;
@@ -32,7 +32,7 @@ const LIMITS: ServeLimits = ServeLimits {
 };
 
 /// Serves JSON-RPC until `stop` is cancelled.
-pub async fn serve(listener: TcpListener, executor: Arc<Executor>, stop: CancellationToken) {
+pub async fn serve(listener: TcpListener, executor: Arc<RequestExecutor>, stop: CancellationToken) {
     // Some tools are configured with a path, so `/rpc` works too.
     let router = Router::new().route("/", post(answer)).route("/rpc", post(answer)).with_state(executor);
     let server = Server {
@@ -47,7 +47,7 @@ pub async fn serve(listener: TcpListener, executor: Arc<Executor>, stop: Cancell
     server.run(stop.cancelled_owned()).await;
 }
 
-async fn answer(State(executor): State<Arc<Executor>>, headers: HeaderMap, body: Body) -> Response {
+async fn answer(State(executor): State<Arc<RequestExecutor>>, headers: HeaderMap, body: Body) -> Response {
     // Prevents CSRF: a browser sends this content type to another origin only after a preflight.
     let content_type = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     if !content_type.starts_with(b"application/json") {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::start_error::StartError;
-use executor::Executor;
+use executor::RequestExecutor;
 
 pub use crate::rpc_listen::RpcListen;
 
@@ -63,7 +63,7 @@ impl RpcEndpoints {
             }
             // Only operators on the socket have full access.
             let access = Access { test_methods, ..Access::PUBLIC };
-            let executor = Arc::new(Executor::new(Arc::clone(&node), access));
+            let executor = Arc::new(RequestExecutor::new(Arc::clone(&node), access));
             tasks.spawn(http::serve(listener, executor, stop.clone()));
         }
         if let Some(listener) = self.socket {

@@ -14,7 +14,7 @@ use chain::{Signer, calls};
 use domain::Usdc;
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::time::{DAY_MS, SystemClock};
-use foretell::config::Options;
+use foretell::config::Settings;
 use foretell::entropy::SystemEntropy;
 use foretell::run::Parts;
 use foretell::secrets::Secrets;
@@ -85,11 +85,11 @@ pub async fn deploy(home: &Path, rpc_url: &str, executors: &str) {
 }
 
 pub async fn parts(home: &Path, database_url: &str, rpc_url: &str) -> Parts {
-    let options = Options {
+    let options = Settings {
         data_dir: Some(home.to_owned()),
         database_url: Some(database_url.into()),
         rpc_url: Some(vec![rpc_url.into()]),
-        ..Options::default()
+        ..Settings::default()
     };
     let config = options.decide().unwrap();
     let secrets = Secrets::load(&config.secrets_file).unwrap();

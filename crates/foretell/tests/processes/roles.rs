@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::{Address, Bytes, U256};
 use chain::{Signer, calls};
-use foretell::secrets::{Roles, Secrets};
+use foretell::secrets::{RoleSecrets, Secrets};
 use serde_json::{Value, json};
 
 use crate::service::Service;
@@ -14,7 +14,7 @@ use crate::service::Service;
 /// A running demonstration whose secrets file no longer has keys of roles.
 struct Deployment {
     service: Service,
-    roles: Roles,
+    roles: RoleSecrets,
     market: String,
 }
 
@@ -28,7 +28,7 @@ impl Deployment {
         let path = service.file("secrets.json");
         let mut secrets = Secrets::load(&path).unwrap();
         let relayer = secrets.roles.relayer.clone();
-        let roles = std::mem::replace(&mut secrets.roles, Roles { relayer, ..Roles::default() });
+        let roles = std::mem::replace(&mut secrets.roles, RoleSecrets { relayer, ..RoleSecrets::default() });
         secrets.save(&path).unwrap();
         Self { service, roles, market }
     }

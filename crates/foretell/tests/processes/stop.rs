@@ -13,7 +13,7 @@ use domain::ids::{EventId, KeyId};
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::time::SystemClock;
 use domain::webhook::{WebhookSecret, verify};
-use foretell::config::{Config, Options};
+use foretell::config::{ResolvedConfig, Settings};
 use foretell::entropy::SystemEntropy;
 use foretell::run::{Parts, Running, listen};
 use foretell::secrets::Secrets;
@@ -27,7 +27,7 @@ use crate::{oracle, service};
 /// A service on SQLite in its own folder, with one user and a key.
 struct Small {
     folder: TestFolder,
-    config: Config,
+    config: ResolvedConfig,
     parts: Parts,
     key: IssuedKey,
 }
@@ -35,10 +35,10 @@ struct Small {
 impl Small {
     async fn new() -> Self {
         let folder = TestFolder::create();
-        let options = Options {
+        let options = Settings {
             data_dir: Some(folder.path().to_owned()),
             listen: Some("127.0.0.1:0".parse().unwrap()),
-            ..Options::default()
+            ..Settings::default()
         };
         let config = options.decide().unwrap();
         let secrets = Secrets::load_or_generate(&config.secrets_file, &SystemEntropy::default(), 1).unwrap();

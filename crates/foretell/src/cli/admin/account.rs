@@ -10,7 +10,7 @@ use store::StoreError;
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::owner_batch::{Purpose, SignedArgs, authorise};
 use super::subject::{self, Subject};
 use super::user::OwnerArgs;
@@ -20,7 +20,7 @@ use crate::start_error::StartError;
 
 /// Commands for accounts.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum AccountCommand {
     /// Create the account on chain and approve its USDC for the Gate. This enables no key
     Provision {
         #[command(flatten)]
@@ -43,12 +43,12 @@ pub enum Verb {
     },
     /// Manage the account's owners. Each owner has full control of the account
     #[command(subcommand)]
-    Owners(OwnersVerb),
+    Owners(OwnersCommand),
 }
 
 /// Commands for an account's owners.
 #[derive(Debug, Subcommand)]
-pub enum OwnersVerb {
+pub enum OwnersCommand {
     /// List the current owners, read from the chain
     List {
         #[command(flatten)]
@@ -77,31 +77,31 @@ pub enum OwnersVerb {
     },
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Provision { user: Subject(user), signed } => provision(user, signed, admin).await,
-        Verb::Fund { user: Subject(user), usdc } => fund(user, usdc, admin).await,
-        Verb::Show { user: Subject(user) } => show(user, admin).await,
-        Verb::Owners(verb) => return run_owners(verb, admin).await,
+pub async fn run(command: AccountCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        AccountCommand::Provision { user: Subject(user), signed } => provision(user, signed, admin).await,
+        AccountCommand::Fund { user: Subject(user), usdc } => fund(user, usdc, admin).await,
+        AccountCommand::Show { user: Subject(user) } => show(user, admin).await,
+        AccountCommand::Owners(command) => return run_owners(command, admin).await,
     }
-    .map(Answer::One)
+    .map(CommandOutput::One)
 }
 
-async fn run_owners(verb: OwnersVerb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        OwnersVerb::List { user: Subject(user) } => list_owners(user, admin).await,
-        OwnersVerb::Add { user: Subject(user), owner, signed } => {
-            add_owner(user, owner, signed, admin).await.map(Answer::One)
+async fn run_owners(command: OwnersCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        OwnersCommand::List { user: Subject(user) } => list_owners(user, admin).await,
+        OwnersCommand::Add { user: Subject(user), owner, signed } => {
+            add_owner(user, owner, signed, admin).await.map(CommandOutput::One)
         }
-        OwnersVerb::Remove { user: Subject(user), owner, signed } => {
+        OwnersCommand::Remove { user: Subject(user), owner, signed } => {
             user::find(admin, user).await?;
             let ctx = admin.online().await?;
-            change_owners(user, OwnerChange::Remove(owner), signed, admin, &ctx).await.map(Answer::One)
+            change_owners(user, OwnerChange::Remove(owner), signed, admin, &ctx).await.map(CommandOutput::One)
         }
     }
 }
 
-async fn list_owners(user: UserId, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list_owners(user: UserId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     user::find(admin, user).await?;
     let read = accounts::owners(&admin.online().await?, user).await?;
     let records = read.owners.iter().map(|owner| {
@@ -109,13 +109,13 @@ async fn list_owners(user: UserId, admin: &AdminCtx) -> Result<Answer, StartErro
             Owner::Eoa(_) => "eoa",
             Owner::Passkey { .. } => "passkey",
         };
-        Record::new()
+        OutputRecord::new()
             .with("kind", kind)
             .with("owner", owner)
             .with("isFirst", owner.to_string() == read.account.first_owner)
             .with("provisioned", read.provisioned)
     });
-    Ok(Answer::Many(records.collect(), &["kind", "owner", "isFirst"]))
+    Ok(CommandOutput::Many(records.collect(), &["kind", "owner", "isFirst"]))
 }
 
 async fn add_owner(
@@ -123,7 +123,7 @@ async fn add_owner(
     owner: OwnerArgs,
     signed: SignedArgs,
     admin: &AdminCtx,
-) -> Result<Record, StartError> {
+) -> Result<OutputRecord, StartError> {
     user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let (owner, generated) = owner.owner(admin, &ctx)?;
@@ -141,28 +141,28 @@ async fn change_owners(
     signed: SignedArgs,
     admin: &AdminCtx,
     ctx: &Ctx,
-) -> Result<Record, StartError> {
+) -> Result<OutputRecord, StartError> {
     let done = authorise(admin, ctx, user, Purpose::ChangeOwners(change), signed.into()).await?;
     let owners = accounts::owners(ctx, user).await?.owners;
     let changed = match change {
         OwnerChange::Add(owner) => {
-            Record::new().with("userId", user).with("owner", owner).with("added", done.is_done())
+            OutputRecord::new().with("userId", user).with("owner", owner).with("added", done.is_done())
         }
         OwnerChange::Remove(owner) => {
-            Record::new().with("userId", user).with("owner", owner).with("removed", done.is_done())
+            OutputRecord::new().with("userId", user).with("owner", owner).with("removed", done.is_done())
         }
     };
     Ok(changed.with("owners", owners).and(done.record()))
 }
 
-async fn provision(user: UserId, signed: SignedArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn provision(user: UserId, signed: SignedArgs, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let done = authorise(admin, &ctx, user, Purpose::Enable(&[]), signed.into()).await?;
-    Ok(Record::new().with("userId", user).with("provisioned", done.is_done()).and(done.record()))
+    Ok(OutputRecord::new().with("userId", user).with("provisioned", done.is_done()).and(done.record()))
 }
 
-async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let minter = admin.secrets()?.roles.deployer()?;
@@ -171,7 +171,7 @@ async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<Record, Star
     // Read it back from the chain instead of adding, because the account may have received other
     // funds.
     let balance = ctx.chain.usdc_balance(address).await?;
-    Ok(Record::new()
+    Ok(OutputRecord::new()
         .with("userId", user)
         .with("address", address.to_string().to_lowercase())
         .with("fundedUsdc", usdc_text(usdc))
@@ -179,7 +179,7 @@ async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<Record, Star
         .with("txHash", receipt.tx_hash.to_string()))
 }
 
-async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let (user, _) = user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let accounts::Owners { account, owners, .. } = accounts::owners(&ctx, user.id).await?;
@@ -194,7 +194,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
         let usdc = |atomic| usdc_text(Usdc::from_atomic(atomic));
         let expires_at = (policy.expiry_s != 0).then(|| Timestamp::from_s(policy.expiry_s));
         delegations.push(
-            Record::new()
+            OutputRecord::new()
                 .with("keyId", key.id)
                 .with("keyIndex", key.key_index)
                 .with("enabled", policy.is_live(ctx.now().s()))
@@ -205,7 +205,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
                 .with("expiresAt", expires_at),
         );
     }
-    Ok(Record::new()
+    Ok(OutputRecord::new()
         .with("userId", user.id)
         .with("address", &account.address)
         .with("owners", owners)

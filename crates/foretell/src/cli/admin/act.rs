@@ -11,9 +11,9 @@ use domain::ErrorCode;
 use serde_json::{Value, json};
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::{read_key, refuse};
-use crate::secrets::{Roles, SecretsError};
+use crate::secrets::{RoleSecrets, SecretsError};
 use crate::start_error::StartError;
 
 /// Options of commands that act in a role.
@@ -29,7 +29,7 @@ pub struct ActArgs {
 }
 
 /// The sender of an act.
-pub struct Acting {
+pub struct NamedSender {
     /// The sender in words, such as "the guardian 0x…".
     name: String,
     address: Address,
@@ -52,7 +52,7 @@ impl ActArgs {
         ctx: &Ctx,
         senders: Senders,
         key_file: Option<&Path>,
-    ) -> Result<Acting, StartError> {
+    ) -> Result<NamedSender, StartError> {
         let keys = admin.secrets()?.roles;
         match senders {
             Senders::Roles(roles) => self.as_role(ctx, &keys, roles).await,
@@ -80,7 +80,12 @@ impl ActArgs {
         }
     }
 
-    async fn as_role(&self, ctx: &Ctx, keys: &Roles, roles: &'static [Role]) -> Result<Acting, StartError> {
+    async fn as_role(
+        &self,
+        ctx: &Ctx,
+        keys: &RoleSecrets,
+        roles: &'static [Role],
+    ) -> Result<NamedSender, StartError> {
         let roles = match &self.as_role {
             None => roles,
             Some(chosen) => {
@@ -95,9 +100,9 @@ impl ActArgs {
             let name = format!("the {role} {holder}");
             match keys.find(*role)? {
                 // A wallet is the sender even if its key is present here.
-                _ if self.print_transactions => return Ok(Acting { name, address: holder, key: None }),
+                _ if self.print_transactions => return Ok(NamedSender { name, address: holder, key: None }),
                 Some(key) if key.address() == holder => {
-                    return Ok(Acting { name, address: holder, key: Some(key) });
+                    return Ok(NamedSender { name, address: holder, key: Some(key) });
                 }
                 Some(other) => {
                     let other = other.address();
@@ -115,16 +120,16 @@ impl ActArgs {
         address: Address,
         key: Option<Signer>,
         missing: impl FnOnce() -> StartError,
-    ) -> Result<Acting, StartError> {
+    ) -> Result<NamedSender, StartError> {
         match key {
-            _ if self.print_transactions => Ok(Acting { name, address, key: None }),
-            Some(key) => Ok(Acting { name, address, key: Some(key) }),
+            _ if self.print_transactions => Ok(NamedSender { name, address, key: None }),
+            Some(key) => Ok(NamedSender { name, address, key: Some(key) }),
             None => Err(missing()),
         }
     }
 }
 
-impl Acting {
+impl NamedSender {
     pub fn sender(&self) -> Sender<'_> {
         self.key.as_ref().map_or(Sender::Wallet(self.address), Sender::Key)
     }
@@ -135,7 +140,7 @@ impl Acting {
 
     /// Returns the calls as a file that the Safe Transaction Builder imports. `about` has additional
     /// members for programs.
-    pub fn print(&self, ctx: &Ctx, title: &str, calls: &[Call], about: Record) -> Answer {
+    pub fn print(&self, ctx: &Ctx, title: &str, calls: &[Call], about: OutputRecord) -> CommandOutput {
         let description = format!("To be sent by {}.", self.name);
         let transactions: Vec<Value> = calls
             .iter()
@@ -144,7 +149,7 @@ impl Acting {
             })
             .collect();
         let file = |meta: Value| {
-            Record::new()
+            OutputRecord::new()
                 .with("version", "1.0")
                 .with("chainId", ctx.chain.chain_id().to_string())
                 .with("createdAt", ctx.now().ms())
@@ -154,7 +159,7 @@ impl Acting {
         };
         let nameless = file(json!({ "name": null, "description": description }));
         let checksum = checksum(&serde_json::to_value(nameless).unwrap_or_default());
-        Answer::Json(file(json!({
+        CommandOutput::Json(file(json!({
             "name": title,
             "description": description,
             "checksum": checksum.to_string(),
@@ -188,7 +193,7 @@ fn canonical(value: &Value) -> String {
 }
 
 /// Returns every key that is present, those of roles first.
-fn present(keys: &Roles) -> Result<Vec<Signer>, StartError> {
+fn present(keys: &RoleSecrets) -> Result<Vec<Signer>, StartError> {
     let of_roles = Role::ALL.into_iter().filter_map(|role| keys.find(role).transpose());
     let relayer = keys.relayer.is_some().then(|| keys.relayer());
     Ok(of_roles.chain(relayer).collect::<Result<_, SecretsError>>()?)

@@ -5,13 +5,13 @@ use clap::Subcommand;
 use domain::ErrorCode;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use crate::start_error::StartError;
 
 /// The commands for sums.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum AggregatesCommand {
     /// Compare every sum with a fresh computation, and movements with the chain's events; fail if
     /// they differ
     Verify,
@@ -22,20 +22,20 @@ pub enum Verb {
 /// Maximum number of listed differences.
 const MOST_LISTED: usize = 100;
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(command: AggregatesCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.ctx()?;
-    if let Verb::Rebuild = verb {
+    if let AggregatesCommand::Rebuild = command {
         rebuild(&ctx).await?;
     }
     let verified = verify(&ctx).await?;
     if verified.differences.is_empty() {
-        return Ok(Answer::One(record(&verified)));
+        return Ok(CommandOutput::One(record(&verified)));
     }
     Err(refuse(ErrorCode::InternalError, summary(&verified)))
 }
 
-fn record(verified: &Verified) -> Record {
-    Record::new()
+fn record(verified: &Verified) -> OutputRecord {
+    OutputRecord::new()
         .with("block", verified.block)
         .with("markets", verified.markets)
         .with("movements", verified.movements)

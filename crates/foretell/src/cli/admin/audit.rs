@@ -5,14 +5,14 @@ use clap::{Args, Subcommand};
 use domain::{ErrorCode, Timestamp};
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record, print_line};
+use super::output::{CommandOutput, OutputRecord, print_line};
 use super::refuse;
 use super::values::Ago;
 use crate::start_error::StartError;
 
 /// Commands for the audit log.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum AuditCommand {
     /// List entries, newest first
     List {
         #[command(flatten)]
@@ -58,24 +58,24 @@ impl FilterArgs {
     }
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(command: AuditCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.ctx()?;
-    match verb {
-        Verb::List { filter, limit, before } => {
+    match command {
+        AuditCommand::List { filter, limit, before } => {
             let entries = audit_log::list(&ctx, filter.filter(ctx.now()), before, limit).await?;
             let columns = &["seq", "at", "actor", "action", "subject", "phase", "reason"];
-            Ok(Answer::Many(entries.iter().map(record).collect(), columns))
+            Ok(CommandOutput::Many(entries.iter().map(record).collect(), columns))
         }
-        Verb::Export { filter } => {
+        AuditCommand::Export { filter } => {
             let filter = filter.filter(ctx.now());
             let line = |entry: &Entry| print_line(&audit_log::to_json(entry).to_string());
             audit_log::export(&ctx, filter, line).await?;
-            Ok(Answer::Printed)
+            Ok(CommandOutput::Printed)
         }
-        Verb::Verify => {
+        AuditCommand::Verify => {
             let verified = audit_log::verify(&ctx).await?;
             match verified.broken_at {
-                None => Ok(Answer::One(Record::new().with("entries", verified.entries))),
+                None => Ok(CommandOutput::One(OutputRecord::new().with("entries", verified.entries))),
                 Some(seq) => Err(refuse(
                     ErrorCode::InternalError,
                     format!(
@@ -88,10 +88,10 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
     }
 }
 
-fn record(entry: &Entry) -> Record {
+fn record(entry: &Entry) -> OutputRecord {
     let json = audit_log::to_json(entry);
     let members =
         ["seq", "at", "actor", "osUser", "host", "action", "subject", "phase", "before", "after", "hash"];
-    let record = members.into_iter().fold(Record::new(), |record, name| record.with(name, &json[name]));
+    let record = members.into_iter().fold(OutputRecord::new(), |record, name| record.with(name, &json[name]));
     record.with("reason", &json["after"]["reason"])
 }

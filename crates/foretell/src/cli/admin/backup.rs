@@ -10,9 +10,9 @@ use store::StoreError;
 use store::audit_log::{Act, Actor, note};
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use crate::backup::{self, Manifest, Replace};
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::start_error::StartError;
 
 /// The destination of a backup.
@@ -37,7 +37,7 @@ pub struct RestoreArgs {
 }
 
 /// Copies the service's files. The service may run in the meantime.
-pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let manifest = backup::backup(&admin.config, admin.now(), &args.dir)?;
     // Recorded after the copy, so the backup does not contain its own audit entry.
     let noted: Result<(), StoreError> = admin
@@ -51,7 +51,7 @@ pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<Answer, StartErro
         .await;
     noted?;
     let record = record(&manifest).with("folder", args.dir.display().to_string());
-    Ok(Answer::One(match manifest.database {
+    Ok(CommandOutput::One(match manifest.database {
         Some(_) => record,
         None => record.with(
             "note",
@@ -62,7 +62,11 @@ pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<Answer, StartErro
 }
 
 /// Checks a backup and restores its files. The service must not be running.
-pub async fn restore(args: RestoreArgs, config: &Config, actor: Actor) -> Result<Answer, StartError> {
+pub async fn restore(
+    args: RestoreArgs,
+    config: &ResolvedConfig,
+    actor: Actor,
+) -> Result<CommandOutput, StartError> {
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
     let replace = Replace { existing: args.force, database_only: args.database_only };
     let restored = backup::restore(config, actor, clock, &args.dir, replace).await?;
@@ -73,13 +77,13 @@ pub async fn restore(args: RestoreArgs, config: &Config, actor: Actor) -> Result
         "Restore the database on its server, start the service, and run `foretell admin recover`."
     };
     let record = record(&restored.manifest).with("written", paths(&restored.written));
-    Ok(Answer::One(record.with("movedAside", paths(&restored.moved)).with("next", next)))
+    Ok(CommandOutput::One(record.with("movedAside", paths(&restored.moved)).with("next", next)))
 }
 
-fn record(manifest: &Manifest) -> Record {
+fn record(manifest: &Manifest) -> OutputRecord {
     let database = manifest.database.as_ref();
     let chain = manifest.chain.as_ref();
-    Record::new()
+    OutputRecord::new()
         .with("createdAt", manifest.created_at)
         .with("version", &manifest.version)
         .with("databaseBlock", database.and_then(|database| database.block))

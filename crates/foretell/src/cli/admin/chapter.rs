@@ -7,14 +7,14 @@ use store::catalog::Chapter;
 
 use super::ctx::AdminCtx;
 use super::missing;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::overwrite;
 use crate::start_error::StartError;
 
 /// Commands for chapters.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum ChapterCommand {
     /// Add a chapter to a thread
     Create {
         /// The thread
@@ -51,32 +51,32 @@ pub enum Verb {
     },
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Create { thread, title, position } => {
+pub async fn run(command: ChapterCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        ChapterCommand::Create { thread, title, position } => {
             let added = app::catalog::add_chapter(&admin.ctx()?, thread, &title, position).await?;
-            Ok(Answer::One(record(&added)))
+            Ok(CommandOutput::One(record(&added)))
         }
-        Verb::List { thread } => list(thread, admin).await,
-        Verb::Show { chapter: Subject(chapter) } => {
+        ChapterCommand::List { thread } => list(thread, admin).await,
+        ChapterCommand::Show { chapter: Subject(chapter) } => {
             let found: Result<_, StoreError> = admin
                 .store
                 .read(chapter.to_string(), |tx, id| Box::pin(store::catalog::find_chapter(tx, id)))
                 .await;
-            Ok(Answer::One(record(&found?.ok_or_else(|| missing("chapter"))?)))
+            Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("chapter"))?)))
         }
-        Verb::Update { chapter: Subject(chapter), title, position } => {
+        ChapterCommand::Update { chapter: Subject(chapter), title, position } => {
             let change = move |old: &mut Chapter| {
                 overwrite(&mut old.title, title.as_ref());
                 overwrite(&mut old.position, position.as_ref());
             };
             let changed = app::catalog::change_chapter(&admin.ctx()?, &chapter.to_string(), change).await?;
-            Ok(Answer::One(record(&changed)))
+            Ok(CommandOutput::One(record(&changed)))
         }
     }
 }
 
-async fn list(thread: ThreadId, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(thread: ThreadId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let listed: Result<_, StoreError> = admin
         .store
         .read(thread, |tx, id| {
@@ -88,11 +88,11 @@ async fn list(thread: ThreadId, admin: &AdminCtx) -> Result<Answer, StartError> 
         })
         .await;
     let chapters: Vec<Chapter> = listed?.ok_or_else(|| missing("thread"))?;
-    Ok(Answer::Many(chapters.iter().map(record).collect(), &["position", "id", "title"]))
+    Ok(CommandOutput::Many(chapters.iter().map(record).collect(), &["position", "id", "title"]))
 }
 
-fn record(chapter: &Chapter) -> Record {
-    Record::new()
+fn record(chapter: &Chapter) -> OutputRecord {
+    OutputRecord::new()
         .with("id", &chapter.id)
         .with("threadId", chapter.thread_id)
         .with("title", &chapter.title)

@@ -14,9 +14,9 @@ use store::audit_log::Actor;
 use store::sync::SyncBlock;
 use store::{Schema, Store, StoreError};
 
-use super::output::Record;
+use super::output::OutputRecord;
 use super::{RoleKeys, refuse};
-use crate::config::Config;
+use crate::config::ResolvedConfig;
 use crate::entropy::SystemEntropy;
 use crate::run::read_contracts;
 use crate::secrets::Secrets;
@@ -33,7 +33,7 @@ const NOWHERE: &str = "http://127.0.0.1:1/";
 
 /// The configuration and the open database.
 pub struct AdminCtx {
-    pub config: Config,
+    pub config: ResolvedConfig,
     /// Writes acts to the audit log.
     pub store: Store,
     /// The person or program that runs the command.
@@ -52,7 +52,7 @@ struct Location {
 impl AdminCtx {
     /// Opens the database, which must exist and have the current schema. Only `foretell migrate` and
     /// the service create it.
-    pub async fn open(config: Config, actor: Actor) -> Result<Self, StartError> {
+    pub async fn open(config: ResolvedConfig, actor: Actor) -> Result<Self, StartError> {
         let file = config.database_url.expose_secret().strip_prefix("sqlite:");
         let file = file.map(|path| path.strip_prefix("//").unwrap_or(path));
         // SQLite would create an empty database at a mistyped path.
@@ -202,7 +202,7 @@ impl AdminCtx {
 
     /// Adds the reminder that `deployment.json` must follow a change of roles or executors. The
     /// embedded chain has no such file.
-    pub fn deployment_hint(&self, record: Record) -> Record {
+    pub fn deployment_hint(&self, record: OutputRecord) -> OutputRecord {
         match crate::deployment::read(&self.config.data_dir) {
             Ok(Some(_)) => record.with("next", "foretell deploy --record, once the change has taken effect"),
             _ => record,

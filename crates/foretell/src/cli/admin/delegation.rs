@@ -13,7 +13,7 @@ use store::delegations::DelegationChange;
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::owner_batch::{Purpose, SignedArgs, authorise};
 use super::subject::{self, Subject};
 use super::values::When;
@@ -27,7 +27,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Commands for delegations.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum DelegationCommand {
     /// Enable keys, and create the account if it does not exist. Prints a digest to sign if the
     /// owner's key is not available
     Enable {
@@ -84,18 +84,20 @@ pub struct WaitArgs {
     wait: Option<u32>,
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Enable { user, key, signed } => enable(user, key, signed, admin).await,
-        Verb::Revoke { key: Subject(key), wait } => change(key, Change::Revoke, wait, admin).await,
-        Verb::Reduce { key: Subject(key), to, wait } => {
+pub async fn run(command: DelegationCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        DelegationCommand::Enable { user, key, signed } => enable(user, key, signed, admin).await,
+        DelegationCommand::Revoke { key: Subject(key), wait } => {
+            change(key, Change::Revoke, wait, admin).await
+        }
+        DelegationCommand::Reduce { key: Subject(key), to, wait } => {
             let ReduceArgs { per_trade_limit: per_trade, daily_spend_limit: daily, expires } = to;
             let expires_at = expires.map(|when| when.from(admin.now()));
             change(key, Change::Reduce(Ceilings { per_trade, daily, expires_at }), wait, admin).await
         }
-        Verb::Pending => return pending(admin).await,
+        DelegationCommand::Pending => return pending(admin).await,
     }
-    .map(Answer::One)
+    .map(CommandOutput::One)
 }
 
 async fn enable(
@@ -103,7 +105,7 @@ async fn enable(
     key: Option<KeyId>,
     signed: SignedArgs,
     admin: &AdminCtx,
-) -> Result<Record, StartError> {
+) -> Result<OutputRecord, StartError> {
     let (user, _) = user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let keys: Result<Vec<Key>, StoreError> =
@@ -118,26 +120,35 @@ async fn enable(
     }
     let done = authorise(admin, &ctx, user.id, Purpose::Enable(&keys), signed.into()).await?;
     let ids: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
-    Ok(Record::new()
+    Ok(OutputRecord::new()
         .with("userId", user.id)
         .with("keys", ids)
         .with("enabled", done.is_done())
         .and(done.record()))
 }
 
-async fn change(key: KeyId, change: Change, wait: WaitArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn change(
+    key: KeyId,
+    change: Change,
+    wait: WaitArgs,
+    admin: &AdminCtx,
+) -> Result<OutputRecord, StartError> {
     let key = key::find(admin, key).await?;
     let queued = delegations::queue(&admin.ctx()?, key.id, change).await?;
     let change = follow(admin, queued, wait).await?;
-    Ok(Record::new().with("keyId", key.id).with("userId", key.user_id).with("delegation", record(&change)))
+    Ok(OutputRecord::new()
+        .with("keyId", key.id)
+        .with("userId", key.user_id)
+        .with("delegation", record(&change)))
 }
 
-async fn pending(admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn pending(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let open: Result<Vec<DelegationChange>, StoreError> =
         admin.store.read((), |tx, ()| Box::pin(store::delegations::list_open(tx, LISTED))).await;
     let open = open?;
-    let records = open.iter().map(|change| Record::new().with("keyId", change.key_id).and(record(change)));
-    Ok(Answer::Many(records.collect(), &["keyId", "change", "onChain", "error", "since"]))
+    let records =
+        open.iter().map(|change| OutputRecord::new().with("keyId", change.key_id).and(record(change)));
+    Ok(CommandOutput::Many(records.collect(), &["keyId", "change", "onChain", "error", "since"]))
 }
 
 /// Waits for a change if requested, and returns its latest state.
@@ -173,8 +184,8 @@ pub async fn follow(
 }
 
 /// Returns the printable properties of a change.
-pub fn record(change: &DelegationChange) -> Record {
-    Record::new()
+pub fn record(change: &DelegationChange) -> OutputRecord {
+    OutputRecord::new()
         .with("change", change.change.kind())
         .with("onChain", change.status)
         .with("txHash", &change.tx_hash)

@@ -12,14 +12,14 @@ use domain::{ErrorCode, Timestamp, Usdc};
 use super::act::ActArgs;
 use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use super::values::{Edit, usdc_text};
 use crate::start_error::StartError;
 
 /// Commands for executors.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum ExecutorCommand {
     /// List executors and proposals
     List,
     /// Propose an executor or another hourly cap. Acts as the owner
@@ -103,37 +103,37 @@ impl CapArgs {
     }
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(command: ExecutorCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.online().await?;
-    match verb {
-        Verb::List => list(admin, &ctx).await,
-        Verb::Propose { executor: ExecutorArgs { address }, cap, act } => {
+    match command {
+        ExecutorCommand::List => list(admin, &ctx).await,
+        ExecutorCommand::Propose { executor: ExecutorArgs { address }, cap, act } => {
             let cap = cap.atomic()?;
             let title = format!("Propose the executor {address} with an hourly cap of {}", cap_text(cap));
             make(Change::ProposeExecutor(address, cap), &title, &act, admin, &ctx).await
         }
-        Verb::Enact { executor: ExecutorArgs { address }, act } => {
+        ExecutorCommand::Enact { executor: ExecutorArgs { address }, act } => {
             let title = format!("Enact the proposal for the executor {address}");
             make(Change::EnactExecutor(address), &title, &act, admin, &ctx).await
         }
-        Verb::Veto { executor: ExecutorArgs { address }, act, consent } => {
+        ExecutorCommand::Veto { executor: ExecutorArgs { address }, act, consent } => {
             let title = format!("Veto the proposal for the executor {address}");
             obtain_consent(consent, &act, &title, address)?;
             make(Change::VetoExecutor(address), &title, &act, admin, &ctx).await
         }
-        Verb::Lower { executor: ExecutorArgs { address }, cap, act, consent } => {
+        ExecutorCommand::Lower { executor: ExecutorArgs { address }, cap, act, consent } => {
             let cap = cap.atomic()?;
             let title = format!("Lower the hourly cap of the executor {address} to {}", cap_text(cap));
             obtain_consent(consent, &act, &title, address)?;
             make(Change::LowerExecutor(address, cap), &title, &act, admin, &ctx).await
         }
-        Verb::Remove { executor: ExecutorArgs { address }, act, consent } => {
+        ExecutorCommand::Remove { executor: ExecutorArgs { address }, act, consent } => {
             let title = format!("Remove the executor {address}");
             obtain_consent(consent, &act, &title, address)?;
             make(Change::RemoveExecutor(address), &title, &act, admin, &ctx).await
         }
-        Verb::Pause(act) => make(Change::Pause, "Pause all executors", &act, admin, &ctx).await,
-        Verb::Resume(act) => make(Change::Resume, "Resume all executors", &act, admin, &ctx).await,
+        ExecutorCommand::Pause(act) => make(Change::Pause, "Pause all executors", &act, admin, &ctx).await,
+        ExecutorCommand::Resume(act) => make(Change::Resume, "Resume all executors", &act, admin, &ctx).await,
     }
 }
 
@@ -158,10 +158,10 @@ async fn make(
     act: &ActArgs,
     admin: &AdminCtx,
     ctx: &Ctx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     let acting = act.acting(admin, ctx, change.senders(ctx).await?, None).await?;
     let receipt = match change.make(ctx, acting.sender()).await? {
-        Sent::Printed(call) => return Ok(acting.print(ctx, title, &[call], Record::new())),
+        Sent::Printed(call) => return Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
         Sent::Mined(receipt) => receipt,
     };
     // Read back from the chain: the record shows the result and not the request.
@@ -171,13 +171,13 @@ async fn make(
         | Change::VetoExecutor(address)
         | Change::LowerExecutor(address, _)
         | Change::RemoveExecutor(address) => record(&find(ctx, address).await?),
-        _ => Record::new().with("paused", ctx.chain.is_gate_paused().await.map_err(AppError::from)?),
+        _ => OutputRecord::new().with("paused", ctx.chain.is_gate_paused().await.map_err(AppError::from)?),
     };
     let done = admin.deployment_hint(done);
-    Ok(Answer::One(done.with("txHash", receipt.tx_hash.to_string())))
+    Ok(CommandOutput::One(done.with("txHash", receipt.tx_hash.to_string())))
 }
 
-async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<Answer, StartError> {
+async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<CommandOutput, StartError> {
     let mut known = BTreeSet::from_iter(ctx.chain.executors().await.map_err(AppError::from)?);
     // If the node cannot search the logs, the secrets still name the likely candidates.
     known.extend(admin.secrets()?.executors()?.iter().map(Signer::address));
@@ -197,16 +197,16 @@ async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<Answer, StartError> {
         }
     }
     let columns = &["address", "hourlyCapUsdc", "usedUsdc", "paused", "proposedHourlyCapUsdc", "enactableAt"];
-    Ok(Answer::Many(records, columns))
+    Ok(CommandOutput::Many(records, columns))
 }
 
 async fn find(ctx: &Ctx, address: Address) -> Result<ExecutorState, StartError> {
     Ok(ctx.chain.executor(address).await.map_err(AppError::from)?)
 }
 
-fn record(state: &ExecutorState) -> Record {
+fn record(state: &ExecutorState) -> OutputRecord {
     let (volume, proposal) = (state.volume, state.proposal);
-    Record::new()
+    OutputRecord::new()
         .with("address", state.address)
         .with("isExecutor", volume.is_some())
         .with("hourlyCapUsdc", volume.map(|volume| cap_text(volume.cap_usdc_atomic)))

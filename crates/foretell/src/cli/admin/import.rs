@@ -14,7 +14,7 @@ use domain::key::Environment;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record, print_line};
+use super::output::{CommandOutput, OutputRecord, print_line};
 use super::values::usdc_text;
 use crate::start_error::StartError;
 
@@ -40,7 +40,7 @@ enum Language {
     Yaml,
 }
 
-pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(args: ImportArgs, json: bool, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let catalogue = read(&args)?;
     // An import without markets needs no chain.
     let ctx = if catalogue.markets.is_empty() { admin.ctx()? } else { admin.online().await? };
@@ -105,8 +105,8 @@ async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &Plan) -> Result<bool, Star
     admin.follow(ctx.chain.head().await?.number).await
 }
 
-fn summary(plan: &Plan, dry_run: bool) -> Record {
-    Record::new()
+fn summary(plan: &Plan, dry_run: bool) -> OutputRecord {
+    OutputRecord::new()
         .with("dryRun", dry_run)
         .with("items", plan.steps.len())
         .with("created", plan.count(Action::Create))
@@ -152,7 +152,7 @@ impl Shown {
     fn step(&mut self, step: &Step) {
         match self {
             Self::Lines => {
-                let record = Record::new()
+                let record = OutputRecord::new()
                     .with("kind", step.kind.as_str())
                     .with("key", step.key())
                     .with("id", step.id())
@@ -177,16 +177,16 @@ impl Shown {
         }
     }
 
-    fn end(self, summary: Record) -> Result<Answer, StartError> {
+    fn end(self, summary: OutputRecord) -> Result<CommandOutput, StartError> {
         self.clear();
         match self {
             Self::Lines => {
                 print_line(
-                    &serde_json::to_string(&Record::new().with("summary", summary)).unwrap_or_default(),
+                    &serde_json::to_string(&OutputRecord::new().with("summary", summary)).unwrap_or_default(),
                 )?;
-                Ok(Answer::Printed)
+                Ok(CommandOutput::Printed)
             }
-            Self::Bar(_) => Ok(Answer::One(summary)),
+            Self::Bar(_) => Ok(CommandOutput::One(summary)),
         }
     }
 }

@@ -13,7 +13,7 @@ use store::keys::Key;
 use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
 use super::delegation::{self, WaitArgs};
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::owner_batch::{Purpose, authorise};
 use super::subject::{self, Subject};
 use super::values::{BadValue, When, usdc_text};
@@ -22,7 +22,7 @@ use crate::start_error::StartError;
 
 /// Commands for keys.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum KeyCommand {
     /// Issue a key. The key and its webhook secret are printed once and cannot be shown again
     Issue(Box<IssueArgs>),
     /// List a user's keys, including revoked ones
@@ -123,26 +123,26 @@ fn api_version(name: &str) -> Result<String, BadValue> {
     VERSIONS.find(name).map(str::to_owned).map_err(|_| BadValue::new(format!("served are {}", served())))
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Issue(args) => issue_key(*args, admin).await.map(Answer::One),
-        Verb::List { user } => list(user, admin).await,
-        Verb::Audit { key: Subject(key), limit } => audit(key, limit, admin).await,
-        Verb::Show { key: Subject(key) } => show(key, admin).await.map(Answer::One),
-        Verb::Revoke { key: Subject(key), wait, consent } => {
-            revoke(key, wait, consent, admin).await.map(Answer::One)
+pub async fn run(command: KeyCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        KeyCommand::Issue(args) => issue_key(*args, admin).await.map(CommandOutput::One),
+        KeyCommand::List { user } => list(user, admin).await,
+        KeyCommand::Audit { key: Subject(key), limit } => audit(key, limit, admin).await,
+        KeyCommand::Show { key: Subject(key) } => show(key, admin).await.map(CommandOutput::One),
+        KeyCommand::Revoke { key: Subject(key), wait, consent } => {
+            revoke(key, wait, consent, admin).await.map(CommandOutput::One)
         }
-        Verb::Webhook { key: Subject(key), url, none: _ } => {
+        KeyCommand::Webhook { key: Subject(key), url, none: _ } => {
             let set = app::webhooks::set_webhook_url(&admin.ctx()?, key, url).await?;
-            Ok(Answer::One(key_record(&set)))
+            Ok(CommandOutput::One(key_record(&set)))
         }
-        Verb::Resume { key: Subject(key) } => {
-            Ok(Answer::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?)))
+        KeyCommand::Resume { key: Subject(key) } => {
+            Ok(CommandOutput::One(key_record(&app::keys::resume(&admin.ctx()?, key).await?)))
         }
     }
 }
 
-async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let online = admin.online().await;
     let ctx = match &online {
         Ok(ctx) => ctx.clone(),
@@ -172,7 +172,7 @@ async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartErr
     let issued = issue(&ctx, wanted).await?;
     // From here on the key exists. Its secrets must be printed even if the delegation fails.
     let delegation = delegate(admin, online, &issued.key).await;
-    Ok(Record::new()
+    Ok(OutputRecord::new()
         .with("key", issued.plaintext.expose())
         .with("webhookSecret", issued.webhook_secret.expose())
         .and(key_record(&issued.key))
@@ -180,9 +180,9 @@ async fn issue_key(args: IssueArgs, admin: &AdminCtx) -> Result<Record, StartErr
 }
 
 /// Enables the new key if an owner's key is available locally, otherwise reports the missing step.
-async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &Key) -> Record {
+async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &Key) -> OutputRecord {
     let later = format!("foretell admin delegation enable --user {} --key {}", key.user_id, key.id);
-    let not_enabled = |why: String| Record::new().with("enabled", false).with("why", why);
+    let not_enabled = |why: String| OutputRecord::new().with("enabled", false).with("why", why);
     // Only trading keys spend funds.
     if !key.scopes.contains(Scope::TradesWrite) {
         return not_enabled(
@@ -194,7 +194,7 @@ async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &
         Err(error) => return not_enabled(error.to_string()).with("next", later),
     };
     match consent {
-        Ok(consent) if consent.is_done() => Record::new().with("enabled", true).and(consent.record()),
+        Ok(consent) if consent.is_done() => OutputRecord::new().with("enabled", true).and(consent.record()),
         Ok(consent) => not_enabled("An owner of the account must sign.".to_owned())
             .and(consent.record())
             .with("command", later),
@@ -202,20 +202,20 @@ async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &
     }
 }
 
-async fn list(user: UserId, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(user: UserId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     user::find(admin, user).await?;
     let keys: Result<Vec<_>, StoreError> =
         admin.store.read(user, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     let records = keys?.iter().map(key_record).collect();
-    Ok(Answer::Many(records, &["id", "name", "tier", "scopes", "expiresAt", "revokedAt"]))
+    Ok(CommandOutput::Many(records, &["id", "name", "tier", "scopes", "expiresAt", "revokedAt"]))
 }
 
-async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     find(admin, key).await?;
     let entries: Result<Vec<_>, StoreError> =
         admin.store.read((key, limit), |tx, (id, limit)| Box::pin(store::audit::list(tx, *id, *limit))).await;
     let record = |entry: &store::audit::AuditEntry| {
-        Record::new()
+        OutputRecord::new()
             .with("lastAt", entry.last_at)
             .with("firstAt", entry.first_at)
             .with("failures", entry.failures)
@@ -225,10 +225,10 @@ async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<Answer, Start
             .with("requestId", &entry.request_id)
     };
     let columns = &["lastAt", "failures", "code", "ip", "route", "requestId"];
-    Ok(Answer::Many(entries?.iter().map(record).collect(), columns))
+    Ok(CommandOutput::Many(entries?.iter().map(record).collect(), columns))
 }
 
-async fn show(key: KeyId, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn show(key: KeyId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let key = find(admin, key).await?;
     let last: Result<_, StoreError> =
         admin.store.read(key.id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await;
@@ -240,7 +240,7 @@ async fn revoke(
     wait: WaitArgs,
     consent: ConsentArgs,
     admin: &AdminCtx,
-) -> Result<Record, StartError> {
+) -> Result<OutputRecord, StartError> {
     let found = find(admin, key).await?;
     if found.revoked_at.is_none() {
         // A script that revokes a stolen key must not be blocked by a prompt.
@@ -260,10 +260,10 @@ pub async fn find(admin: &AdminCtx, key: KeyId) -> Result<Key, StartError> {
 }
 
 /// Returns the printable properties of a key, without any secret.
-pub fn key_record(key: &Key) -> Record {
+pub fn key_record(key: &Key) -> OutputRecord {
     // The effective limits: the key's own or its tier's.
     let limits = key.limits();
-    Record::new()
+    OutputRecord::new()
         .with("id", key.id)
         .with("userId", key.user_id)
         .with("name", &key.name)

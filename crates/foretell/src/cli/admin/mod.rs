@@ -2,7 +2,7 @@
 //!
 //! The commands work while the service is running. They write rows to the database themselves. What
 //! needs the chain goes through the service's JSON-RPC endpoint, and the service's sync reads the
-//! events. Each noun has a file with its arguments, its verbs and the records that they print.
+//! events. Each noun has a file with its arguments, its commands and the records that they print.
 
 mod account;
 mod act;
@@ -42,11 +42,11 @@ use domain::ErrorCode;
 use secrecy::zeroize::Zeroizing;
 use store::audit_log::Actor;
 
-use crate::config::Config;
-use crate::secrets::{KeyText, Roles};
+use crate::config::ResolvedConfig;
+use crate::secrets::{KeyText, RoleSecrets};
 use crate::start_error::StartError;
 use ctx::AdminCtx;
-use output::Answer;
+use output::CommandOutput;
 
 /// The arguments of `foretell admin`.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ pub struct RoleKeys {
 
 impl RoleKeys {
     /// Replaces keys of the secrets file by those of the given files.
-    fn put_into(&self, roles: &mut Roles) -> Result<(), StartError> {
+    fn put_into(&self, roles: &mut RoleSecrets) -> Result<(), StartError> {
         let files = [
             (&self.owner_key_file, &mut roles.owner),
             (&self.resolver_key_file, &mut roles.resolver),
@@ -103,54 +103,54 @@ fn read_key(path: &Path) -> Result<KeyText, StartError> {
 enum Noun {
     /// Manage users: the people and programs that trade
     #[command(subcommand)]
-    User(user::Verb),
+    User(user::UserCommand),
     /// Manage smart accounts
     #[command(subcommand)]
-    Account(account::Verb),
+    Account(account::AccountCommand),
     /// Manage delegations: what keys may spend of an account on chain
     #[command(subcommand)]
-    Delegation(delegation::Verb),
+    Delegation(delegation::DelegationCommand),
     /// Manage API keys
     #[command(subcommand)]
-    Key(key::Verb),
+    Key(key::KeyCommand),
     /// Manage markets
     #[command(subcommand)]
-    Market(Box<market::Verb>),
+    Market(Box<market::MarketCommand>),
     /// Manage the roles of the deployment and their holders
     #[command(subcommand)]
-    Role(Box<role::Verb>),
+    Role(Box<role::RoleCommand>),
     /// Manage executors, which send trades to the chain, and their hourly caps
     #[command(subcommand)]
-    Executor(executor::Verb),
+    Executor(executor::ExecutorCommand),
     /// Manage organizations, which own threads
     #[command(subcommand)]
-    Organization(organization::Verb),
+    Organization(organization::OrganizationCommand),
     /// Manage partners of organizations
     #[command(subcommand)]
-    Partner(partner::Verb),
+    Partner(partner::PartnerCommand),
     /// Manage threads: collections of markets with a time window
     #[command(subcommand)]
-    Thread(Box<thread::Verb>),
+    Thread(Box<thread::ThreadCommand>),
     /// Manage chapters of threads
     #[command(subcommand)]
-    Chapter(chapter::Verb),
+    Chapter(chapter::ChapterCommand),
     /// Import organizations, partners, threads, chapters and markets from a file
     Import(import::ImportArgs),
     /// Check and rebuild the stored sums over markets and movements
     #[command(subcommand)]
-    Aggregates(aggregates::Verb),
+    Aggregates(aggregates::AggregatesCommand),
     /// Read and verify the log of administrative acts
     #[command(subcommand)]
-    Audit(audit::Verb),
+    Audit(audit::AuditCommand),
     /// Turn routes or all trading off and on
     #[command(subcommand)]
-    Switch(switch::Verb),
+    Switch(switch::SwitchCommand),
     /// Show the chain sync, reread blocks, and manage quarantined markets
     #[command(subcommand)]
-    Sync(sync::Verb),
+    Sync(sync::SyncCommand),
     /// Repair trades that do not end
     #[command(subcommand)]
-    Trade(trade::Verb),
+    Trade(trade::TradeCommand),
     /// Copy the service's data into a folder, while it is running or stopped
     Backup(backup::BackupArgs),
     /// Check a backup and restore its files. The service must be stopped
@@ -159,12 +159,12 @@ enum Noun {
     Recover(recover::RecoverArgs),
     /// Manage the stored secrets
     #[command(subcommand)]
-    Secrets(secrets::Verb),
+    Secrets(secrets::SecretsCommand),
 }
 
 /// Runs a command and prints its result: as JSON with `--json` or if standard output is not a
 /// terminal.
-pub async fn run(args: AdminArgs, config: Config, actor: Actor) -> Result<(), StartError> {
+pub async fn run(args: AdminArgs, config: ResolvedConfig, actor: Actor) -> Result<(), StartError> {
     if let Noun::Restore(restore) = args.noun {
         // The database may not exist yet.
         return backup::restore(restore, &config, actor).await?.print(args.json);
@@ -175,30 +175,30 @@ pub async fn run(args: AdminArgs, config: Config, actor: Actor) -> Result<(), St
     answer.map_err(explain)?.print(args.json)
 }
 
-async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn dispatch(noun: Noun, json: bool, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     match noun {
-        Noun::User(verb) => user::run(verb, admin).await,
-        Noun::Account(verb) => account::run(verb, admin).await,
-        Noun::Delegation(verb) => delegation::run(verb, admin).await,
-        Noun::Key(verb) => key::run(verb, admin).await,
-        Noun::Market(verb) => market::run(*verb, admin).await,
-        Noun::Role(verb) => role::run(*verb, admin).await,
-        Noun::Executor(verb) => executor::run(verb, admin).await,
-        Noun::Organization(verb) => organization::run(verb, admin).await,
-        Noun::Partner(verb) => partner::run(verb, admin).await,
-        Noun::Thread(verb) => thread::run(*verb, admin).await,
-        Noun::Chapter(verb) => chapter::run(verb, admin).await,
+        Noun::User(command) => user::run(command, admin).await,
+        Noun::Account(command) => account::run(command, admin).await,
+        Noun::Delegation(command) => delegation::run(command, admin).await,
+        Noun::Key(command) => key::run(command, admin).await,
+        Noun::Market(command) => market::run(*command, admin).await,
+        Noun::Role(command) => role::run(*command, admin).await,
+        Noun::Executor(command) => executor::run(command, admin).await,
+        Noun::Organization(command) => organization::run(command, admin).await,
+        Noun::Partner(command) => partner::run(command, admin).await,
+        Noun::Thread(command) => thread::run(*command, admin).await,
+        Noun::Chapter(command) => chapter::run(command, admin).await,
         Noun::Import(args) => import::run(args, json, admin).await,
-        Noun::Aggregates(verb) => aggregates::run(verb, admin).await,
-        Noun::Audit(verb) => audit::run(verb, admin).await,
-        Noun::Switch(verb) => switch::run(verb, admin).await,
-        Noun::Sync(verb) => sync::run(verb, admin).await,
-        Noun::Trade(verb) => trade::run(verb, admin).await,
+        Noun::Aggregates(command) => aggregates::run(command, admin).await,
+        Noun::Audit(command) => audit::run(command, admin).await,
+        Noun::Switch(command) => switch::run(command, admin).await,
+        Noun::Sync(command) => sync::run(command, admin).await,
+        Noun::Trade(command) => trade::run(command, admin).await,
         Noun::Backup(args) => backup::run(args, admin).await,
         Noun::Recover(args) => recover::run(args, admin).await,
         // Already handled by `run`, before the database was opened.
-        Noun::Restore(_) => Ok(Answer::Printed),
-        Noun::Secrets(verb) => secrets::run(verb, admin).await,
+        Noun::Restore(_) => Ok(CommandOutput::Printed),
+        Noun::Secrets(command) => secrets::run(command, admin).await,
     }
 }
 

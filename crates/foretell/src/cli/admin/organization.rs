@@ -7,7 +7,7 @@ use store::StoreError;
 use store::catalog::Organization;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::{PageArgs, edit_text, overwrite, slug_of};
 use super::{missing, refuse};
@@ -15,14 +15,14 @@ use crate::start_error::StartError;
 
 /// Commands for organizations.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum OrganizationCommand {
     /// Add an organization
     Create {
         /// The name
         #[arg(long)]
         name: String,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ProfileArgs,
     },
     /// List organizations, newest first
     List(PageArgs),
@@ -39,13 +39,13 @@ pub enum Verb {
         #[arg(long)]
         name: Option<String>,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ProfileArgs,
     },
 }
 
 /// The properties of organizations and partners.
 #[derive(Debug, Clone, Args)]
-pub struct AboutArgs {
+pub struct ProfileArgs {
     /// The name in URLs [default: derived from the name]
     #[arg(long)]
     pub slug: Option<String>,
@@ -69,9 +69,9 @@ pub fn slug_or_default(given: Option<&String>, name: &str) -> Result<String, Sta
     Ok(slug)
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Create { name, about } => {
+pub async fn run(command: OrganizationCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        OrganizationCommand::Create { name, about } => {
             let ctx = admin.ctx()?;
             let slug = slug_or_default(about.slug.as_ref(), &name)?;
             let organization = Organization {
@@ -82,17 +82,17 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
                 logo: about.logo,
                 website: about.website,
             };
-            Ok(Answer::One(record(&app::catalog::add_organization(&ctx, organization).await?)))
+            Ok(CommandOutput::One(record(&app::catalog::add_organization(&ctx, organization).await?)))
         }
-        Verb::List(page) => list(page, admin).await,
-        Verb::Show { organization: Subject(organization) } => {
+        OrganizationCommand::List(page) => list(page, admin).await,
+        OrganizationCommand::Show { organization: Subject(organization) } => {
             let found: Result<_, StoreError> = admin
                 .store
                 .read(organization, |tx, id| Box::pin(store::catalog::find_organization(tx, *id)))
                 .await;
-            Ok(Answer::One(record(&found?.ok_or_else(|| missing("organization"))?)))
+            Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("organization"))?)))
         }
-        Verb::Update { organization: Subject(organization), name, about } => {
+        OrganizationCommand::Update { organization: Subject(organization), name, about } => {
             let change = move |old: &mut Organization| {
                 overwrite(&mut old.name, name.as_ref());
                 overwrite(&mut old.slug, about.slug.as_ref());
@@ -101,24 +101,24 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
                 edit_text(&mut old.website, about.website.as_ref());
             };
             let changed = app::catalog::change_organization(&admin.ctx()?, organization, change).await?;
-            Ok(Answer::One(record(&changed)))
+            Ok(CommandOutput::One(record(&changed)))
         }
     }
 }
 
-async fn list(page: PageArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(page: PageArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let listed: Result<Vec<_>, StoreError> = admin
         .store
         .read((page.after.map(OrganizationId), page.limit), |tx, (after, limit)| {
             Box::pin(store::catalog::list_organizations(tx, *after, *limit))
         })
         .await;
-    Ok(Answer::Many(listed?.iter().map(record).collect(), &["id", "slug", "name"]))
+    Ok(CommandOutput::Many(listed?.iter().map(record).collect(), &["id", "slug", "name"]))
 }
 
-fn record(organization: &Organization) -> Record {
+fn record(organization: &Organization) -> OutputRecord {
     let Organization { id, name, slug, description, logo, website } = organization;
-    Record::new()
+    OutputRecord::new()
         .with("id", id)
         .with("name", name)
         .with("slug", slug)

@@ -10,9 +10,9 @@ use crate::start_error::StartError;
 
 /// The members of an output record, in print order.
 #[derive(Debug, Clone, Default)]
-pub struct Record(Vec<(&'static str, Value)>);
+pub struct OutputRecord(Vec<(&'static str, Value)>);
 
-impl Record {
+impl OutputRecord {
     pub fn new() -> Self {
         Self::default()
     }
@@ -40,7 +40,7 @@ impl Record {
     }
 }
 
-impl Serialize for Record {
+impl Serialize for OutputRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (name, value) in &self.0 {
@@ -52,17 +52,17 @@ impl Serialize for Record {
 
 /// The result of a command.
 #[derive(Debug, Clone)]
-pub enum Answer {
-    One(Record),
+pub enum CommandOutput {
+    One(OutputRecord),
     /// Records, and the members that are the columns of the text table.
-    Many(Vec<Record>, &'static [&'static str]),
+    Many(Vec<OutputRecord>, &'static [&'static str]),
     /// A file for another program: JSON, also on a terminal.
-    Json(Record),
+    Json(OutputRecord),
     /// The command has already printed everything.
     Printed,
 }
 
-impl Answer {
+impl CommandOutput {
     /// Prints the result to standard output. Without a terminal it is always JSON.
     pub fn print(&self, json: bool) -> Result<(), StartError> {
         if matches!(self, Self::Printed) {
@@ -151,23 +151,24 @@ mod tests {
 
     #[test]
     fn json_keeps_the_members_order() {
-        let record = Record::new().with("key", "k").with("id", 1);
+        let record = OutputRecord::new().with("key", "k").with("id", 1);
         assert_eq!(serde_json::to_string(&record).unwrap(), r#"{"key":"k","id":1}"#);
     }
 
     #[test]
     fn a_table_shows_the_named_members_in_columns() {
-        let rows = ["ada", "bo"].map(|name| Record::new().with("name", name).with("hidden", 1).with("n", 2));
-        let text = Answer::Many(rows.to_vec(), &["name", "n"]).to_text();
+        let rows =
+            ["ada", "bo"].map(|name| OutputRecord::new().with("name", name).with("hidden", 1).with("n", 2));
+        let text = CommandOutput::Many(rows.to_vec(), &["name", "n"]).to_text();
         assert_eq!(text, "NAME  N\nada   2\nbo    2");
     }
 
     #[test]
     fn a_record_shows_absent_and_nested_members() {
         let nested = serde_json::json!([{"index": 0, "label": "Yes"}]);
-        let record = Record::new().with("id", 7).with("logo", None::<String>).with("outcomes", nested);
+        let record = OutputRecord::new().with("id", 7).with("logo", None::<String>).with("outcomes", nested);
         assert_eq!(
-            Answer::One(record).to_text(),
+            CommandOutput::One(record).to_text(),
             "id        7\nlogo      -\noutcomes  \n    index=0  label=Yes"
         );
     }

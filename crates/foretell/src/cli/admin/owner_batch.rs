@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::keys::Key;
 
 use super::ctx::AdminCtx;
-use super::output::Record;
+use super::output::OutputRecord;
 use super::owner_keys;
 use super::values::hex_bytes;
 use crate::start_error::StartError;
@@ -98,12 +98,12 @@ impl Consent {
     }
 
     /// Returns the members that commands print.
-    pub fn record(&self) -> Record {
+    pub fn record(&self) -> OutputRecord {
         match self {
-            Self::Done(batch, receipt) => Record::new()
+            Self::Done(batch, receipt) => OutputRecord::new()
                 .with("address", batch.account.to_string().to_lowercase())
                 .with("txHash", receipt.tx_hash.to_string()),
-            Self::Wanted(batch, chain_id) => Record::new()
+            Self::Wanted(batch, chain_id) => OutputRecord::new()
                 .with("address", batch.account.to_string().to_lowercase())
                 .with("sign", to_sign(batch, *chain_id))
                 .with(

@@ -7,15 +7,15 @@ use store::catalog::Partner;
 
 use super::ctx::AdminCtx;
 use super::missing;
-use super::organization::{AboutArgs, slug_or_default};
-use super::output::{Answer, Record};
+use super::organization::{ProfileArgs, slug_or_default};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::{PageArgs, edit_text, overwrite};
 use crate::start_error::StartError;
 
 /// The status of a partner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Status {
+pub enum StatusArg {
     /// Shown as active.
     Active,
     /// Shown as inactive.
@@ -24,7 +24,7 @@ pub enum Status {
 
 /// Commands for partners.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum PartnerCommand {
     /// Add a partner to an organization
     Create {
         /// The organization of the partner
@@ -34,10 +34,10 @@ pub enum Verb {
         #[arg(long)]
         name: String,
         /// The status of the partner
-        #[arg(long, value_enum, default_value_t = Status::Active)]
-        status: Status,
+        #[arg(long, value_enum, default_value_t = StatusArg::Active)]
+        status: StatusArg,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ProfileArgs,
     },
     /// List partners, newest first
     List {
@@ -61,15 +61,15 @@ pub enum Verb {
         name: Option<String>,
         /// The status of the partner
         #[arg(long, value_enum)]
-        status: Option<Status>,
+        status: Option<StatusArg>,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ProfileArgs,
     },
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Create { organization, name, status, about } => {
+pub async fn run(command: PartnerCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        PartnerCommand::Create { organization, name, status, about } => {
             let ctx = admin.ctx()?;
             let slug = slug_or_default(about.slug.as_ref(), &name)?;
             let partner = Partner {
@@ -80,27 +80,27 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
                 description: about.description,
                 logo: about.logo,
                 website: about.website,
-                active: status == Status::Active,
+                active: status == StatusArg::Active,
             };
-            Ok(Answer::One(record(&app::catalog::add_partner(&ctx, partner).await?)))
+            Ok(CommandOutput::One(record(&app::catalog::add_partner(&ctx, partner).await?)))
         }
-        Verb::List { organization, page } => list(organization, page, admin).await,
-        Verb::Show { partner: Subject(partner) } => {
+        PartnerCommand::List { organization, page } => list(organization, page, admin).await,
+        PartnerCommand::Show { partner: Subject(partner) } => {
             let found: Result<_, StoreError> =
                 admin.store.read(partner, |tx, id| Box::pin(store::catalog::find_partner(tx, *id))).await;
-            Ok(Answer::One(record(&found?.ok_or_else(|| missing("partner"))?)))
+            Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("partner"))?)))
         }
-        Verb::Update { partner: Subject(partner), name, status, about } => {
+        PartnerCommand::Update { partner: Subject(partner), name, status, about } => {
             let change = move |old: &mut Partner| {
                 overwrite(&mut old.name, name.as_ref());
                 overwrite(&mut old.slug, about.slug.as_ref());
                 edit_text(&mut old.description, about.description.as_ref());
                 edit_text(&mut old.logo, about.logo.as_ref());
                 edit_text(&mut old.website, about.website.as_ref());
-                old.active = status.map_or(old.active, |status| status == Status::Active);
+                old.active = status.map_or(old.active, |status| status == StatusArg::Active);
             };
             let changed = app::catalog::change_partner(&admin.ctx()?, partner, change).await?;
-            Ok(Answer::One(record(&changed)))
+            Ok(CommandOutput::One(record(&changed)))
         }
     }
 }
@@ -109,7 +109,7 @@ async fn list(
     organization: Option<OrganizationId>,
     page: PageArgs,
     admin: &AdminCtx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     let input = (organization, page.after.map(PartnerId), page.limit);
     let listed: Result<Vec<_>, StoreError> = admin
         .store
@@ -117,14 +117,14 @@ async fn list(
             Box::pin(store::catalog::list_partners(tx, *organization, *after, *limit))
         })
         .await;
-    Ok(Answer::Many(
+    Ok(CommandOutput::Many(
         listed?.iter().map(record).collect(),
         &["id", "slug", "name", "status", "organizationId"],
     ))
 }
 
-fn record(partner: &Partner) -> Record {
-    Record::new()
+fn record(partner: &Partner) -> OutputRecord {
+    OutputRecord::new()
         .with("id", partner.id)
         .with("organizationId", partner.organization_id)
         .with("name", &partner.name)

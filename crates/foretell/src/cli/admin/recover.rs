@@ -12,7 +12,7 @@ use store::StoreError;
 use store::recoveries::{Changes, Recovery};
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use crate::start_error::StartError;
 
@@ -31,10 +31,10 @@ pub struct RecoverArgs {
     from: Option<u64>,
 }
 
-pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.online().await?;
     if args.dry_run {
-        return Ok(Answer::One(planned(&plan(&ctx, args.from).await?)));
+        return Ok(CommandOutput::One(planned(&plan(&ctx, args.from).await?)));
     }
     // The recovery waits until these executors have no pending transactions.
     let executors: Vec<_> = admin.secrets()?.executors()?.iter().map(Signer::address).collect();
@@ -55,14 +55,14 @@ pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<Answer, StartErr
     Err(refuse(ErrorCode::DependencyUnavailable, detail))
 }
 
-async fn ended(ctx: &Ctx, id: i64) -> Result<Answer, StartError> {
+async fn ended(ctx: &Ctx, id: i64) -> Result<CommandOutput, StartError> {
     let found: Result<Option<Recovery>, StoreError> =
         ctx.store.read(id, |tx, id| Box::pin(store::recoveries::find(tx, *id))).await;
     let recovery = found?.ok_or_else(|| super::missing("recovery"))?;
     let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades } = recovery.changes;
     let unknown_until = recovery.ended_at.map(|at| at.plus_ms(ctx.config.idempotency_ms));
-    Ok(Answer::One(
-        Record::new()
+    Ok(CommandOutput::One(
+        OutputRecord::new()
             .with("recovery", recovery.id)
             .with("reason", recovery.reason)
             .with("detail", recovery.detail)
@@ -78,14 +78,14 @@ async fn ended(ctx: &Ctx, id: i64) -> Result<Answer, StartError> {
     ))
 }
 
-fn planned(plan: &Plan) -> Record {
+fn planned(plan: &Plan) -> OutputRecord {
     let trades: Vec<_> = plan.trades.iter().map(trade_of).collect();
     let nonces: Vec<_> = plan
         .raised_nonces
         .iter()
         .map(|raised| json!({ "key": raised.key_id, "nextNonce": raised.from, "becomes": raised.to }))
         .collect();
-    Record::new()
+    OutputRecord::new()
         .with("fromBlock", plan.from_block)
         .with("untilBlock", plan.until_block)
         .with("trades", trades)

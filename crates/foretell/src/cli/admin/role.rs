@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::act::ActArgs;
 use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use crate::start_error::StartError;
 
 /// Commands for roles.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum RoleCommand {
     /// List the holders of the roles, the pending proposals and the delay
     List,
     /// Propose a new holder of a role. Acts as the owner
@@ -91,33 +91,33 @@ pub struct RemoveArgs {
     consent: ConsentArgs,
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn run(command: RoleCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.online().await?;
-    match verb {
-        Verb::List => show(&ctx).await.map(Answer::One),
-        Verb::Propose { role: RoleArgs { role }, to, act } => {
+    match command {
+        RoleCommand::List => show(&ctx).await.map(CommandOutput::One),
+        RoleCommand::Propose { role: RoleArgs { role }, to, act } => {
             let title = format!("Propose {to} as the new {role}");
             make(Change::ProposeRole(role, to), &title, &act, None, admin, &ctx).await
         }
-        Verb::Accept { role: RoleArgs { role }, accept } => {
+        RoleCommand::Accept { role: RoleArgs { role }, accept } => {
             accept_role(Change::AcceptRole(role), role, accept, admin, &ctx).await
         }
-        Verb::Veto { role: RoleArgs { role }, remove } => {
+        RoleCommand::Veto { role: RoleArgs { role }, remove } => {
             let title = format!("Veto the proposal of a new {role}");
             remove_power(Change::VetoRole(role), role, &title, remove, admin, &ctx).await
         }
-        Verb::ProposeRecovery { to, act } => {
+        RoleCommand::ProposeRecovery { to, act } => {
             let title = format!("Propose {to} as the new owner, because the owner's key is lost or stolen");
             make(Change::ProposeRecovery(to), &title, &act, None, admin, &ctx).await
         }
-        Verb::AcceptRecovery(accept) => {
+        RoleCommand::AcceptRecovery(accept) => {
             accept_role(Change::AcceptRecovery, Role::Owner, accept, admin, &ctx).await
         }
-        Verb::VetoRecovery(remove) => {
+        RoleCommand::VetoRecovery(remove) => {
             let title = "Veto the guardian's proposal of a new owner";
             remove_power(Change::VetoRecovery, Role::Owner, title, remove, admin, &ctx).await
         }
-        Verb::SuspendResolver(remove) => {
+        RoleCommand::SuspendResolver(remove) => {
             let title = "Suspend the resolver until a successor accepts";
             remove_power(Change::SuspendResolver, Role::Resolver, title, remove, admin, &ctx).await
         }
@@ -131,7 +131,7 @@ async fn accept_role(
     accept: AcceptArgs,
     admin: &AdminCtx,
     ctx: &Ctx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     let title = format!("Accept the role of the {role}");
     if !accept.act.is_printed() {
         let act = format!("{title}. Its holder loses it, and only a new proposal can undo this.");
@@ -148,7 +148,7 @@ async fn remove_power(
     remove: RemoveArgs,
     admin: &AdminCtx,
     ctx: &Ctx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     if !remove.act.is_printed() {
         let act = format!("{title}. Only a new proposal can undo this, after the delay.");
         remove.consent.obtain(&act, role.as_str(), WithoutTerminal::Proceed)?;
@@ -164,18 +164,18 @@ async fn make(
     key_file: Option<PathBuf>,
     admin: &AdminCtx,
     ctx: &Ctx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     let acting = act.acting(admin, ctx, change.senders(ctx).await?, key_file.as_deref()).await?;
     match change.make(ctx, acting.sender()).await? {
         Sent::Mined(receipt) => {
             let record = admin.deployment_hint(show(ctx).await?);
-            Ok(Answer::One(record.with("txHash", receipt.tx_hash.to_string())))
+            Ok(CommandOutput::One(record.with("txHash", receipt.tx_hash.to_string())))
         }
-        Sent::Printed(call) => Ok(acting.print(ctx, title, &[call], Record::new())),
+        Sent::Printed(call) => Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
     }
 }
 
-async fn show(ctx: &Ctx) -> Result<Record, StartError> {
+async fn show(ctx: &Ctx) -> Result<OutputRecord, StartError> {
     let seats = ctx.chain.seats().await.map_err(AppError::from)?;
     let roles: Vec<Value> = seats
         .all
@@ -189,7 +189,7 @@ async fn show(ctx: &Ctx) -> Result<Record, StartError> {
             shown
         })
         .collect();
-    Ok(Record::new()
+    Ok(OutputRecord::new()
         .with("roles", roles)
         .with("recovery", proposal(seats.recovery))
         .with("delaySeconds", seats.delay_s))

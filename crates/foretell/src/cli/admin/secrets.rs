@@ -5,26 +5,26 @@ use clap::Subcommand;
 use domain::ErrorCode;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use crate::start_error::StartError;
 
 /// Commands for encrypted secrets.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum SecretsCommand {
     /// Encrypt every secret again with `sealingKey` that is encrypted with one of
     /// `otherSealingKeys`. The service may run
     Rewrap,
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Rewrap => answer(&rewrap(&admin.ctx()?).await?),
+pub async fn run(command: SecretsCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        SecretsCommand::Rewrap => answer(&rewrap(&admin.ctx()?).await?),
     }
 }
 
 /// Builds the result. Old sealing keys may only be removed after a result without an error.
-fn answer(done: &Rewrapped) -> Result<Answer, StartError> {
+fn answer(done: &Rewrapped) -> Result<CommandOutput, StartError> {
     if let Some(first) = done.unreadable.first() {
         let count = done.unreadable.len();
         return Err(refuse(
@@ -44,7 +44,7 @@ fn answer(done: &Rewrapped) -> Result<Answer, StartError> {
             ),
         ));
     }
-    Ok(Answer::One(Record::new().with("rewrapped", done.rewrapped)))
+    Ok(CommandOutput::One(OutputRecord::new().with("rewrapped", done.rewrapped)))
 }
 
 #[cfg(test)]

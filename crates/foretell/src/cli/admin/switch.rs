@@ -9,13 +9,13 @@ use store::StoreError;
 use store::kill_switches::KillSwitch;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use crate::start_error::StartError;
 
 /// Commands for kill switches.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum SwitchCommand {
     /// List every kill switch that was ever set, with its last change and reason
     List,
     /// Disable a route: requests get 503 ROUTE_DISABLED
@@ -50,24 +50,24 @@ pub struct WhyArgs {
     by: Option<String>,
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::List => list(admin).await,
-        Verb::Disable(args) => set_route(args, Setting::Off, admin).await,
-        Verb::Enable(args) => set_route(args, Setting::On, admin).await,
-        Verb::Halt(why) => set_switch(TRADING, why, Setting::Off, admin).await,
-        Verb::Resume(why) => set_switch(TRADING, why, Setting::On, admin).await,
+pub async fn run(command: SwitchCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        SwitchCommand::List => list(admin).await,
+        SwitchCommand::Disable(args) => set_route(args, Setting::Off, admin).await,
+        SwitchCommand::Enable(args) => set_route(args, Setting::On, admin).await,
+        SwitchCommand::Halt(why) => set_switch(TRADING, why, Setting::Off, admin).await,
+        SwitchCommand::Resume(why) => set_switch(TRADING, why, Setting::On, admin).await,
     }
 }
 
-async fn list(admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let switches: Result<Vec<KillSwitch>, StoreError> =
         admin.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
     let columns = &["switch", "state", "since", "by", "reason"];
-    Ok(Answer::Many(switches?.iter().map(record).collect(), columns))
+    Ok(CommandOutput::Many(switches?.iter().map(record).collect(), columns))
 }
 
-async fn set_route(args: RouteArgs, setting: Setting, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn set_route(args: RouteArgs, setting: Setting, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let name = known(&args.route.join(" "))?;
     set_switch(&name, args.why, setting, admin).await
 }
@@ -77,11 +77,11 @@ async fn set_switch(
     why: WhyArgs,
     setting: Setting,
     admin: &AdminCtx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     // An operator may act on behalf of another person.
     let by = why.by.as_ref().unwrap_or(&admin.actor.name);
     let switch = set(&admin.ctx()?, name, setting, by, why.reason).await?;
-    Ok(Answer::One(record(&switch)))
+    Ok(CommandOutput::One(record(&switch)))
 }
 
 /// Returns the switchable route with this name.
@@ -97,9 +97,9 @@ fn known(name: &str) -> Result<String, StartError> {
     })
 }
 
-fn record(switch: &KillSwitch) -> Record {
+fn record(switch: &KillSwitch) -> OutputRecord {
     let since = switch.thrown_at.unwrap_or(switch.changed_at);
-    Record::new()
+    OutputRecord::new()
         .with("switch", &switch.name)
         .with("state", if switch.thrown_at.is_some() { "off" } else { "on" })
         .with("since", since)

@@ -13,7 +13,7 @@ use store::quarantine::{self, Quarantine};
 use store::sync::SyncBlock;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use super::subject::{self, Subject};
 use crate::start_error::StartError;
@@ -23,7 +23,7 @@ const MOST_LISTED: u32 = 10_000;
 
 /// Commands for the sync.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum SyncCommand {
     /// Show the last read and settled blocks, and what the sync has ignored, repaired or skipped
     Status,
     /// Read blocks again, including skipped ones, and repair what differs from them
@@ -32,7 +32,7 @@ pub enum Verb {
     Skip(SkipArgs),
     /// List or release markets whose events could not be applied
     #[command(subcommand)]
-    Quarantine(QuarantineVerb),
+    Quarantine(QuarantineCommand),
 }
 
 /// The blocks to read again.
@@ -59,7 +59,7 @@ pub struct SkipArgs {
 
 /// Commands for quarantined markets.
 #[derive(Debug, Subcommand)]
-pub enum QuarantineVerb {
+pub enum QuarantineCommand {
     /// List quarantined markets, with the reason and the time of the next repair
     List,
     /// Repair a market from the chain now. It is released if it then matches the chain
@@ -69,13 +69,15 @@ pub enum QuarantineVerb {
     },
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Status => status(admin).await,
-        Verb::Reread(args) => reread_from(args, admin).await,
-        Verb::Skip(args) => skip(args, admin).await,
-        Verb::Quarantine(QuarantineVerb::List) => list(admin).await,
-        Verb::Quarantine(QuarantineVerb::Release { market: Subject(market) }) => release(market, admin).await,
+pub async fn run(command: SyncCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        SyncCommand::Status => status(admin).await,
+        SyncCommand::Reread(args) => reread_from(args, admin).await,
+        SyncCommand::Skip(args) => skip(args, admin).await,
+        SyncCommand::Quarantine(QuarantineCommand::List) => list(admin).await,
+        SyncCommand::Quarantine(QuarantineCommand::Release { market: Subject(market) }) => {
+            release(market, admin).await
+        }
     }
 }
 
@@ -87,7 +89,7 @@ struct Status {
     counters: Vec<(String, u64)>,
 }
 
-async fn status(admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn status(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let read: Result<Status, StoreError> = admin
         .store
         .read((), |tx, ()| {
@@ -109,7 +111,7 @@ async fn status(admin: &AdminCtx) -> Result<Answer, StartError> {
         Err(_) => None,
     };
     let read = last.as_ref().map(|last| last.number);
-    let record = Record::new()
+    let record = OutputRecord::new()
         .with("headBlock", head)
         .with("readBlock", read)
         .with("readBlockTime", last.as_ref().map(|last| last.at))
@@ -118,10 +120,10 @@ async fn status(admin: &AdminCtx) -> Result<Answer, StartError> {
         .with("quarantinedMarkets", quarantined)
         .with("skippedBlocks", skipped)
         .with("counters", counters.into_iter().collect::<std::collections::BTreeMap<_, _>>());
-    Ok(Answer::One(record))
+    Ok(CommandOutput::One(record))
 }
 
-async fn reread_from(args: RereadArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn reread_from(args: RereadArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let RereadArgs { from, accept_reorganization } = args;
     let accept = if accept_reorganization { AcceptReorganization::Yes } else { AcceptReorganization::No };
     let ctx = admin.online().await?;
@@ -132,18 +134,18 @@ async fn reread_from(args: RereadArgs, admin: &AdminCtx) -> Result<Answer, Start
         json!({ "blocks": reread.blocks, "takenBackTo": reread.taken_back_to, "repaired": markets })
     };
     let reread = around(&ctx, act, reread(&ctx, from, accept), found).await?;
-    Ok(Answer::One(reread_record(&reread)))
+    Ok(CommandOutput::One(reread_record(&reread)))
 }
 
-async fn release(market: MarketId, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn release(market: MarketId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.online().await?;
     let act = Act::new("sync.quarantine.release", format!("market:{market}"));
     let made = |repaired: &Repaired| json!({ "fromBlock": repaired.from_block });
     let repaired = around(&ctx, act, repair_market(&ctx, market, None), made).await?;
-    Ok(Answer::One(repaired_record(&repaired)))
+    Ok(CommandOutput::One(repaired_record(&repaired)))
 }
 
-async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let SkipArgs { block, reason } = args;
     let now = admin.ctx()?.now();
     let skipped: Result<bool, StoreError> = admin
@@ -161,8 +163,8 @@ async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
         })
         .await;
     if skipped? {
-        return Ok(Answer::One(
-            Record::new().with("block", block).with("reason", reason).with("skippedAt", now),
+        return Ok(CommandOutput::One(
+            OutputRecord::new().with("block", block).with("reason", reason).with("skippedAt", now),
         ));
     }
     let detail = format!(
@@ -171,15 +173,15 @@ async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
     Err(refuse(ErrorCode::ValidationFailed, detail))
 }
 
-async fn list(admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let listed: Result<Vec<Quarantine>, StoreError> =
         admin.store.read((), |tx, ()| Box::pin(quarantine::list(tx, MOST_LISTED))).await;
     let records = listed?.iter().map(quarantine_record).collect();
-    Ok(Answer::Many(records, &["market", "since", "block", "reason", "attempts", "nextRepairAt"]))
+    Ok(CommandOutput::Many(records, &["market", "since", "block", "reason", "attempts", "nextRepairAt"]))
 }
 
-fn quarantine_record(quarantine: &Quarantine) -> Record {
-    Record::new()
+fn quarantine_record(quarantine: &Quarantine) -> OutputRecord {
+    OutputRecord::new()
         .with("market", quarantine.market_id.to_string())
         .with("since", quarantine.quarantined_at)
         .with("block", quarantine.block_number)
@@ -189,20 +191,20 @@ fn quarantine_record(quarantine: &Quarantine) -> Record {
         .with("nextRepairAt", quarantine.next_repair_at)
 }
 
-fn repaired_record(repaired: &Repaired) -> Record {
-    Record::new()
+fn repaired_record(repaired: &Repaired) -> OutputRecord {
+    OutputRecord::new()
         .with("market", repaired.market_id.to_string())
         .with("fromBlock", repaired.from_block)
         .with("movementsBefore", repaired.movements_before)
         .with("movementsAfter", repaired.movements_after)
 }
 
-fn reread_record(reread: &Reread) -> Record {
-    let repaired: Vec<Record> = reread.repaired.iter().map(repaired_record).collect();
+fn reread_record(reread: &Reread) -> OutputRecord {
+    let repaired: Vec<OutputRecord> = reread.repaired.iter().map(repaired_record).collect();
     let quarantined = reread.quarantined.iter();
-    let quarantined =
-        quarantined.map(|(id, reason)| Record::new().with("market", id.to_string()).with("reason", reason));
-    Record::new()
+    let quarantined = quarantined
+        .map(|(id, reason)| OutputRecord::new().with("market", id.to_string()).with("reason", reason));
+    OutputRecord::new()
         .with("blocks", reread.blocks)
         .with("takenBackTo", reread.taken_back_to)
         .with("correctedFailures", reread.corrected_failures)

@@ -8,21 +8,21 @@ use store::catalog::Thread;
 
 use super::ctx::AdminCtx;
 use super::missing;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::{Edit, PageArgs, edit_text, overwrite};
 use crate::start_error::StartError;
 
 /// Commands for threads.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum ThreadCommand {
     /// Create a thread. A thread with a partner belongs to the partner's organization
     Create {
         /// The title
         #[arg(long)]
         title: String,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ThreadArgs,
     },
     /// List threads, newest first
     List {
@@ -46,13 +46,13 @@ pub enum Verb {
         #[arg(long)]
         title: Option<String>,
         #[command(flatten)]
-        about: AboutArgs,
+        about: ThreadArgs,
     },
 }
 
 /// The properties of a thread except its title.
 #[derive(Debug, Clone, Args)]
-pub struct AboutArgs {
+pub struct ThreadArgs {
     /// The organization of the thread, or none
     #[arg(long, value_name = "ID")]
     organization: Option<Edit<OrganizationId>>,
@@ -82,7 +82,7 @@ pub struct AboutArgs {
     end_time: Option<Edit<Timestamp>>,
 }
 
-impl AboutArgs {
+impl ThreadArgs {
     fn apply(&self, thread: &mut Thread) {
         if let Some(Edit(organization)) = self.organization {
             thread.organization_id = organization;
@@ -107,9 +107,9 @@ impl AboutArgs {
     }
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Create { title, about } => {
+pub async fn run(command: ThreadCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        ThreadCommand::Create { title, about } => {
             let ctx = admin.ctx()?;
             let mut thread = Thread {
                 id: ThreadId(ctx.uuid()),
@@ -125,21 +125,21 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
                 end_time: None,
             };
             about.apply(&mut thread);
-            Ok(Answer::One(record(&app::catalog::add_thread(&ctx, thread).await?)))
+            Ok(CommandOutput::One(record(&app::catalog::add_thread(&ctx, thread).await?)))
         }
-        Verb::List { organization, page } => list(organization, page, admin).await,
-        Verb::Show { thread: Subject(thread) } => {
+        ThreadCommand::List { organization, page } => list(organization, page, admin).await,
+        ThreadCommand::Show { thread: Subject(thread) } => {
             let found: Result<_, StoreError> =
                 admin.store.read(thread, |tx, id| Box::pin(store::catalog::find_thread(tx, *id))).await;
-            Ok(Answer::One(record(&found?.ok_or_else(|| missing("thread"))?)))
+            Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("thread"))?)))
         }
-        Verb::Update { thread: Subject(thread), title, about } => {
+        ThreadCommand::Update { thread: Subject(thread), title, about } => {
             let change = move |old: &mut Thread| {
                 overwrite(&mut old.title, title.as_ref());
                 about.apply(old);
             };
             let changed = app::catalog::change_thread(&admin.ctx()?, thread, change).await?;
-            Ok(Answer::One(record(&changed)))
+            Ok(CommandOutput::One(record(&changed)))
         }
     }
 }
@@ -148,7 +148,7 @@ async fn list(
     organization: Option<OrganizationId>,
     page: PageArgs,
     admin: &AdminCtx,
-) -> Result<Answer, StartError> {
+) -> Result<CommandOutput, StartError> {
     let input = (organization, page.after.map(ThreadId), page.limit);
     let listed: Result<Vec<_>, StoreError> = admin
         .store
@@ -156,14 +156,14 @@ async fn list(
             Box::pin(store::catalog::list_threads(tx, *organization, *after, *limit))
         })
         .await;
-    Ok(Answer::Many(
+    Ok(CommandOutput::Many(
         listed?.iter().map(record).collect(),
         &["id", "title", "category", "startTime", "endTime"],
     ))
 }
 
-fn record(thread: &Thread) -> Record {
-    Record::new()
+fn record(thread: &Thread) -> OutputRecord {
+    OutputRecord::new()
         .with("id", thread.id)
         .with("organizationId", thread.organization_id)
         .with("partnerId", thread.partner_id)

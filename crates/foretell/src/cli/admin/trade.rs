@@ -6,13 +6,13 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::ctx::AdminCtx;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use crate::start_error::StartError;
 
 /// Commands for trades.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum TradeCommand {
     /// Look up an executing trade on the chain, then end it or have the same intent signed again
     Repair {
         #[command(flatten)]
@@ -20,8 +20,8 @@ pub enum Verb {
     },
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    let Verb::Repair { trade: Subject(id) } = verb;
+pub async fn run(command: TradeCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    let TradeCommand::Repair { trade: Subject(id) } = command;
     let ctx = admin.online().await?;
     let act = Act::new("trade.repair", format!("trade:{id}"));
     let made = |repaired: &TradeRepair| json!({ "repair": repaired.as_str() });
@@ -33,6 +33,6 @@ pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
         TradeRepair::AwaitsBlock(block) => (None, Some(block)),
         TradeRepair::SignedAgain | TradeRepair::BatchOpen => (None, None),
     };
-    let record = Record::new().with("trade", id.to_string()).with("repair", repaired.as_str());
-    Ok(Answer::One(record.with("status", status).with("awaitsBlock", block)))
+    let record = OutputRecord::new().with("trade", id.to_string()).with("repair", repaired.as_str());
+    Ok(CommandOutput::One(record.with("status", status).with("awaitsBlock", block)))
 }

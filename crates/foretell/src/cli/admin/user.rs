@@ -11,18 +11,18 @@ use store::users::{Account, User};
 
 use super::ctx::AdminCtx;
 use super::key::key_record;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::{BadValue, PageArgs, usdc_text};
 use super::{missing, owner_keys, refuse};
-use crate::config::Environment;
+use crate::config::EnvironmentSetting;
 use crate::start_error::StartError;
 
 /// Commands for users.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum UserCommand {
     /// Create a user and set the owner of the smart account. Prints the address of the account
-    Create(CreateArgs),
+    Create(CreateUserArgs),
     /// List users, newest first
     List(PageArgs),
     /// Show a user, the account and its keys
@@ -34,7 +34,7 @@ pub enum Verb {
 
 /// The properties of a new user.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct CreateUserArgs {
     /// The name of the user, for the operator
     #[arg(long)]
     name: String,
@@ -65,7 +65,7 @@ impl OwnerArgs {
     /// `VALIDATION_FAILED` if a generated key is requested outside development.
     pub fn owner(self, admin: &AdminCtx, ctx: &Ctx) -> Result<(Owner, Option<Signer>), StartError> {
         // In production, an owner's key must never be on the service's machine.
-        if self.generate_owner && admin.config.environment == Environment::Live {
+        if self.generate_owner && admin.config.environment == EnvironmentSetting::Live {
             return Err(refuse(
                 ErrorCode::ValidationFailed,
                 "--generate-owner is only for development: set the owner's address or passkey.",
@@ -87,15 +87,15 @@ fn passkey(text: &str) -> Result<Owner, BadValue> {
     }
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::Create(args) => create(args, admin).await.map(Answer::One),
-        Verb::List(page) => list(page, admin).await,
-        Verb::Show { user: Subject(user) } => show(user, admin).await.map(Answer::One),
+pub async fn run(command: UserCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        UserCommand::Create(args) => create(args, admin).await.map(CommandOutput::One),
+        UserCommand::List(page) => list(page, admin).await,
+        UserCommand::Show { user: Subject(user) } => show(user, admin).await.map(CommandOutput::One),
     }
 }
 
-async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn create(args: CreateUserArgs, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let ctx = admin.online().await?;
     let (owner, generated) = args.owner.owner(admin, &ctx)?;
     let (user, account) = accounts::create_user(&ctx, &args.name, &owner).await?;
@@ -105,7 +105,7 @@ async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Record, StartError
     Ok(user_record(&user, Some(&account)).with("ownerKeyStored", generated.is_some()))
 }
 
-async fn list(page: PageArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(page: PageArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let users: Result<Vec<_>, StoreError> = admin
         .store
         .read((page.after.map(UserId), page.limit), |tx, (after, limit)| {
@@ -113,14 +113,14 @@ async fn list(page: PageArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
         })
         .await;
     let records = users?.iter().map(|(user, account)| user_record(user, account.as_ref())).collect();
-    Ok(Answer::Many(records, &["id", "name", "address", "createdAt"]))
+    Ok(CommandOutput::Many(records, &["id", "name", "address", "createdAt"]))
 }
 
-async fn show(user: UserId, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let (user, account) = find(admin, user).await?;
     let keys: Result<Vec<_>, StoreError> =
         admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
-    let keys: Vec<Record> = keys?.iter().map(key_record).collect();
+    let keys: Vec<OutputRecord> = keys?.iter().map(key_record).collect();
     let owners = accounts::stored_owners(&admin.ctx()?, user.id).await?;
     Ok(user_record(&user, account.as_ref()).with("owners", owners).with("keys", keys))
 }
@@ -139,8 +139,8 @@ pub async fn find(admin: &AdminCtx, user: UserId) -> Result<(User, Option<Accoun
     Ok((user.ok_or_else(|| missing("user"))?, account))
 }
 
-fn user_record(user: &User, account: Option<&Account>) -> Record {
-    Record::new()
+fn user_record(user: &User, account: Option<&Account>) -> OutputRecord {
+    OutputRecord::new()
         .with("id", user.id)
         .with("name", &user.name)
         .with("address", account.map(|account| &account.address))

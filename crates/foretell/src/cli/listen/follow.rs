@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
-use super::forward::Receiver;
-use super::lines::{Incoming, Sent};
+use super::forward::LocalReceiver;
+use super::lines::{Incoming, SseEvent};
 
 /// Silence after which a stream is considered dead: three heartbeats.
 const SILENCE: Duration = Duration::from_secs(45);
@@ -55,7 +55,7 @@ impl Feed {
     /// # Errors
     ///
     /// The service's error message, if it permanently rejects the connection.
-    pub async fn follow(&mut self, receiver: &Receiver) -> Result<(), String> {
+    pub async fn follow(&mut self, receiver: &LocalReceiver) -> Result<(), String> {
         loop {
             self.pace.tick().await;
             match self.stream(receiver).await {
@@ -66,7 +66,7 @@ impl Feed {
     }
 
     /// Reads one connection until it ends.
-    async fn stream(&mut self, receiver: &Receiver) -> Cut {
+    async fn stream(&mut self, receiver: &LocalReceiver) -> Cut {
         let mut response = match self.connect().await {
             Ok(response) => response,
             Err(cut) => return cut,
@@ -109,7 +109,7 @@ impl Feed {
     }
 
     /// Posts an event, and only then advances the position.
-    async fn pass_on(&mut self, sent: &Sent, receiver: &Receiver) {
+    async fn pass_on(&mut self, sent: &SseEvent, receiver: &LocalReceiver) {
         match sent.name.as_str() {
             "heartbeat" => {}
             "closing" => eprintln!("foretell: the service closed the stream: {}", sent.data),

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The local program that receives events.
-pub struct Receiver {
+pub struct LocalReceiver {
     client: Client,
     url: String,
     secret: WebhookSecret,
@@ -32,7 +32,7 @@ struct Envelope {
     data: Box<RawValue>,
 }
 
-impl Receiver {
+impl LocalReceiver {
     pub fn new(client: Client, url: String, secret: WebhookSecret, clock: Arc<dyn Clock>) -> Self {
         Self { client, url, secret, clock }
     }

@@ -3,7 +3,7 @@
 use domain::event::FeedPosition;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Sent {
+pub struct SseEvent {
     pub id: Option<FeedPosition>,
     pub name: String,
     pub data: String,
@@ -19,7 +19,7 @@ impl Incoming {
     }
 
     /// Returns the next complete event with data, if there is one.
-    pub fn next(&mut self) -> Option<Sent> {
+    pub fn next(&mut self) -> Option<SseEvent> {
         loop {
             let end = self.0.windows(2).position(|pair| pair == b"\n\n")?;
             let block: Vec<u8> = self.0.drain(..end + 2).collect();
@@ -32,8 +32,8 @@ impl Incoming {
     }
 }
 
-fn read(block: &str) -> Sent {
-    let mut sent = Sent::default();
+fn read(block: &str) -> SseEvent {
+    let mut sent = SseEvent::default();
     for line in block.lines() {
         let Some((field, value)) = line.split_once(':') else { continue };
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -62,8 +62,8 @@ mod tests {
                 found.extend(std::iter::from_fn(|| incoming.next()));
             }
             let id = Some(FeedPosition { generation: 3, sequence: 7 });
-            let failed = Sent { id, name: "trade.failed".into(), data: "{\"a\":\"\u{e9}\"}".into() };
-            let closing = Sent { id: None, name: "closing".into(), data: "{}".into() };
+            let failed = SseEvent { id, name: "trade.failed".into(), data: "{\"a\":\"\u{e9}\"}".into() };
+            let closing = SseEvent { id: None, name: "closing".into(), data: "{}".into() };
             assert_eq!(found, [failed, closing], "{size}");
         }
     }

@@ -19,7 +19,7 @@ use crate::config::secret_of;
 use crate::entropy::SystemEntropy;
 use crate::start_error::StartError;
 use follow::Feed;
-use forward::Receiver;
+use forward::LocalReceiver;
 
 /// The events to forward and their destination.
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub async fn run(args: ListenArgs) -> Result<(), StartError> {
     println!("signing with {}", secret.expose());
     println!("posting to {}", args.forward_to);
     let types = args.types.unwrap_or_else(delivered);
-    let receiver = Receiver::new(of_receiver, args.forward_to, secret, Arc::new(SystemClock::default()));
+    let receiver = LocalReceiver::new(of_receiver, args.forward_to, secret, Arc::new(SystemClock::default()));
     let mut feed = Feed::new(of_feed, &args.base_url, api_key, &types, args.since);
     tokio::select! {
         ended = feed.follow(&receiver) => ended.map_err(StartError::Other),

@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::{market_id, shown_at};
 use crate::cli::admin::act::ActArgs;
 use crate::cli::admin::ctx::AdminCtx;
-use crate::cli::admin::output::Answer;
+use crate::cli::admin::output::CommandOutput;
 use crate::cli::admin::refuse;
 use crate::cli::admin::values::{Odds, When, usdc_text};
 use crate::start_error::StartError;
 
 /// The terms and the listing of a new market.
 #[derive(Debug, Args)]
-pub struct CreateArgs {
+pub struct CreateMarketArgs {
     /// The question
     #[arg(long)]
     question: String,
@@ -66,7 +66,7 @@ pub struct CreateArgs {
     act: ActArgs,
 }
 
-pub async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn create(args: CreateMarketArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let ctx = admin.online().await?;
     let resolver = args.act.acting(admin, &ctx, Senders::Roles(&[Role::Resolver]), None).await?;
     let chapter = args.chapter.map(|id| id.to_string());
@@ -134,7 +134,7 @@ pub async fn create(args: CreateArgs, admin: &AdminCtx) -> Result<Answer, StartE
         }
         _ => {
             let block = ctx.chain.head().await?.number;
-            shown_at(admin, id, block).await.map(Answer::One)
+            shown_at(admin, id, block).await.map(CommandOutput::One)
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{find, followed, make, market_id};
 use crate::cli::admin::act::ActArgs;
 use crate::cli::admin::consent::{ConsentArgs, WithoutTerminal};
 use crate::cli::admin::ctx::AdminCtx;
-use crate::cli::admin::output::Answer;
+use crate::cli::admin::output::CommandOutput;
 use crate::cli::admin::refuse;
 use crate::cli::admin::subject::{self, Subject};
 use crate::cli::admin::values::{Payouts, wad_text};
@@ -69,7 +69,7 @@ pub struct CancelArgs {
     consent: ConsentArgs,
 }
 
-pub async fn resolve(args: ResolveArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn resolve(args: ResolveArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let id = args.market.0;
     let (market, outcomes) = find(admin, id).await?;
     let Payouts(payouts) = payouts_of(args.result, outcomes.len())?;
@@ -80,17 +80,17 @@ pub async fn resolve(args: ResolveArgs, admin: &AdminCtx) -> Result<Answer, Star
     let act = format!("Resolves {:?}: {result}.", market.question);
     obtain_consent(args.consent, &args.act, &market, &act)?;
     let answer = make(admin, id, &args.act, Move::Resolve { payouts, source: args.source }).await?;
-    let Answer::One(record) = answer else { return Ok(answer) };
+    let CommandOutput::One(record) = answer else { return Ok(answer) };
     let (market, _) = find(admin, id).await?;
     // Without a veto window, the result is final at once.
     if market.status == MarketStatus::Resolved {
-        return Ok(Answer::One(record));
+        return Ok(CommandOutput::One(record));
     }
     let next = format!("once the veto window is over: foretell admin market finalize {id}");
-    Ok(Answer::One(record.with("proposed", true).with("next", next)))
+    Ok(CommandOutput::One(record.with("proposed", true).with("next", next)))
 }
 
-pub async fn finalize(args: FinalizeArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn finalize(args: FinalizeArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let id = args.market.0;
     let (market, _) = find(admin, id).await?;
     let act = format!("Makes the proposed result or cancel of {:?} final.", market.question);
@@ -98,7 +98,7 @@ pub async fn finalize(args: FinalizeArgs, admin: &AdminCtx) -> Result<Answer, St
     make(admin, id, &args.act, Move::Finalize).await
 }
 
-pub async fn cancel(args: CancelArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+pub async fn cancel(args: CancelArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let id = args.market.0;
     let (market, outcomes) = find(admin, id).await?;
     let act = format!("Cancels {:?}: every token pays its reference price.", market.question);
@@ -114,7 +114,7 @@ pub async fn cancel(args: CancelArgs, admin: &AdminCtx) -> Result<Answer, StartE
         }
         Cancelling::Cancelled(receipt) => {
             let record = followed(admin, id, receipt).await?;
-            return Ok(Answer::One(record.with("cancelReason", args.reason)));
+            return Ok(CommandOutput::One(record.with("cancelReason", args.reason)));
         }
         Cancelling::Frozen { receipt, cancellable_at } => (receipt, false, cancellable_at),
         Cancelling::Proposed { receipt, finalizable_at } => (receipt, true, finalizable_at),
@@ -124,7 +124,7 @@ pub async fn cancel(args: CancelArgs, admin: &AdminCtx) -> Result<Answer, StartE
         None => super::record(&market, &outcomes),
     };
     let next = format!("from {next_at} on: foretell admin market cancel {id}");
-    Ok(Answer::One(record.with("proposed", proposed).with("next", next)))
+    Ok(CommandOutput::One(record.with("proposed", proposed).with("next", next)))
 }
 
 /// Asks for confirmation unless the act is printed. A market that has ended is an error before the

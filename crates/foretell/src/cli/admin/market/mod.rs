@@ -23,7 +23,7 @@ use super::act::ActArgs;
 use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
 use super::missing;
-use super::output::{Answer, Record};
+use super::output::{CommandOutput, OutputRecord};
 use super::subject::{self, Subject};
 use super::values::{BadValue, PageArgs, usdc_text, wad_text};
 use crate::start_error::StartError;
@@ -33,9 +33,9 @@ const CHAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Commands for markets.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub enum MarketCommand {
     /// Create a market on chain. The resolver pays its funding, in development with test USDC
-    Create(Box<create::CreateArgs>),
+    Create(Box<create::CreateMarketArgs>),
     /// Change only the given values of a market's listing. An empty text removes the old one
     Update(Box<update::UpdateArgs>),
     /// Stop trading. Acts as the guardian or the resolver
@@ -109,30 +109,35 @@ fn status(text: &str) -> Result<MarketStatus, BadValue> {
     text.to_uppercase().parse().map_err(|_| BadValue::new("OPEN, FROZEN, RESOLVED or CANCELLED"))
 }
 
-pub async fn run(verb: Verb, admin: &AdminCtx) -> Result<Answer, StartError> {
-    match verb {
-        Verb::List(args) => list(args, admin).await,
-        Verb::Show(one) => show(one.market.0, admin).await.map(Answer::One),
-        Verb::Create(args) => create::create(*args, admin).await,
-        Verb::Update(args) => update::update(*args, admin).await.map(Answer::One),
-        Verb::Freeze(args) => make(admin, args.market.0, &args.act, Move::FREEZE).await,
-        Verb::Unfreeze(args) => make(admin, args.market.0, &args.act, Move::Unfreeze).await,
-        Verb::Open(args) => make(admin, args.market.0, &args.act, Move::Open).await,
-        Verb::Veto(args) => veto(args, admin).await,
-        Verb::Resolve(args) => end::resolve(args, admin).await,
-        Verb::Finalize(args) => end::finalize(args, admin).await,
-        Verb::Cancel(args) => end::cancel(args, admin).await,
+pub async fn run(command: MarketCommand, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    match command {
+        MarketCommand::List(args) => list(args, admin).await,
+        MarketCommand::Show(one) => show(one.market.0, admin).await.map(CommandOutput::One),
+        MarketCommand::Create(args) => create::create(*args, admin).await,
+        MarketCommand::Update(args) => update::update(*args, admin).await.map(CommandOutput::One),
+        MarketCommand::Freeze(args) => make(admin, args.market.0, &args.act, Move::FREEZE).await,
+        MarketCommand::Unfreeze(args) => make(admin, args.market.0, &args.act, Move::Unfreeze).await,
+        MarketCommand::Open(args) => make(admin, args.market.0, &args.act, Move::Open).await,
+        MarketCommand::Veto(args) => veto(args, admin).await,
+        MarketCommand::Resolve(args) => end::resolve(args, admin).await,
+        MarketCommand::Finalize(args) => end::finalize(args, admin).await,
+        MarketCommand::Cancel(args) => end::cancel(args, admin).await,
     }
 }
 
 /// Makes a move and returns the market, or prints the move's transaction.
-async fn make(admin: &AdminCtx, id: MarketId, act: &ActArgs, wanted: Move) -> Result<Answer, StartError> {
+async fn make(
+    admin: &AdminCtx,
+    id: MarketId,
+    act: &ActArgs,
+    wanted: Move,
+) -> Result<CommandOutput, StartError> {
     let (market, _) = find(admin, id).await?;
     let ctx = admin.online().await?;
     let acting = act.acting(admin, &ctx, wanted.senders(), None).await?;
     let title = title_of(&wanted, &market);
     match markets::make_move(&ctx, acting.sender(), id, wanted).await? {
-        Sent::Mined(receipt) => followed(admin, id, receipt).await.map(Answer::One),
+        Sent::Mined(receipt) => followed(admin, id, receipt).await.map(CommandOutput::One),
         Sent::Printed(call) => Ok(acting.print(&ctx, &title, &[call], market_id(id))),
     }
 }
@@ -155,11 +160,11 @@ fn title_of(wanted: &Move, market: &Market) -> String {
 }
 
 /// The additional member of a market's printed transactions.
-fn market_id(id: MarketId) -> Record {
-    Record::new().with("marketId", id)
+fn market_id(id: MarketId) -> OutputRecord {
+    OutputRecord::new().with("marketId", id)
 }
 
-async fn veto(args: VetoArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn veto(args: VetoArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let id = args.market.0;
     let (market, _) = find(admin, id).await?;
     if !args.act.is_printed() {
@@ -170,7 +175,7 @@ async fn veto(args: VetoArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
     make(admin, id, &args.act, Move::Veto).await
 }
 
-async fn show(id: MarketId, admin: &AdminCtx) -> Result<Record, StartError> {
+async fn show(id: MarketId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let (market, outcomes) = find(admin, id).await?;
     let record = record(&market, &outcomes);
     match market.status {
@@ -203,13 +208,13 @@ async fn proposal_of(id: MarketId, admin: &AdminCtx) -> Result<Value, StartError
 }
 
 /// Returns the market after the running service's sync has read the block of the receipt.
-async fn followed(admin: &AdminCtx, id: MarketId, receipt: Receipt) -> Result<Record, StartError> {
+async fn followed(admin: &AdminCtx, id: MarketId, receipt: Receipt) -> Result<OutputRecord, StartError> {
     shown_at(admin, id, receipt.block_number)
         .await
         .map(|record| record.with("txHash", receipt.tx_hash.to_string()))
 }
 
-async fn shown_at(admin: &AdminCtx, id: MarketId, block: u64) -> Result<Record, StartError> {
+async fn shown_at(admin: &AdminCtx, id: MarketId, block: u64) -> Result<OutputRecord, StartError> {
     let synced = admin.follow(block).await?;
     let (market, outcomes) = find(admin, id).await?;
     let record = record(&market, &outcomes).with("synced", synced);
@@ -233,7 +238,7 @@ async fn find(admin: &AdminCtx, id: MarketId) -> Result<(Market, Vec<Outcome>), 
     Ok((market.ok_or_else(|| missing("market"))?, outcomes))
 }
 
-async fn list(args: ListArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
+async fn list(args: ListArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let after = match args.page.after {
         Some(id) => {
             let (market, _) = find(admin, MarketId(id)).await?;
@@ -257,12 +262,12 @@ async fn list(args: ListArgs, admin: &AdminCtx) -> Result<Answer, StartError> {
         .await;
     let listed = listed?;
     let records = listed.iter().take(limit as usize).map(|(market, outcomes)| record(market, outcomes));
-    Ok(Answer::Many(records.collect(), &["id", "status", "question", "endTime", "tradeCount"]))
+    Ok(CommandOutput::Many(records.collect(), &["id", "status", "question", "endTime", "tradeCount"]))
 }
 
-fn record(market: &Market, outcomes: &[Outcome]) -> Record {
+fn record(market: &Market, outcomes: &[Outcome]) -> OutputRecord {
     let outcomes: Vec<Value> = outcomes.iter().map(|outcome| outcome_value(market, outcome)).collect();
-    Record::new()
+    OutputRecord::new()
         .with("id", market.id)
         .with("question", &market.question)
         .with("status", market.status)

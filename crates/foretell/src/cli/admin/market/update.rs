@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{find, record};
 use crate::cli::admin::ctx::AdminCtx;
-use crate::cli::admin::output::Record;
+use crate::cli::admin::output::OutputRecord;
 use crate::cli::admin::subject::{self, Subject};
 use crate::cli::admin::values::{Edit, edit_text};
 use crate::start_error::StartError;
@@ -63,7 +63,7 @@ impl UpdateArgs {
     }
 }
 
-pub async fn update(args: UpdateArgs, admin: &AdminCtx) -> Result<Record, StartError> {
+pub async fn update(args: UpdateArgs, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let id = args.market.0;
     app::catalog::change_market(&admin.ctx()?, id, move |listing| args.apply(listing)).await?;
     let (market, outcomes) = find(admin, id).await?;
