@@ -47,8 +47,6 @@ where
 }
 
 /// Returns a handler whose only response is this error.
-pub fn refusing<S: Clone + Send + Sync + 'static>(
-    code: ErrorCode,
-) -> impl Handler<((),), S> + Clone + Send + Sync + 'static {
+pub fn refusing<S: Clone + Send + Sync + 'static>(code: ErrorCode) -> impl Handler<((),), S> {
     move || std::future::ready(Problem::new(code))
 }
