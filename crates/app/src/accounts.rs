@@ -4,7 +4,7 @@
 //! The chain decides who owns an account. Owners are read from it whenever they matter; the
 //! database only caches the last result.
 
-use alloy_primitives::{Address, B256, Bytes, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use chain::provision::{self, Batch, KeyPolicy};
 use chain::{Call, ChainError, Owner, Receipt, Revert, Signer, calls};
 use domain::ids::UserId;
@@ -80,13 +80,8 @@ pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, 
     let user = User { id: UserId(ctx.uuid()), name: name.to_owned(), created_at: ctx.now() };
     let salt = B256::left_padding_from(user.id.0.as_bytes());
     let address = ctx.chain.account_address(owner, salt).await?;
-    let account = Account {
-        user_id: user.id,
-        address: address.to_string().to_lowercase(),
-        first_owner: owner.to_string(),
-        salt: salt.to_string(),
-        reserved: Usdc::ZERO,
-    };
+    let account =
+        Account { user_id: user.id, address, first_owner: owner.to_string(), salt, reserved: Usdc::ZERO };
     ctx.store
         .write((user.clone(), account.clone()), |tx, (user, account)| {
             Box::pin(async move {
@@ -152,7 +147,7 @@ pub async fn batch_to_change_owners(
     deadline_s: Option<u64>,
 ) -> Result<Batch, AppError> {
     let deadline_s = deadline_or_default(ctx, deadline_s).await?;
-    let address = address_of(&account_of(ctx, user_id).await?)?;
+    let address = account_of(ctx, user_id).await?.address;
     let data = match &change {
         OwnerChange::Add(owner) => calls::add_owner(owner),
         OwnerChange::Remove(owner) => calls::remove_owner(owner),
@@ -172,8 +167,7 @@ pub async fn batch_to_change_owners(
 
 async fn prepare(ctx: &Ctx, user_id: UserId, calls: Vec<Call>, deadline_s: u64) -> Result<Batch, AppError> {
     let account = account_of(ctx, user_id).await?;
-    let salt: B256 = account.salt.parse().map_err(AppError::internal)?;
-    Ok(provision::prepare(&ctx.chain, first_owner_of(&account)?, salt, calls, deadline_s).await?)
+    Ok(provision::prepare(&ctx.chain, first_owner_of(&account)?, account.salt, calls, deadline_s).await?)
 }
 
 async fn deadline_or_default(ctx: &Ctx, deadline_s: Option<u64>) -> Result<u64, AppError> {
@@ -266,7 +260,8 @@ pub async fn change_owners(
     let prepare = || batch_to_change_owners(ctx, user_id, change, None);
     let address = account_of(ctx, user_id).await?.address;
     let changed = json!({ "owner": change.owner(), "signer": owner.owner() });
-    let act = Act::new(BatchPurpose::from(change).as_action(), format!("account:{address}")).after(changed);
+    let act =
+        Act::new(BatchPurpose::from(change).as_action(), format!("account:{address:#x}")).after(changed);
     let tx_hash = |(_, receipt): &(Batch, Receipt)| json!({ "txHash": receipt.tx_hash.to_string() });
     let done = around(ctx, act, sign_and_relay(ctx, relayer, owner, prepare), tx_hash).await?;
     owners(ctx, user_id).await?;
@@ -285,7 +280,7 @@ pub async fn fund(ctx: &Ctx, minter: &Signer, user_id: UserId, amount: Usdc) -> 
         return Err(AppError::new(ErrorCode::ValidationFailed)
             .detail("Real USDC cannot be minted. Send USDC to the account instead."));
     }
-    let address = address_of(&account_of(ctx, user_id).await?)?;
+    let address = account_of(ctx, user_id).await?.address;
     let mint = calls::mint(address, U256::from(amount.atomic()));
     let act = Act::new("account.fund", format!("user:{user_id}"));
     let act = act.after(json!({ "address": address.to_string(), "usdcAtomic": amount.to_string() }));
@@ -305,7 +300,7 @@ pub struct Owners {
 /// Reads the current owners of a user's account from the chain, and stores them if they changed.
 pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
     let account = account_of(ctx, user_id).await?;
-    let on_chain = ctx.chain.account_owners(address_of(&account)?).await?;
+    let on_chain = ctx.chain.account_owners(account.address).await?;
     let provisioned = on_chain.is_some();
     let owners = match on_chain {
         Some(owners) => owners,
@@ -335,8 +330,4 @@ fn first_owner_of(account: &Account) -> Result<Owner, AppError> {
 pub async fn account_of(ctx: &Ctx, user_id: UserId) -> Result<Account, AppError> {
     let account = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await?;
     account.ok_or_else(|| AppError::new(ErrorCode::SmartAccountNotProvisioned))
-}
-
-pub fn address_of(account: &Account) -> Result<Address, AppError> {
-    account.address.parse().map_err(AppError::internal)
 }

@@ -5,7 +5,7 @@
 //! batch of trades, with the same nonces. So a change never competes with a batch for a nonce, and
 //! survives a crash at any step.
 
-use alloy_primitives::{Address, Bytes};
+use alloy_primitives::Bytes;
 use chain::{KeyLimits, Policy, calls};
 use domain::delegation::{Ceilings, Change};
 use domain::ids::{DelegationChangeId, KeyId};
@@ -74,8 +74,7 @@ pub(crate) async fn insert(
 ) -> Result<DelegationChange, AppError> {
     let no_account = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
     let account = store::users::find_account(tx, key.user_id).await?.ok_or_else(no_account)?.address;
-    let address: Address = account.parse().map_err(AppError::internal)?;
-    let lane = lane_of(address, lanes);
+    let lane = lane_of(account, lanes);
     let queued = DelegationChange::queued(id, key, account, lane, change, now);
     if store::delegations::insert(tx, &queued).await? {
         return Ok(queued);
@@ -114,8 +113,8 @@ pub(crate) fn is_needed(change: &Change, policy: &Policy) -> bool {
 }
 
 /// Returns the contract call of a change.
-pub(crate) fn calldata(change: &DelegationChange, account: Address) -> Bytes {
-    let key_index = change.key_index;
+pub(crate) fn calldata(change: &DelegationChange) -> Bytes {
+    let (account, key_index) = (change.account, change.key_index);
     match change.change {
         Change::Revoke => calls::revoke_policy(account, key_index),
         Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {

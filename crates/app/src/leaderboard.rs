@@ -3,9 +3,11 @@
 //! A ranking sums what every account did in the timeframe, and the total also needs every open
 //! position. So both are cached for a short time, and only one task computes each of them.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use alloy_primitives::Address;
 use domain::market::probability_for_display;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 use store::StoreError;
@@ -51,8 +53,8 @@ pub async fn leaderboard(
     let page = (1..).zip(leaders.iter()).skip(extent.offset as usize).take(extent.limit as usize);
     for (rank, leader) in page {
         let unrealized_pnl = match &values {
-            Some(values) => of(values, &leader.account),
-            None => valued(ctx, &leader.account).await?,
+            Some(values) => of(values, leader.account),
+            None => valued(ctx, leader.account).await?,
         };
         items.push(Ranked { rank, leader: leader.clone(), unrealized_pnl });
     }
@@ -97,18 +99,18 @@ async fn rank_by_total(ctx: &Ctx, timeframe: Timeframe, now: Timestamp) -> Resul
     // their open positions may be large although they realized little.
     let mut leaders = list(ctx, timeframe, LeaderSort::Realized, CANDIDATES, now).await?;
     if leaders.len() == CANDIDATES as usize {
-        let known: HashSet<String> = leaders.iter().map(|leader| leader.account.clone()).collect();
+        let known: HashSet<Address> = leaders.iter().map(|leader| leader.account).collect();
         let others = list(ctx, timeframe, LeaderSort::Volume, CANDIDATES, now).await?;
         leaders.extend(others.into_iter().filter(|leader| !known.contains(&leader.account)));
     }
-    let total = |leader: &Leader| leader.realized_pnl.0.saturating_add(of(&values, &leader.account).0);
-    leaders.sort_by(|a, b| (total(b), &b.account).cmp(&(total(a), &a.account)));
+    let total = |leader: &Leader| leader.realized_pnl.0.saturating_add(of(&values, leader.account).0);
+    leaders.sort_by_key(|leader| Reverse((total(leader), leader.account)));
     leaders.truncate(PLACES as usize);
     Ok(leaders)
 }
 
-fn of(values: &Values, account: &str) -> UsdcDelta {
-    values.get(account).copied().unwrap_or(UsdcDelta(0))
+fn of(values: &Values, account: Address) -> UsdcDelta {
+    values.get(&account).copied().unwrap_or(UsdcDelta(0))
 }
 
 /// Returns the values of all open positions by account, at most half a minute old.
@@ -121,23 +123,19 @@ async fn all_valued(ctx: &Ctx) -> Result<Arc<Values>, StoreError> {
         return Ok(Arc::clone(values));
     }
     let mut values = Values::new();
-    let (mut account, mut market, mut outcome) = (String::new(), String::new(), 0);
+    let mut after = None;
     loop {
         let open = ctx
             .store
-            .read((account, market, outcome), |tx, (account, market, outcome)| {
-                let after = (account.as_str(), market.as_str(), *outcome);
-                Box::pin(store::public::list_all_open_positions(tx, after, POSITIONS))
-            })
+            .read(after, |tx, after| Box::pin(store::public::list_all_open_positions(tx, *after, POSITIONS)))
             .await?;
         for (account, position) in &open {
-            values.entry(account.clone()).or_insert(UsdcDelta(0)).0 += unrealized(position).0;
+            values.entry(*account).or_insert(UsdcDelta(0)).0 += unrealized(position).0;
         }
         let Some((last_account, last)) = open.last().filter(|_| open.len() == POSITIONS as usize) else {
             break;
         };
-        (account, market) = (last_account.clone(), last.market_id.to_string());
-        outcome = i64::from(last.outcome_index);
+        after = Some((*last_account, last.market_id, last.outcome_index));
     }
     let values = Arc::new(values);
     *kept = Some((now, Arc::clone(&values)));
@@ -145,27 +143,26 @@ async fn all_valued(ctx: &Ctx) -> Result<Arc<Values>, StoreError> {
 }
 
 /// Returns the value of an account's open positions minus their cost.
-async fn valued(ctx: &Ctx, account: &str) -> Result<UsdcDelta, StoreError> {
+async fn valued(ctx: &Ctx, account: Address) -> Result<UsdcDelta, StoreError> {
     let now = ctx.now();
-    let kept = ctx.process.leaderboards.valued.get(account);
+    let kept = ctx.process.leaderboards.valued.get(&account);
     if let Some((_, value)) = kept.filter(|(at, _)| (0..VALUED_MS).contains(&now.since_ms(*at))) {
         return Ok(value);
     }
     let mut value = 0;
-    let (mut market, mut outcome) = (String::new(), 0);
+    let mut after = None;
     loop {
-        let after = (account.to_owned(), market, outcome);
         let open = ctx
             .store
-            .read(after, |tx, (account, market, outcome)| {
-                Box::pin(store::public::list_open_positions(tx, account, (market, *outcome), POSITIONS))
+            .read((account, after), |tx, (account, after)| {
+                Box::pin(store::public::list_open_positions(tx, *account, *after, POSITIONS))
             })
             .await?;
         value += open.iter().map(|position| unrealized(position).0).sum::<i64>();
         let Some(last) = open.last().filter(|_| open.len() == POSITIONS as usize) else { break };
-        (market, outcome) = (last.market_id.to_string(), i64::from(last.outcome_index));
+        after = Some((last.market_id, last.outcome_index));
     }
-    ctx.process.leaderboards.valued.insert(account.to_owned(), (now, UsdcDelta(value)));
+    ctx.process.leaderboards.valued.insert(account, (now, UsdcDelta(value)));
     Ok(UsdcDelta(value))
 }
 

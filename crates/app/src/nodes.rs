@@ -1,6 +1,7 @@
 //! Binds the nodes to the chain that the database belongs to: by chain id, first block and last
 //! settled block.
 
+use alloy_primitives::B256;
 use async_trait::async_trait;
 use chain::{ChainIdentity, Nodes};
 use domain::ErrorCode;
@@ -15,7 +16,7 @@ const IDENTITY: &str = "chain.identity";
 struct Known {
     identity: Option<ChainIdentity>,
     /// The newest recorded block up to the last settled one.
-    settled: Option<(u64, String)>,
+    settled: Option<(u64, B256)>,
 }
 
 impl Known {
@@ -49,10 +50,7 @@ pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
     if let Some(identity) = identity {
         nodes.expect(identity);
     }
-    nodes.expect_settled(match settled {
-        Some((number, hash)) => Some((number, hash.parse().map_err(AppError::internal)?)),
-        None => None,
-    });
+    nodes.expect_settled(settled);
     // After the expectations are set, so that a node of another chain fails its check.
     nodes.check_all().await;
     if let Some(shown) = nodes.identity().filter(|shown| identity != Some(*shown) && nodes.is_available()) {

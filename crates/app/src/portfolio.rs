@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, U256};
 use chain::AccountState;
 use domain::ids::MarketId;
 use domain::market::MarketStatus;
@@ -15,7 +15,7 @@ use store::markets::{Market, Outcome};
 use store::movements::Held;
 use store::users::Account;
 
-use crate::accounts::{account_of, address_of};
+use crate::accounts::account_of;
 use crate::caller::Caller;
 use crate::{AppError, Ctx};
 
@@ -65,11 +65,10 @@ pub struct Portfolio {
 /// Returns the caller's portfolio.
 pub async fn summary(ctx: &Ctx, caller: &Caller) -> Result<Portfolio, AppError> {
     let account = account_of(ctx, caller.user_id()).await?;
-    let address = address_of(&account)?;
     // Read the head first: the other reads are then at least as new as the reported block.
     let head = ctx.chain.head().await?;
-    let state = ctx.chain.account_state(address, caller.key.key_index).await?;
-    let positions = valued(ctx, &account, None).await?;
+    let state = ctx.chain.account_state(account.address, caller.key.key_index).await?;
+    let positions = valued(ctx, account.address, None).await?;
     Ok(Portfolio { account, state, positions, as_of: (head.number, Timestamp::from_s(head.timestamp_s)) })
 }
 
@@ -80,19 +79,19 @@ pub async fn positions(
     market_id: Option<MarketId>,
 ) -> Result<Vec<ValuedPosition>, AppError> {
     let account = account_of(ctx, caller.user_id()).await?;
-    valued(ctx, &account, market_id).await
+    valued(ctx, account.address, market_id).await
 }
 
 async fn valued(
     ctx: &Ctx,
-    account: &Account,
+    account: Address,
     market_id: Option<MarketId>,
 ) -> Result<Vec<ValuedPosition>, AppError> {
     let (held, markets) = ctx
         .store
-        .read((account.address.clone(), market_id), |tx, (address, market_id)| {
+        .read((account, market_id), |tx, (account, market_id)| {
             Box::pin(async move {
-                let held = store::movements::list_positions(tx, address, *market_id).await?;
+                let held = store::movements::list_positions(tx, *account, *market_id).await?;
                 let mut markets = HashMap::new();
                 for position in &held {
                     if markets.contains_key(&position.market_id) {
@@ -157,11 +156,10 @@ async fn prices(
 /// Returns the amount that the contract would pay for each position.
 async fn claimable(
     ctx: &Ctx,
-    account: &Account,
+    account: Address,
     held: &[Held],
     markets: &HashMap<MarketId, (Market, Vec<Outcome>)>,
 ) -> Result<HashMap<(MarketId, u8), Usdc>, AppError> {
-    let address = address_of(account)?;
     let may_pay = |held: &&Held| {
         let market = markets.get(&held.market_id).map(|(market, _)| market);
         held.position.tokens > Wad::ZERO && market.is_some_and(is_settled)
@@ -169,7 +167,7 @@ async fn claimable(
     let number_of = |held: &Held| markets.get(&held.market_id).and_then(|(market, _)| market.chain_market_id);
     let asked = held.iter().filter(may_pay).filter_map(|held| Some((held, number_of(held)?)));
     let (places, asked): (Vec<_>, Vec<_>) = asked
-        .map(|(held, number)| ((held.market_id, held.outcome_index), (address, number, held.outcome_index)))
+        .map(|(held, number)| ((held.market_id, held.outcome_index), (account, number, held.outcome_index)))
         .unzip();
     let paid = ctx.chain.redeemable_of(&asked).await?;
     Ok(places.into_iter().zip(paid.into_iter().map(Usdc::from_atomic)).collect())

@@ -1,11 +1,10 @@
 //! Trading readiness of a key: account, delegation and funds, in the order in which a new trade is
 //! checked.
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, U256};
 use chain::{AccountState, Policy};
 use domain::{ErrorCode, Usdc};
 
-use crate::accounts::address_of;
 use crate::caller::Caller;
 use crate::trades::Funds;
 use crate::{AppError, Ctx};
@@ -14,7 +13,7 @@ use crate::{AppError, Ctx};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Readiness {
     /// Known before the account is on chain.
-    pub address: Option<String>,
+    pub address: Option<Address>,
     /// The account is on chain.
     pub provisioned: bool,
     /// The account allows this key to spend.
@@ -47,7 +46,7 @@ impl Readiness {
         steps.into_iter().filter(|(done, _)| !done).map(|(_, code)| code)
     }
 
-    fn new(address: Option<String>, state: &AccountState, reserved: Usdc, now_s: u64) -> Self {
+    fn new(address: Option<Address>, state: &AccountState, reserved: Usdc, now_s: u64) -> Self {
         let delegated = state.provisioned && state.lets_spend(now_s);
         let balance = Funds::balance(state);
         // Without a delegation the allowance is zero, but the user's funds are still shown as
@@ -75,6 +74,6 @@ pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Readiness, AppError> {
     let Some(account) = account? else {
         return Ok(Readiness::new(None, &AccountState::default(), Usdc::ZERO, now_s));
     };
-    let state = ctx.chain.account_state(address_of(&account)?, caller.key.key_index).await?;
+    let state = ctx.chain.account_state(account.address, caller.key.key_index).await?;
     Ok(Readiness::new(Some(account.address), &state, account.reserved, now_s))
 }

@@ -3,6 +3,7 @@
 
 use std::str::FromStr;
 
+use alloy_primitives::{Address, B256};
 use domain::Timestamp;
 use domain::ids::BatchId;
 
@@ -79,8 +80,8 @@ record! {
         pub id: BatchId,
         pub lane: u16,
         pub kind: Kind,
-        /// The executor's address, lower-case hex.
-        pub executor: String,
+        /// The executor's address.
+        pub executor: Address,
         /// The executor's nonce that the batch uses.
         pub chain_nonce: u64,
         /// The call of the Gate or the hub.
@@ -97,8 +98,8 @@ record! {
 /// A signed form of a batch: a transaction with certain fees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedForm {
-    /// The transaction's hash, lower-case hex.
-    pub hash: String,
+    /// The transaction's hash.
+    pub hash: B256,
     /// The signed transaction to send.
     pub raw: Vec<u8>,
     /// In wei per gas.
@@ -116,7 +117,7 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
     let bound = params![
         batch.id,
         batch.lane,
-        &batch.executor,
+        batch.executor,
         Value::try_from(batch.chain_nonce)?,
         batch.calldata.as_slice(),
         Value::try_from(batch.gas_limit)?,
@@ -134,7 +135,7 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
         "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
         created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)";
     let bound = params![
-        &form.hash,
+        form.hash,
         id,
         form.raw.as_slice(),
         // Fees are 128-bit numbers, so they are stored as text.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use domain::event::EventKind;
 use domain::ids::{
     BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, PartnerId,
@@ -62,11 +62,12 @@ stored_as_text!(
     EventId,
     CorrelationId,
     Wad,
+    B256,
 );
 
 column_from_text!(
+    Address,
     AmountType,
-    B256,
     DeliveryStatus,
     ErrorCode,
     EventKind,
@@ -168,12 +169,31 @@ impl FromColumn for serde_json::Map<String, serde_json::Value> {
     }
 }
 
+/// An address, or none if the text is empty.
+pub(crate) struct OrEmpty(pub(crate) Option<Address>);
+
+impl FromColumn for OrEmpty {
+    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
+        match cell.text()? {
+            "" => Ok(Self(None)),
+            _ => Address::from_column(cell).map(|address| Self(Some(address))),
+        }
+    }
+}
+
 /// Decodes a column of JSON.
 pub(crate) fn from_json<T: DeserializeOwned>(
     cell: Cell<'_>,
     otherwise: &'static str,
 ) -> Result<T, Cow<'static, str>> {
     serde_json::from_str(cell.text()?).map_err(|_| otherwise.into())
+}
+
+impl From<Address> for Value<'_> {
+    /// Lower-case hex, not the checksummed form.
+    fn from(address: Address) -> Self {
+        Self::from(format!("{address:#x}"))
+    }
 }
 
 impl From<Usdc> for Value<'_> {

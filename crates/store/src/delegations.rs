@@ -1,5 +1,6 @@
 //! On-chain changes of keys' delegations, from the request until their transaction is final.
 
+use alloy_primitives::{Address, B256};
 use domain::delegation::{Ceilings, Change, Kind, Status};
 use domain::ids::{BatchId, DelegationChangeId, KeyId};
 use domain::{Timestamp, Usdc};
@@ -16,8 +17,7 @@ record! {
         pub id: DelegationChangeId,
         /// The key whose delegation is changed.
         pub key_id: KeyId,
-        /// The account, lower-case hex.
-        pub account: String,
+        pub account: Address,
         /// The index of the account's policy.
         pub key_index: u32,
         /// The lane whose executor sends the change.
@@ -27,7 +27,7 @@ record! {
         /// The batch that contains the change, or the last one that did.
         pub batch_id: Option<BatchId>,
         /// The transaction that made the change.
-        pub tx_hash: Option<String>,
+        pub tx_hash: Option<B256>,
         /// The reason why the last attempt failed.
         pub error: Option<String>,
         pub created_at: Timestamp = "created_at_ms",
@@ -40,7 +40,7 @@ impl DelegationChange {
     pub fn queued(
         id: DelegationChangeId,
         key: &Key,
-        account: String,
+        account: Address,
         lane: u16,
         change: Change,
         created_at: Timestamp,
@@ -95,7 +95,7 @@ pub async fn insert(tx: &mut Tx, change: &DelegationChange) -> Result<bool, Stor
     let bound = params![
         change.id,
         change.key_id,
-        &change.account,
+        change.account,
         change.key_index,
         change.lane,
         change.change.kind().as_str(),
@@ -183,7 +183,7 @@ pub async fn mark_sent(
 pub async fn mark_mined(
     tx: &mut Tx,
     batch_id: BatchId,
-    tx_hash: &str,
+    tx_hash: B256,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str =

@@ -1,5 +1,6 @@
 //! API keys and their spending.
 
+use alloy_primitives::Address;
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, KeyLimits, LimitOverrides, Scopes, Tier};
 use domain::{Timestamp, Usdc, limits};
@@ -343,8 +344,8 @@ pub async fn take_nonce(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
     pub id: KeyId,
-    /// The account's address, lower-case hex.
-    pub account: String,
+    /// The account's address.
+    pub account: Address,
     /// The index of the key's policy in the account.
     pub key_index: u32,
     /// The nonce of the key's next trade.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use alloy_primitives::U256;
+use alloy_primitives::{Address, B256, U256};
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 use domain::market::MarketStatus;
 use domain::page::Page;
@@ -19,8 +19,8 @@ record! {
         pub id: MarketId,
         /// The id of the market's chain.
         pub chain_id: u64,
-        /// The hub's address, lower-case hex.
-        pub contract_address: String,
+        /// The hub's address.
+        pub contract_address: Address,
         /// The market's number on the hub. `None` until it is created on chain.
         pub chain_market_id: Option<u64>,
         pub question: String,
@@ -53,7 +53,7 @@ record! {
         /// The payout per token of each outcome, in WAD, once settled.
         pub payouts: Option<Vec<Wad>>,
         /// The transaction that settled the market.
-        pub resolution_tx_hash: Option<String>,
+        pub resolution_tx_hash: Option<B256>,
         /// The source of the result.
         pub resolution_source: Option<String>,
         /// The time at which trading ends.
@@ -133,7 +133,7 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
     let bound = params![
         market.id,
         Value::try_from(market.chain_id)?,
-        &market.contract_address,
+        market.contract_address,
         &market.question,
         market.description.as_deref(),
         market.category.as_deref(),
@@ -381,7 +381,7 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
         market.volume,
         Value::try_from(market.trade_count)?,
         payouts.as_deref(),
-        market.resolution_tx_hash.as_deref(),
+        market.resolution_tx_hash,
         market.frozen_at,
         market.resolved_at,
         Value::try_from(market.as_of_block)?,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use alloy_primitives::{Address, B256};
 use domain::ids::{MarketId, TradeId};
 use domain::page::Page;
 use domain::position::Position;
@@ -85,15 +86,14 @@ record! {
         pub block_number: u64,
         /// The log's index in the block.
         pub log_index: u32,
-        /// The transaction, lower-case hex.
-        pub tx_hash: String,
+        /// The transaction.
+        pub tx_hash: B256,
         pub kind: Kind,
         pub market_id: MarketId,
         pub outcome_index: u8,
-        /// The account, lower-case hex.
-        pub account: String,
+        pub account: Address,
         /// The recipient of a transfer.
-        pub counterparty: Option<String>,
+        pub counterparty: Option<Address>,
         /// USDC moved.
         pub usdc: Usdc = "usdc_atomic",
         /// Tokens moved.
@@ -143,12 +143,12 @@ pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreErro
                 &m.id,
                 Value::try_from(m.block_number)?,
                 m.log_index,
-                &m.tx_hash,
+                m.tx_hash,
                 m.kind.as_str(),
                 m.market_id,
                 m.outcome_index,
-                &m.account,
-                m.counterparty.as_deref(),
+                m.account,
+                m.counterparty,
                 m.usdc,
                 m.tokens,
                 m.fee,
@@ -255,7 +255,7 @@ pub async fn list_trades_after(
 }
 
 /// Lists a transaction's movements in chain order, at most 1,000.
-pub async fn list_of_transaction(tx: &mut Tx, hash: &str) -> Result<Vec<Movement>, StoreError> {
+pub async fn list_of_transaction(tx: &mut Tx, hash: B256) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Movement::COLUMNS,
@@ -297,7 +297,7 @@ pub async fn list_places(
     tx: &mut Tx,
     from: u64,
     to: u64,
-) -> Result<Vec<(String, String, MarketId)>, StoreError> {
+) -> Result<Vec<(String, B256, MarketId)>, StoreError> {
     // Of a split or merge, only the first outcome's movement has the event's id.
     const SQL: &str =
         "SELECT id, tx_hash, market_id FROM movements WHERE block_number >= $1 AND block_number <= $2
@@ -338,7 +338,7 @@ record! {
         pub block_number: u64,
         /// The log's index in the block.
         pub log_index: u32,
-        pub tx_hash: String,
+        pub tx_hash: B256,
         /// The intent's nonce. `None` in rows that were stored before this column existed.
         pub nonce: Option<u32>,
         /// The stable name of the contract's reason.
@@ -356,7 +356,7 @@ pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<
         .iter()
         .map(|f| {
             let block = Value::try_from(f.block_number)?;
-            Ok(params![f.trade_id, block, f.log_index, &f.tx_hash, &f.reason, f.at, f.nonce].to_vec())
+            Ok(params![f.trade_id, block, f.log_index, f.tx_hash, &f.reason, f.at, f.nonce].to_vec())
         })
         .collect();
     tx.exec_each(SQL, &rows?).await.map(drop)
@@ -382,8 +382,7 @@ record! {
     /// A position of an account in an outcome.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Held {
-        /// The account, lower-case hex.
-        pub account: String,
+        pub account: Address,
         pub market_id: MarketId,
         pub outcome_index: u8,
         pub position: Position = ..,
@@ -402,7 +401,7 @@ record!(impl Position {
 /// Returns the position of an account in an outcome.
 pub async fn find_position(
     tx: &mut Tx,
-    account: &str,
+    account: Address,
     market_id: MarketId,
     outcome_index: u8,
 ) -> Result<Option<Held>, StoreError> {
@@ -418,7 +417,7 @@ pub async fn find_position(
 /// if given.
 pub async fn list_positions(
     tx: &mut Tx,
-    account: &str,
+    account: Address,
     market_id: Option<MarketId>,
 ) -> Result<Vec<Held>, StoreError> {
     const SQL: &str = const_format::concatcp!(
@@ -441,16 +440,28 @@ pub async fn list_of_market_positions(tx: &mut Tx, market_id: MarketId) -> Resul
     tx.list(SQL, &params![market_id], Held::from_row).await
 }
 
-/// Lists the tokens that accounts hold in a market, starting after `after` (account and outcome).
+/// The account and outcome of the last position that was read. `None` before the first one.
+pub type LastPosition = Option<(Address, u8)>;
+
+/// The account and outcome to compare with positions, so that those after `last` are greater.
+pub(crate) fn position_values(last: LastPosition) -> [Value<'static>; 2] {
+    match last {
+        Some((account, outcome_index)) => params![account, outcome_index],
+        None => params!["", -1],
+    }
+}
+
+/// Lists the tokens that accounts hold in a market, starting after the position `after`.
 pub async fn list_holdings(
     tx: &mut Tx,
     market_id: MarketId,
-    after: &(String, i64),
+    after: LastPosition,
     limit: u32,
-) -> Result<Vec<(String, u8, Wad)>, StoreError> {
+) -> Result<Vec<(Address, u8, Wad)>, StoreError> {
     const SQL: &str = "SELECT account, outcome_index, tokens_wad FROM positions
         WHERE market_id = $1 AND (account, outcome_index) > ($2, $3) ORDER BY account, outcome_index LIMIT $4";
-    let bound = params![market_id, &after.0, after.1, limit];
+    let [account, outcome_index] = position_values(after);
+    let bound = params![market_id, account, outcome_index, limit];
     tx.list(SQL, &bound, |row| Ok((row.get("account")?, row.get("outcome_index")?, row.get("tokens_wad")?)))
         .await
 }
@@ -468,7 +479,7 @@ pub async fn put_positions(tx: &mut Tx, held: &[Held]) -> Result<(), StoreError>
         .map(|h| {
             let p = &h.position;
             params![
-                &h.account,
+                h.account,
                 h.market_id,
                 h.outcome_index,
                 p.tokens,

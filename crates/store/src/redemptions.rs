@@ -1,17 +1,19 @@
 //! Claims for the payouts of settled markets (table `redemptions`). Every status change is a
 //! compare-and-set that reports whether it took effect. A claim is open until it has an end time.
 
+use alloy_primitives::{Address, B256};
 use domain::event::{self, ClaimData, EventKind};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, RedemptionId, UserId};
 use domain::page::Page;
 use domain::redemption::Status;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
-use crate::bind::position_or_end;
+use crate::bind::{OrEmpty, position_or_end};
 use crate::engine::Columns;
 use crate::events::{self, NewEvent};
+use crate::movements::LastPosition;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{Row, StoreError, Tx, Value, params};
 
 mod announcements;
 mod payouts;
@@ -21,6 +23,12 @@ pub use announcements::{Announced, Owned, list_owned, list_unannounced, put_anno
 pub(crate) use payouts::begin_scan;
 pub use payouts::{Payable, SettledMarket, list_payable, list_unscanned, put_scan};
 
+/// Reads the last position that a scan has processed.
+fn last_position(row: &Row<'_>) -> Result<LastPosition, StoreError> {
+    let OrEmpty(account) = row.get("after_account")?;
+    account.map(|account| Ok((account, row.get("after_outcome_index")?))).transpose()
+}
+
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Redemption {
@@ -28,8 +36,8 @@ record! {
         pub user_id: UserId,
         /// The key that created the claim. `None` if the service pays automatically.
         pub key_id: Option<KeyId>,
-        /// The smart account to pay, lower-case hex.
-        pub account: String,
+        /// The smart account to pay.
+        pub account: Address,
         pub market_id: MarketId,
         pub outcome_index: u8,
         pub correlation_id: CorrelationId,
@@ -40,7 +48,7 @@ record! {
         pub expected: Usdc = "expected_usdc_atomic",
         /// The amount that the chain has paid so far.
         pub paid: Usdc = "paid_usdc_atomic",
-        pub tx_hash: Option<String>,
+        pub tx_hash: Option<B256>,
         /// The reason of a failure: an error code and a message.
         pub failure: Option<(ErrorCode, String)> = ..,
         /// The batch that contains the claim, or the last one that did.
@@ -72,7 +80,7 @@ pub async fn insert(tx: &mut Tx, claim: &Redemption) -> Result<bool, StoreError>
         claim.id,
         claim.user_id,
         claim.key_id,
-        &claim.account,
+        claim.account,
         claim.market_id,
         claim.outcome_index,
         claim.correlation_id,
@@ -214,7 +222,7 @@ record! {
     pub struct Payment {
         pub id: RedemptionId = "r.id",
         pub movement_id: String = "m.id AS movement_id",
-        pub tx_hash: String = "m.tx_hash",
+        pub tx_hash: B256 = "m.tx_hash",
         pub usdc: Usdc = "m.usdc_atomic",
     }
 }
@@ -260,7 +268,7 @@ pub async fn complete(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<
         paid_movement_id = $2, tx_hash = $3, error_code = NULL, error_message = NULL, updated_at_ms = $4,
         ended_at_ms = $4 WHERE id = $5 AND COALESCE(paid_movement_id, '') < $2
         RETURNING user_id, key_id, market_id, outcome_index, tokens_wad, correlation_id";
-    let bound = params![payment.usdc, &payment.movement_id, &payment.tx_hash, now, payment.id];
+    let bound = params![payment.usdc, &payment.movement_id, payment.tx_hash, now, payment.id];
     let completed = tx.find(SQL, &bound, |row| {
         let data = ClaimData {
             redemption_id: payment.id,
@@ -268,7 +276,7 @@ pub async fn complete(tx: &mut Tx, payment: &Payment, now: Timestamp) -> Result<
             outcome_index: row.get("outcome_index")?,
             amount: payment.usdc,
             tokens: row.get("tokens_wad")?,
-            tx_hash: Some(payment.tx_hash.clone()),
+            tx_hash: Some(payment.tx_hash),
             correlation_id: row.get("correlation_id")?,
         };
         Ok((row.get("user_id")?, row.get("key_id")?, data))

@@ -1,6 +1,7 @@
 //! The sync's progress: the last block that was read from the chain, and the last one whose events
 //! settled trades.
 
+use alloy_primitives::B256;
 use domain::Timestamp;
 
 use crate::record::{Record, record};
@@ -11,8 +12,7 @@ record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct SyncBlock {
         pub number: u64,
-        /// Lower-case hex.
-        pub hash: String,
+        pub hash: B256,
         pub at: Timestamp = "at_ms",
         /// A digest of the block's logs, present if the block must be read again before it is settled.
         pub logs_digest: Option<String>,
@@ -58,7 +58,7 @@ pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<()
         .iter()
         .map(|block| {
             let digest = block.logs_digest.as_deref();
-            Ok(params![Value::try_from(block.number)?, &block.hash, block.at, digest].to_vec())
+            Ok(params![Value::try_from(block.number)?, block.hash, block.at, digest].to_vec())
         })
         .collect();
     tx.exec_each(SQL, &rows?).await?;

@@ -1,5 +1,6 @@
 //! Users and their smart accounts.
 
+use alloy_primitives::{Address, B256};
 use domain::ids::UserId;
 use domain::{Timestamp, Usdc};
 
@@ -21,13 +22,13 @@ record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Account {
         pub user_id: UserId,
-        /// The address, lower-case hex. It is known before the account is deployed.
-        pub address: String,
+        /// The address. It is known before the account is deployed.
+        pub address: Address,
         /// The first owner, in hex: 20 bytes for an EOA, 64 for a passkey. It determines the address
         /// and may have been removed since.
         pub first_owner: String = "owner",
-        /// The salt of the address, in hex.
-        pub salt: String,
+        /// The salt of the address.
+        pub salt: B256,
         /// USDC reserved by open buys.
         pub reserved: Usdc = "reserved_usdc_atomic",
     }
@@ -81,7 +82,7 @@ pub async fn insert_account(tx: &mut Tx, account: &Account, now: Timestamp) -> R
     const SQL: &str =
         "INSERT INTO accounts (user_id, address, owner, salt, created_at_ms) VALUES ($1, $2, $3, $4, $5)";
     let Account { user_id, address, first_owner, salt, .. } = account;
-    tx.exec(SQL, &params![*user_id, address, first_owner, salt, now]).await?;
+    tx.exec(SQL, &params![*user_id, *address, first_owner, *salt, now]).await?;
     insert_owner(tx, *user_id, 0, first_owner).await
 }
 
@@ -115,8 +116,8 @@ pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account
     tx.find(SQL, &params![user_id], Account::from_row).await
 }
 
-/// Returns the user whose account has this address (lower-case hex).
-pub async fn find_by_address(tx: &mut Tx, address: &str) -> Result<Option<UserId>, StoreError> {
+/// Returns the user whose account has this address.
+pub async fn find_by_address(tx: &mut Tx, address: Address) -> Result<Option<UserId>, StoreError> {
     const SQL: &str = "SELECT user_id FROM accounts WHERE address = $1";
     tx.find(SQL, &params![address], |row| row.get("user_id")).await
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use alloy_primitives::{Address, B256};
 use chain::{EventKind, MarketStatus as OnChain};
 use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
@@ -19,9 +20,9 @@ use crate::TestApp;
 
 /// All data that is compared with the chain.
 struct Ledger {
-    accounts: Vec<(String, i64)>,
+    accounts: Vec<(Address, i64)>,
     markets: Vec<(Market, Vec<Outcome>)>,
-    positions: HashMap<(String, MarketId, u8), Held>,
+    positions: HashMap<(Address, MarketId, u8), Held>,
     trades: Vec<Trade>,
     traces: Vec<Vec<Traced>>,
     claims: Vec<Redemption>,
@@ -116,8 +117,7 @@ impl TestApp {
         let numbers: HashMap<_, _> = numbers.collect();
         for held in ledger.positions.values() {
             let number = numbers[&held.market_id].expect("a market with positions is on chain");
-            let account = held.account.parse().unwrap();
-            let on_chain = self.ctx.chain.position(account, number, held.outcome_index).await.unwrap();
+            let on_chain = self.ctx.chain.position(held.account, number, held.outcome_index).await.unwrap();
             let place = format!("{} in outcome {} of market {number}", held.account, held.outcome_index);
             assert_eq!(held.position.tokens.0, on_chain, "tokens of {place}");
         }
@@ -125,13 +125,8 @@ impl TestApp {
             for (market, outcomes) in &ledger.markets {
                 let Some(number) = market.chain_market_id else { continue };
                 for outcome in outcomes {
-                    let key = (account.clone(), market.id, outcome.index);
-                    let on_chain = self
-                        .ctx
-                        .chain
-                        .position(account.parse().unwrap(), number, outcome.index)
-                        .await
-                        .unwrap();
+                    let key = (*account, market.id, outcome.index);
+                    let on_chain = self.ctx.chain.position(*account, number, outcome.index).await.unwrap();
                     let tokens = ledger.positions.get(&key).map_or(Wad::ZERO, |held| held.position.tokens);
                     assert_eq!(tokens.0, on_chain, "tokens of {account} in market {number}");
                 }
@@ -182,24 +177,24 @@ impl TestApp {
         let numbers: HashMap<_, _> =
             ledger.markets.iter().map(|(market, _)| (market.id, market.chain_market_id)).collect();
         let head = self.ctx.chain.head().await.unwrap().number;
-        let mut paid: HashMap<(String, u64, u8), Vec<(String, u64)>> = HashMap::new();
+        let mut paid: HashMap<(Address, u64, u8), Vec<(B256, u64)>> = HashMap::new();
         for event in self.ctx.chain.events(0, head).await.unwrap() {
             if let EventKind::Redeemed { account, market_id, outcome, usdc_atomic, .. } = event.kind {
-                let place = (account.to_string().to_lowercase(), market_id, outcome);
-                paid.entry(place).or_default().push((event.tx_hash.to_string(), usdc_atomic));
+                let place = (account, market_id, outcome);
+                paid.entry(place).or_default().push((event.tx_hash, usdc_atomic));
             }
         }
         let mut places = HashSet::new();
         for claim in &ledger.claims {
             let number = numbers[&claim.market_id].expect("a claimed market is on chain");
-            let place = (claim.account.clone(), number, claim.outcome_index);
-            assert!(places.insert(place.clone()), "two claims of {place:?}");
+            let place = (claim.account, number, claim.outcome_index);
+            assert!(places.insert(place), "two claims of {place:?}");
             let payments = paid.remove(&place).unwrap_or_default();
             let total = payments.iter().map(|(_, usdc)| usdc).sum();
             match claim.status {
                 Claimed::Completed => {
                     assert_eq!(claim.paid, Usdc::from_atomic(total), "what {} was paid", claim.id);
-                    assert_eq!(claim.tx_hash.as_ref(), payments.last().map(|(hash, _)| hash), "{}", claim.id);
+                    assert_eq!(claim.tx_hash, payments.last().map(|(hash, _)| *hash), "{}", claim.id);
                 }
                 status => assert!(total == 0, "{} is {status} and was paid {total}", claim.id),
             }
@@ -282,9 +277,9 @@ async fn read(tx: &mut Tx) -> Result<Ledger, StoreError> {
         markets.push((market, store::markets::outcomes(tx, id).await?));
     }
     let mut positions = HashMap::new();
-    for holder in tx.list(HOLDERS, &[], |row| row.get::<String>("account")).await? {
-        for held in store::movements::list_positions(tx, &holder, None).await? {
-            positions.insert((holder.clone(), held.market_id, held.outcome_index), held);
+    for holder in tx.list(HOLDERS, &[], |row| row.get::<Address>("account")).await? {
+        for held in store::movements::list_positions(tx, holder, None).await? {
+            positions.insert((holder, held.market_id, held.outcome_index), held);
         }
     }
     let (mut trades, mut traces) = (Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! Row counts and sums. Equal values before and after an operation show that it stored nothing.
 
+use alloy_primitives::Address;
 use domain::Usdc;
 use store::StoreError;
 use store::movements::Held;
@@ -95,8 +96,8 @@ impl TestApp {
             .read((), |tx, ()| {
                 Box::pin(async move {
                     let mut positions = Vec::new();
-                    for holder in tx.list(HOLDERS, &[], |row| row.get::<String>("account")).await? {
-                        positions.extend(store::movements::list_positions(tx, &holder, None).await?);
+                    for holder in tx.list(HOLDERS, &[], |row| row.get::<Address>("account")).await? {
+                        positions.extend(store::movements::list_positions(tx, holder, None).await?);
                     }
                     Ok(positions)
                 })

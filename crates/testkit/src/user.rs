@@ -51,12 +51,12 @@ impl<'a> IntoFuture for UserBuilder<'a> {
             let ctx = &self.app.ctx;
             let owner = Signer::random(ctx.random()).unwrap();
             let (user, account) = accounts::create_user(ctx, self.name, &owner.owner()).await.unwrap();
-            let address = accounts::address_of(&account).unwrap();
+            let address = account.address;
             // Minting 0 would only cost a transaction.
             if self.funds > Usdc::ZERO {
                 self.app.mint(address, self.funds).await;
             }
-            TestUser { id: user.id, account: address, owner, salt: account.salt.parse().unwrap() }
+            TestUser { id: user.id, account: address, owner, salt: account.salt }
         }
         .boxed()
     }

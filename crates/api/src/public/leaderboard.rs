@@ -29,7 +29,7 @@ struct LeaderRecord {
     /// The rank. The first is 1.
     rank: u64,
     #[schema(value_type = Address)]
-    address: String,
+    address: alloy_primitives::Address,
     /// The profit of the sales and redemptions in the timeframe over the cost of their tokens, in
     /// cents. A loss is negative.
     realized_profit: i64,

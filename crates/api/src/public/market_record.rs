@@ -129,7 +129,7 @@ struct ResolutionRecord {
     source: Option<String>,
     #[schema(value_type = Option<TxHash>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    tx_hash: Option<String>,
+    tx_hash: Option<alloy_primitives::B256>,
 }
 
 /// The prices of YES and NO.
@@ -239,6 +239,6 @@ fn resolution(market: &Market) -> Option<ResolutionRecord> {
         outcome_index,
         payouts: payouts.iter().map(|payout| numbers::price(*payout)).collect(),
         source: market.resolution_source.clone(),
-        tx_hash: market.resolution_tx_hash.clone(),
+        tx_hash: market.resolution_tx_hash,
     })
 }

@@ -79,8 +79,10 @@ pub struct Trade<'a> {
     tokens: Wad,
     /// The outcome's price after the trade.
     price_after: Option<f64>,
-    trader: &'a str,
-    tx_hash: &'a str,
+    #[schema(value_type = String)]
+    trader: alloy_primitives::Address,
+    #[schema(value_type = String)]
+    tx_hash: alloy_primitives::B256,
     block: u64,
     at: Timestamp,
 }
@@ -373,8 +375,8 @@ fn trade(movement: &Movement, liquidity: Usdc) -> Trade<'_> {
         amount: movement.usdc,
         tokens: movement.tokens,
         price_after: after.map(|(quantity, cost)| price_of(quantity, cost, liquidity)),
-        trader: &movement.account,
-        tx_hash: &movement.tx_hash,
+        trader: movement.account,
+        tx_hash: movement.tx_hash,
         block: movement.block_number,
         at: movement.created_at,
     }

@@ -1,5 +1,6 @@
 //! Effects of a single chain transaction on positions and markets.
 
+use alloy_primitives::B256;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Cents;
@@ -27,7 +28,7 @@ pub struct TransactionAnswer {
 #[serde(rename_all = "camelCase")]
 struct TransactionRecord {
     #[schema(value_type = TxHash)]
-    hash: String,
+    hash: B256,
     chain_id: u64,
     /// The block of the transaction. Only set if the transaction moved a position.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,11 +54,11 @@ struct MovementRecord {
     outcome_index: u8,
     /// The account that holds the position.
     #[schema(value_type = Address)]
-    account: String,
+    account: alloy_primitives::Address,
     /// The recipient of a transfer.
     #[schema(value_type = Option<Address>)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    to: Option<String>,
+    to: Option<alloy_primitives::Address>,
     /// USDC paid by a buy or received from a sale, fee included.
     volume: Cents,
     /// Whole tokens as a decimal string.
@@ -82,22 +83,18 @@ pub async fn find(
 ) -> Result<Response, Problem> {
     let not_found = || Problem::from(PublicCode::TransactionNotFound);
     let hash = hash.to_ascii_lowercase();
-    let digits = hash.strip_prefix("0x").ok_or_else(not_found)?;
-    if digits.len() != 64 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(not_found());
-    }
-    let read: Result<_, StoreError> = app
-        .ctx
-        .store
-        .read(hash.clone(), |tx, hash| Box::pin(store::public::find_transaction(tx, hash)))
-        .await;
+    // The parser would also accept a hash without its prefix, or with two.
+    let digits = hash.strip_prefix("0x").filter(|digits| digits.len() == 64);
+    let hash: B256 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(not_found)?;
+    let read: Result<_, StoreError> =
+        app.ctx.store.read(hash, |tx, hash| Box::pin(store::public::find_transaction(tx, *hash))).await;
     let rows = read?.ok_or_else(not_found)?;
     let transaction = TransactionRecord::new(hash, app.ctx.chain.chain_id(), rows);
     meta.answer(&TransactionAnswer { transaction })
 }
 
 impl TransactionRecord {
-    fn new(hash: String, chain_id: u64, rows: TransactionRows) -> Self {
+    fn new(hash: B256, chain_id: u64, rows: TransactionRows) -> Self {
         let TransactionRows { movements, settled } = rows;
         let first = movements.first();
         Self {

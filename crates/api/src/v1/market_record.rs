@@ -36,7 +36,7 @@ pub struct MarketRecord {
     fee_bps: u16,
     chain_id: u64,
     #[schema(value_type = Address)]
-    contract_address: String,
+    contract_address: alloy_primitives::Address,
     created_at: Timestamp,
     /// The time at which trading ends.
     end_time: Timestamp,
@@ -74,7 +74,7 @@ struct ResolutionRecord {
     payouts: Vec<Wad>,
     source: Option<String>,
     #[schema(value_type = Option<TxHash>)]
-    tx_hash: Option<String>,
+    tx_hash: Option<alloy_primitives::B256>,
 }
 
 /// The block at which the data was read.
@@ -137,7 +137,7 @@ fn resolution(market: &Market) -> Option<ResolutionRecord> {
         (Some(only), None) => Some(only),
         _ => None,
     };
-    let (source, tx_hash) = (market.resolution_source.clone(), market.resolution_tx_hash.clone());
+    let (source, tx_hash) = (market.resolution_source.clone(), market.resolution_tx_hash);
     Some(ResolutionRecord { outcome_index, payouts, source, tx_hash })
 }
 
@@ -157,7 +157,7 @@ pub mod testing {
         let market = Market {
             id,
             chain_id: 31_337,
-            contract_address: "0x00000000000000000000000000000000000000aa".into(),
+            contract_address: alloy_primitives::Address::with_last_byte(0xaa),
             chain_market_id: Some(2),
             question: "Will it rain?".into(),
             description: None,

@@ -31,7 +31,7 @@ answers! {
 pub struct PortfolioRecord {
     /// The address of the smart account.
     #[schema(value_type = Address)]
-    address: String,
+    address: alloy_primitives::Address,
     chain_id: u64,
     /// The USDC balance of the account on chain.
     usdc_balance: Usdc,
@@ -178,7 +178,7 @@ impl PortfolioRecord {
             caps: CapsRecord::of(policy),
         };
         Self {
-            address: account.address.clone(),
+            address: account.address,
             chain_id,
             usdc_balance,
             reserved_usdc: account.reserved,
@@ -252,8 +252,9 @@ mod tests {
             realized_pnl: UsdcDelta(-1_500_000),
             fees_paid: Usdc::from_atomic(80_000),
         };
+        let account = alloy_primitives::Address::repeat_byte(0xbb);
         let (market_id, updated_at) = (market.id, Timestamp::from_ms(700));
-        let held = Held { account: "0xbb".into(), market_id, outcome_index: 0, position, updated_at };
+        let held = Held { account, market_id, outcome_index: 0, position, updated_at };
         let price = Wad::from(500_000_000_000_000_000u128);
         let value = Usdc::from_whole(10);
         ValuedPosition {
@@ -276,9 +277,10 @@ mod tests {
     #[test]
     fn a_portfolio_has_the_documented_members() {
         let user_id = UserId(Uuid::from_u128(9));
-        let (first_owner, salt) = (String::new(), String::new());
+        let address = alloy_primitives::Address::repeat_byte(0xbb);
+        let (first_owner, salt) = (String::new(), alloy_primitives::B256::ZERO);
         let reserved = Usdc::from_whole(5);
-        let account = Account { user_id, address: "0xbb".into(), first_owner, salt, reserved };
+        let account = Account { user_id, address, first_owner, salt, reserved };
         let policy = Policy {
             per_trade_usdc_atomic: 1_000_000,
             daily_usdc_atomic: 2_000_000,

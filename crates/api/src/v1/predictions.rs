@@ -63,9 +63,9 @@ pub struct PredictionRecord {
     /// The outcome's probability after the trade.
     probability_after: Option<f64>,
     #[schema(value_type = Address)]
-    trader: String,
+    trader: alloy_primitives::Address,
     #[schema(value_type = TxHash)]
-    tx_hash: String,
+    tx_hash: alloy_primitives::B256,
     created_at: Timestamp,
 }
 
@@ -137,11 +137,11 @@ mod tests {
             id: Movement::id_at(7, 2),
             block_number: 7,
             log_index: 2,
-            tx_hash: "0xaa".into(),
+            tx_hash: alloy_primitives::B256::repeat_byte(0xaa),
             kind: Kind::Sell,
             market_id: market.id,
             outcome_index: 1,
-            account: "0xbb".into(),
+            account: alloy_primitives::Address::repeat_byte(0xbb),
             counterparty: None,
             usdc: Usdc::from_whole(5),
             tokens: Wad::from_amount(Usdc::from_whole(10)),

@@ -37,7 +37,7 @@ struct Provisioned {
     ready: bool,
     /// The current or future address of the account. Null if the user has no account.
     #[schema(value_type = Option<Address>)]
-    address: Option<String>,
+    address: Option<alloy_primitives::Address>,
 }
 
 /// The delegation of the key. It is ready if the account has enabled the key.
@@ -98,7 +98,7 @@ pub async fn readiness(
 impl ReadinessRecord {
     fn new(readiness: Readiness, key_index: u32) -> Self {
         let policy = &readiness.policy;
-        let next_steps = readiness.missing().map(|code| NextStep::new(code, readiness.address.as_deref()));
+        let next_steps = readiness.missing().map(|code| NextStep::new(code, readiness.address));
         Self {
             ready: readiness.is_ready(),
             next_steps: next_steps.collect(),
@@ -121,16 +121,16 @@ impl ReadinessRecord {
 }
 
 impl NextStep {
-    fn new(code: ErrorCode, address: Option<&str>) -> Self {
+    fn new(code: ErrorCode, address: Option<alloy_primitives::Address>) -> Self {
         let detail = match (code, address) {
             (ErrorCode::SmartAccountNotProvisioned, Some(address)) => {
-                format!("Provision your smart account in Settings. Its address will be {address}.")
+                format!("Provision your smart account in Settings. Its address will be {address:#x}.")
             }
             (ErrorCode::WalletDelegationNotEnabled, _) => {
                 "Enable this key in Settings. The account's owner signs the delegation once.".to_owned()
             }
             (ErrorCode::InsufficientBalance, Some(address)) => {
-                format!("Send USDC to your smart account {address}.")
+                format!("Send USDC to your smart account {address:#x}.")
             }
             (ErrorCode::InsufficientBalance, None) => {
                 "Send USDC to your smart account once it has an address.".to_owned()

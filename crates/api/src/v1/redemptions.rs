@@ -76,7 +76,7 @@ pub struct RedemptionRecord {
     /// The outcome tokens that are redeemed, in WAD.
     tokens: Wad,
     #[schema(value_type = Option<TxHash>)]
-    tx_hash: Option<String>,
+    tx_hash: Option<alloy_primitives::B256>,
     correlation_id: CorrelationId,
     /// The error code of a failed claim.
     error_code: Option<&'static str>,

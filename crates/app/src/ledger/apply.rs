@@ -159,7 +159,7 @@ impl Fold {
                 self.note_status(*market_id, event, at);
             }
             EventKind::MarketResolved { market_id, payouts_wad } => {
-                let tx_hash = event.tx_hash.to_string();
+                let tx_hash = event.tx_hash;
                 self.change(tx, *market_id, event, at, |market| {
                     market.status = MarketStatus::Resolved;
                     market.payouts = Some(payouts_wad.iter().copied().map(Wad).collect());
@@ -170,7 +170,7 @@ impl Fold {
                 self.note_status(*market_id, event, at);
             }
             EventKind::MarketCancelled { market_id, payouts_wad } => {
-                let tx_hash = event.tx_hash.to_string();
+                let tx_hash = event.tx_hash;
                 self.change(tx, *market_id, event, at, |market| {
                     market.status = MarketStatus::Cancelled;
                     market.payouts = Some(payouts_wad.iter().copied().map(Wad).collect());
@@ -221,7 +221,7 @@ impl Fold {
             EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } => {
                 let movement = Movement {
                     kind: Kind::Transfer,
-                    counterparty: Some(text(*receiver)),
+                    counterparty: Some(*receiver),
                     ..moved(event, at, *sender, *outcome, *tokens_wad)
                 };
                 self.movement(tx, *market_id, event, movement).await?;
@@ -481,10 +481,6 @@ pub fn add_to_market(market: &mut Market, outcomes: &mut [Outcome], movement: &M
     }
 }
 
-fn text(address: Address) -> String {
-    address.to_string().to_lowercase()
-}
-
 /// Returns the event's position on chain, in the form of movement ids.
 fn place_of(event: &Event) -> String {
     Movement::id_at(event.block_number, u32::try_from(event.log_index).unwrap_or(u32::MAX))
@@ -497,11 +493,11 @@ fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, toke
         id: place_of(event),
         block_number: event.block_number,
         log_index,
-        tx_hash: event.tx_hash.to_string(),
+        tx_hash: event.tx_hash,
         kind: Kind::Redeem,
         market_id: MarketId(uuid::Uuid::nil()),
         outcome_index,
-        account: text(account),
+        account,
         counterparty: None,
         usdc: Usdc::ZERO,
         tokens: Wad::from(tokens_wad),
@@ -525,7 +521,7 @@ pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
         trade_id: TradeId(trade_id),
         block_number: event.block_number,
         log_index: u32::try_from(event.log_index).unwrap_or(u32::MAX),
-        tx_hash: event.tx_hash.to_string(),
+        tx_hash: event.tx_hash,
         nonce: Some(nonce),
         reason,
         at,
@@ -535,7 +531,7 @@ pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
 /// Positions as movements change them. Each is read when first used and written once.
 #[derive(Default)]
 pub struct Positions {
-    held: BTreeMap<(String, MarketId, u8), Held>,
+    held: BTreeMap<(Address, MarketId, u8), Held>,
 }
 
 impl Positions {
@@ -552,15 +548,15 @@ impl Positions {
             Kind::Merge => position::Movement::Sold { usdc, tokens, fee },
         };
         // Read before the move: the receiver of a transfer takes over this cost basis.
-        let sender = self.held(tx, &movement.account, movement).await?;
+        let sender = self.held(tx, movement.account, movement).await?;
         let before = sender.position;
-        self.move_one(tx, &movement.account, movement, moved).await?;
-        if let (Kind::Transfer, Some(receiver)) = (movement.kind, &movement.counterparty) {
+        self.move_one(tx, movement.account, movement, moved).await?;
+        if let (Kind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
             let received = position::Movement::Received { tokens, cost_basis: before.cost_of(tokens) };
             self.move_one(tx, receiver, movement, received).await?;
             return Ok(UsdcDelta(0));
         }
-        let after = self.held(tx, &movement.account, movement).await?.position;
+        let after = self.held(tx, movement.account, movement).await?.position;
         Ok(UsdcDelta(after.realized_pnl.0.saturating_sub(before.realized_pnl.0)))
     }
 
@@ -573,7 +569,7 @@ impl Positions {
     async fn move_one(
         &mut self,
         tx: &mut Tx,
-        account: &str,
+        account: Address,
         movement: &Movement,
         moved: position::Movement,
     ) -> Result<(), ApplyError> {
@@ -584,7 +580,7 @@ impl Positions {
                 block_number: movement.block_number,
                 reason: "overdrawn_position",
                 detail: format!(
-                    "{error}: {account}, outcome {}, event {}",
+                    "{error}: {account:#x}, outcome {}, event {}",
                     movement.outcome_index, movement.id
                 ),
             })
@@ -597,10 +593,10 @@ impl Positions {
     async fn held(
         &mut self,
         tx: &mut Tx,
-        account: &str,
+        account: Address,
         movement: &Movement,
     ) -> Result<&mut Held, ApplyError> {
-        let key = (account.to_owned(), movement.market_id, movement.outcome_index);
+        let key = (account, movement.market_id, movement.outcome_index);
         let slot = match self.held.entry(key) {
             std::collections::btree_map::Entry::Occupied(slot) => slot.into_mut(),
             std::collections::btree_map::Entry::Vacant(slot) => {
@@ -608,7 +604,7 @@ impl Positions {
                 let found = store::movements::find_position(tx, account, market_id, outcome_index).await;
                 let found = found.map_err(|error| unreadable(market_id, movement.block_number, error))?;
                 slot.insert(found.unwrap_or_else(|| Held {
-                    account: account.to_owned(),
+                    account,
                     market_id,
                     outcome_index,
                     position: position::Position::default(),

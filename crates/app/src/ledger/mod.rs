@@ -25,4 +25,3 @@ pub use repair_markets::{Repaired, repair_market};
 pub use repair_trades::{TradeRepair, repair_trade};
 pub use reread::{AcceptReorganization, Reread, reread, reread_block};
 pub use sync::Sync;
-pub(crate) use sync::parse_hash;

@@ -25,11 +25,11 @@ impl MarketRows {
         let Some(market) = found else { return Ok(None) };
         let outcomes = store::markets::outcomes(tx, id).await?;
         let mut held = vec![Wad::ZERO; outcomes.len()];
-        let mut after = (String::new(), -1);
+        let mut after = None;
         loop {
-            let page = store::movements::list_holdings(tx, id, &after, PAGE).await?;
+            let page = store::movements::list_holdings(tx, id, after, PAGE).await?;
             let Some((account, outcome_index, _)) = page.last() else { break };
-            after = (account.clone(), i64::from(*outcome_index));
+            after = Some((*account, *outcome_index));
             for (_, outcome_index, tokens) in &page {
                 if let Some(sum) = held.get_mut(usize::from(*outcome_index)) {
                     *sum = sum.checked_add(*tokens).unwrap_or(Wad(alloy_primitives::U256::MAX));

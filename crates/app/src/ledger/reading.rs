@@ -43,14 +43,14 @@ impl Reading {
         // The node's blocks must build on the last block read; otherwise events of two branches
         // would mix.
         if let Some(after) = &after
-            && parent_hash.to_string() != after.hash
+            && parent_hash != after.hash
         {
             let detail = format!("block {from} does not follow block {}", after.number);
             return Err(ChainError::Inconsistent(detail).into());
         }
         let noted = blocks.iter().map(|block| SyncBlock {
             number: block.number,
-            hash: block.hash.to_string(),
+            hash: block.hash,
             at: Timestamp::from_s(block.timestamp_s),
             logs_digest: block
                 .logs_digest

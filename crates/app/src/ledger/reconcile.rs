@@ -6,7 +6,6 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use alloy_primitives::B256;
 use async_trait::async_trait;
 use domain::ids::MarketId;
 use domain::time::MINUTE_MS;
@@ -178,8 +177,7 @@ async fn differences(ctx: &Ctx, id: MarketId) -> Result<Option<(SyncBlock, Vec<S
     let Some(number) = number.filter(|_| rows.market.chain_id == ctx.chain.chain_id()) else {
         return Ok(None);
     };
-    let hash: B256 = last.hash.parse().map_err(AppError::internal)?;
-    let on_chain = ctx.chain.market_at(number, hash).await?;
+    let on_chain = ctx.chain.market_at(number, last.hash).await?;
     let differences = rows.differences(&on_chain);
     // The chain was read after the rows. Only a second, equal read proves that both are of the same
     // block.

@@ -3,7 +3,6 @@
 //!
 //! The sync may be running. The transaction excludes it by locking its lease.
 
-use alloy_primitives::B256;
 use chain::{BlockEvents, ChainError, MarketOnChain};
 use domain::ids::MarketId;
 use domain::{ErrorCode, Timestamp};
@@ -103,7 +102,6 @@ struct Input {
 
 async fn repair_from(ctx: &Ctx, market: &Market, from: u64, last: &SyncBlock) -> Result<Repaired, AppError> {
     let number = market.chain_market_id.ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;
-    let hash: B256 = last.hash.parse().map_err(AppError::internal)?;
     let stands = match from.checked_sub(1) {
         None => AsOf { block: 0, time: Timestamp::from_ms(0) },
         Some(below) => {
@@ -113,10 +111,10 @@ async fn repair_from(ctx: &Ctx, market: &Market, from: u64, last: &SyncBlock) ->
         }
     };
     let blocks = gather(ctx, number, from, last.number).await?;
-    let on_chain = ctx.chain.market_at(number, hash).await?;
+    let on_chain = ctx.chain.market_at(number, last.hash).await?;
     // Checked after all reads: the logs were requested by number, and a reorganization may have
     // changed them.
-    let is_canonical = ctx.chain.block(last.number).await?.is_some_and(|block| block.hash == hash);
+    let is_canonical = ctx.chain.block(last.number).await?.is_some_and(|block| block.hash == last.hash);
     if !is_canonical {
         return Err(not_now("the chain changed while it was being read"));
     }

@@ -12,7 +12,6 @@ use store::trades::Trade;
 use store::{StoreError, Tx};
 
 use super::reread::reread_block;
-use crate::trades::account_of;
 use crate::{AppError, Ctx};
 
 /// The result of a repair.
@@ -108,20 +107,18 @@ impl Found {
 /// its event.
 async fn block_of(ctx: &Ctx, trade: &Trade, forms: &[SignedForm]) -> Result<Option<u64>, AppError> {
     for form in forms {
-        let hash = form.hash.parse().map_err(AppError::internal)?;
-        if let Some(Receipt { block_number, success: true, .. }) = ctx.chain.receipt(hash).await? {
+        if let Some(Receipt { block_number, success: true, .. }) = ctx.chain.receipt(form.hash).await? {
             return Ok(Some(block_number));
         }
     }
     let Some(nonce) = trade.nonce else { return Ok(None) };
-    let account = account_of(trade)?;
-    if !ctx.chain.is_nonce_used(account, trade.key_index, nonce).await? {
+    if !ctx.chain.is_nonce_used(trade.account, trade.key_index, nonce).await? {
         return Ok(None);
     }
     // The nonce is used, but no form of the batch is mined: another transaction carried the intent.
     let before =
         ctx.store.read(trade.created_at, |tx, at| Box::pin(store::sync::find_block_before(tx, *at))).await?;
-    let event = ctx.chain.settle_event(trade.id.0, account, before).await?;
+    let event = ctx.chain.settle_event(trade.id.0, trade.account, before).await?;
     Ok(event.map(|event| event.block_number))
 }
 
@@ -131,7 +128,7 @@ async fn sign_again(ctx: &Ctx, trade: &Trade) -> Result<TradeRepair, AppError> {
     let nonce = trade.nonce.ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
     // The nonce is used without an event: signing again could only produce a duplicate. Leave it to
     // the operator.
-    if ctx.chain.is_nonce_used(account_of(trade)?, trade.key_index, nonce).await? {
+    if ctx.chain.is_nonce_used(trade.account, trade.key_index, nonce).await? {
         let detail = "The Gate has used the trade's nonce, and no event of the trade was found.";
         return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(detail));
     }

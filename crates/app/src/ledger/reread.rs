@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use alloy_primitives::B256;
 use chain::{ChainError, Event};
 use domain::Timestamp;
 use domain::ids::{MarketId, TradeId};
@@ -176,11 +177,11 @@ async fn differing_markets(
     for (number, id) in store::markets::list_numbers(tx, chain_id).await? {
         numbers.insert(number, id);
     }
-    let mut on_chain: BTreeSet<(String, String, MarketId)> = BTreeSet::new();
+    let mut on_chain: BTreeSet<(String, B256, MarketId)> = BTreeSet::new();
     for (event, _) in events.iter().filter(|(event, _)| event.kind.moves_position()) {
         let Some(id) = event.kind.market_id().and_then(|number| numbers.get(&number)) else { continue };
         let log_index = u32::try_from(event.log_index).unwrap_or(u32::MAX);
-        on_chain.insert((Movement::id_at(event.block_number, log_index), event.tx_hash.to_string(), *id));
+        on_chain.insert((Movement::id_at(event.block_number, log_index), event.tx_hash, *id));
     }
     let stored = store::movements::list_places(tx, from, to).await?;
     Ok(on_chain.symmetric_difference(&stored.into_iter().collect()).map(|(_, _, id)| *id).collect())

@@ -3,7 +3,6 @@
 //! Events carry the trade's id. It does not matter which transaction carried the intent, or whether
 //! this process knows it.
 
-use alloy_primitives::B256;
 use chain::Revert;
 use domain::ErrorCode;
 use domain::ids::MarketId;
@@ -55,7 +54,7 @@ async fn complete(tx: &mut Tx, movement: &Movement, now: domain::Timestamp) -> R
     let Some(id) = movement.trade_id else { return Ok(false) };
     let Some(trade) = store::trades::find_any(tx, id).await? else { return Ok(false) };
     let settlement = Settlement {
-        tx_hash: hash(&movement.tx_hash)?,
+        tx_hash: movement.tx_hash,
         block_number: movement.block_number,
         usdc: movement.usdc,
         tokens: movement.tokens,
@@ -82,7 +81,7 @@ async fn fail(tx: &mut Tx, failure: &IntentFailure, now: domain::Timestamp) -> R
         }
     };
     let message = code.default_detail().to_owned();
-    let failed = Failure { code, message, tx_hash: Some(hash(&failure.tx_hash)?) };
+    let failed = Failure { code, message, tx_hash: Some(failure.tx_hash) };
     let transition = Transition::fail(Status::Executing, failed, now).map_err(AppError::internal)?;
     moved(store::trades::apply(tx, &trade, &transition).await, trade.id)
 }
@@ -115,8 +114,4 @@ fn moved(moved: Result<Moved, StoreError>, id: domain::ids::TradeId) -> Result<b
             Ok(false)
         }
     }
-}
-
-fn hash(text: &str) -> Result<B256, AppError> {
-    text.parse().map_err(AppError::internal)
 }

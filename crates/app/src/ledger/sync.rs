@@ -11,7 +11,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use alloy_primitives::B256;
 use async_trait::async_trait;
 use chain::{Block, ChainError};
 use domain::Timestamp;
@@ -218,7 +217,7 @@ async fn settle_deeper(ctx: &Ctx, lease: &Lease, head: &Block, turn: Turn) -> Re
 /// Returns the first block that the node now reads differently.
 async fn find_different(ctx: &Ctx, blocks: &[SyncBlock]) -> Result<Option<u64>, AppError> {
     let differs = async |block: SyncBlock| {
-        let digest = ctx.chain.logs_digest(block.number, parse_hash(&block.hash)?).await?;
+        let digest = ctx.chain.logs_digest(block.number, block.hash).await?;
         let is_different = digest.map(|digest| digest.to_string()) != block.logs_digest;
         Ok::<_, AppError>(is_different.then_some(block.number))
     };
@@ -230,7 +229,7 @@ async fn find_different(ctx: &Ctx, blocks: &[SyncBlock]) -> Result<Option<u64>, 
 /// Checks that the configured number of nodes agrees on a block that is about to be settled.
 async fn check_agreement(ctx: &Ctx, block: &SyncBlock) -> Result<(), AppError> {
     let agreed = ctx.chain.agreed_hash(block.number).await?;
-    if agreed.is_some_and(|hash| hash.to_string() == block.hash) {
+    if agreed == Some(block.hash) {
         return Ok(());
     }
     let detail = format!("the nodes do not agree on block {}", block.number);
@@ -282,17 +281,12 @@ pub(super) async fn settle_up_to(
 /// `Inconsistent` if the node has no block at this height, because it is behind.
 async fn is_canonical(ctx: &Ctx, block: &SyncBlock) -> Result<bool, AppError> {
     match ctx.chain.block(block.number).await? {
-        Some(on_chain) => Ok(on_chain.hash.to_string() == block.hash),
+        Some(on_chain) => Ok(on_chain.hash == block.hash),
         None => {
             let detail = format!("the node does not have block {}, which was read before", block.number);
             Err(ChainError::Inconsistent(detail).into())
         }
     }
-}
-
-/// Parses a block hash as the tables store it.
-pub(crate) fn parse_hash(text: &str) -> Result<B256, AppError> {
-    text.parse().map_err(AppError::internal)
 }
 
 /// Handles a reorganization: finds the last common block, and takes back everything after it.

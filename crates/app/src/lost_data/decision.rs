@@ -102,11 +102,6 @@ impl Decision {
             verdict,
         })
     }
-
-    /// Returns the account as the database stores it.
-    pub fn account_text(&self) -> String {
-        self.account.to_string().to_lowercase()
-    }
 }
 
 /// Returns the decisions in these blocks, in order.

@@ -73,7 +73,7 @@ pub async fn evidence(
             None => {
                 // The contracts are public: trades of accounts that this service does not know
                 // prove nothing.
-                if store::users::find_by_address(tx, &decision.account_text()).await?.is_none() {
+                if store::users::find_by_address(tx, decision.account).await?.is_none() {
                     continue;
                 }
                 format!("block {block_number} decided the trade {trade_id}, which is not in the database")

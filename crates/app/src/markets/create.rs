@@ -247,7 +247,7 @@ pub(crate) fn row(ctx: &Ctx, id: MarketId, new: &NewMarket) -> Market {
     Market {
         id,
         chain_id: ctx.chain.chain_id(),
-        contract_address: ctx.chain.contracts().hub.to_string().to_lowercase(),
+        contract_address: ctx.chain.contracts().hub,
         chain_market_id: None,
         question: new.question.clone(),
         description: new.description.clone(),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use alloy_primitives::Address;
 use domain::{Timestamp, UsdcDelta};
 use parking_lot::Mutex;
 use quick_cache::sync::Cache;
@@ -15,7 +16,7 @@ const MOST_VALUED: usize = 8_192;
 #[derive(Debug)]
 pub struct Leaderboards {
     pub(crate) ranked: Mutex<HashMap<(Timeframe, LeaderSort), Arc<Ranking>>>,
-    pub(crate) valued: Cache<String, (Timestamp, UsdcDelta)>,
+    pub(crate) valued: Cache<Address, (Timestamp, UsdcDelta)>,
     pub(crate) all_valued: tokio::sync::Mutex<Option<(Timestamp, Arc<Values>)>>,
 }
 
@@ -30,7 +31,7 @@ impl Default for Leaderboards {
 }
 
 /// The value of each account's open positions minus their cost.
-pub type Values = HashMap<String, UsdcDelta>;
+pub type Values = HashMap<Address, UsdcDelta>;
 
 /// A ranking and the time it was read. Locked while it is computed, so that concurrent requests
 /// wait for one computation.

@@ -50,8 +50,8 @@ pub async fn rebuild(
     intent: &Intent,
     place: Place,
 ) -> Result<Option<Trade>, StoreError> {
-    let account = decision.account_text();
-    let Some(user_id) = store::users::find_by_address(tx, &account).await? else { return Ok(None) };
+    let account = decision.account;
+    let Some(user_id) = store::users::find_by_address(tx, account).await? else { return Ok(None) };
     let Some(key_id) = store::keys::find_by_index(tx, user_id, intent.key_index).await? else {
         return Ok(None);
     };

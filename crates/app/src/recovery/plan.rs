@@ -1,5 +1,6 @@
 //! Computes what a recovery would change, without changing anything.
 
+use alloy_primitives::Address;
 use domain::ids::{KeyId, TradeId};
 use domain::trade::Status;
 
@@ -35,7 +36,7 @@ pub struct RaisedNonce {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostTrade {
     pub trade_id: TradeId,
-    pub account: String,
+    pub account: Address,
     /// The block that decided the trade.
     pub block_number: u64,
     /// The status in the database, if the trade exists.
@@ -95,7 +96,7 @@ async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>,
             };
             lost.push(LostTrade {
                 trade_id: decision.trade_id,
-                account: decision.account_text(),
+                account: decision.account,
                 block_number: decision.block_number,
                 status,
                 becomes,

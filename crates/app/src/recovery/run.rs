@@ -141,9 +141,7 @@ pub async fn highest_nonces(
         ctx.store.read(after, |tx, after| Box::pin(store::keys::list_signing(tx, *after, KEYS))).await?;
     stream::iter(keys)
         .map(async |key| {
-            let account = key.account.parse();
-            let account: Address = account.map_err(AppError::internal)?;
-            let highest = chain.policy(account, key.key_index).await?.nonce_top;
+            let highest = chain.policy(key.account, key.key_index).await?.nonce_top;
             if u64::from(highest) > u64::from(key.next_nonce) + MOST_LOST_NONCES {
                 return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(format!(
                     "The node reports nonce {highest} for the key {}, whose next nonce is {}.",
@@ -173,7 +171,7 @@ async fn settled_chain(ctx: &Ctx, until: u64) -> Result<Chain, AppError> {
         })
         .await;
     let block = block?.ok_or_else(|| AppError::new(ErrorCode::DependencyUnavailable))?;
-    Ok(ctx.chain.at_block(ledger::parse_hash(&block.hash)?))
+    Ok(ctx.chain.at_block(block.hash))
 }
 
 async fn raise_nonces(ctx: &Ctx, id: i64, until: u64) -> Result<(), AppError> {

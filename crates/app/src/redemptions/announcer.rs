@@ -91,7 +91,7 @@ async fn announce_page(
     let page = page?;
     let is_last = page.len() < POSITIONS as usize;
     if let Some(last) = page.last() {
-        market.after = (last.account.clone(), i64::from(last.outcome_index));
+        market.after = Some((last.account, last.outcome_index));
     }
     let now = ctx.now();
     let worths = worths(ctx, &market, result, &page).await?;
@@ -126,9 +126,7 @@ async fn worths(
             if automatic || !pays || position.is_claimed || position.tokens == Wad::ZERO {
                 return Ok(Usdc::ZERO);
             }
-            let account = position.account.parse();
-            let account = account.map_err(AppError::internal)?;
-            let worth = redeemable(ctx, account, market.number, position.outcome_index).await?;
+            let worth = redeemable(ctx, position.account, market.number, position.outcome_index).await?;
             Ok(if worth >= ctx.config.min_claim { worth } else { Usdc::ZERO })
         })
         .buffered(CHAIN_CONCURRENCY)
@@ -152,9 +150,9 @@ fn events_of(
             continue;
         }
         // Pages are sorted by account, so comparing with the last one is enough, also across pages.
-        if market.told != position.account {
+        if market.told != Some(position.account) {
             events.push(resolved(market, result, &position, now)?);
-            market.told.clone_from(&position.account);
+            market.told = Some(position.account);
         }
         if worth > Usdc::ZERO {
             events.push(claimable(market, &position, worth, now)?);

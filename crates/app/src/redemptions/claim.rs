@@ -9,7 +9,7 @@ use store::markets::Market;
 use store::redemptions::{Again, Redemption};
 
 use super::{FinalResult, redeemable, settled_block};
-use crate::accounts::{account_of, address_of};
+use crate::accounts::account_of;
 use crate::caller::Caller;
 use crate::{AppError, Ctx, Submission, markets, minimum};
 
@@ -114,8 +114,7 @@ async fn make(
     (market, number, outcome_index): (&Market, u64, u8),
     ended: Option<&Redemption>,
 ) -> Result<(), Refused> {
-    let account = account_of(ctx, caller.user_id()).await?;
-    let address = address_of(&account)?;
+    let address = account_of(ctx, caller.user_id()).await?.address;
     let state = ctx.chain.account_state(address, caller.key.key_index).await.map_err(AppError::from)?;
     if !state.provisioned {
         return Err(AppError::new(ErrorCode::SmartAccountNotProvisioned).into());
@@ -146,7 +145,7 @@ async fn make(
                 id,
                 user_id: caller.user_id(),
                 key_id: Some(caller.key.id),
-                account: account.address,
+                account: address,
                 market_id: market.id,
                 outcome_index,
                 correlation_id: new.correlation_id.unwrap_or(CorrelationId(id.0.as_u128())),

@@ -99,7 +99,7 @@ async fn pay_page(
     let page = page?;
     let is_last = page.len() < POSITIONS as usize;
     if let Some(last) = page.last() {
-        market.after = (last.account.clone(), i64::from(last.outcome_index));
+        market.after = Some((last.account, last.outcome_index));
     }
     let winning = winning(ctx, &market, result, page).await?;
     let now = ctx.now();
@@ -137,9 +137,7 @@ async fn winning(
     let asked = page.into_iter().filter(|position| may_win(position) && is_unclaimed(position));
     let worths: Vec<Result<Winning, AppError>> = futures::stream::iter(asked)
         .map(async |position| {
-            let account = position.account.parse();
-            let account = account.map_err(AppError::internal)?;
-            let worth = redeemable(ctx, account, market.number, position.outcome_index).await?;
+            let worth = redeemable(ctx, position.account, market.number, position.outcome_index).await?;
             Ok(Winning { position, worth })
         })
         .buffered(CHAIN_CONCURRENCY)

@@ -162,7 +162,8 @@ async fn create_new(
         let amount = quoted_amount(&request)?;
         Some(ctx.chain.quote(chain_market_id, outcome_index, side, amount).await)
     });
-    let (account, address, state) = account?;
+    let (account, state) = account?;
+    let address = account.address;
     if request.amount_type == AmountType::Usdc {
         // The documented order is caps before balance. An amount in USDC can be checked before the
         // quote.
@@ -207,7 +208,7 @@ async fn create_new(
         user_id: caller.user_id(),
         key_id: caller.key.id,
         lane: lane_of(address, ctx.config.lanes),
-        account: account.address,
+        account: address,
         market_id: market.id,
         outcome_index,
         side: request.side,

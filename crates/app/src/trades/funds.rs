@@ -10,23 +10,19 @@ use crate::{AppError, Ctx};
 
 /// Returns the caller's account, which must be provisioned on chain and have a live delegation for
 /// this key.
-pub async fn delegated_account(
-    ctx: &Ctx,
-    caller: &Caller,
-) -> Result<(Account, Address, AccountState), AppError> {
+pub async fn delegated_account(ctx: &Ctx, caller: &Caller) -> Result<(Account, AccountState), AppError> {
     let not_provisioned = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
     let user_id = caller.user_id();
     let account = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
     let account = account?.ok_or_else(not_provisioned)?;
-    let address: Address = account.address.parse().map_err(AppError::internal)?;
-    let state = ctx.chain.account_state(address, caller.key.key_index).await?;
+    let state = ctx.chain.account_state(account.address, caller.key.key_index).await?;
     if !state.provisioned {
         return Err(not_provisioned());
     }
     if !state.lets_spend(ctx.now().s()) {
         return Err(AppError::new(ErrorCode::WalletDelegationNotEnabled));
     }
-    Ok((account, address, state))
+    Ok((account, state))
 }
 
 /// The USDC that the Gate can take from an account.

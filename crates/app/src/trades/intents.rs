@@ -1,15 +1,10 @@
 //! Conversions from stored trades to contract types.
 
-use alloy_primitives::Address;
 use chain::{Intent, Side};
 use domain::ErrorCode;
 use store::trades::Trade;
 
 use crate::AppError;
-
-pub fn account_of(trade: &Trade) -> Result<Address, AppError> {
-    trade.account.parse().map_err(AppError::internal)
-}
 
 pub fn side_of(trade: &Trade) -> Result<Side, AppError> {
     Side::ALL
@@ -25,7 +20,7 @@ pub fn side_of(trade: &Trade) -> Result<Side, AppError> {
 pub fn intent_of(trade: &Trade, chain_market_id: u64, nonce: u32) -> Result<Intent, AppError> {
     let internal = || AppError::new(ErrorCode::InternalError);
     Ok(Intent {
-        account: account_of(trade)?,
+        account: trade.account,
         key_index: trade.key_index,
         nonce,
         deadline_s: u32::try_from(trade.deadline.s()).map_err(|_| internal())?,

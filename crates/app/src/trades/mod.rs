@@ -19,5 +19,4 @@ pub use executor::Executor;
 pub(crate) use executor::batch_gas;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
-pub(crate) use intents::account_of;
 pub use plan::Plan;

@@ -13,7 +13,7 @@ use domain::{ErrorCode, Timestamp, Usdc};
 use futures::StreamExt;
 use store::trades::Trade;
 
-use super::intents::{account_of, side_of};
+use super::intents::side_of;
 use crate::ctx::CHAIN_CONCURRENCY;
 use crate::error::revert;
 use crate::{AppError, Ctx};
@@ -76,9 +76,7 @@ pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<Verdict>, AppE
 async fn last_read_block(ctx: &Ctx) -> Result<Option<(B256, Timestamp)>, AppError> {
     let last = ctx.store.read((), |tx, ()| Box::pin(store::sync::find_last(tx, None))).await;
     let Some(last) = last? else { return Ok(None) };
-    let hash = last.hash.parse();
-    let hash = hash.map_err(|error| AppError::new(ErrorCode::InternalError).caused_by(error))?;
-    Ok(Some((hash, last.at)))
+    Ok(Some((last.hash, last.at)))
 }
 
 /// Returns whether a block of this time includes every state that a trade was accepted on.
@@ -92,7 +90,7 @@ fn is_covered(accepted_at: Timestamp, block_time: Timestamp, now: Timestamp) -> 
 
 async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Verdict> {
     let mut accounts: Vec<(Address, u32)> =
-        trades.iter().filter_map(|(trade, _)| Some((account_of(trade).ok()?, trade.key_index))).collect();
+        trades.iter().map(|(trade, _)| (trade.account, trade.key_index)).collect();
     accounts.sort_unstable();
     accounts.dedup();
     let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> =
@@ -107,7 +105,7 @@ async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ve
 
     let mut verdicts = Vec::with_capacity(trades.len());
     for ((trade, _), quote) in trades.iter().zip(quotes) {
-        let state = account_of(trade).ok().and_then(|account| states.get_mut(&(account, trade.key_index)));
+        let state = states.get_mut(&(trade.account, trade.key_index));
         verdicts.push(match (state, quote) {
             // A failed account read gives no state: no decision without one.
             (Some(Ok(state)), quote) => judge_one(trade, state, quote, now),
@@ -120,11 +118,10 @@ async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ve
 async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
     let internal = |error: AppError| ChainError::Rejected(error.to_string());
     let side = side_of(trade).map_err(internal)?;
-    let account = account_of(trade).map_err(internal)?;
     let held = if side.is_buy() {
         U256::ZERO
     } else {
-        chain.position(account, *chain_market_id, trade.outcome_index).await?
+        chain.position(trade.account, *chain_market_id, trade.outcome_index).await?
     };
     let amount = match side {
         Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),

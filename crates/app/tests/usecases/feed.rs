@@ -199,7 +199,7 @@ async fn a_refund_paid_in_two_parts_is_two_events() {
     let payment = store::redemptions::Payment {
         id: claim.id,
         movement_id: "999999999999-000001".to_owned(),
-        tx_hash: "0xaa".to_owned(),
+        tx_hash: alloy_primitives::B256::repeat_byte(0xaa),
         usdc: Usdc::from_whole(3),
     };
     for counted in [true, false] {

@@ -234,7 +234,7 @@ async fn a_payment_called_by_a_stranger_completes_a_sent_claim() {
     app.run_workers().await;
     assert_all(&scene, &claims, Status::Completed).await;
     let [one, other] = [app.claim(ada, claims[0]).await, app.claim(ada, claims[1]).await];
-    assert_eq!(one.tx_hash, Some(receipt.tx_hash.to_string()));
+    assert_eq!(one.tx_hash, Some(receipt.tx_hash));
     assert_ne!(other.tx_hash, one.tx_hash);
     app.assert_ledger_equals_chain().await;
 }

@@ -212,7 +212,7 @@ store::on_each_engine! {
         app.run_workers().await;
         let paid = app.claim(ada, claim.id).await;
         assert_eq!((paid.status, paid.paid), (Status::Completed, worth));
-        assert_eq!(paid.tx_hash, Some(receipt.tx_hash.to_string()));
+        assert_eq!(paid.tx_hash, Some(receipt.tx_hash));
         assert_eq!(app.rows().await.batches, batches, "nothing is sent that would pay nothing");
         app.assert_ledger_equals_chain().await;
     }

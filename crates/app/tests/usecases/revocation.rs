@@ -178,7 +178,7 @@ store::on_each_engine! {
         assert_eq!(policy(&app, &ada, &key).await.expiry_s, 0);
         let mined = change(&app, &queued).await;
         assert_eq!(mined.status, OnChain::Mined);
-        let receipt = app.ctx.chain.receipt(mined.tx_hash.unwrap().parse().unwrap()).await.unwrap().unwrap();
+        let receipt = app.ctx.chain.receipt(mined.tx_hash.unwrap()).await.unwrap().unwrap();
         assert!(receipt.success);
         app.assert_ledger_equals_chain().await;
     }

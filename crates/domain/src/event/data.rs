@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::B256;
 use serde::Serialize;
 
 use crate::ids::{CorrelationId, KeyId, MarketId, RedemptionId, TradeId};
@@ -104,7 +105,7 @@ pub struct ClaimData {
     /// The redeemed tokens.
     pub tokens: Wad,
     /// The transaction with the payment.
-    pub tx_hash: Option<String>,
+    pub tx_hash: Option<B256>,
     /// The id of its trace.
     pub correlation_id: CorrelationId,
 }

@@ -4,6 +4,8 @@
 
 use std::collections::HashSet;
 
+use alloy_primitives::Address;
+
 use crate::money::Usdc;
 use crate::words::words;
 
@@ -43,7 +45,7 @@ pub enum Room {
 #[derive(Debug, Clone)]
 pub struct Budget {
     room: Room,
-    held_accounts: HashSet<String>,
+    held_accounts: HashSet<Address>,
 }
 
 impl Budget {
@@ -67,16 +69,16 @@ impl Budget {
     }
 
     /// Returns true if an account's next trade of `usdc` fits, and then uses its room.
-    pub fn admit(&mut self, account: &str, usdc: Usdc) -> bool {
+    pub fn admit(&mut self, account: Address, usdc: Usdc) -> bool {
         match self.room {
             Room::Unlimited => true,
-            Room::Usdc(left) if usdc <= left && !self.held_accounts.contains(account) => {
+            Room::Usdc(left) if usdc <= left && !self.held_accounts.contains(&account) => {
                 self.room = Room::Usdc(left.saturating_sub(usdc));
                 true
             }
             Room::Usdc(_) => {
                 // Also delays the account's later trades, so that they do not overtake this one.
-                self.held_accounts.insert(account.to_owned());
+                self.held_accounts.insert(account);
                 false
             }
             Room::Nothing => false,
@@ -96,10 +98,14 @@ impl Budget {
 mod tests {
     use super::*;
 
+    const A: Address = Address::repeat_byte(1);
+    const B: Address = Address::repeat_byte(2);
+    const C: Address = Address::repeat_byte(3);
+
     #[test]
     fn a_trade_that_does_not_fit_delays_only_its_own_account() {
         let mut budget = Budget::new(Room::Usdc(Usdc::from_whole(100)));
-        let asked = [("a", 60), ("b", 50), ("b", 1), ("c", 40), ("a", 1)];
+        let asked = [(A, 60), (B, 50), (B, 1), (C, 40), (A, 1)];
         let admitted = asked.map(|(account, usdc)| budget.admit(account, Usdc::from_whole(usdc)));
         assert_eq!(admitted, [true, false, false, true, false]);
         assert_eq!(budget.room(), Room::Usdc(Usdc::ZERO));
@@ -108,9 +114,9 @@ mod tests {
     #[test]
     fn no_cap_admits_every_trade_and_high_fees_admit_none() {
         let most = Usdc::from_atomic(i64::MAX as u64);
-        assert!(Budget::new(Room::Unlimited).admit("a", most));
+        assert!(Budget::new(Room::Unlimited).admit(A, most));
         let mut nothing = Budget::new(Room::Nothing);
-        assert!(!nothing.admit("a", Usdc::ZERO) && !nothing.admits_all(Usdc::ZERO));
+        assert!(!nothing.admit(A, Usdc::ZERO) && !nothing.admits_all(Usdc::ZERO));
         assert_eq!(nothing.reason(), HoldReason::FeeCeiling);
     }
 
@@ -118,8 +124,8 @@ mod tests {
     fn the_room_is_used_up_to_the_micro_usdc() {
         let mut budget = Budget::new(Room::Usdc(Usdc::from_atomic(10)));
         assert!(budget.admits_all(Usdc::from_atomic(10)) && !budget.admits_all(Usdc::from_atomic(11)));
-        assert!(!budget.admit("a", Usdc::from_atomic(11)));
-        assert!(budget.admit("b", Usdc::from_atomic(10)));
+        assert!(!budget.admit(A, Usdc::from_atomic(11)));
+        assert!(budget.admit(B, Usdc::from_atomic(10)));
         assert!(!budget.admits_all(Usdc::ZERO), "an account is held back");
     }
 }

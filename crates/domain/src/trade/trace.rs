@@ -34,13 +34,13 @@ impl TraceEvent {
     }
 
     /// The transaction with the trade was signed and stored. It will be sent until it is mined.
-    pub fn batch_signed(batch_id: BatchId, tx_hash: &str, at: Timestamp) -> Self {
-        Self::of_batch("batch.signed", batch_id, at).with("txHash", tx_hash)
+    pub fn batch_signed(batch_id: BatchId, tx_hash: B256, at: Timestamp) -> Self {
+        Self::of_batch("batch.signed", batch_id, at).with("txHash", tx_hash.to_string())
     }
 
     /// The same batch was signed with higher fees, because it was not mined.
-    pub fn batch_replaced(batch_id: BatchId, tx_hash: &str, at: Timestamp) -> Self {
-        Self::of_batch("batch.replaced", batch_id, at).with("txHash", tx_hash)
+    pub fn batch_replaced(batch_id: BatchId, tx_hash: B256, at: Timestamp) -> Self {
+        Self::of_batch("batch.replaced", batch_id, at).with("txHash", tx_hash.to_string())
     }
 
     /// The batch can no longer include the trade. The same intent goes into another batch.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use alloy_primitives::B256;
 use domain::time::SystemClock;
 use domain::{Clock, Usdc, UsdcDelta, Wad};
 use hyper::StatusCode;
@@ -295,11 +296,11 @@ fn bought(number: u64) -> Movement {
         id: Movement::id_at(2_000_000_000 + number, 0),
         block_number: 2_000_000_000 + number,
         log_index: 0,
-        tx_hash: String::new(),
+        tx_hash: B256::ZERO,
         kind: Kind::Buy,
         market_id: sized::market(market).expect("an id"),
         outcome_index: 0,
-        account: format!("0x{:040x}", number % 50),
+        account: sized::account((number % 50) as u32),
         counterparty: None,
         usdc: Usdc::from_whole(1),
         tokens: Wad::ONE,

@@ -61,7 +61,7 @@ pub async fn seed(parts: &Parts, clock: &ManualClock, data_dir: &Path) -> Result
     let users = traders.into_iter().map(|trader| DevUser {
         name: trader.name.to_owned(),
         user_id: trader.account.user_id.to_string(),
-        address: trader.account.address,
+        address: format!("{:#x}", trader.account.address),
         owners: trader.owners,
         keys: trader.keys,
     });
@@ -137,7 +137,7 @@ async fn make_traders(
     for (index, name) in USERS.iter().enumerate() {
         let owner = Signer::random(ctx.random())?;
         let (user, account) = accounts::create_user(ctx, name, &owner.owner()).await?;
-        let mint = calls::mint(accounts::address_of(&account)?, U256::from(FUNDS.atomic()));
+        let mint = calls::mint(account.address, U256::from(FUNDS.atomic()));
         ctx.chain.transact(&deployer, Some(ctx.chain.contracts().usdc), mint).await?;
         let tiers: &[Tier] = if index == 0 { &Tier::ALL } else { &[Tier::Developer] };
         let mut trader = Trader { name, account, owners: Vec::new(), callers: Vec::new(), keys: Vec::new() };
@@ -277,7 +277,7 @@ async fn redeem(
         let Some(number) = ctx.chain.market_of(markets::reference_of(*id)).await? else { continue };
         let mut owed = Vec::new();
         for trader in traders.iter().step_by(2) {
-            let address = accounts::address_of(&trader.account)?;
+            let address = trader.account.address;
             for (outcome, _) in (0u8..).zip(planned.outcomes) {
                 if ctx.chain.redeemable(address, number, outcome).await? > 0 {
                     owed.push((address, number, outcome));

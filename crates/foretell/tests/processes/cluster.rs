@@ -141,7 +141,7 @@ pub async fn populate(home: &Path, database_url: &str, rpc_url: &str) -> Vec<Tra
         let owner = Signer::random(ctx.random()).unwrap();
         let (user, account) =
             app::accounts::create_user(ctx, &format!("user {index}"), &owner.owner()).await.unwrap();
-        let mint = calls::mint(app::accounts::address_of(&account).unwrap(), funds);
+        let mint = calls::mint(account.address, funds);
         ctx.chain.transact(&deployer, Some(contracts.usdc), mint).await.unwrap();
         let wanted = IssueKey {
             user_id: user.id,

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::Address;
 use domain::ids::MarketId;
 
 use super::{Scope, add_participants, scopes_of};
 use crate::{StoreError, Tx, params};
 
 /// Adds (`true`) or removes participants of markets and their scopes.
-pub async fn come_and_go(tx: &mut Tx, comings: &[(MarketId, &str, bool)]) -> Result<(), StoreError> {
+pub async fn come_and_go(tx: &mut Tx, comings: &[(MarketId, Address, bool)]) -> Result<(), StoreError> {
     let mut scopes: BTreeMap<MarketId, Vec<Scope>> = BTreeMap::new();
     let mut of_markets: BTreeMap<MarketId, i64> = BTreeMap::new();
     let mut of_scopes: BTreeMap<Scope, i64> = BTreeMap::new();
@@ -21,14 +22,14 @@ pub async fn come_and_go(tx: &mut Tx, comings: &[(MarketId, &str, bool)]) -> Res
         let scopes = scopes.get(market_id).into_iter().flatten();
         for scope in scopes.filter(|(kind, _)| kind.has_participants()) {
             let change =
-                if *comes { come(tx, scope, account).await? } else { go(tx, scope, account).await? };
+                if *comes { come(tx, scope, *account).await? } else { go(tx, scope, *account).await? };
             *of_scopes.entry(scope.clone()).or_default() += change;
         }
     }
     add_participants(tx, &of_markets, &of_scopes).await
 }
 
-async fn come(tx: &mut Tx, (kind, id): &Scope, account: &str) -> Result<i64, StoreError> {
+async fn come(tx: &mut Tx, (kind, id): &Scope, account: Address) -> Result<i64, StoreError> {
     const SQL: &str = "INSERT INTO participants (scope, scope_id, account, markets) VALUES ($1, $2, $3, 1)
         ON CONFLICT (scope, scope_id, account) DO UPDATE SET markets = participants.markets + 1 RETURNING markets";
     let markets: Option<i64> =
@@ -37,7 +38,7 @@ async fn come(tx: &mut Tx, (kind, id): &Scope, account: &str) -> Result<i64, Sto
     Ok(i64::from(markets == Some(1)))
 }
 
-async fn go(tx: &mut Tx, (kind, id): &Scope, account: &str) -> Result<i64, StoreError> {
+async fn go(tx: &mut Tx, (kind, id): &Scope, account: Address) -> Result<i64, StoreError> {
     const SQL: &str =
         "UPDATE participants SET markets = markets - 1 WHERE scope = $1 AND scope_id = $2 AND account = $3
         RETURNING markets";

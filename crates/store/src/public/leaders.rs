@@ -1,11 +1,12 @@
 //! Leaderboards: accounts with the highest profit or volume.
 
+use alloy_primitives::Address;
 use domain::ids::MarketId;
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, Tx, Value, params};
 
 /// The time span of a leaderboard. `OneDay` begins at a full hour, the others at midnight UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -48,8 +49,7 @@ record! {
     /// An account's figures on a leaderboard.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Leader {
-        /// Lower-case hex.
-        pub account: String,
+        pub account: Address,
         pub trade_count: u64,
         /// USDC traded.
         pub volume: Usdc = "volume_usdc_atomic",
@@ -113,8 +113,8 @@ record! {
 /// Lists an account's open positions after `after` (market and outcome), in order, at most `limit`.
 pub async fn list_open_positions(
     tx: &mut Tx,
-    account: &str,
-    after: (&str, i64),
+    account: Address,
+    after: Option<(MarketId, u8)>,
     limit: u32,
 ) -> Result<Vec<OpenPosition>, StoreError> {
     // SQLite never reorders a CROSS JOIN, so the positions stay the outer loop.
@@ -126,16 +126,20 @@ pub async fn list_open_positions(
         AND p.tokens_wad <> '0' AND m.id = p.market_id AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
         ORDER BY p.market_id, p.outcome_index LIMIT $4"
     );
-    tx.list(SQL, &params![account, after.0, after.1, limit], OpenPosition::from_row).await
+    let (market_id, outcome_index) = match after {
+        Some((market_id, outcome_index)) => (Value::from(market_id), outcome_index),
+        None => (Value::from(""), 0),
+    };
+    tx.list(SQL, &params![account, market_id, outcome_index, limit], OpenPosition::from_row).await
 }
 
 /// Lists open positions of all accounts after `after` (account, market and outcome), in order, at
 /// most `limit`.
 pub async fn list_all_open_positions(
     tx: &mut Tx,
-    after: (&str, &str, i64),
+    after: Option<(Address, MarketId, u8)>,
     limit: u32,
-) -> Result<Vec<(String, OpenPosition)>, StoreError> {
+) -> Result<Vec<(Address, OpenPosition)>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         OpenPosition::COLUMNS,
@@ -144,8 +148,9 @@ pub async fn list_all_open_positions(
         AND p.tokens_wad <> '0' AND m.id = p.market_id AND o.market_id = p.market_id AND o.outcome_index = p.outcome_index
         ORDER BY p.account, p.market_id, p.outcome_index LIMIT $4"
     );
-    tx.list(SQL, &params![after.0, after.1, after.2, limit], |row| {
-        Ok((row.get("account")?, OpenPosition::from_row(row)?))
-    })
-    .await
+    let bound = match after {
+        Some((account, market_id, outcome_index)) => params![account, market_id, outcome_index, limit],
+        None => params!["", "", 0, limit],
+    };
+    tx.list(SQL, &bound, |row| Ok((row.get("account")?, OpenPosition::from_row(row)?))).await
 }

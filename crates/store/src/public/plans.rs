@@ -12,6 +12,7 @@
 //! PostgreSQL reasonably scans small tables, so sequential scans are disabled here. Remaining scans
 //! and sorts are ones that it cannot avoid.
 
+use alloy_primitives::{B256, U256};
 use domain::Timestamp;
 use futures::future::BoxFuture;
 
@@ -337,13 +338,13 @@ crate::on_each_engine! {
 
     async fn transactions_positions_and_sitemap_parts_use_indexes(store: Store) {
         sized::fill(&store, Size::WHOLE.divided_by(100), NOW).await.unwrap();
-        for hash in [format!("0x{:064x}", 7), "0xnothing".to_owned()] {
-            let found = ran(&store, hash, |tx, hash| Box::pin(find_transaction(tx, hash))).await;
+        for hash in [B256::from(U256::from(7)), B256::repeat_byte(0xff)] {
+            let found = ran(&store, hash, |tx, hash| Box::pin(find_transaction(tx, *hash))).await;
             assert_ways("a transaction", &found, 2, &[], &["movements_tx", "markets_resolution_tx"]);
         }
-        for after in [String::new(), sized::market(500).unwrap().to_string()] {
+        for after in [None, sized::market(500).map(|market| (market, 0))] {
             let positions = ran(&store, after, |tx, after| {
-                Box::pin(async move { list_open_positions(tx, &sized::account(3), (after, 0), 50).await })
+                Box::pin(async move { list_open_positions(tx, sized::account(3), *after, 50).await })
             })
             .await;
             assert_ways("positions", &positions, 1, &[], &[]);

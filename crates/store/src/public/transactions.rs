@@ -1,5 +1,6 @@
 //! Effects of a transaction on markets of this service.
 
+use alloy_primitives::B256;
 use domain::ids::MarketId;
 
 use crate::movements::Movement;
@@ -14,8 +15,8 @@ pub struct TransactionRows {
     pub settled: Vec<MarketId>,
 }
 
-/// Returns the effects of the transaction with this hash (lower-case hex). `None` if it had none.
-pub async fn find_transaction(tx: &mut Tx, hash: &str) -> Result<Option<TransactionRows>, StoreError> {
+/// Returns the effects of the transaction with this hash. `None` if it had none.
+pub async fn find_transaction(tx: &mut Tx, hash: B256) -> Result<Option<TransactionRows>, StoreError> {
     const SETTLED: &str =
         "SELECT id FROM markets WHERE resolution_tx_hash = $1 AND chain_market_id IS NOT NULL
         ORDER BY id LIMIT 1000";

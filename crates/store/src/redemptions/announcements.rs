@@ -1,10 +1,13 @@
 //! Announcements of results to position holders: the settled markets that are not fully processed,
 //! and their positions.
 
+use alloy_primitives::Address;
 use domain::ids::{MarketId, RedemptionId, UserId};
 use domain::market::MarketStatus;
 use domain::{Timestamp, Wad};
 
+use crate::bind::OrEmpty;
+use crate::movements::{LastPosition, position_values};
 use crate::{StoreError, Tx, Value, params};
 
 /// A settled market, and the progress of its announcement.
@@ -16,11 +19,10 @@ pub struct Announced {
     /// RESOLVED or CANCELLED.
     pub status: MarketStatus,
     pub resolved_at: Timestamp,
-    /// The account and outcome of the last processed position. The account is empty before the
-    /// first one.
-    pub after: (String, i64),
+    /// The last processed position.
+    pub after: LastPosition,
     /// The last account that was notified.
-    pub told: String,
+    pub told: Option<Address>,
 }
 
 /// Starts the announcement of a settled market, if it was not started before.
@@ -45,8 +47,8 @@ pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<
             number: row.get("chain_market_id")?,
             status: row.get("status")?,
             resolved_at: row.get("resolved_at_ms")?,
-            after: (row.get("after_account")?, row.get("after_outcome_index")?),
-            told: row.get("told_account")?,
+            after: super::last_position(row)?,
+            told: row.get::<OrEmpty>("told_account")?.0,
         })
     })
     .await
@@ -55,8 +57,8 @@ pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<
 /// A position of one of the service's accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owned {
-    /// The smart account, lower-case hex.
-    pub account: String,
+    /// The smart account.
+    pub account: Address,
     /// The account's user.
     pub user_id: UserId,
     pub outcome_index: u8,
@@ -76,8 +78,8 @@ pub async fn list_owned(tx: &mut Tx, market: &Announced, limit: u32) -> Result<V
             AND r.outcome_index = p.outcome_index
         WHERE p.market_id = $1 AND (p.account, p.outcome_index) > ($2, $3)
         ORDER BY p.account, p.outcome_index LIMIT $4";
-    let (account, outcome_index) = &market.after;
-    tx.list(SQL, &params![market.id, account, *outcome_index, limit], |row| {
+    let [account, outcome_index] = position_values(market.after);
+    tx.list(SQL, &params![market.id, account, outcome_index, limit], |row| {
         Ok(Owned {
             account: row.get("account")?,
             user_id: row.get("user_id")?,
@@ -101,6 +103,7 @@ pub async fn put_announced(
         VALUES ($1, $2, $3, $4, $5) ON CONFLICT (market_id) DO UPDATE SET after_account = excluded.after_account,
         after_outcome_index = excluded.after_outcome_index, told_account = excluded.told_account,
         ended_at_ms = excluded.ended_at_ms";
-    let (account, outcome_index) = &market.after;
-    tx.exec(SQL, &params![market.id, account, *outcome_index, &market.told, ended_at]).await.map(drop)
+    let [account, outcome_index] = position_values(market.after);
+    let told = market.told.map_or(Value::from(""), Value::from);
+    tx.exec(SQL, &params![market.id, account, outcome_index, told, ended_at]).await.map(drop)
 }

@@ -1,9 +1,11 @@
 //! Automatic payouts: the settled markets that are not fully processed, and their positions of the
 //! service's accounts.
 
+use alloy_primitives::Address;
 use domain::ids::{MarketId, RedemptionId, UserId};
 use domain::{Timestamp, Wad};
 
+use crate::movements::{LastPosition, position_values};
 use crate::{StoreError, Tx, Value, params};
 
 /// A settled market, and the progress of its payout scan.
@@ -14,9 +16,8 @@ pub struct SettledMarket {
     pub number: u64,
     /// The payouts of the result that is being processed, as stored in the market's row.
     pub payouts: String,
-    /// The account and outcome of the last processed position. The account is empty before the
-    /// first one.
-    pub after: (String, i64),
+    /// The last processed position.
+    pub after: LastPosition,
 }
 
 /// Starts the payout scan of a settled market. Does nothing if one exists for the same result, and
@@ -41,12 +42,11 @@ pub async fn list_unscanned(
         AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
         ORDER BY m.resolved_at_ms, m.id LIMIT $2";
     tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
-        let after = (row.get("after_account")?, row.get("after_outcome_index")?);
         Ok(SettledMarket {
             id: row.get("id")?,
             number: row.get("chain_market_id")?,
             payouts: row.get("payouts")?,
-            after,
+            after: super::last_position(row)?,
         })
     })
     .await
@@ -55,8 +55,8 @@ pub async fn list_unscanned(
 /// A position that may be paid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Payable {
-    /// The smart account, lower-case hex.
-    pub account: String,
+    /// The smart account.
+    pub account: Address,
     /// The account's user.
     pub user_id: UserId,
     pub outcome_index: u8,
@@ -79,8 +79,8 @@ pub async fn list_payable(
             AND r.outcome_index = p.outcome_index
         WHERE p.market_id = $1 AND (p.account, p.outcome_index) > ($2, $3)
         ORDER BY p.account, p.outcome_index LIMIT $4";
-    let (account, outcome_index) = &market.after;
-    tx.list(SQL, &params![market.id, account, *outcome_index, limit], |row| {
+    let [account, outcome_index] = position_values(market.after);
+    tx.list(SQL, &params![market.id, account, outcome_index, limit], |row| {
         let claim: Option<RedemptionId> = row.get("claim_id")?;
         let ended_at = row.get("ended_at_ms")?;
         Ok(Payable {
@@ -103,7 +103,7 @@ pub async fn put_scan(
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE payout_scans SET after_account = $1, after_outcome_index = $2, ended_at_ms = $3
         WHERE market_id = $4 AND payouts = $5";
-    let (account, outcome_index) = &market.after;
-    let bound = params![account, *outcome_index, ended_at, market.id, &market.payouts];
+    let [account, outcome_index] = position_values(market.after);
+    let bound = params![account, outcome_index, ended_at, market.id, &market.payouts];
     tx.exec(SQL, &bound).await.map(drop)
 }

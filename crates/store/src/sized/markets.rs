@@ -117,7 +117,8 @@ async fn markets(tx: &mut Tx, numbers: Vec<u32>, now: Timestamp) -> Result<(), S
     const MARKET: &str = "INSERT INTO markets (id, chain_id, contract_address, chain_market_id, question, description,
         category, tags, thread_id, organization_id, partner_id, chapter_id, status, fee_bps, liquidity_usdc_atomic,
         opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, payouts, end_time_ms, frozen_at_ms, resolved_at_ms,
-        as_of_block, as_of_ms, created_at_ms, featured_position) VALUES ($1, 1, '0x00', $2, $3, 'A description of some length, as
+        as_of_block, as_of_ms, created_at_ms, featured_position)
+        VALUES ($1, 1, '0x0000000000000000000000000000000000000000', $2, $3, 'A description of some length, as
         descriptions are: what counts, who says so, and what happens if nobody does.', $4, '[]', $5, $6, $7, $8, $9, 0,
         $10, $11, $11, 0, 0, $12, $13, $14, $15, 0, $16, $17, $18)";
     const OUTCOME: &str = "INSERT INTO outcomes (market_id, outcome_index, label, opening_wad, quantity_wad,

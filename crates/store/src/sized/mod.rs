@@ -10,6 +10,7 @@ mod markets;
 mod sums;
 mod trades;
 
+use alloy_primitives::Address;
 use domain::Timestamp;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 
@@ -87,8 +88,8 @@ pub fn partner(number: u32) -> Option<PartnerId> {
 }
 
 /// The account with this number, from 0.
-pub fn account(number: u32) -> String {
-    format!("0x{number:040x}")
+pub fn account(number: u32) -> Address {
+    Address::left_padding_from(&number.to_be_bytes())
 }
 
 /// Fills a migrated database, in addition to its existing rows.

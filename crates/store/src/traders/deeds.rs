@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use alloy_primitives::Address;
 use domain::ids::MarketId;
 
 use super::windows::{self, BUCKET_MS, Edges, InWindow};
@@ -65,9 +66,9 @@ impl Trader {
 #[derive(Debug, Default)]
 pub struct Deeds {
     /// The figures, and the time of the last added trade.
-    of_traders: BTreeMap<(MarketId, String), (Figures, i64)>,
+    of_traders: BTreeMap<(MarketId, Address), (Figures, i64)>,
     of_buckets: BTreeMap<(i64, MarketId), Figures>,
-    of_spans: BTreeMap<(MarketId, i64, i64, String), Figures>,
+    of_spans: BTreeMap<(MarketId, i64, i64, Address), Figures>,
 }
 
 impl Deeds {
@@ -87,7 +88,7 @@ impl Deeds {
             return;
         }
         let at = movement.created_at.ms();
-        let key = (movement.market_id, movement.account.clone());
+        let key = (movement.market_id, movement.account);
         let (sum, last) = self.of_traders.entry(key).or_default();
         *sum = sum.plus(figures);
         if figures.trades != 0 {
@@ -98,7 +99,7 @@ impl Deeds {
         }
         for span in leaderboard::SPANS_MS {
             let start = at.div_euclid(span) * span;
-            let key = (movement.market_id, span, start, movement.account.clone());
+            let key = (movement.market_id, span, start, movement.account);
             let sum = self.of_spans.entry(key).or_default();
             *sum = sum.plus(figures);
         }
@@ -124,21 +125,21 @@ impl Deeds {
         let mut comings = Vec::new();
         let mut rows = Vec::new();
         for ((market_id, account), (figures, last)) in &self.of_traders {
-            let old = find(tx, *market_id, account).await?;
+            let old = find(tx, *market_id, *account).await?;
             let mut new =
                 Trader { figures: old.figures.plus(*figures), last_trade_ms: old.last_trade_ms.max(*last) };
             // The last trade may have been removed, so find the one before it.
             if figures.trades < 0 {
-                new.last_trade_ms = last_trade(tx, *market_id, account).await?;
+                new.last_trade_ms = last_trade(tx, *market_id, *account).await?;
             }
             for (window_ms, start_ms) in &edges.0 {
                 let change = i64::from(new.is_in(*start_ms)) - i64::from(old.is_in(*start_ms));
                 in_windows.entry((*window_ms, *market_id)).or_default().unique_traders += change;
             }
             if new.takes_part() != old.takes_part() {
-                comings.push((*market_id, account.as_str(), new.takes_part()));
+                comings.push((*market_id, *account, new.takes_part()));
             }
-            rows.push((*market_id, account.as_str(), new));
+            rows.push((*market_id, *account, new));
         }
         put(tx, &rows).await?;
         listed::come_and_go(tx, &comings).await?;
@@ -161,19 +162,19 @@ impl Deeds {
         Ok(())
     }
 
-    fn of_accounts(&self) -> BTreeMap<&str, Figures> {
-        let mut sums: BTreeMap<&str, Figures> = BTreeMap::new();
+    fn of_accounts(&self) -> BTreeMap<Address, Figures> {
+        let mut sums: BTreeMap<Address, Figures> = BTreeMap::new();
         for ((_, account), (figures, _)) in &self.of_traders {
-            let sum = sums.entry(account).or_default();
+            let sum = sums.entry(*account).or_default();
             *sum = sum.plus(*figures);
         }
         sums
     }
 
-    fn of_spans_of_accounts(&self) -> BTreeMap<(i64, i64, &str), Figures> {
-        let mut sums: BTreeMap<(i64, i64, &str), Figures> = BTreeMap::new();
+    fn of_spans_of_accounts(&self) -> BTreeMap<(i64, i64, Address), Figures> {
+        let mut sums: BTreeMap<(i64, i64, Address), Figures> = BTreeMap::new();
         for ((_, span, start, account), figures) in &self.of_spans {
-            let sum = sums.entry((*span, *start, account)).or_default();
+            let sum = sums.entry((*span, *start, *account)).or_default();
             *sum = sum.plus(*figures);
         }
         sums
@@ -195,7 +196,7 @@ impl Deeds {
 // An hour must consist of whole buckets, so that windows and hours have common boundaries.
 const _: () = assert!(leaderboard::SPANS_MS[0] % BUCKET_MS == 0);
 
-async fn find(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<Trader, StoreError> {
+async fn find(tx: &mut Tx, market_id: MarketId, account: Address) -> Result<Trader, StoreError> {
     const SQL: &str =
         "SELECT trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic, last_trade_ms FROM traders
         WHERE market_id = $1 AND account = $2";
@@ -211,13 +212,13 @@ async fn find(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<Trader,
     Ok(found.await?.unwrap_or_default())
 }
 
-async fn last_trade(tx: &mut Tx, market_id: MarketId, account: &str) -> Result<i64, StoreError> {
+async fn last_trade(tx: &mut Tx, market_id: MarketId, account: Address) -> Result<i64, StoreError> {
     const SQL: &str = "SELECT created_at_ms FROM movements WHERE account = $1 AND market_id = $2
         AND kind IN ('buy', 'sell') ORDER BY id DESC LIMIT 1";
     Ok(tx.find(SQL, &params![account, market_id], |row| row.get("created_at_ms")).await?.unwrap_or_default())
 }
 
-async fn put(tx: &mut Tx, traders: &[(MarketId, &str, Trader)]) -> Result<(), StoreError> {
+async fn put(tx: &mut Tx, traders: &[(MarketId, Address, Trader)]) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO traders (market_id, account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic,
         last_trade_ms) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (market_id, account) DO UPDATE SET

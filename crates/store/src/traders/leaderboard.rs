@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use alloy_primitives::Address;
 use domain::time::{DAY_MS, HOUR_MS};
 
 use super::deeds::Figures;
@@ -20,7 +21,7 @@ pub fn oldest(span_ms: i64, edges: &Edges) -> i64 {
 }
 
 /// Adds to accounts' all-time figures.
-pub async fn add(tx: &mut Tx, accounts: &BTreeMap<&str, Figures>) -> Result<(), StoreError> {
+pub async fn add(tx: &mut Tx, accounts: &BTreeMap<Address, Figures>) -> Result<(), StoreError> {
     const SQL: &str =
         "INSERT INTO leaderboard (account, trade_count, volume_usdc_atomic, realized_pnl_usdc_atomic)
         VALUES ($1, $2, $3, $4) ON CONFLICT (account) DO UPDATE SET
@@ -43,7 +44,7 @@ pub async fn add(tx: &mut Tx, accounts: &BTreeMap<&str, Figures>) -> Result<(), 
 /// Adds to accounts' figures in recent hours and days. Ignores spans that are no longer read.
 pub async fn add_spans(
     tx: &mut Tx,
-    spans: &BTreeMap<(i64, i64, &str), Figures>,
+    spans: &BTreeMap<(i64, i64, Address), Figures>,
     edges: &Edges,
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO leaderboard_spans (span_ms, start_ms, account, trade_count, volume_usdc_atomic,

@@ -105,7 +105,7 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
         trade.id,
         trade.user_id,
         trade.key_id,
-        &trade.account,
+        trade.account,
         trade.market_id,
         trade.outcome_index,
         trade.side.as_str(),

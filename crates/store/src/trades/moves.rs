@@ -35,8 +35,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         State::Rejected(refusal) => (None, None, Some(refusal)),
         _ => (None, None, None),
     };
-    let tx_hash =
-        settlement.map(|s| s.tx_hash).or(failure.and_then(|f| f.tx_hash)).map(|hash| hash.to_string());
+    let tx_hash = settlement.map(|s| s.tx_hash).or(failure.and_then(|f| f.tx_hash));
     let error_code = failure.map(|f| f.code.as_str()).or(refusal.map(|r| r.reason.as_str()));
     let error_message = failure.map(|f| f.message.as_str()).or(refusal.map(|r| r.reason.message()));
     let bound = params![

@@ -9,6 +9,7 @@
 //! does not depend on the queue's length. Two trades of one user that are queued at the same
 //! instant may get the same rank.
 
+use alloy_primitives::Address;
 use domain::ids::{KeyId, TradeId, UserId};
 use domain::trade::{Budget, Room, Transition};
 use domain::{Timestamp, Usdc};
@@ -66,7 +67,7 @@ pub async fn claim_pending(
     let (mut claimed, held) = if budget.admits_all(next) {
         let claimed = claim_next(tx, lane, limit, transition).await?;
         for (_, trade) in &claimed {
-            budget.admit(&trade.account, trade.volume);
+            budget.admit(trade.account, trade.volume);
         }
         (claimed, Vec::new())
     } else {
@@ -124,7 +125,7 @@ async fn pick_fitting(
         WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
         ORDER BY queue_rank, created_at_ms, id LIMIT $2";
     let bound = params![lane, LOOK_AHEAD];
-    let queue: Vec<(TradeId, String, Usdc, Timestamp)> = tx
+    let queue: Vec<(TradeId, Address, Usdc, Timestamp)> = tx
         .list(SQL, &bound, |row| {
             Ok((row.get("id")?, row.get("account")?, row.get("volume_usdc_atomic")?, row.get("deadline_ms")?))
         })
@@ -135,7 +136,7 @@ async fn pick_fitting(
             break;
         }
         // An expired trade needs no budget: it will fail, and is not signed.
-        let fits = deadline <= now || budget.admit(&account, volume);
+        let fits = deadline <= now || budget.admit(account, volume);
         let found = if fits { &mut fitting } else { &mut held };
         found.push(id);
     }

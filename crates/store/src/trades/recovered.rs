@@ -50,7 +50,7 @@ pub async fn insert_recovered(
         trade.id,
         trade.user_id,
         trade.key_id,
-        &trade.account,
+        trade.account,
         trade.market_id,
         trade.outcome_index,
         trade.side.as_str(),

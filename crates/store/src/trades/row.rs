@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use domain::event::{self, EventKind, TradeData};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, TradeId, UserId};
 use domain::trade::{AmountType, Failure, HoldReason, Refusal, Settlement, Side, State, Status};
@@ -20,8 +20,8 @@ record! {
         pub user_id: UserId,
         /// The API key that created the trade.
         pub key_id: KeyId,
-        /// The user's smart account, lower-case hex.
-        pub account: String,
+        /// The user's smart account.
+        pub account: Address,
         pub market_id: MarketId,
         pub outcome_index: u8,
         pub side: Side,

@@ -150,18 +150,17 @@ pub async fn positions(store: &Store) {
     const HELD: &str = "SELECT COUNT(*) FROM positions WHERE account = $1 AND tokens_wad <> '0'";
     let account = sized::account(7);
     let held: Result<_, StoreError> = store
-        .read(account.clone(), |tx, account| {
-            Box::pin(async move { tx.find(HELD, &params![account], |row| row.only()).await })
+        .read(account, |tx, account| {
+            Box::pin(async move { tx.find(HELD, &params![*account], |row| row.only()).await })
         })
         .await;
     let held: u64 = held.unwrap().unwrap();
-    let mut walked: Vec<(String, i64)> = Vec::new();
+    let mut walked: Vec<(MarketId, u8)> = Vec::new();
     loop {
-        let (market, outcome) = walked.last().cloned().unwrap_or_default();
         let began = Instant::now();
         let read: Result<_, StoreError> = store
-            .read((account.clone(), market, outcome), |tx, (account, market, outcome)| {
-                Box::pin(list_open_positions(tx, account, (market, *outcome), ROWS))
+            .read((account, walked.last().copied()), |tx, (account, after)| {
+                Box::pin(list_open_positions(tx, *account, *after, ROWS))
             })
             .await;
         let page = read.unwrap();
@@ -170,7 +169,7 @@ pub async fn positions(store: &Store) {
             told(store, &format!("open positions behind {} of {held}", walked.len()), began);
         }
         assert!(page.iter().all(|position| position.tokens > Wad::ZERO));
-        walked.extend(page.into_iter().map(|it| (it.market_id.to_string(), i64::from(it.outcome_index))));
+        walked.extend(page.into_iter().map(|it| (it.market_id, it.outcome_index)));
         if is_last {
             break;
         }

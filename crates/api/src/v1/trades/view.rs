@@ -206,7 +206,7 @@ mod tests {
             id: TradeId(Uuid::from_u128(1)),
             user_id: UserId(Uuid::from_u128(2)),
             key_id: KeyId(Uuid::from_u128(3)),
-            account: "0xbb".into(),
+            account: alloy_primitives::Address::repeat_byte(0xbb),
             market_id: MarketId(Uuid::from_u128(4)),
             outcome_index: 1,
             side: Side::Buy,

@@ -3,7 +3,7 @@
 //! They are stored, sent and followed exactly like batches of trades, and share the executor's
 //! nonces with them.
 
-use alloy_primitives::Address;
+use alloy_primitives::B256;
 use chain::{ChainError, Revert};
 use domain::ids::BatchId;
 use domain::time::MINUTE_MS;
@@ -34,8 +34,7 @@ impl Executor {
         if open.iter().filter(|batch| batch.kind == Kind::Delegation).count() >= MAX_IN_FLIGHT {
             return Ok(false);
         }
-        let account: Address = change.account.parse().map_err(AppError::internal)?;
-        let policy = ctx.chain.policy(account, change.key_index).await?;
+        let policy = ctx.chain.policy(change.account, change.key_index).await?;
         // The chain may already be as wanted, because the account's owner can change the policy
         // too.
         if !delegations::is_needed(&change.change, &policy) {
@@ -52,7 +51,7 @@ impl Executor {
             return ended.map(|()| true);
         }
         let Some(fees) = self.affordable_fees(ctx).await? else { return Ok(false) };
-        let calldata = delegations::calldata(&change, account);
+        let calldata = delegations::calldata(&change);
         let gate = ctx.chain.contracts().gate;
         let gas = match ctx.chain.estimate_gas(self.signer.address(), Some(gate), calldata.clone()).await {
             Ok(gas) => gas,
@@ -123,7 +122,7 @@ pub(super) async fn conclude(
     tx: &mut store::Tx,
     batch_id: BatchId,
     ending: Ending,
-    tx_hash: Option<&str>,
+    tx_hash: Option<B256>,
     now: domain::Timestamp,
 ) -> Result<(), StoreError> {
     match (ending, tx_hash) {

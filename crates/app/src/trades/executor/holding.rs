@@ -95,7 +95,7 @@ pub(super) fn admit(
             break;
         }
         // A trade past its deadline goes on, because it ends as failed in this tick.
-        if trade.deadline <= now || budget.admit(&trade.account, trade.volume) {
+        if trade.deadline <= now || budget.admit(trade.account, trade.volume) {
             admitted.push(trade);
         } else {
             held.push(trade.id);

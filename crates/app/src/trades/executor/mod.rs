@@ -235,7 +235,7 @@ impl Executor {
         let mut budget = Budget::new(room);
         again.retain(|one| {
             let (trade, _) = one.candidate();
-            budget.admit(&trade.account, trade.volume)
+            budget.admit(trade.account, trade.volume)
         });
         let (to_send, mut ends, later) =
             self.judge(ctx, lease, gathered.fresh, gathered.ending, budget).await?;
@@ -294,7 +294,7 @@ impl Executor {
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             let trade = &candidate.0;
             match verdict {
-                Verdict::Send { highest_nonce, usdc } if budget.admit(&trade.account, usdc) => {
+                Verdict::Send { highest_nonce, usdc } if budget.admit(trade.account, usdc) => {
                     to_send.push(ToSign { candidate, highest_nonce });
                 }
                 Verdict::Send { usdc, .. } => misfits.push((trade.id, usdc)),
@@ -358,7 +358,7 @@ impl Executor {
                     let again =
                         store::trades::list_unbatched(tx, *lane, validate.trace.at, MAX_BATCH).await?;
                     let signed =
-                        again.iter().filter(|trade| budget.admit(&trade.account, trade.volume)).count();
+                        again.iter().filter(|trade| budget.admit(trade.account, trade.volume)).count();
                     let limit = if *halted { 0 } else { MAX_BATCH.saturating_sub(signed as u32) };
                     let fresh = take_fresh(tx, *lane, limit, &mut budget, validate).await?;
                     let again = with_markets(tx, *chain_id, again).await?;

@@ -14,7 +14,6 @@ use store::trades::Trade;
 
 use super::{Executor, ToSign};
 use crate::lost_data::LostData;
-use crate::trades::intents::account_of;
 use crate::trades::risk::{self, Candidate};
 use crate::{AppError, Ctx};
 
@@ -103,13 +102,12 @@ impl Executor {
                 lost.again.push(Again::Same(candidate));
                 continue;
             }
-            let account = account_of(trade)?;
             let created_at = trade.created_at;
             let from = ctx
                 .store
                 .read(created_at, |tx, at| Box::pin(store::sync::find_block_before(tx, *at)))
                 .await?;
-            if let Some(event) = ctx.chain.settle_event(trade.id.0, account, from).await? {
+            if let Some(event) = ctx.chain.settle_event(trade.id.0, trade.account, from).await? {
                 tracing::error!(trade.id = %trade.id, block = event.block_number,
                     "the chain has decided a trade without a nonce: it is not signed again");
                 continue;
@@ -125,7 +123,7 @@ impl Executor {
                     lost.ended.push((candidate.0, Transition::end_with_key(Status::Executing, now)));
                 }
                 None => {
-                    let highest_nonce = ctx.chain.policy(account, trade.key_index).await?.nonce_top;
+                    let highest_nonce = ctx.chain.policy(trade.account, trade.key_index).await?.nonce_top;
                     lost.again.push(Again::Renewed(ToSign { candidate, highest_nonce }));
                 }
             }

@@ -87,7 +87,7 @@ impl NewBatch {
             id: self.id,
             lane,
             kind: self.kind,
-            executor: signer.address().to_string().to_lowercase(),
+            executor: signer.address(),
             chain_nonce: self.chain_nonce,
             calldata: self.calldata,
             gas_limit: self.gas_limit,
@@ -150,7 +150,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     // free again.
     let form = sign(&signing.ctx, &signing.signer, &batch, signing.fees)?;
     store::batches::insert(tx, &batch, &form).await?;
-    let signed = TraceEvent::batch_signed(batch.id, &form.hash, signing.execute.trace.at);
+    let signed = TraceEvent::batch_signed(batch.id, form.hash, signing.execute.trace.at);
     // The status is compared and set: a trade that ended meanwhile rolls the whole batch back.
     if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
         return Err(
@@ -178,7 +178,7 @@ pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Res
     };
     let signed = ctx.chain.sign(signer, &transaction)?;
     Ok(SignedForm {
-        hash: signed.hash.to_string(),
+        hash: signed.hash,
         raw: signed.raw.to_vec(),
         max_fee_per_gas: fees.max_fee_per_gas,
         max_priority_fee_per_gas: fees.max_priority_fee_per_gas,

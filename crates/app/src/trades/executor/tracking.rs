@@ -1,6 +1,7 @@
 //! Follows a signed batch until it is in a final block: looks for receipts, then sends the same
 //! bytes again, then raises the fees.
 
+use alloy_primitives::B256;
 use chain::{Fees, SendOutcome};
 use domain::ErrorCode;
 use domain::ids::BatchId;
@@ -25,7 +26,7 @@ enum Standing {
 /// The end of a batch. `tx_hash` is set if one of its forms was mined.
 struct Final {
     ending: Ending,
-    tx_hash: Option<String>,
+    tx_hash: Option<B256>,
     /// The gas used and its price in wei.
     gas: Option<(u64, u128)>,
 }
@@ -71,12 +72,11 @@ impl Executor {
         Seen { final_block, final_nonce }: Seen,
     ) -> Result<Standing, AppError> {
         for form in forms {
-            let hash = form.hash.parse().map_err(AppError::internal)?;
-            if let Some(receipt) = ctx.chain.receipt(hash).await? {
+            if let Some(receipt) = ctx.chain.receipt(form.hash).await? {
                 let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
                 let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
                 let gas = Some((receipt.gas_used, receipt.effective_gas_price));
-                let end = || Final { ending, tx_hash: Some(form.hash.clone()), gas };
+                let end = || Final { ending, tx_hash: Some(form.hash), gas };
                 return Ok(if is_final { Standing::Final(end()) } else { Standing::Mined });
             }
         }
@@ -110,8 +110,7 @@ impl Executor {
                             store::trades::clear_batch(tx, *id, &lost).await?;
                         }
                         Kind::Delegation => {
-                            let tx_hash = end.tx_hash.as_deref();
-                            delegating::conclude(tx, *id, end.ending, tx_hash, *now).await?;
+                            delegating::conclude(tx, *id, end.ending, end.tx_hash, *now).await?;
                         }
                         // The sync completes mined trades and redemptions. A lost redemption is
                         // found again by its ended batch.
@@ -160,7 +159,7 @@ impl Executor {
                     lease::check(tx, lease).await?;
                     if *is_new {
                         store::batches::insert_form(tx, *id, form).await?;
-                        let replaced = TraceEvent::batch_replaced(*id, &form.hash, *now);
+                        let replaced = TraceEvent::batch_replaced(*id, form.hash, *now);
                         store::trades::trace_batch(tx, *id, &replaced).await?;
                     }
                     Ok(store::batches::mark_sent(tx, *id, *now).await?)
@@ -226,7 +225,7 @@ mod tests {
 
     fn form(fee: u128) -> SignedForm {
         SignedForm {
-            hash: String::new(),
+            hash: B256::ZERO,
             raw: Vec::new(),
             max_fee_per_gas: fee,
             max_priority_fee_per_gas: 1,

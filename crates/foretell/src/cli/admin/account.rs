@@ -167,13 +167,13 @@ async fn fund(user: UserId, usdc: Usdc, admin: &AdminCtx) -> Result<OutputRecord
     let ctx = admin.online().await?;
     let minter = admin.secrets()?.roles.deployer()?;
     let receipt = accounts::fund(&ctx, &minter, user, usdc).await?;
-    let address = accounts::address_of(&accounts::account_of(&ctx, user).await?)?;
+    let address = accounts::account_of(&ctx, user).await?.address;
     // Read it back from the chain instead of adding, because the account may have received other
     // funds.
     let balance = ctx.chain.usdc_balance(address).await?;
     Ok(OutputRecord::new()
         .with("userId", user)
-        .with("address", address.to_string().to_lowercase())
+        .with("address", address)
         .with("fundedUsdc", usdc_text(usdc))
         .with("balanceUsdc", decimal(&balance.to_string(), 6))
         .with("txHash", receipt.tx_hash.to_string()))
@@ -183,7 +183,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
     let (user, _) = user::find(admin, user).await?;
     let ctx = admin.online().await?;
     let accounts::Owners { account, owners, .. } = accounts::owners(&ctx, user.id).await?;
-    let address = accounts::address_of(&account)?;
+    let address = account.address;
     let keys: Result<Vec<Key>, StoreError> =
         admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     // Balance and approval do not depend on the key index.
@@ -207,7 +207,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
     }
     Ok(OutputRecord::new()
         .with("userId", user.id)
-        .with("address", &account.address)
+        .with("address", address)
         .with("owners", owners)
         .with("provisioned", state.provisioned)
         .with("balanceUsdc", decimal(&state.usdc_balance_atomic.to_string(), 6))

@@ -188,7 +188,7 @@ pub fn record(change: &DelegationChange) -> OutputRecord {
     OutputRecord::new()
         .with("change", change.change.kind())
         .with("onChain", change.status)
-        .with("txHash", &change.tx_hash)
+        .with("txHash", change.tx_hash)
         .with("error", &change.error)
         .with("since", change.created_at)
 }

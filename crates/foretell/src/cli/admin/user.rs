@@ -143,7 +143,7 @@ fn user_record(user: &User, account: Option<&Account>) -> OutputRecord {
     OutputRecord::new()
         .with("id", user.id)
         .with("name", &user.name)
-        .with("address", account.map(|account| &account.address))
+        .with("address", account.map(|account| account.address))
         .with("firstOwner", account.map(|account| &account.first_owner))
         .with("reservedUsdc", account.map(|account| usdc_text(account.reserved)))
         .with("createdAt", user.created_at)

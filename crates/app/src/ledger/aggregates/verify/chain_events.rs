@@ -70,7 +70,6 @@ async fn numbers(ctx: &Ctx) -> Result<HashMap<u64, String>, AppError> {
 }
 
 fn words_of_event(kind: &EventKind, markets: &HashMap<u64, String>) -> Option<String> {
-    let lower = |address: &alloy_primitives::Address| address.to_string().to_lowercase();
     Some(match kind {
         EventKind::Trade {
             account,
@@ -86,36 +85,35 @@ fn words_of_event(kind: &EventKind, markets: &HashMap<u64, String>) -> Option<St
         } => {
             let (word, market) = (if side.is_buy() { "buy" } else { "sell" }, markets.get(market_id)?);
             format!(
-                "{word} {market} {outcome} {} {usdc_atomic} {tokens_wad} {fee_atomic} {cost_wad} {quantity_wad}",
-                lower(account)
+                "{word} {market} {outcome} {account:#x} {usdc_atomic} {tokens_wad} {fee_atomic} {cost_wad} {quantity_wad}"
             )
         }
         EventKind::SetsMoved { account, market_id, is_split, usdc_atomic, cost_wad } => {
             let (word, market) = (if *is_split { "split" } else { "merge" }, markets.get(market_id)?);
             let tokens = domain::Wad::from_amount(domain::Usdc::from_atomic(*usdc_atomic));
-            format!("{word} {market} 0 {} {tokens} {cost_wad}", lower(account))
+            format!("{word} {market} 0 {account:#x} {tokens} {cost_wad}")
         }
         EventKind::Redeemed { account, market_id, outcome, tokens_wad, usdc_atomic } => {
             let market = markets.get(market_id)?;
-            format!("redeem {market} {outcome} {} {usdc_atomic} {tokens_wad}", lower(account))
+            format!("redeem {market} {outcome} {account:#x} {usdc_atomic} {tokens_wad}")
         }
         EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } if *tokens_wad > 0 => {
             let market = markets.get(market_id)?;
-            format!("transfer {market} {outcome} {} {} {tokens_wad}", lower(sender), lower(receiver))
+            format!("transfer {market} {outcome} {sender:#x} {receiver:#x} {tokens_wad}")
         }
         _ => return None,
     })
 }
 
 fn words_of_movement(m: &Movement) -> String {
-    let place = format!("{} {} {} {}", m.kind, m.market_id, m.outcome_index, m.account);
-    match (m.cost, m.quantity, &m.counterparty) {
+    let place = format!("{} {} {} {:#x}", m.kind, m.market_id, m.outcome_index, m.account);
+    match (m.cost, m.quantity, m.counterparty) {
         // The movement's USDC is only the first outcome's share, while the event has the total.
         (Some(cost), ..) if m.kind.moves_sets() => format!("{place} {} {cost}", m.tokens),
         (Some(cost), Some(quantity), _) => {
             format!("{place} {} {} {} {cost} {quantity}", m.usdc.atomic(), m.tokens, m.fee.atomic())
         }
-        (_, _, Some(receiver)) => format!("{place} {receiver} {}", m.tokens),
+        (_, _, Some(receiver)) => format!("{place} {receiver:#x} {}", m.tokens),
         _ => format!("{place} {} {}", m.usdc.atomic(), m.tokens),
     }
 }

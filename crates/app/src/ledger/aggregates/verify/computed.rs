@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use alloy_primitives::Address;
 use domain::ids::MarketId;
 use domain::position::{self, Position};
 use domain::trending::score_e4;
@@ -23,12 +24,12 @@ type Figures = [i64; 3];
 /// The aggregates of the markets so far.
 pub struct Computed {
     edges: Edges,
-    participants: BTreeMap<(Scope, String), i64>,
+    participants: BTreeMap<(Scope, Address), i64>,
     totals: BTreeMap<Scope, [i64; 7]>,
     buckets: BTreeMap<(i64, MarketId), [i64; 2]>,
     trending: BTreeMap<(i64, MarketId), [i64; 3]>,
-    leaderboard: BTreeMap<String, Figures>,
-    spans: BTreeMap<(i64, i64, String), Figures>,
+    leaderboard: BTreeMap<Address, Figures>,
+    spans: BTreeMap<(i64, i64, Address), Figures>,
 }
 
 /// The rows of one market.
@@ -83,9 +84,8 @@ impl Computed {
         let cost = cost.unwrap_or(of.market.opening_cost);
         note("cost", of.market.cost.to_string(), cost.to_string());
         let positions = fold(&of.movements, &mut note);
-        let kept =
-            of.positions.iter().map(|held| ((held.account.clone(), held.outcome_index), held.position));
-        let kept: BTreeMap<(String, u8), Position> = kept.collect();
+        let kept = of.positions.iter().map(|held| ((held.account, held.outcome_index), held.position));
+        let kept: BTreeMap<(Address, u8), Position> = kept.collect();
         note("positions", format!("{kept:?}"), format!("{positions:?}"));
         let traders = self.add(&of);
         let takes_part = |row: &&Vec<i64>| row.first().is_some_and(|trades| *trades > 0);
@@ -101,19 +101,19 @@ impl Computed {
     /// Adds a market to the aggregates over markets. Returns its traders.
     fn add(&mut self, of: &OfMarket) -> Kept {
         let id = of.market.id;
-        let mut traders: BTreeMap<String, (Figures, i64)> = BTreeMap::new();
+        let mut traders: BTreeMap<Address, (Figures, i64)> = BTreeMap::new();
         for movement in &of.movements {
             let volume = i64::try_from(movement.usdc.atomic()).unwrap_or(i64::MAX);
             let traded = if is_trade(movement) { [1, volume] } else { [0, 0] };
             let figures = [traded[0], traded[1], movement.realized_pnl.0];
             let at = movement.created_at.ms();
-            let (sum, last) = traders.entry(movement.account.clone()).or_default();
+            let (sum, last) = traders.entry(movement.account).or_default();
             plus(sum, figures);
-            plus(self.leaderboard.entry(movement.account.clone()).or_default(), figures);
+            plus(self.leaderboard.entry(movement.account).or_default(), figures);
             for span in SPANS_MS {
                 let start = at - at.rem_euclid(span);
                 if start >= oldest(span, &self.edges) {
-                    plus(self.spans.entry((span, start, movement.account.clone())).or_default(), figures);
+                    plus(self.spans.entry((span, start, movement.account)).or_default(), figures);
                 }
             }
             if !is_trade(movement) {
@@ -142,19 +142,19 @@ impl Computed {
                 row[kept::column_of(*status)] += 1;
                 row[5] += i64::try_from(volume.atomic()).unwrap_or(i64::MAX);
                 for (account, _) in active().filter(|_| scope.0.has_participants()) {
-                    *self.participants.entry((scope.clone(), account.clone())).or_default() += 1;
+                    *self.participants.entry((scope.clone(), *account)).or_default() += 1;
                 }
             }
         }
         let row = |([trades, volume, realized], last): (Figures, i64)| vec![trades, volume, realized, last];
-        traders.into_iter().map(|(account, trader)| (account, row(trader))).collect()
+        traders.into_iter().map(|(account, trader)| (format!("{account:#x}"), row(trader))).collect()
     }
 
     /// Returns all rows, named by table and key.
     pub fn rows(mut self) -> Kept {
         let mut rows = Kept::new();
         for (((kind, id), account), markets) in &self.participants {
-            rows.insert(format!("participants {} {id} {account}", kind.as_str()), vec![*markets]);
+            rows.insert(format!("participants {} {id} {account:#x}", kind.as_str()), vec![*markets]);
             if let Some(row) = self.totals.get_mut(&(*kind, id.clone())) {
                 row[6] += 1;
             }
@@ -171,10 +171,10 @@ impl Computed {
             rows.insert(format!("trending {window} {id}"), vec![*trades, *volume, *unique, score]);
         }
         for (account, row) in &self.leaderboard {
-            rows.insert(format!("leaderboard {account}"), row.to_vec());
+            rows.insert(format!("leaderboard {account:#x}"), row.to_vec());
         }
         for ((span, start, account), row) in &self.spans {
-            rows.insert(format!("spans {span} {start} {account}"), row.to_vec());
+            rows.insert(format!("spans {span} {start} {account:#x}"), row.to_vec());
         }
         rows
     }
@@ -193,8 +193,8 @@ fn plus<const N: usize>(sum: &mut [i64; N], more: [i64; N]) {
 fn fold(
     movements: &[Movement],
     note: &mut impl FnMut(&str, String, String),
-) -> BTreeMap<(String, u8), Position> {
-    let mut held: HashMap<(String, u8), Position> = HashMap::new();
+) -> BTreeMap<(Address, u8), Position> {
+    let mut held: HashMap<(Address, u8), Position> = HashMap::new();
     let mut touched = BTreeSet::new();
     for movement in movements {
         let Movement { usdc, tokens, fee, outcome_index, .. } = *movement;
@@ -206,26 +206,26 @@ fn fold(
             Kind::Split => position::Movement::Bought { usdc, tokens, fee },
             Kind::Merge => position::Movement::Sold { usdc, tokens, fee },
         };
-        let own = (movement.account.clone(), outcome_index);
+        let own = (movement.account, outcome_index);
         let before = held.get(&own).copied().unwrap_or_default();
         let Ok(after) = before.after(moved) else {
             note(&movement.id, "a movement of more than is held".to_owned(), String::new());
             continue;
         };
-        held.insert(own.clone(), after);
+        held.insert(own, after);
         touched.insert(own);
-        if let (Kind::Transfer, Some(receiver)) = (movement.kind, &movement.counterparty) {
-            let other = (receiver.clone(), outcome_index);
+        if let (Kind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
+            let other = (receiver, outcome_index);
             let received = position::Movement::Received { tokens, cost_basis: before.cost_of(tokens) };
             let position = held.get(&other).copied().unwrap_or_default();
-            held.insert(other.clone(), position.after(received).unwrap_or(position));
+            held.insert(other, position.after(received).unwrap_or(position));
             touched.insert(other);
             continue;
         }
         let realized = UsdcDelta(after.realized_pnl.0 - before.realized_pnl.0);
         note(&movement.id, format!("{:?}", movement.realized_pnl), format!("{realized:?}"));
     }
-    touched.into_iter().map(|key| (key.clone(), held.remove(&key).unwrap_or_default())).collect()
+    touched.into_iter().map(|key| (key, held.remove(&key).unwrap_or_default())).collect()
 }
 
 async fn read(tx: &mut Tx, id: MarketId) -> Result<Option<OfMarket>, StoreError> {

@@ -274,7 +274,7 @@ fn record(market: &Market, outcomes: &[Outcome]) -> OutputRecord {
         .with("onChain", market.chain_market_id.is_some())
         .with("chainMarketId", market.chain_market_id)
         .with("chainId", market.chain_id)
-        .with("contractAddress", &market.contract_address)
+        .with("contractAddress", market.contract_address)
         .with("outcomes", outcomes)
         .with("category", &market.category)
         .with("tags", &market.tags)
@@ -297,7 +297,7 @@ fn record(market: &Market, outcomes: &[Outcome]) -> OutputRecord {
             market.payouts.as_ref().map(|all| all.iter().map(|wad| wad_text(*wad)).collect::<Vec<_>>()),
         )
         .with("resolutionSource", &market.resolution_source)
-        .with("resolutionTxHash", &market.resolution_tx_hash)
+        .with("resolutionTxHash", market.resolution_tx_hash)
         .with("createdAt", market.created_at)
 }
 
