@@ -12,7 +12,7 @@ use domain::{Clock, Timestamp};
 use sha2::{Digest, Sha256};
 
 pub use crate::act::{Act, Actor, Phase};
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
 
 /// An actor, and the clock that dates its actions.
@@ -37,8 +37,13 @@ pub(crate) async fn write_noted(tx: &mut Tx, acting: &Acting) -> Result<(), Stor
 async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), StoreError> {
     // The no-op UPDATE locks the head row, which serializes all writers of the log.
     const LOCK: &str = "UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq, hash";
-    const ENTRY: &str = "INSERT INTO audit_entries (seq, at_ms, actor, os_user, host, action, subject, phase,
-        before_state, after_state, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    const ENTRY: &str = const_format::concatcp!(
+        "INSERT INTO audit_entries (",
+        Entry::COLUMNS,
+        ") VALUES (",
+        Entry::PLACEHOLDERS,
+        ")"
+    );
     const HEAD: &str = "UPDATE audit_head SET seq = $1, hash = $2 WHERE id = 1";
     let head: Option<(i64, String)> =
         tx.find(LOCK, &[], |row| Ok((row.get("seq")?, row.get("hash")?))).await?;
@@ -60,10 +65,7 @@ async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), Store
             hash: String::new(),
         };
         entry.hash = entry.hash_after(&hash);
-        let Entry { at, actor, os_user, host, action, subject, phase, before, after, hash: new, .. } = &entry;
-        let (before, after) = (before.as_deref(), after.as_deref());
-        tx.exec(ENTRY, &params![seq, *at, actor, os_user, host, action, subject, phase, before, after, new])
-            .await?;
+        tx.exec(ENTRY, &entry.values()?).await?;
         hash = entry.hash;
     }
     tx.exec(HEAD, &params![seq, &hash]).await.map(drop)
@@ -71,7 +73,7 @@ async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), Store
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Entry {
+    pub struct Entry: Insert {
         /// The entry's number, from 1 and without gaps.
         pub seq: i64,
         pub at: Timestamp = "at_ms",

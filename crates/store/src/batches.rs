@@ -7,8 +7,8 @@ use alloy_primitives::{Address, B256};
 use domain::Timestamp;
 use domain::ids::BatchId;
 
-use crate::bind::column_from_text;
-use crate::record::{Record, record};
+use crate::bind::{column_from_text, word_to_column};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, Value, params};
 
 /// The end of a batch.
@@ -56,6 +56,7 @@ impl Kind {
 }
 
 column_from_text!(Kind);
+word_to_column!(Kind);
 
 impl FromStr for Kind {
     type Err = UnknownKind;
@@ -76,7 +77,7 @@ pub struct UnknownKind;
 record! {
     /// A batch.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Batch {
+    pub struct Batch: Insert {
         pub id: BatchId,
         pub lane: u16,
         pub kind: Kind,
@@ -95,54 +96,46 @@ record! {
     }
 }
 
-/// A signed form of a batch: a transaction with certain fees.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SignedForm {
-    /// The transaction's hash.
-    pub hash: B256,
-    /// The signed transaction to send.
-    pub raw: Vec<u8>,
-    /// In wei per gas.
-    pub max_fee_per_gas: u128,
-    /// In wei per gas.
-    pub max_priority_fee_per_gas: u128,
-    pub created_at: Timestamp,
+record! {
+    /// A signed form of a batch: a transaction with certain fees.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SignedForm: Insert {
+        /// The transaction's hash.
+        pub hash: B256,
+        /// The signed transaction to send.
+        pub raw: Vec<u8>,
+        /// In wei per gas.
+        pub max_fee_per_gas: u128,
+        /// In wei per gas.
+        pub max_priority_fee_per_gas: u128,
+        pub created_at: Timestamp = "created_at_ms",
+    }
 }
 
 /// Inserts a batch with its first signed form.
 pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO batches (id, lane, executor, chain_nonce, calldata, gas_limit, status, created_at_ms,
-        sent_at_ms, kind) VALUES ($1, $2, $3, $4, $5, $6, 'signed', $7, $8, $9)";
-    let bound = params![
-        batch.id,
-        batch.lane,
-        batch.executor,
-        Value::try_from(batch.chain_nonce)?,
-        batch.calldata.as_slice(),
-        Value::try_from(batch.gas_limit)?,
-        batch.created_at,
-        batch.sent_at,
-        batch.kind.as_str()
-    ];
-    tx.exec(SQL, &bound).await?;
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO batches (",
+        Batch::COLUMNS,
+        ", status) VALUES (",
+        Batch::PLACEHOLDERS,
+        ", 'signed')"
+    );
+    tx.exec(SQL, &batch.values()?).await?;
     insert_form(tx, batch.id, form).await
 }
 
 /// Inserts another signed form of a batch, with the same nonce and calldata and higher fees.
 pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO batch_transactions (hash, batch_id, raw, max_fee_per_gas, max_priority_fee_per_gas,
-        created_at_ms) VALUES ($1, $2, $3, $4, $5, $6)";
-    let bound = params![
-        form.hash,
-        id,
-        form.raw.as_slice(),
-        // Fees are 128-bit numbers, so they are stored as text.
-        form.max_fee_per_gas.to_string(),
-        form.max_priority_fee_per_gas.to_string(),
-        form.created_at
-    ];
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO batch_transactions (",
+        SignedForm::COLUMNS,
+        ", batch_id) VALUES (",
+        SignedForm::PLACEHOLDERS,
+        ", $6)"
+    );
+    let mut bound = form.values()?;
+    bound.push(id.into());
     tx.exec(SQL, &bound).await.map(drop)
 }
 
@@ -158,19 +151,12 @@ pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>,
 
 /// Lists all signed forms of a batch, newest first. Any of them may be the one that is mined.
 pub async fn list_forms(tx: &mut Tx, id: BatchId) -> Result<Vec<SignedForm>, StoreError> {
-    const SQL: &str =
-        "SELECT hash, raw, max_fee_per_gas, max_priority_fee_per_gas, created_at_ms FROM batch_transactions
-        WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100";
-    tx.list(SQL, &params![id], |row| {
-        Ok(SignedForm {
-            hash: row.get("hash")?,
-            raw: row.get("raw")?,
-            max_fee_per_gas: row.get("max_fee_per_gas")?,
-            max_priority_fee_per_gas: row.get("max_priority_fee_per_gas")?,
-            created_at: row.get("created_at_ms")?,
-        })
-    })
-    .await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SignedForm::COLUMNS,
+        " FROM batch_transactions WHERE batch_id = $1 ORDER BY created_at_ms DESC, hash LIMIT 100"
+    );
+    tx.list(SQL, &params![id], SignedForm::from_row).await
 }
 
 /// Reports whether a batch has not ended.

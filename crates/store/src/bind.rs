@@ -17,10 +17,80 @@ use domain::risk::RiskRefusal;
 use domain::trade::{AmountType, HoldReason, Side, TraceStage};
 use domain::webhook::DeliveryStatus;
 use domain::{ErrorCode, Timestamp, Usdc, UsdcDelta, Wad, delegation, redemption, trade};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::engine::not_a;
+use crate::record::ToColumn;
 use crate::{Cell, FromColumn, StoreError, Value};
+
+/// Values that are cheap to copy.
+macro_rules! copied_to_column {
+    ($($type:ty),* $(,)?) => {$(
+        impl ToColumn for $type {
+            fn to_column(&self) -> Result<Value<'_>, StoreError> {
+                Ok(Value::from(*self))
+            }
+        }
+    )*};
+}
+copied_to_column!(i64, u32, u16, u8, bool, Timestamp, Usdc, UsdcDelta, Address);
+
+/// Values that are stored as one of their words.
+macro_rules! word_to_column {
+    ($($type:ty),* $(,)?) => {$(
+        impl $crate::record::ToColumn for $type {
+            fn to_column(&self) -> ::core::result::Result<$crate::Value<'_>, $crate::StoreError> {
+                Ok($crate::Value::from(self.as_str()))
+            }
+        }
+    )*};
+}
+pub(crate) use word_to_column;
+
+word_to_column!(MarketStatus);
+
+impl ToColumn for u64 {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        Value::try_from(*self)
+    }
+}
+
+impl ToColumn for String {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        Ok(Value::from(self))
+    }
+}
+
+impl<T: ToColumn> ToColumn for Option<T> {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        self.as_ref().map_or(Ok(Value::Null), T::to_column)
+    }
+}
+
+impl ToColumn for Vec<u8> {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        Ok(Value::from(self))
+    }
+}
+
+impl ToColumn for u128 {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        Ok(Value::from(self.to_string()))
+    }
+}
+
+impl ToColumn for Vec<String> {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        to_json(self)
+    }
+}
+
+impl ToColumn for Vec<Wad> {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        to_json(self)
+    }
+}
 
 /// Values that are stored as their text.
 macro_rules! stored_as_text {
@@ -31,6 +101,7 @@ macro_rules! stored_as_text {
             }
         }
         column_from_text!($type);
+        copied_to_column!($type);
     )*};
 }
 
@@ -179,6 +250,11 @@ impl FromColumn for OrEmpty {
             _ => Address::from_column(cell).map(|address| Self(Some(address))),
         }
     }
+}
+
+/// Encodes a column of JSON.
+pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Value<'static>, StoreError> {
+    serde_json::to_string(value).map(Value::from).map_err(|error| StoreError::unwritable(&error))
 }
 
 /// Decodes a column of JSON.

@@ -7,14 +7,14 @@ use domain::candle::{Bucket, Candle, Course, Interval};
 use domain::ids::MarketId;
 use domain::{Timestamp, Usdc, Wad};
 
-use crate::bind::from_json;
-use crate::record::{Record, record};
+use crate::bind::{from_json, to_json};
+use crate::record::{Insert, Record, ToColumn, record};
 use crate::{Cell, FromColumn, StoreError, Tx, Value, params};
 
 /// A traded outcome as stored: index, open/high/low/close, atomic USDC, tokens, number of trades.
 type Traded = (u8, [String; 4], u64, String, u64);
 
-record!(impl Bucket {
+record!(impl Bucket: Insert {
     interval: Interval = "interval_ms",
     start: Timestamp = "start_ms",
     at: Timestamp = "at_ms",
@@ -25,7 +25,7 @@ record!(impl Bucket {
     traded: BTreeMap<u8, Candle>,
 });
 
-record!(impl Course {
+record!(impl Course: Insert {
     open: Wad = "open_cost_wad",
     high: Wad = "high_cost_wad",
     low: Wad = "low_cost_wad",
@@ -37,6 +37,18 @@ impl FromColumn for Interval {
         let ms = cell.int()?;
         let interval = Self::ALL.into_iter().find(|interval| interval.ms() == ms);
         interval.ok_or(Cow::Borrowed("not an interval"))
+    }
+}
+
+impl ToColumn for Interval {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        Ok(Value::from(self.ms()))
+    }
+}
+
+impl ToColumn for BTreeMap<u8, Candle> {
+    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+        to_json(&self.iter().map(traded).collect::<Vec<Traded>>())
     }
 }
 
@@ -64,35 +76,24 @@ fn traded((index, candle): (&u8, &Candle)) -> Traded {
 
 /// Inserts or replaces buckets.
 pub async fn put(tx: &mut Tx, market_id: MarketId, buckets: &[Bucket]) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO candles (market_id, interval_ms, start_ms, at_ms, block_number, trade_count,
-        open_cost_wad, high_cost_wad, low_cost_wad, cost_wad, quantities, traded)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO candles (",
+        Bucket::COLUMNS,
+        ", market_id) VALUES (",
+        Bucket::PLACEHOLDERS,
+        ", $12)
         ON CONFLICT (market_id, interval_ms, start_ms) DO UPDATE SET at_ms = excluded.at_ms,
         block_number = excluded.block_number, trade_count = excluded.trade_count,
         open_cost_wad = excluded.open_cost_wad, high_cost_wad = excluded.high_cost_wad,
         low_cost_wad = excluded.low_cost_wad, cost_wad = excluded.cost_wad, quantities = excluded.quantities,
-        traded = excluded.traded";
+        traded = excluded.traded"
+    );
     let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = buckets
         .iter()
         .map(|bucket| {
-            let unwritable = |error: serde_json::Error| StoreError::unwritable(&error);
-            let outcomes: Vec<Traded> = bucket.traded.iter().map(traded).collect();
-            Ok(params![
-                market_id,
-                bucket.interval.ms(),
-                bucket.start,
-                bucket.at,
-                Value::try_from(bucket.block)?,
-                Value::try_from(bucket.market_trades)?,
-                bucket.cost.open,
-                bucket.cost.high,
-                bucket.cost.low,
-                bucket.cost.close,
-                serde_json::to_string(&bucket.quantities).map_err(unwritable)?,
-                serde_json::to_string(&outcomes).map_err(unwritable)?
-            ]
-            .to_vec())
+            let mut values = bucket.values()?;
+            values.push(market_id.into());
+            Ok(values)
         })
         .collect();
     tx.exec_each(SQL, &rows?).await.map(drop)

@@ -3,13 +3,13 @@
 
 use domain::Timestamp;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
 
 record! {
     /// The record of one imported item.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Import {
+    pub struct Import: Insert {
         /// The kind of item, such as `thread`.
         pub kind: String,
         /// The author's key for the item, unique within its kind.
@@ -34,11 +34,16 @@ pub async fn find(tx: &mut Tx, kind: &str, key: &str) -> Result<Option<Import>, 
 
 /// Stores a new item. Returns `Conflict` if another run has just created it.
 pub async fn insert(tx: &mut Tx, import: &Import, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO imports (kind, import_key, row_id, terms_hash, content_hash, created_at_ms,
-        updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $6)";
-    let Import { kind, key, row_id, terms_hash, content_hash } = import;
-    tx.exec(SQL, &params![kind, key, row_id, terms_hash, content_hash, now]).await.map(drop)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO imports (",
+        Import::COLUMNS,
+        ", created_at_ms, updated_at_ms) VALUES (",
+        Import::PLACEHOLDERS,
+        ", $6, $6)"
+    );
+    let mut bound = import.values()?;
+    bound.push(now.into());
+    tx.exec(SQL, &bound).await.map(drop)
 }
 
 /// Updates the content digest of an item.

@@ -6,7 +6,7 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 
 use crate::movements::Movement;
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, all_values, record};
 use crate::{StoreError, Tx, Value, params};
 
 /// A log index after every event of a block.
@@ -15,7 +15,7 @@ const BEHIND_ALL: u32 = 999_999;
 record! {
     /// A change of a market's status.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct StatusChange {
+    pub struct StatusChange: Insert {
         pub market_id: MarketId,
         /// The position on the chain, in the format of movement ids.
         pub id: String,
@@ -42,17 +42,15 @@ pub fn end_of_block(block_number: u64) -> String {
 
 /// Stores status changes. Existing ones at the same position are replaced.
 pub async fn put(tx: &mut Tx, changes: &[StatusChange]) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO market_statuses (market_id, id, block_number, status, at_ms)
-        VALUES ($1, $2, $3, $4, $5) ON CONFLICT (market_id, id) DO UPDATE SET status = excluded.status,
-        at_ms = excluded.at_ms";
-    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = changes
-        .iter()
-        .map(|change| {
-            let StatusChange { market_id, id, block_number, status, at } = change;
-            Ok(params![*market_id, id, Value::try_from(*block_number)?, status.as_str(), *at].to_vec())
-        })
-        .collect();
-    tx.exec_each(SQL, &rows?).await.map(drop)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO market_statuses (",
+        StatusChange::COLUMNS,
+        ") VALUES (",
+        StatusChange::PLACEHOLDERS,
+        ") ON CONFLICT (market_id, id) DO UPDATE SET status = excluded.status,
+        at_ms = excluded.at_ms"
+    );
+    tx.exec_each(SQL, &all_values(changes)?).await.map(drop)
 }
 
 /// Lists a market's status changes after the position `after`, in blocks up to `to`, in order.

@@ -10,8 +10,8 @@ use domain::position::Position;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
-use crate::bind::{column_from_text, position_or_end};
-use crate::record::{Record, record};
+use crate::bind::{column_from_text, position_or_end, word_to_column};
+use crate::record::{Insert, Record, all_values, record};
 use crate::{StoreError, Tx, Value, params};
 
 /// The kind of a movement.
@@ -65,6 +65,7 @@ impl fmt::Display for Kind {
 pub struct UnknownKind;
 
 column_from_text!(Kind);
+word_to_column!(Kind);
 
 impl FromStr for Kind {
     type Err = UnknownKind;
@@ -80,7 +81,7 @@ impl FromStr for Kind {
 record! {
     /// A movement of a position, caused by an event of the chain.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Movement {
+    pub struct Movement: Insert {
         /// The block and log number, padded so that ids sort in chain order.
         pub id: String,
         pub block_number: u64,
@@ -132,36 +133,14 @@ impl Movement {
 }
 
 pub async fn insert(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO movements (id, block_number, log_index, tx_hash, kind, market_id, outcome_index, account,
-        counterparty, usdc_atomic, tokens_wad, fee_atomic, cost_wad, quantity_wad, trade_id, created_at_ms,
-        realized_pnl_usdc_atomic)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
-    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = movements
-        .iter()
-        .map(|m| {
-            Ok(params![
-                &m.id,
-                Value::try_from(m.block_number)?,
-                m.log_index,
-                m.tx_hash,
-                m.kind.as_str(),
-                m.market_id,
-                m.outcome_index,
-                m.account,
-                m.counterparty,
-                m.usdc,
-                m.tokens,
-                m.fee,
-                m.cost,
-                m.quantity,
-                m.trade_id,
-                m.created_at,
-                m.realized_pnl
-            ]
-            .to_vec())
-        })
-        .collect();
-    tx.exec_each(SQL, &rows?).await.map(drop)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO movements (",
+        Movement::COLUMNS,
+        ") VALUES (",
+        Movement::PLACEHOLDERS,
+        ")"
+    );
+    tx.exec_each(SQL, &all_values(movements)?).await.map(drop)
 }
 
 /// A filter for a market's trades.
@@ -333,7 +312,7 @@ pub async fn delete_of_market_after(tx: &mut Tx, market_id: MarketId, block: u64
 record! {
     /// An intent that ended on chain without a trade.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct IntentFailure {
+    pub struct IntentFailure: Insert {
         pub trade_id: TradeId,
         pub block_number: u64,
         /// The log's index in the block.
@@ -349,17 +328,14 @@ record! {
 }
 
 pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO intent_failures (trade_id, block_number, log_index, tx_hash, reason, at_ms, nonce)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = failures
-        .iter()
-        .map(|f| {
-            let block = Value::try_from(f.block_number)?;
-            Ok(params![f.trade_id, block, f.log_index, f.tx_hash, &f.reason, f.at, f.nonce].to_vec())
-        })
-        .collect();
-    tx.exec_each(SQL, &rows?).await.map(drop)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO intent_failures (",
+        IntentFailure::COLUMNS,
+        ") VALUES (",
+        IntentFailure::PLACEHOLDERS,
+        ")"
+    );
+    tx.exec_each(SQL, &all_values(failures)?).await.map(drop)
 }
 
 /// Deletes the failures in the blocks `from..=to`.
@@ -381,7 +357,7 @@ pub async fn list_failures(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Intent
 record! {
     /// A position of an account in an outcome.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Held {
+    pub struct Held: Insert {
         pub account: Address,
         pub market_id: MarketId,
         pub outcome_index: u8,
@@ -391,7 +367,7 @@ record! {
     }
 }
 
-record!(impl Position {
+record!(impl Position: Insert {
     tokens: Wad = "tokens_wad",
     cost_basis: Usdc = "cost_basis_usdc_atomic",
     realized_pnl: UsdcDelta = "realized_pnl_usdc_atomic",
@@ -468,30 +444,17 @@ pub async fn list_holdings(
 
 /// Inserts or replaces positions.
 pub async fn put_positions(tx: &mut Tx, held: &[Held]) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO positions (account, market_id, outcome_index, tokens_wad, cost_basis_usdc_atomic,
-        realized_pnl_usdc_atomic, fees_paid_usdc_atomic, updated_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-        ON CONFLICT (account, market_id, outcome_index) DO UPDATE SET tokens_wad = excluded.tokens_wad,
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO positions (",
+        Held::COLUMNS,
+        ") VALUES (",
+        Held::PLACEHOLDERS,
+        ") ON CONFLICT (account, market_id, outcome_index) DO UPDATE SET tokens_wad = excluded.tokens_wad,
         cost_basis_usdc_atomic = excluded.cost_basis_usdc_atomic,
         realized_pnl_usdc_atomic = excluded.realized_pnl_usdc_atomic,
-        fees_paid_usdc_atomic = excluded.fees_paid_usdc_atomic, updated_at_ms = excluded.updated_at_ms";
-    let rows: Vec<Vec<Value<'_>>> = held
-        .iter()
-        .map(|h| {
-            let p = &h.position;
-            params![
-                h.account,
-                h.market_id,
-                h.outcome_index,
-                p.tokens,
-                p.cost_basis,
-                p.realized_pnl,
-                p.fees_paid,
-                h.updated_at
-            ]
-            .to_vec()
-        })
-        .collect();
-    tx.exec_each(SQL, &rows).await.map(drop)
+        fees_paid_usdc_atomic = excluded.fees_paid_usdc_atomic, updated_at_ms = excluded.updated_at_ms"
+    );
+    tx.exec_each(SQL, &all_values(held)?).await.map(drop)
 }
 
 /// Deletes a market's positions before they are recomputed.

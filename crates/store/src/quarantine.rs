@@ -4,13 +4,13 @@
 use domain::Timestamp;
 use domain::ids::MarketId;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, Value, markets, params};
 
 record! {
     /// A market whose rows may differ from the chain.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Quarantine {
+    pub struct Quarantine: Insert {
         pub market_id: MarketId,
         /// The first block whose events of this market were not applied.
         pub block_number: u64,
@@ -28,30 +28,17 @@ record! {
 
 /// Quarantines a market. Returns false, without a change, if it already is quarantined.
 pub async fn insert(tx: &mut Tx, quarantine: &Quarantine) -> Result<bool, StoreError> {
-    const SQL: &str = "INSERT INTO market_quarantine (market_id, block_number, reason, detail, quarantined_at_ms,
-        repair_attempts, next_repair_at_ms) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (market_id) DO NOTHING";
-    let Quarantine {
-        market_id,
-        block_number,
-        reason,
-        detail,
-        quarantined_at,
-        repair_attempts,
-        next_repair_at,
-    } = quarantine;
-    let bound = params![
-        *market_id,
-        Value::try_from(*block_number)?,
-        reason,
-        detail,
-        *quarantined_at,
-        *repair_attempts,
-        *next_repair_at
-    ];
-    let is_new = tx.exec(SQL, &bound).await? == 1;
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO market_quarantine (",
+        Quarantine::COLUMNS,
+        ") VALUES (",
+        Quarantine::PLACEHOLDERS,
+        ") ON CONFLICT (market_id) DO NOTHING"
+    );
+    let is_new = tx.exec(SQL, &quarantine.values()?).await? == 1;
     if is_new {
         // The market's row has a copy of the time, so that reads of markets need no join.
-        markets::put_quarantined(tx, *market_id, Some(*quarantined_at)).await?;
+        markets::put_quarantined(tx, quarantine.market_id, Some(quarantine.quarantined_at)).await?;
     }
     Ok(is_new)
 }

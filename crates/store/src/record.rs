@@ -1,7 +1,8 @@
-//! Rows with many columns: the type, its select list and its reader, declared once by [`record!`].
+//! Rows with many columns: the type, its select list, its reader and its values, declared once by
+//! [`record!`].
 
 use crate::engine::Columns;
-use crate::{Row, StoreError};
+use crate::{Row, StoreError, Value};
 
 /// A type that is read from consecutive columns of a row.
 pub(crate) trait Record: Sized {
@@ -17,6 +18,51 @@ pub(crate) trait Record: Sized {
     }
 }
 
+/// A record that is written as a whole. Its columns are plain names.
+pub(crate) trait Insert: Record {
+    /// The number of columns.
+    const COUNT: usize;
+
+    /// The placeholders of an insert that begins with the record's columns: `$1, $2, ...`.
+    const PLACEHOLDERS: &'static str = placeholders(Self::COUNT);
+
+    /// Appends the values of the columns.
+    fn push_values<'a>(&'a self, values: &mut Vec<Value<'a>>) -> Result<(), StoreError>;
+
+    /// Returns the values of the columns.
+    fn values(&self) -> Result<Vec<Value<'_>>, StoreError> {
+        let mut values = Vec::with_capacity(Self::COUNT);
+        self.push_values(&mut values)?;
+        Ok(values)
+    }
+}
+
+/// Returns the values of each record, for a statement that runs once for each.
+pub(crate) fn all_values<T: Insert>(records: &[T]) -> Result<Vec<Vec<Value<'_>>>, StoreError> {
+    records.iter().map(Insert::values).collect()
+}
+
+/// Returns the first placeholders. A record with more columns than the list does not compile.
+const fn placeholders(count: usize) -> &'static str {
+    const ALL: &str =
+        "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,";
+    let mut end = 0;
+    let mut left = count;
+    while left > 0 {
+        if ALL.as_bytes()[end] == b',' {
+            left -= 1;
+        }
+        end += 1;
+    }
+    // Without the last comma.
+    ALL.split_at(end - 1).0
+}
+
+/// A type that a column is encoded from.
+pub(crate) trait ToColumn {
+    fn to_column(&self) -> Result<Value<'_>, StoreError>;
+}
+
 /// Declares a struct that is a [`Record`].
 ///
 /// A field is read from the column of its name. `= "column"` names another column, or the
@@ -26,7 +72,7 @@ pub(crate) trait Record: Sized {
 /// ```text
 /// record! {
 ///     pub struct Held {
-///         pub account: String,
+///         pub account: Address,
 ///         pub position: Position = ..,
 ///         pub updated_at: Timestamp = "updated_at_ms",
 ///     }
@@ -35,7 +81,8 @@ pub(crate) trait Record: Sized {
 /// ```
 ///
 /// `impl Position { .. }` with fields in the same form makes a struct that is declared elsewhere a
-/// record.
+/// record. `struct Movement: Insert { .. }` and `impl Position: Insert { .. }` also declare the
+/// values of its columns.
 macro_rules! record {
     (@column $field:ident) => { stringify!($field) };
     (@column $field:ident $column:expr) => { $column };
@@ -48,6 +95,29 @@ macro_rules! record {
     };
     (@read $columns:ident $field:ident $type:ty $(, $column:expr)?) => {
         $columns.next::<$type>($crate::record::record!(@column $field $($column)?))?
+    };
+    (@count $type:ty, ..) => { <$type as $crate::record::Insert>::COUNT };
+    (@count $type:ty $(, $column:expr)?) => { 1 };
+    (@push $values:ident $value:expr, $type:ty, ..) => {
+        <$type as $crate::record::Insert>::push_values($value, $values)?
+    };
+    (@push $values:ident $value:expr, $type:ty $(, $column:expr)?) => {
+        $values.push(<$type as $crate::record::ToColumn>::to_column($value)?)
+    };
+    (impl $record:ident: Insert { $($field:ident: $type:ty $(= $column:tt)?),+ $(,)? }) => {
+        impl $crate::record::Insert for $record {
+            const COUNT: usize = 0 $(+ $crate::record::record!(@count $type $(, $column)?))+;
+
+            fn push_values<'a>(
+                &'a self,
+                values: &mut Vec<$crate::Value<'a>>,
+            ) -> ::core::result::Result<(), $crate::StoreError> {
+                $($crate::record::record!(@push values &self.$field, $type $(, $column)?);)+
+                Ok(())
+            }
+        }
+
+        $crate::record::record!(impl $record { $($field: $type $(= $column)?),+ });
     };
     (impl $record:ty { $($field:ident: $type:ty $(= $column:tt)?),+ $(,)? }) => {
         impl $crate::record::Record for $record {
@@ -70,7 +140,7 @@ macro_rules! record {
     };
     (
         $(#[$attribute:meta])*
-        $visibility:vis struct $name:ident {
+        $visibility:vis struct $name:ident $(: $insert:ident)? {
             $($(#[$field_attribute:meta])* $field_visibility:vis $field:ident: $type:ty $(= $column:tt)?),+
             $(,)?
         }
@@ -80,7 +150,7 @@ macro_rules! record {
             $($(#[$field_attribute])* $field_visibility $field: $type),+
         }
 
-        $crate::record::record!(impl $name { $($field: $type $(= $column)?),+ });
+        $crate::record::record!(impl $name $(: $insert)? { $($field: $type $(= $column)?),+ });
     };
 }
 

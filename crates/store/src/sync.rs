@@ -4,13 +4,13 @@
 use alloy_primitives::B256;
 use domain::Timestamp;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, all_values, record};
 use crate::{StoreError, Tx, Value, params};
 
 record! {
     /// A block up to which the sync has read.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct SyncBlock {
+    pub struct SyncBlock: Insert {
         pub number: u64,
         pub hash: B256,
         pub at: Timestamp = "at_ms",
@@ -50,18 +50,16 @@ pub async fn find_block_before(tx: &mut Tx, at: Timestamp) -> Result<u64, StoreE
 
 /// Stores blocks that were read, and deletes blocks below `keep_from`.
 pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO sync_blocks (number, hash, at_ms, logs_digest) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms,
-        logs_digest = excluded.logs_digest";
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO sync_blocks (",
+        SyncBlock::COLUMNS,
+        ") VALUES (",
+        SyncBlock::PLACEHOLDERS,
+        ") ON CONFLICT (number) DO UPDATE SET hash = excluded.hash, at_ms = excluded.at_ms,
+        logs_digest = excluded.logs_digest"
+    );
     const FORGET: &str = "DELETE FROM sync_blocks WHERE number < $1";
-    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = blocks
-        .iter()
-        .map(|block| {
-            let digest = block.logs_digest.as_deref();
-            Ok(params![Value::try_from(block.number)?, block.hash, block.at, digest].to_vec())
-        })
-        .collect();
-    tx.exec_each(SQL, &rows?).await?;
+    tx.exec_each(SQL, &all_values(blocks)?).await?;
     tx.exec(FORGET, &[Value::try_from(keep_from)?]).await.map(drop)
 }
 

@@ -3,13 +3,13 @@
 use domain::ids::ThreadId;
 use serde::Serialize;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "camelCase")]
-    pub struct Chapter {
+    pub struct Chapter: Insert {
         pub id: String,
         pub thread_id: ThreadId,
         pub title: String,
@@ -19,8 +19,14 @@ record! {
 }
 
 pub async fn insert_chapter(tx: &mut Tx, c: &Chapter) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO chapters (id, thread_id, title, position) VALUES ($1, $2, $3, $4)";
-    tx.exec(SQL, &params![&c.id, c.thread_id, &c.title, c.position]).await.map(drop)
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO chapters (",
+        Chapter::COLUMNS,
+        ") VALUES (",
+        Chapter::PLACEHOLDERS,
+        ")"
+    );
+    tx.exec(SQL, &c.values()?).await.map(drop)
 }
 
 pub async fn find_chapter(tx: &mut Tx, id: &str) -> Result<Option<Chapter>, StoreError> {

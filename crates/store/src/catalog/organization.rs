@@ -4,13 +4,13 @@ use domain::Timestamp;
 use domain::ids::OrganizationId;
 use serde::Serialize;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "camelCase")]
-    pub struct Organization {
+    pub struct Organization: Insert {
         pub id: OrganizationId,
         pub name: String,
         /// The name used in URLs; unique.
@@ -25,18 +25,15 @@ record! {
 }
 
 pub async fn insert_organization(tx: &mut Tx, o: &Organization, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO organizations (id, name, slug, description, logo, website, created_at_ms, updated_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
-    let bound = params![
-        o.id,
-        &o.name,
-        &o.slug,
-        o.description.as_deref(),
-        o.logo.as_deref(),
-        o.website.as_deref(),
-        now
-    ];
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO organizations (",
+        Organization::COLUMNS,
+        ", created_at_ms, updated_at_ms) VALUES (",
+        Organization::PLACEHOLDERS,
+        ", $7, $7)"
+    );
+    let mut bound = o.values()?;
+    bound.push(now.into());
     tx.exec(SQL, &bound).await.map(drop)
 }
 

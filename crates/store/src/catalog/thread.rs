@@ -4,14 +4,14 @@ use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
 use serde::Serialize;
 
-use crate::record::{Record, record};
+use crate::record::{Insert, Record, record};
 use crate::search::{self, Texts};
 use crate::{StoreError, Tx, params};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "camelCase")]
-    pub struct Thread {
+    pub struct Thread: Insert {
         pub id: ThreadId,
         pub organization_id: Option<OrganizationId>,
         pub partner_id: Option<PartnerId>,
@@ -34,25 +34,15 @@ record! {
 }
 
 pub async fn insert_thread(tx: &mut Tx, t: &Thread, now: Timestamp) -> Result<(), StoreError> {
-    const SQL: &str =
-        "INSERT INTO threads (id, organization_id, partner_id, title, description, image, background_image,
-        category, tags, start_time_ms, end_time_ms, created_at_ms, updated_at_ms)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12)";
-    let tags = serde_json::to_string(&t.tags).map_err(|error| StoreError::unwritable(&error))?;
-    let bound = params![
-        t.id,
-        t.organization_id,
-        t.partner_id,
-        &t.title,
-        t.description.as_deref(),
-        t.image.as_deref(),
-        t.background_image.as_deref(),
-        t.category.as_deref(),
-        tags,
-        t.start_time,
-        t.end_time,
-        now
-    ];
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO threads (",
+        Thread::COLUMNS,
+        ", created_at_ms, updated_at_ms) VALUES (",
+        Thread::PLACEHOLDERS,
+        ", $12, $12)"
+    );
+    let mut bound = t.values()?;
+    bound.push(now.into());
     tx.exec(SQL, &bound).await?;
     put_words(tx, t).await
 }
