@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use domain::Clock;
 use serde_json::{Value, json};
+use store::Store;
 use store::audit_log::{Act, Actor, Filter, note};
-use store::{Store, StoreError};
 
 use crate::deployment;
 use crate::start_error::StartError;
@@ -39,7 +39,7 @@ pub async fn log_deployment(
     let subject = format!("gate:{}", record_of.gate());
     let filter =
         Filter { action: Some("deploy".to_owned()), subject: Some(subject.clone()), ..Filter::default() };
-    let logged: Result<Vec<_>, StoreError> =
+    let logged =
         store.read(filter, |tx, filter| Box::pin(store::audit_log::list_after(tx, filter, 0, 1))).await;
     if !logged?.is_empty() {
         return Ok(());
@@ -50,7 +50,7 @@ pub async fn log_deployment(
 }
 
 async fn record(store: &Store, act: Act) -> Result<(), StartError> {
-    let written: Result<(), StoreError> = store
+    let written = store
         .write(act, |tx, act| {
             Box::pin(async move {
                 note(tx, act.clone());

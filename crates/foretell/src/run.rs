@@ -94,8 +94,7 @@ impl Parts {
         if lock.is_some() {
             // The lock guarantees that no other process uses this chain. All leases and holds
             // belong to an earlier run, so waiting for their expiry would only delay the start.
-            let ended: Result<(), store::StoreError> =
-                store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
+            let ended = store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
             ended?;
         }
         // One lane per executor key.

@@ -217,7 +217,7 @@ pub async fn thread(app: &TestApp, change: impl FnOnce(&mut Thread)) -> ThreadId
 
 async fn chapter(app: &TestApp, thread_id: ThreadId, id: &str, position: u32) -> String {
     let chapter = Chapter { id: id.to_owned(), thread_id, title: format!("On {id}"), position };
-    let added: Result<(), store::StoreError> = app
+    let added = app
         .ctx
         .store
         .write(chapter, |tx, chapter| Box::pin(store::catalog::insert_chapter(tx, chapter)))

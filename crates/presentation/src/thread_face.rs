@@ -31,7 +31,7 @@ impl ThreadFace {
     /// Reads the markets of the thread. Also returns when the data expires even if nothing changes.
     pub async fn read(ctx: &Ctx, row: ThreadRow) -> Result<(Self, Option<Timestamp>), StoreError> {
         let filter = MarketFilter { thread_id: Some(row.thread.id), ..MarketFilter::default() };
-        let listed: Result<_, StoreError> = ctx
+        let listed = ctx
             .store
             .read(filter, |tx, filter| {
                 let extent = Extent { limit: MOST_MARKETS, offset: 0 };

@@ -10,7 +10,6 @@ use domain::Usdc;
 use domain::ids::TradeId;
 use domain::time::ManualClock;
 use domain::trade::Status;
-use store::StoreError;
 use store::trades::Trade;
 
 use crate::{Branches, Faults, Roles, RpcProxy, Workers};
@@ -74,8 +73,7 @@ impl TestApp {
         self.ctx = Ctx::new(copy, chain, clock, ids.entropy(), config.as_ref().clone());
         self.workers = Workers::new(&self.roles.executors, owner);
         // A single process runs now, so no lease of the copy can have an owner.
-        let ended: Result<(), StoreError> =
-            self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
+        let ended = self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
         ended.unwrap();
     }
 
@@ -114,8 +112,7 @@ impl TestApp {
 
     /// Returns a stored trade.
     pub async fn trade(&self, id: TradeId) -> Trade {
-        let found: Result<Option<Trade>, StoreError> =
-            self.ctx.store.read(id, |tx, id| Box::pin(store::trades::find_any(tx, *id))).await;
+        let found = self.ctx.store.read(id, |tx, id| Box::pin(store::trades::find_any(tx, *id))).await;
         found.unwrap().expect("the trade is stored")
     }
 
@@ -126,8 +123,7 @@ impl TestApp {
 
     /// Returns the statuses that a trade went through.
     pub async fn history(&self, id: TradeId) -> Vec<Status> {
-        let moves: Result<Vec<_>, StoreError> =
-            self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
+        let moves = self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
         moves.unwrap().into_iter().map(|(status, _)| status).collect()
     }
 }

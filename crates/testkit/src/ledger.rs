@@ -56,7 +56,7 @@ impl TestApp {
     /// # Panics
     /// If any of this does not hold.
     pub async fn assert_ledger_equals_chain(&self) {
-        let ledger: Result<Ledger, StoreError> = self.ctx.store.read((), |tx, ()| Box::pin(read(tx))).await;
+        let ledger = self.ctx.store.read((), |tx, ()| Box::pin(read(tx))).await;
         let ledger = ledger.unwrap();
         self.assert_markets(&ledger).await;
         self.assert_positions(&ledger).await;

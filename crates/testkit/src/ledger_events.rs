@@ -26,8 +26,7 @@ impl TestApp {
     /// clock differs from the chain's.
     pub async fn assert_events_tell_what_happened(&self) {
         let before_ms = self.ctx.now().ms() - 30 * DAY_MS;
-        let told: Result<Told, StoreError> =
-            self.ctx.store.read(before_ms, |tx, before_ms| Box::pin(read(tx, *before_ms))).await;
+        let told = self.ctx.store.read(before_ms, |tx, before_ms| Box::pin(read(tx, *before_ms))).await;
         let told = told.unwrap();
         assert_eq!(told.of_trades, told.expected, "the events of trades of the last 30 days");
         for (user, (pruned, last, numbers)) in &told.feeds {

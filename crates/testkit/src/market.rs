@@ -6,7 +6,6 @@ use chain::{Fill, Side};
 use domain::ids::MarketId;
 use domain::time::DAY_MS;
 use domain::{Usdc, Wad};
-use store::StoreError;
 use store::markets::{Market, Outcome};
 
 use crate::{TestApp, TestUser};
@@ -95,7 +94,7 @@ impl TestApp {
 
     /// The stored market and its outcomes.
     pub async fn market_row(&self, market: TestMarket) -> (Market, Vec<Outcome>) {
-        let read: Result<_, StoreError> = self
+        let read = self
             .ctx
             .store
             .read(market.id, |tx, id| {

@@ -8,7 +8,6 @@ use chain::{Receipt, calls};
 use domain::ids::RedemptionId;
 use domain::page::Page;
 use domain::redemption::Status;
-use store::StoreError;
 use store::redemptions::{ListFilter, Redemption};
 
 use crate::{TestApp, TestKey, TestMarket, TestUser};
@@ -66,7 +65,7 @@ impl TestApp {
     /// Lists the user's claims, newest first, at most 100.
     pub async fn claims(&self, user: &TestUser) -> Vec<Redemption> {
         let page = Page { limit: 100, after: None };
-        let listed: Result<Vec<_>, StoreError> = self
+        let listed = self
             .ctx
             .store
             .read((user.id, page), |tx, (user_id, page)| {

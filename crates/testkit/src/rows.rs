@@ -79,7 +79,7 @@ impl TestApp {
     /// Returns the key's spending of the last 24 hours, as shown to its owner.
     pub async fn spent(&self, key: &TestKey) -> Usdc {
         let input = (key.caller.key.id, self.ctx.now());
-        let spent: Result<Usdc, StoreError> = self
+        let spent = self
             .ctx
             .store
             .read(input, |tx, (id, now)| Box::pin(store::keys::find_spent(tx, *id, *now)))

@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
 use pulldown_cmark_escape::escape_html_body_text;
-use store::StoreError;
 use store::public::{Place, PlaceKind};
 use tokio::sync::Mutex;
 
@@ -30,8 +29,7 @@ pub async fn sitemap(
     State(app): State<Shared>,
     State(sitemaps): State<Arc<Sitemaps>>,
 ) -> Result<Response, Problem> {
-    let counted: Result<_, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::public::count_places(tx))).await;
+    let counted = app.ctx.store.read((), |tx, ()| Box::pin(store::public::count_places(tx))).await;
     let (threads, markets) = counted?;
     // Up to the limit, a single file saves crawlers a request for an index.
     if threads + markets > u64::from(MOST) {
@@ -111,7 +109,7 @@ pub async fn robots(State(app): State<Shared>) -> Response {
 }
 
 async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, Problem> {
-    let read: Result<_, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(kind, move |tx, kind| Box::pin(store::public::list_places(tx, *kind, MOST, part)))

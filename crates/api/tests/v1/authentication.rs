@@ -129,8 +129,7 @@ async fn failures_of_a_known_key_are_in_its_audit_log() {
     app.run_workers().await;
     let log = async |key: &TestKey| {
         let id = key.caller.key.id;
-        let listed: Result<Vec<_>, store::StoreError> =
-            app.ctx.store.read(id, |tx, id| Box::pin(store::audit::list(tx, *id, 100))).await;
+        let listed = app.ctx.store.read(id, |tx, id| Box::pin(store::audit::list(tx, *id, 100))).await;
         listed.unwrap()
     };
     let lines = async |key: &TestKey| {

@@ -242,8 +242,7 @@ async fn by_what_is_no_longer_held() -> (ErrorCode, Answer) {
     let start = client.get("/v1/events").await.ok();
     let path = format!("/v1/events?cursor={}", text(&start["pagination"]["cursor"]));
     client.buy(market, 0, "1").await.created();
-    let pruned: Result<u64, StoreError> =
-        app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
+    let pruned = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
     assert_eq!(pruned.unwrap(), 1);
     (ErrorCode::CursorExpired, client.get(&path).await)
 }
@@ -252,7 +251,7 @@ async fn by_what_is_no_longer_held() -> (ErrorCode, Answer) {
 async fn by_a_restore() -> (ErrorCode, Answer) {
     let Scene { app, client, .. } = Scene::new().await;
     let start = client.get("/v1/events").await.ok();
-    let begun: Result<u64, StoreError> = app
+    let begun = app
         .ctx
         .store
         .write(app.ctx.now(), |tx, now| Box::pin(store::events::begin_generation(tx, *now)))
@@ -277,8 +276,7 @@ async fn by_what_is_broken() -> Provoked {
     const BROKEN: &str = "UPDATE trades SET correlation_id = 'hunter2'";
     let Scene { app, client, market, .. } = Scene::new().await;
     let trade = client.buy(market, 0, "1").await.created();
-    let broken: Result<u64, StoreError> =
-        app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(BROKEN, &[]))).await;
+    let broken = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(BROKEN, &[]))).await;
     assert_eq!(broken.unwrap(), 1);
     let corrupt = client.get(&format!("/v1/trades/{}", text(&trade["id"]))).await;
     app.faults.always("eth_call", Fault::LostRequest);

@@ -131,8 +131,7 @@ async fn a_deleted_position_is_gone_for_pages_and_streams() {
     let scene = Scene::new().await;
     let start = scene.client.get("/v1/events").await.ok();
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
-    let pruned: Result<u64, store::StoreError> =
-        scene.app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
+    let pruned = scene.app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
     assert_eq!(pruned.unwrap(), 1);
     let answer = scene.client.get(&format!("/v1/events?cursor={}", cursor(&start))).await;
     assert_eq!(answer.refused(ErrorCode::CursorExpired)["extensions"]["oldestSequence"], 3);

@@ -12,8 +12,8 @@ use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, KeyId, UserId};
 use domain::key::Tier;
 use http_testkit::{Call, EventStream, Sent, ServeHttp};
+use store::Store;
 use store::events::NewEvent;
-use store::{Store, StoreError};
 use testkit::TestApp;
 use uuid::Uuid;
 
@@ -157,7 +157,7 @@ async fn a_new_generation_ends_streams_and_expires_earlier_positions() {
     let mut begun = Vec::new();
     for _ in 0..2 {
         let now = scene.app.ctx.now();
-        let generation: Result<u64, StoreError> = scene
+        let generation = scene
             .app
             .ctx
             .store
@@ -217,7 +217,7 @@ const AT_ONCE: u64 = 5;
 /// Writes the events with the number `first` and every `WRITERS`-th number after it.
 async fn write(store: Store, user_id: UserId, first: u64) {
     for n in (first..EVENTS / AT_ONCE).step_by(WRITERS as usize) {
-        let written: Result<(), StoreError> = store
+        let written = store
             .write((user_id, n), |tx, (user_id, n)| {
                 Box::pin(async move {
                     for part in 0..AT_ONCE {

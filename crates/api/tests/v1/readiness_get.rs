@@ -7,7 +7,6 @@ use domain::time::DAY_MS;
 use domain::{ErrorCode, Usdc};
 use http_testkit::{Client, Keyed, ServeHttp};
 use serde_json::Value;
-use store::StoreError;
 use store::users::User;
 use testkit::{Fault, TestApp, key_of};
 
@@ -41,8 +40,7 @@ async fn a_user_without_an_account_gets_the_account_as_the_first_step() {
     let mut wanted = key_of(&app.user("ada").await, Tier::Mm);
     wanted.user_id = UserId(app.ctx.uuid());
     let user = User { id: wanted.user_id, name: "eve".to_owned(), created_at: app.ctx.now() };
-    let added: Result<(), StoreError> =
-        app.ctx.store.write(user, |tx, user| Box::pin(store::users::insert(tx, user))).await;
+    let added = app.ctx.store.write(user, |tx, user| Box::pin(store::users::insert(tx, user))).await;
     added.unwrap();
     let client = app.http().with(&app.issue(wanted).await.unwrap());
     client.get("/v1/portfolio").await.refused(ErrorCode::SmartAccountNotProvisioned);

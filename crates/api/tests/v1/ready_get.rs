@@ -125,7 +125,7 @@ async fn a_quarantined_market_and_drift_degrade_the_service() {
     app.run_workers().await;
     app.workers.monitor(&app.ctx).await;
     app::ledger::quarantine_drifted(&app.ctx, None, market.id, 1, "a test says so").await.unwrap();
-    let counted: Result<(), store::StoreError> = app
+    let counted = app
         .ctx
         .store
         .write((), |tx, ()| Box::pin(store::quarantine::count_up(tx, "drifted_markets", 1)))

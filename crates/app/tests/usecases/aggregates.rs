@@ -8,6 +8,7 @@ use app::ledger::aggregates::{Verified, rebuild, verify};
 use domain::ids::{MarketId, OrganizationId, ThreadId};
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Usdc, UsdcDelta};
+use store::Store;
 use store::catalog::{Organization, Thread};
 use store::listed::{ListStatus, ScopeKind, Totals};
 use store::public::{
@@ -15,7 +16,6 @@ use store::public::{
     TrendingMarket, Window,
 };
 use store::traders::kept::Kept;
-use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket};
 
 use crate::scene::Scene;
@@ -58,7 +58,7 @@ pub async fn put_under(app: &TestApp, market: MarketId, thread_id: Option<Thread
 }
 
 pub async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals {
-    let read: Result<Totals, StoreError> = app
+    let read = app
         .ctx
         .store
         .read((kind, id.to_string()), |tx, (kind, id)| Box::pin(store::listed::find_totals(tx, *kind, id)))
@@ -67,13 +67,12 @@ pub async fn totals(app: &TestApp, kind: ScopeKind, id: impl ToString) -> Totals
 }
 
 async fn listed(app: &TestApp, market: TestMarket) -> ListedMarket {
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(market.id, |tx, id| Box::pin(store::public::get_market(tx, *id))).await;
+    let read = app.ctx.store.read(market.id, |tx, id| Box::pin(store::public::get_market(tx, *id))).await;
     read.unwrap().expect("the market is listed")
 }
 
 async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64)> {
-    let read: Result<Vec<TrendingMarket>, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(window, |tx, window| Box::pin(store::public::list_trending(tx, *window, None, 10)))
@@ -90,16 +89,14 @@ async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<R
 
 /// Returns every stored aggregate. Rows of zeros count as missing.
 async fn sums(app: &TestApp) -> Kept {
-    let read: Result<_, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::traders::kept::all(tx))).await;
+    let read = app.ctx.store.read((), |tx, ()| Box::pin(store::traders::kept::all(tx))).await;
     let (mut sums, _) = read.unwrap();
     sums.retain(|_, row| row.iter().any(|n| *n != 0));
     sums
 }
 
 async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
-    let spoilt: Result<u64, StoreError> =
-        app.ctx.store.write((), move |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
+    let spoilt = app.ctx.store.write((), move |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
     assert!(spoilt.unwrap() > 0, "{sql}");
     verify(&app.ctx).await.unwrap()
 }
@@ -357,7 +354,7 @@ store::on_each_engine! {
         app.run_workers().await;
         let list = async |filter: MarketFilter, sort: MarketSort, order: Order| {
             let extent = Extent { limit: 10, offset: 0 };
-            let read: Result<_, StoreError> = app
+            let read = app
                 .ctx
                 .store
                 .read((filter, sort, order, extent), |tx, (filter, sort, order, extent)| {
@@ -407,7 +404,7 @@ store::on_each_engine! {
         let (one, two) = (thread(&app, None, "World Cup").await, thread(&app, None, "Rain in May").await);
         let list = async |filter: ThreadFilter| {
             let extent = Extent { limit: 10, offset: 0 };
-            let read: Result<_, StoreError> = app
+            let read = app
                 .ctx
                 .store
                 .read((filter, extent), |tx, (filter, extent)| {

@@ -152,7 +152,7 @@ async fn each_error_is_reported_with_its_place() {
     }
     insta::assert_snapshot!(all);
     assert_eq!(app.faults.sent().len(), sent);
-    let rows: Result<_, store::StoreError> =
+    let rows =
         app.ctx.store.read((), |tx, ()| Box::pin(store::catalog::list_organizations(tx, None, 10))).await;
     assert!(rows.unwrap().is_empty(), "nothing was made");
 }

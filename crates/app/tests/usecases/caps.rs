@@ -203,7 +203,7 @@ store::on_each_engine! {
         app.clock.advance(-2 * DAY_MS);
         let spent = store::keys::find_spent;
         let input = (key.caller.key.id, app.ctx.now());
-        let spent: Result<Usdc, store::StoreError> =
+        let spent =
             app.ctx.store.read(input, move |tx, (id, now)| Box::pin(spent(tx, *id, *now))).await;
         assert_eq!(spent, Ok(Usdc::from_whole(1_299)));
         assert_refused(&app, key.buy(&market, 0, "0.000002"), ErrorCode::SpendingLimitExceeded).await;

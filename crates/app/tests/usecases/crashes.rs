@@ -4,8 +4,8 @@ use alloy_primitives::U256;
 use chain::Fees;
 use domain::ids::TradeId;
 use domain::trade::{State, Status};
+use store::Store;
 use store::batches::{Batch, SignedForm};
-use store::{Store, StoreError};
 use testkit::{Fault, TestApp};
 
 use crate::scene::Scene;
@@ -29,7 +29,7 @@ async fn assert_all(app: &TestApp, trades: &[TradeId], status: Status) {
 }
 
 async fn open_batch(app: &TestApp) -> (Batch, Vec<SignedForm>) {
-    let read: Result<_, StoreError> = app
+    let read = app
         .ctx
         .store
         .read((), |tx, ()| {

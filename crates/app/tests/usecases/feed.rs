@@ -9,7 +9,7 @@ use domain::key::Tier;
 use domain::market::MarketStatus;
 use domain::{ErrorCode, Usdc};
 use serde_json::Value;
-use store::{Store, StoreError};
+use store::Store;
 use testkit::{TestApp, TestMarket};
 
 use crate::scene::Scene;
@@ -167,7 +167,7 @@ store::on_each_engine! {
         assert_eq!(at(behind(0)).await.unwrap(), nothing);
         key.buy(market, 0, "100").await;
         app.run_workers().await;
-        let pruned: Result<u64, StoreError> =
+        let pruned =
             app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
         assert_eq!(pruned.unwrap(), 1);
         let last = at(Place::Latest).await.unwrap().position.sequence;
@@ -203,7 +203,7 @@ async fn a_refund_paid_in_two_parts_is_two_events() {
         usdc: Usdc::from_whole(3),
     };
     for counted in [true, false] {
-        let again: Result<bool, StoreError> = app
+        let again = app
             .ctx
             .store
             .write((payment.clone(), app.ctx.now()), |tx, (payment, now)| {

@@ -9,8 +9,8 @@ use domain::candle::{Bucket, Candle, Course, Interval, distance};
 use domain::time::MINUTE_MS;
 use domain::trade::Side;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
+use store::Store;
 use store::movements::Movement;
-use store::{Store, StoreError};
 use testkit::{Anvil, START, TestApp, TestMarket, hub};
 
 use crate::scene::Scene;
@@ -33,7 +33,7 @@ async fn trades(app: &TestApp, market: TestMarket) -> Vec<Movement> {
     let mut all = Vec::new();
     loop {
         let after = all.last().map_or_else(String::new, |last: &Movement| last.id.clone());
-        let page: Result<Vec<Movement>, StoreError> = app
+        let page = app
             .ctx
             .store
             .read((market.id, after), |tx, (id, after)| {
@@ -50,7 +50,7 @@ async fn trades(app: &TestApp, market: TestMarket) -> Vec<Movement> {
 
 async fn stored(app: &TestApp, market: TestMarket, interval: Interval) -> Vec<Bucket> {
     let input = (market.id, interval);
-    let read: Result<_, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(input, |tx, (id, interval)| {
@@ -141,7 +141,7 @@ impl Dice {
 }
 
 async fn sql(app: &TestApp, sql: &'static str) {
-    let done: Result<u64, StoreError> = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
+    let done = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
     done.unwrap();
 }
 
@@ -233,7 +233,7 @@ store::on_each_engine! {
             ..trade.clone()
         });
         let copies: Vec<Movement> = copies.collect();
-        let added: Result<(), StoreError> =
+        let added =
             app.ctx.store.write(copies, |tx, copies| Box::pin(store::movements::insert(tx, copies))).await;
         added.unwrap();
         sql(&app, "UPDATE markets SET trade_count = trade_count + 2700").await;

@@ -7,8 +7,8 @@ use domain::ids::TradeId;
 use domain::key::Tier;
 use domain::time::MINUTE_MS;
 use domain::trade::{HoldReason, State, Status};
+use store::Store;
 use store::trades::Traced;
-use store::{Store, StoreError};
 use testkit::{Fault, TestApp, TestKey};
 
 use crate::scene::Scene;
@@ -18,8 +18,7 @@ const GWEI: u128 = 1_000_000_000;
 const HIGH_FEES: &str = r#"{"oldestBlock":"0x1","baseFeePerGas":["0x174876e800","0x174876e800"],"gasUsedRatio":[0.5],"reward":[["0x3b9aca00"]]}"#;
 
 async fn trace(app: &TestApp, id: TradeId) -> Vec<Traced> {
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
+    let read = app.ctx.store.read(id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
     read.unwrap()
 }
 
@@ -31,8 +30,7 @@ async fn holds(app: &TestApp, id: TradeId) -> Vec<String> {
 }
 
 async fn count_held(app: &TestApp) -> Vec<(HoldReason, u64)> {
-    let counted: Result<_, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::trades::count_held(tx))).await;
+    let counted = app.ctx.store.read((), |tx, ()| Box::pin(store::trades::count_held(tx))).await;
     counted.unwrap()
 }
 

@@ -5,22 +5,20 @@ use app::ledger::{AcceptReorganization, reread};
 use chain::{calls, token_id};
 use domain::ErrorCode;
 use domain::trade::Status;
+use store::Store;
 use store::quarantine::Quarantine;
-use store::{Store, StoreError};
 use testkit::{TestApp, TestMarket, hub};
 
 use crate::scene::Scene;
 
 /// Returns a counter of the sync.
 async fn counter(app: &TestApp, name: &str) -> u64 {
-    let read: Result<Vec<(String, u64)>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::quarantine::list_counters(tx))).await;
+    let read = app.ctx.store.read((), |tx, ()| Box::pin(store::quarantine::list_counters(tx))).await;
     read.unwrap().into_iter().find(|(counter, _)| counter == name).map_or(0, |(_, value)| value)
 }
 
 pub async fn quarantined(app: &TestApp) -> Vec<Quarantine> {
-    let read: Result<Vec<Quarantine>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::quarantine::list(tx, 100))).await;
+    let read = app.ctx.store.read((), |tx, ()| Box::pin(store::quarantine::list(tx, 100))).await;
     read.unwrap()
 }
 

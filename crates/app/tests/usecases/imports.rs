@@ -7,9 +7,9 @@ use std::task::Poll;
 use app::import::{self, Action, Catalog, Format, ImportError, Plan};
 use domain::ids::{MarketId, ThreadId};
 use domain::{Timestamp, Usdc};
+use store::Store;
 use store::catalog::Thread;
 use store::markets::{Market, Outcome};
-use store::{Store, StoreError};
 use testkit::{Fault, TestApp, signer};
 
 use crate::aggregates::organization;
@@ -63,7 +63,7 @@ fn everything_is(plan: &Plan, action: Action) -> bool {
 /// Returns the markets on chain, newest first.
 async fn markets(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
     let page = domain::page::Page { limit: 100, after: None };
-    let listed: Result<_, StoreError> = app
+    let listed = app
         .ctx
         .store
         .read(page, |tx, page| {
@@ -76,7 +76,7 @@ async fn markets(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
 }
 
 async fn threads(app: &TestApp) -> Vec<Thread> {
-    let listed: Result<_, StoreError> =
+    let listed =
         app.ctx.store.read((), |tx, ()| Box::pin(store::catalog::list_threads(tx, None, None, 100))).await;
     listed.unwrap()
 }

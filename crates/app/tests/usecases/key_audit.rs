@@ -8,8 +8,8 @@ use app::worker::Worker;
 use domain::ErrorCode;
 use domain::ids::KeyId;
 use domain::time::{DAY_MS, MINUTE_MS};
+use store::Store;
 use store::audit::AuditEntry;
-use store::{Store, StoreError};
 use testkit::TestApp;
 
 use crate::scene::Scene;
@@ -22,8 +22,7 @@ fn fail(ctx: &app::Ctx, key_id: KeyId, code: ErrorCode, ip: &str) {
 }
 
 async fn entries(app: &TestApp, key_id: KeyId) -> Vec<AuditEntry> {
-    let listed: Result<Vec<_>, StoreError> =
-        app.ctx.store.read(key_id, |tx, id| Box::pin(store::audit::list(tx, *id, 100))).await;
+    let listed = app.ctx.store.read(key_id, |tx, id| Box::pin(store::audit::list(tx, *id, 100))).await;
     listed.unwrap()
 }
 
@@ -110,7 +109,7 @@ async fn failures_from_many_addresses_use_bounded_memory() {
         fail(&app.ctx, key.caller.key.id, ErrorCode::ApiKeyRevoked, &std::net::Ipv4Addr::from(n).to_string());
     }
     flush(&app.ctx).await.unwrap();
-    let listed: Result<Vec<_>, StoreError> =
+    let listed =
         app.ctx.store.read(key.caller.key.id, |tx, id| Box::pin(store::audit::list(tx, *id, 5_000))).await;
     assert_eq!(listed.unwrap().len(), 1_000);
 }

@@ -4,7 +4,7 @@
 use app::kill_switches::{Setting, TRADING, refresh, set};
 use domain::ErrorCode;
 use domain::trade::Status;
-use store::{Store, StoreError};
+use store::Store;
 use testkit::Fault;
 
 use crate::scene::Scene;
@@ -33,7 +33,7 @@ store::on_each_engine! {
         assert_eq!((back.thrown_at, back.changed_at), (None, app.ctx.now()));
         app.run_workers().await;
         assert_eq!((check(&app.ctx), check(&other)), (None, None));
-        let rows: Result<Vec<_>, StoreError> =
+        let rows =
             app.ctx.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
         assert_eq!(rows.unwrap(), [back]);
     }

@@ -2,7 +2,7 @@
 
 use domain::ErrorCode;
 use domain::trade::Status;
-use store::{Store, StoreError};
+use store::Store;
 use testkit::{Fault, TestApp};
 
 use crate::hostile_events::quarantined;
@@ -16,8 +16,7 @@ async fn final_at(store: Store, confirmations: u64) -> Scene {
 }
 
 async fn settled(app: &TestApp) -> Option<u64> {
-    let read: Result<Option<u64>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    let read = app.ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
     read.unwrap()
 }
 

@@ -6,7 +6,6 @@ use app::Ctx;
 use chain::Standing;
 use domain::ErrorCode;
 use domain::trade::Status;
-use store::StoreError;
 use testkit::{RpcFault, Setup, TestApp};
 
 use crate::scene::Scene;
@@ -35,8 +34,7 @@ async fn available(ctx: &Ctx) {
 }
 
 async fn settled(app: &TestApp) -> Option<u64> {
-    let read: Result<Option<u64>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
+    let read = app.ctx.store.read((), |tx, ()| Box::pin(store::sync::find_settled(tx))).await;
     read.unwrap()
 }
 

@@ -12,7 +12,7 @@ use crate::scene::Scene;
 /// Resets the keys' next nonces.
 async fn forget_nonces(app: &TestApp) {
     const SQL: &str = "UPDATE key_spend SET next_nonce = 1";
-    let done: Result<u64, StoreError> = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
+    let done = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
     done.unwrap();
 }
 
@@ -66,7 +66,7 @@ store::on_each_engine! {
         app.workers.execute(&app.ctx).await;
         // As if its event had been missed, and its nonce mistaken for another trade's.
         const SQL: &str = "UPDATE trades SET replaced_nonce = nonce, nonce = NULL, batch_id = NULL";
-        let done: Result<u64, StoreError> = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
+        let done = app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(SQL, &[]))).await;
         done.unwrap();
         let sent = app.faults.sent().len();
         app.workers.execute(&app.ctx).await;

@@ -40,8 +40,7 @@ async fn assert_nothing_lost_or_doubled(app: &TestApp) {
 }
 
 async fn last_recovery(app: &TestApp) -> store::recoveries::Recovery {
-    let found: Result<_, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find(tx, 1))).await;
+    let found = app.ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find(tx, 1))).await;
     found.unwrap().expect("there was a recovery")
 }
 

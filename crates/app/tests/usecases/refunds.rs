@@ -1,28 +1,26 @@
 //! The time at which a cancelled market counts as refunded.
 
 use domain::ids::MarketId;
+use store::Store;
 use store::redemptions::{SettledMarket, list_unscanned, put_scan};
-use store::{Store, StoreError};
 use testkit::TestApp;
 
 use crate::scene::Scene;
 
 async fn is_refunded(app: &TestApp, id: MarketId) -> bool {
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(id, |tx, id| Box::pin(store::markets::is_refunded(tx, *id))).await;
+    let read = app.ctx.store.read(id, |tx, id| Box::pin(store::markets::is_refunded(tx, *id))).await;
     read.unwrap()
 }
 
 async fn unscanned(app: &TestApp) -> Vec<SettledMarket> {
     let chain = app.ctx.chain.chain_id();
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(chain, |tx, chain| Box::pin(list_unscanned(tx, *chain, 10))).await;
+    let read = app.ctx.store.read(chain, |tx, chain| Box::pin(list_unscanned(tx, *chain, 10))).await;
     read.unwrap()
 }
 
 /// Marks a market as scanned to the end.
 async fn end(app: &TestApp, market: SettledMarket) {
-    let put: Result<(), StoreError> = app
+    let put = app
         .ctx
         .store
         .write((market, app.ctx.now()), |tx, (market, now)| Box::pin(put_scan(tx, market, Some(*now))))
@@ -57,7 +55,7 @@ store::on_each_engine! {
         app.cancel(market).await;
         app.run_workers().await;
         const FREE: &str = "UPDATE positions SET cost_basis_usdc_atomic = 0";
-        let changed: Result<u64, StoreError> =
+        let changed =
             app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(FREE, &[]))).await;
         assert_eq!(changed, Ok(1));
         assert!(!is_refunded(&app, market.id).await);
@@ -88,7 +86,7 @@ store::on_each_engine! {
         app.workers.synchronise(&app.ctx).await;
         let found = unscanned(&app).await.remove(0);
         assert_eq!(found.id, market.id);
-        let changed: Result<u64, StoreError> =
+        let changed =
             app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(CHANGED, &[]))).await;
         assert_eq!(changed, Ok(1));
         // A scan that started before does not cover the present state.

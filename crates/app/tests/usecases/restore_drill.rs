@@ -150,7 +150,7 @@ store::on_each_engine! {
             }
             drill.app.assert_ledger_equals_chain().await;
             drill.assert_feeds_begin_again(&positions).await;
-            let changes: Result<_, store::StoreError> =
+            let changes =
                 drill.app.ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find(tx, 1))).await;
             let changes = changes.unwrap().expect("the loss was detected").changes;
             recovered += changes.recovered_trades;

@@ -10,8 +10,8 @@ use app::webhooks::secret::{seal, unseal};
 use domain::ids::KeyId;
 use domain::key::Tier;
 use domain::webhook::{WebhookSecret, previous_expires_at};
+use store::Store;
 use store::sealed::{Column, Sealed, list_not_under, replace};
-use store::{Store, StoreError};
 use testkit::{TestApp, key_of};
 
 /// The key that a test service encrypts with.
@@ -52,7 +52,7 @@ async fn issued(app: &TestApp, count: usize) -> Vec<IssuedKey> {
 
 /// Returns every key's secret as stored.
 async fn stored(ctx: &Ctx) -> Vec<Sealed> {
-    let listed: Result<_, StoreError> = ctx
+    let listed = ctx
         .store
         .read((), |tx, ()| Box::pin(list_not_under(tx, Column::WebhookSecret, "no key's name", None, 1_000)))
         .await;
@@ -68,7 +68,7 @@ async fn opened(ctx: &Ctx) -> Vec<String> {
 /// Rotates a key's secret. The previous one remains valid for a week.
 async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
     let (sealed, now) = (seal(ctx, key_id, secret).unwrap(), ctx.now());
-    let rotated: Result<(), StoreError> = ctx
+    let rotated = ctx
         .store
         .write((key_id, sealed), move |tx, (key_id, sealed)| {
             Box::pin(store::webhooks::rotate(tx, *key_id, sealed, now, previous_expires_at(now)))
@@ -79,14 +79,14 @@ async fn rotate(ctx: &Ctx, key_id: KeyId, secret: &WebhookSecret) {
 
 /// Returns the decrypted secret that a key had before its rotation.
 async fn previous(ctx: &Ctx, key_id: KeyId) -> Option<String> {
-    let found: Result<_, StoreError> =
+    let found =
         ctx.store.write(key_id, |tx, key_id| Box::pin(store::webhooks::find_secrets(tx, *key_id))).await;
     let (text, _) = found.unwrap().unwrap().previous?;
     unseal(ctx, key_id, &text).ok().map(|secret| secret.expose().to_owned())
 }
 
 async fn put(ctx: &Ctx, before: Sealed, text: String) -> bool {
-    let put: Result<bool, StoreError> = ctx
+    let put = ctx
         .store
         .write((before, text), |tx, (before, text)| {
             Box::pin(replace(tx, Column::WebhookSecret, before, text))

@@ -9,14 +9,14 @@ use domain::position::Position;
 use domain::time::HOUR_MS;
 use domain::{Timestamp, Usdc, Wad};
 use store::markets::{AsOf, Market};
-use store::movements::{Held, Kind, Movement};
-use store::{Store, StoreError, params};
+use store::movements::{Kind, Movement};
+use store::{Store, params};
 use testkit::{TestApp, TestMarket, hub};
 
 use crate::scene::Scene;
 
 async fn movements(app: &TestApp, market: TestMarket) -> Vec<Movement> {
-    let read: Result<_, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(market.id, |tx, id| Box::pin(store::movements::list_of_market(tx, *id, "", 1_000)))
@@ -31,7 +31,7 @@ async fn position(
     outcome: u8,
 ) -> Position {
     let input = (account, market.id, outcome);
-    let read: Result<Option<Held>, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(input, |tx, (account, id, outcome)| {
@@ -45,7 +45,7 @@ async fn position(
 async fn counted(app: &TestApp, status: &'static str) -> (i64, i64) {
     const SQL: &str = "SELECT (SELECT COUNT(*) FROM markets WHERE status = $1) AS stored,
         (SELECT COUNT(*) FROM listed_markets WHERE list_status = $1) AS listed";
-    let read: Result<_, StoreError> = app
+    let read = app
         .ctx
         .store
         .read(status, |tx, status| {
@@ -64,7 +64,7 @@ store::on_each_engine! {
         let copies: Vec<Market> = (1..250)
             .map(|n| Market { id: MarketId(app.ctx.uuid()), chain_market_id: Some(10_000 + n), ..like.clone() })
             .collect();
-        let written: Result<(), StoreError> = app
+        let written = app
             .ctx
             .store
             .write((copies, outcomes), |tx, (copies, outcomes)| {

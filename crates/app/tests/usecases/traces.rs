@@ -3,16 +3,15 @@
 
 use domain::ids::{CorrelationId, TradeId};
 use domain::key::Tier;
+use store::Store;
 use store::testing::sqlite;
 use store::trades::Traced;
-use store::{Store, StoreError};
 use testkit::{Fault, TestApp, TestUser};
 
 use crate::scene::Scene;
 
 async fn trace(app: &TestApp, id: TradeId) -> Vec<Traced> {
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
+    let read = app.ctx.store.read(id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
     read.unwrap()
 }
 
@@ -21,7 +20,7 @@ async fn kinds(app: &TestApp, id: TradeId) -> Vec<String> {
 }
 
 async fn traced(app: &TestApp, user: &TestUser, id: CorrelationId) -> Option<TradeId> {
-    let found: Result<_, StoreError> = app
+    let found = app
         .ctx
         .store
         .read((user.id, id), |tx, (user_id, id)| Box::pin(store::trades::find_traced(tx, *user_id, *id)))

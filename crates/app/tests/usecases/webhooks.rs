@@ -3,9 +3,9 @@
 use domain::key::{LimitOverrides, Tier};
 use domain::webhook::{self, DeliveryStatus, StandardHeaders, WebhookSecret};
 use domain::{Timestamp, Usdc};
+use store::Store;
 use store::trades::{Traced, Trade};
 use store::webhooks::{Attempt, Delivery, DeliveryFilter};
-use store::{Store, StoreError};
 use testkit::{Delivered, Receiver, Reply, TestApp, TestKey, TestMarket, TestUser, key_of};
 
 pub struct Told {
@@ -52,15 +52,14 @@ impl Told {
 
     /// Changes one row directly in the database.
     pub async fn exec(&self, sql: &'static str) {
-        let changed: Result<u64, StoreError> =
-            self.app.ctx.store.write(sql, |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
+        let changed = self.app.ctx.store.write(sql, |tx, sql| Box::pin(tx.exec(sql, &[]))).await;
         assert_eq!(changed, Ok(1));
     }
 
     /// Returns the deliveries of Ada's events, oldest first.
     pub async fn deliveries(&self) -> Vec<Delivery> {
         let page = domain::page::Page { after: None, limit: 100 };
-        let listed: Result<Vec<Delivery>, StoreError> = self
+        let listed = self
             .app
             .ctx
             .store
@@ -81,7 +80,7 @@ impl Told {
     }
 
     pub async fn attempts(&self, of: &Delivery) -> Vec<Attempt> {
-        let listed: Result<_, StoreError> = self
+        let listed = self
             .app
             .ctx
             .store
@@ -92,7 +91,7 @@ impl Told {
 
     /// Returns the time at which the queue of Ada's key is due.
     pub async fn due_at(&self) -> Option<Timestamp> {
-        let found: Result<_, StoreError> = self
+        let found = self
             .app
             .ctx
             .store
@@ -113,7 +112,7 @@ impl Told {
 
     pub async fn redeliver(&self, of: &Delivery) -> store::webhooks::Redelivered {
         let input = (self.ada.id, of.event_id, self.now());
-        let asked: Result<_, StoreError> = self
+        let asked = self
             .app
             .ctx
             .store
@@ -123,7 +122,7 @@ impl Told {
     }
 
     pub async fn trace(&self, trade: &Trade) -> Vec<Traced> {
-        let read: Result<_, StoreError> =
+        let read =
             self.app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::list_trace(tx, *id))).await;
         read.unwrap()
     }
@@ -352,8 +351,7 @@ store::on_each_engine! {
 
 async fn secret_of(told: &Told) -> WebhookSecret {
     let id = told.key.caller.key.id;
-    let found: Result<_, StoreError> =
-        told.app.ctx.store.write(id, |tx, id| Box::pin(store::webhooks::find_secrets(tx, *id))).await;
+    let found = told.app.ctx.store.write(id, |tx, id| Box::pin(store::webhooks::find_secrets(tx, *id))).await;
     let sealed = found.unwrap().unwrap().current;
     app::webhooks::secret::unseal(&told.app.ctx, id, &sealed).unwrap()
 }
@@ -362,7 +360,7 @@ async fn rotate(told: &Told, fresh: &WebhookSecret) {
     let (id, now) = (told.key.caller.key.id, told.now());
     let keys = &told.app.ctx.config.sealing_keys;
     let sealed = keys.seal(fresh.expose().as_bytes(), &id.to_string(), [1; 24]).unwrap();
-    let rotated: Result<(), StoreError> = told
+    let rotated = told
         .app
         .ctx
         .store

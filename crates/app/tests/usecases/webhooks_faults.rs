@@ -6,7 +6,6 @@ use app::webhooks::set_webhook_url;
 use app::webhooks::{Dispatcher, dispatch_due};
 use app::worker::{Progress, Worker};
 use domain::webhook::DeliveryStatus;
-use store::webhooks::Held;
 use store::{Store, StoreError};
 use testkit::Reply;
 use tokio::sync::Notify;
@@ -260,7 +259,7 @@ async fn an_event_queued_during_a_release_of_its_queue_is_due() {
     told.dispatch().await;
     told.exec("UPDATE webhook_endpoints SET due_at_ms = 1").await;
     let now = told.now();
-    let held: Result<Vec<Held>, StoreError> = store
+    let held = store
         .write(now, |tx, now| Box::pin(store::webhooks::claim_due(tx, *now, now.plus_ms(1_000), 1)))
         .await;
     let held = held.unwrap()[0];

@@ -15,8 +15,7 @@ use testkit::Reply;
 use crate::webhooks::Told;
 
 async fn extent(told: &Told) -> Extent {
-    let found: Result<_, StoreError> =
-        told.app.ctx.store.read(told.ada.id, |tx, id| Box::pin(store::events::extent(tx, *id))).await;
+    let found = told.app.ctx.store.read(told.ada.id, |tx, id| Box::pin(store::events::extent(tx, *id))).await;
     found.unwrap()
 }
 

@@ -312,7 +312,7 @@ async fn emit(store: &Store, keys: &[(UserId, KeyId)], round: usize) {
             NewEvent { id, user_id: *user_id, kind, key_id: Some(*key_id), trade_id: None, body, at }
         })
         .collect();
-    let written: Result<(), StoreError> = store
+    let written = store
         .write(events, |tx, events| {
             Box::pin(async move {
                 events.iter().for_each(|event| store::events::emit(tx, event.clone()));

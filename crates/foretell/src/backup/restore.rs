@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use domain::{Clock, Timestamp};
 use serde_json::json;
+use store::Store;
 use store::audit_log::{Act, Actor, note};
 use store::recoveries::Opening;
-use store::{Store, StoreError};
 
 use super::manifest::failed;
 use super::{CHAIN, DATABASE, Manifest, check_chain, keep_private, places};
@@ -166,7 +166,7 @@ async fn mark(
     let detail = format!("the database was restored from a backup of {}", manifest.created_at);
     let opening = Opening { reason: "restore", detail, from_block };
     let after = json!({ "createdAt": manifest.created_at, "version": manifest.version });
-    let marked: Result<(), StoreError> = acting
+    let marked = acting
         .write((opening, after, clock.now()), |tx, (opening, after, now)| {
             Box::pin(async move {
                 note(tx, Act::new("restore", "service").after(after));

@@ -10,7 +10,7 @@ use domain::market::MarketStatus;
 use domain::page::Page;
 use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
-use store::{Store, StoreError};
+use store::Store;
 
 use super::start_logging;
 use crate::config::{ResolvedConfig, WebhookTargets};
@@ -167,7 +167,7 @@ async fn make_demonstration(
 
 async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
     let page = Page { limit: domain::page::MAX_PAGE, after: None };
-    let listed: Result<Vec<_>, StoreError> = store
+    let listed = store
         .read(page, |tx, page| {
             Box::pin(
                 async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },

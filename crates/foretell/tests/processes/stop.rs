@@ -74,7 +74,7 @@ impl Small {
         let user_id = self.key.key.user_id;
         let input = (0..count).map(|_| EventId::of_test(self.parts.ctx.uuid())).collect::<Vec<_>>();
         let at = self.parts.ctx.now();
-        let written: Result<(), store::StoreError> = self
+        let written = self
             .parts
             .ctx
             .store

@@ -188,7 +188,7 @@ impl<'a> Lives<'a> {
 /// Returns the keys and ids of queued events whose delivery is not stored.
 async fn undelivered(store: &Store) -> Vec<(String, String)> {
     const SQL: &str = "SELECT key_id, event_id FROM deliveries WHERE status NOT IN ('none', 'delivered')";
-    let rows: Result<_, StoreError> = store
+    let rows = store
         .read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.get("key_id")?, row.get("event_id")?)))))
         .await;
     rows.unwrap()
@@ -268,7 +268,7 @@ pub async fn emit(store: &Store, keys: &[(UserId, KeyId)], each: u32, tag: u32, 
             events.push(NewEvent { id, user_id, kind, key_id, trade_id: None, body: body.unwrap(), at });
         }
     }
-    let written: Result<(), StoreError> = store
+    let written = store
         .write(events, |tx, events| {
             Box::pin(async move {
                 events.iter().for_each(|event| store::events::emit(tx, event.clone()));
@@ -282,7 +282,7 @@ pub async fn emit(store: &Store, keys: &[(UserId, KeyId)], each: u32, tag: u32, 
 /// Returns the users and keys of the service.
 pub async fn keys(store: &Store) -> Vec<(UserId, KeyId)> {
     const SQL: &str = "SELECT user_id, id FROM keys ORDER BY id";
-    let found: Result<_, StoreError> = store
+    let found = store
         .read((), |tx, ()| Box::pin(tx.list(SQL, &[], |row| Ok((row.get("user_id")?, row.get("id")?)))))
         .await;
     found.unwrap()

@@ -6,8 +6,6 @@ use chain::Owner;
 use clap::Subcommand;
 use domain::ids::UserId;
 use domain::{Timestamp, Usdc};
-use store::StoreError;
-use store::keys::Key;
 
 use super::ctx::AdminCtx;
 use super::output::{CommandOutput, OutputRecord};
@@ -184,8 +182,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
     let ctx = admin.online().await?;
     let accounts::Owners { account, owners, .. } = accounts::owners(&ctx, user.id).await?;
     let address = account.address;
-    let keys: Result<Vec<Key>, StoreError> =
-        admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let keys = admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     // Balance and approval do not depend on the key index.
     let state = ctx.chain.account_state(address, 0).await?;
     let mut delegations = Vec::new();

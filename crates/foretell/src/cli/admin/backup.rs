@@ -6,7 +6,6 @@ use std::sync::Arc;
 use clap::Args;
 use domain::Clock;
 use domain::time::SystemClock;
-use store::StoreError;
 use store::audit_log::{Act, Actor, note};
 
 use super::ctx::AdminCtx;
@@ -40,7 +39,7 @@ pub struct RestoreArgs {
 pub async fn run(args: BackupArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     let manifest = backup::backup(&admin.config, admin.now(), &args.dir)?;
     // Recorded after the copy, so the backup does not contain its own audit entry.
-    let noted: Result<(), StoreError> = admin
+    let noted = admin
         .store
         .write(manifest.clone(), |tx, manifest| {
             Box::pin(async move {

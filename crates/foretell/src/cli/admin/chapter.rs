@@ -2,7 +2,6 @@
 
 use clap::Subcommand;
 use domain::ids::ThreadId;
-use store::StoreError;
 use store::catalog::Chapter;
 
 use super::ctx::AdminCtx;
@@ -59,7 +58,7 @@ pub async fn run(command: ChapterCommand, admin: &AdminCtx) -> Result<CommandOut
         }
         ChapterCommand::List { thread } => list(thread, admin).await,
         ChapterCommand::Show { chapter: Subject(chapter) } => {
-            let found: Result<_, StoreError> = admin
+            let found = admin
                 .store
                 .read(chapter.to_string(), |tx, id| Box::pin(store::catalog::find_chapter(tx, id)))
                 .await;
@@ -77,7 +76,7 @@ pub async fn run(command: ChapterCommand, admin: &AdminCtx) -> Result<CommandOut
 }
 
 async fn list(thread: ThreadId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let listed: Result<_, StoreError> = admin
+    let listed = admin
         .store
         .read(thread, |tx, id| {
             Box::pin(async move {

@@ -8,7 +8,6 @@ use clap::{Args, Subcommand};
 use domain::delegation::{Ceilings, Change};
 use domain::ids::{KeyId, UserId};
 use domain::{ErrorCode, Usdc};
-use store::StoreError;
 use store::delegations::DelegationChange;
 use store::keys::Key;
 
@@ -108,8 +107,7 @@ async fn enable(
 ) -> Result<OutputRecord, StartError> {
     let (user, _) = user::find(admin, user).await?;
     let ctx = admin.online().await?;
-    let keys: Result<Vec<Key>, StoreError> =
-        admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let keys = admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     let now = ctx.now();
     // Delegations of revoked or expired keys would be useless.
     let active = |key: &Key| key.revoked_at.is_none() && key.expires_at.is_none_or(|at| at > now);
@@ -143,8 +141,7 @@ async fn change(
 }
 
 async fn pending(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let open: Result<Vec<DelegationChange>, StoreError> =
-        admin.store.read((), |tx, ()| Box::pin(store::delegations::list_open(tx, LISTED))).await;
+    let open = admin.store.read((), |tx, ()| Box::pin(store::delegations::list_open(tx, LISTED))).await;
     let open = open?;
     let records =
         open.iter().map(|change| OutputRecord::new().with("keyId", change.key_id).and(record(change)));
@@ -163,8 +160,7 @@ pub async fn follow(
     loop {
         looks.tick().await;
         let id = change.id;
-        let found: Result<_, StoreError> =
-            admin.store.read(id, |tx, id| Box::pin(store::delegations::find(tx, *id))).await;
+        let found = admin.store.read(id, |tx, id| Box::pin(store::delegations::find(tx, *id))).await;
         let change = found?.ok_or_else(|| missing("delegation change"))?;
         if change.ended_at.is_some() {
             return Ok(change);

@@ -7,7 +7,6 @@ use domain::Usdc;
 use domain::ids::{KeyId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, Scope, Scopes, Tier};
 use domain::version::VERSIONS;
-use store::StoreError;
 use store::keys::Key;
 
 use super::consent::{ConsentArgs, WithoutTerminal};
@@ -204,15 +203,14 @@ async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &
 
 async fn list(user: UserId, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     user::find(admin, user).await?;
-    let keys: Result<Vec<_>, StoreError> =
-        admin.store.read(user, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let keys = admin.store.read(user, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     let records = keys?.iter().map(key_record).collect();
     Ok(CommandOutput::Many(records, &["id", "name", "tier", "scopes", "expiresAt", "revokedAt"]))
 }
 
 async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
     find(admin, key).await?;
-    let entries: Result<Vec<_>, StoreError> =
+    let entries =
         admin.store.read((key, limit), |tx, (id, limit)| Box::pin(store::audit::list(tx, *id, *limit))).await;
     let record = |entry: &store::audit::AuditEntry| {
         OutputRecord::new()
@@ -230,8 +228,7 @@ async fn audit(key: KeyId, limit: u32, admin: &AdminCtx) -> Result<CommandOutput
 
 async fn show(key: KeyId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let key = find(admin, key).await?;
-    let last: Result<_, StoreError> =
-        admin.store.read(key.id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await;
+    let last = admin.store.read(key.id, |tx, id| Box::pin(store::delegations::find_last(tx, *id))).await;
     Ok(key_record(&key).with("delegation", last?.as_ref().map(delegation::record)))
 }
 
@@ -254,8 +251,7 @@ async fn revoke(
 
 /// Returns the key with this id, or a not-found error.
 pub async fn find(admin: &AdminCtx, key: KeyId) -> Result<Key, StartError> {
-    let found: Result<_, StoreError> =
-        admin.store.read(key, |tx, id| Box::pin(store::keys::find(tx, *id))).await;
+    let found = admin.store.read(key, |tx, id| Box::pin(store::keys::find(tx, *id))).await;
     found?.ok_or_else(|| missing("key"))
 }
 

@@ -3,7 +3,6 @@
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
 use domain::ids::OrganizationId;
-use store::StoreError;
 use store::catalog::Organization;
 
 use super::ctx::AdminCtx;
@@ -86,7 +85,7 @@ pub async fn run(command: OrganizationCommand, admin: &AdminCtx) -> Result<Comma
         }
         OrganizationCommand::List(page) => list(page, admin).await,
         OrganizationCommand::Show { organization: Subject(organization) } => {
-            let found: Result<_, StoreError> = admin
+            let found = admin
                 .store
                 .read(organization, |tx, id| Box::pin(store::catalog::find_organization(tx, *id)))
                 .await;
@@ -107,7 +106,7 @@ pub async fn run(command: OrganizationCommand, admin: &AdminCtx) -> Result<Comma
 }
 
 async fn list(page: PageArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let listed: Result<Vec<_>, StoreError> = admin
+    let listed = admin
         .store
         .read((page.after.map(OrganizationId), page.limit), |tx, (after, limit)| {
             Box::pin(store::catalog::list_organizations(tx, *after, *limit))

@@ -2,7 +2,6 @@
 
 use clap::{Subcommand, ValueEnum};
 use domain::ids::{OrganizationId, PartnerId};
-use store::StoreError;
 use store::catalog::Partner;
 
 use super::ctx::AdminCtx;
@@ -86,7 +85,7 @@ pub async fn run(command: PartnerCommand, admin: &AdminCtx) -> Result<CommandOut
         }
         PartnerCommand::List { organization, page } => list(organization, page, admin).await,
         PartnerCommand::Show { partner: Subject(partner) } => {
-            let found: Result<_, StoreError> =
+            let found =
                 admin.store.read(partner, |tx, id| Box::pin(store::catalog::find_partner(tx, *id))).await;
             Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("partner"))?)))
         }
@@ -111,7 +110,7 @@ async fn list(
     admin: &AdminCtx,
 ) -> Result<CommandOutput, StartError> {
     let input = (organization, page.after.map(PartnerId), page.limit);
-    let listed: Result<Vec<_>, StoreError> = admin
+    let listed = admin
         .store
         .read(input, |tx, (organization, after, limit)| {
             Box::pin(store::catalog::list_partners(tx, *organization, *after, *limit))

@@ -8,8 +8,7 @@ use chain::Signer;
 use clap::Args;
 use domain::ErrorCode;
 use serde_json::json;
-use store::StoreError;
-use store::recoveries::{Changes, Recovery};
+use store::recoveries::Changes;
 
 use super::ctx::AdminCtx;
 use super::output::{CommandOutput, OutputRecord};
@@ -56,8 +55,7 @@ pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<CommandOutput, S
 }
 
 async fn ended(ctx: &Ctx, id: i64) -> Result<CommandOutput, StartError> {
-    let found: Result<Option<Recovery>, StoreError> =
-        ctx.store.read(id, |tx, id| Box::pin(store::recoveries::find(tx, *id))).await;
+    let found = ctx.store.read(id, |tx, id| Box::pin(store::recoveries::find(tx, *id))).await;
     let recovery = found?.ok_or_else(|| super::missing("recovery"))?;
     let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades } = recovery.changes;
     let unknown_until = recovery.ended_at.map(|at| at.plus_ms(ctx.config.idempotency_ms));

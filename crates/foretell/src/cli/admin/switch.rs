@@ -5,7 +5,6 @@ use app::kill_switches::{Setting, TRADING, set};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
 use http_kit::Route;
-use store::StoreError;
 use store::kill_switches::KillSwitch;
 
 use super::ctx::AdminCtx;
@@ -61,8 +60,7 @@ pub async fn run(command: SwitchCommand, admin: &AdminCtx) -> Result<CommandOutp
 }
 
 async fn list(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let switches: Result<Vec<KillSwitch>, StoreError> =
-        admin.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
+    let switches = admin.store.read((), |tx, ()| Box::pin(store::kill_switches::list(tx))).await;
     let columns = &["switch", "state", "since", "by", "reason"];
     Ok(CommandOutput::Many(switches?.iter().map(record).collect(), columns))
 }

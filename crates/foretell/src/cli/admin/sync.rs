@@ -174,8 +174,7 @@ async fn skip(args: SkipArgs, admin: &AdminCtx) -> Result<CommandOutput, StartEr
 }
 
 async fn list(admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let listed: Result<Vec<Quarantine>, StoreError> =
-        admin.store.read((), |tx, ()| Box::pin(quarantine::list(tx, MOST_LISTED))).await;
+    let listed = admin.store.read((), |tx, ()| Box::pin(quarantine::list(tx, MOST_LISTED))).await;
     let records = listed?.iter().map(quarantine_record).collect();
     Ok(CommandOutput::Many(records, &["market", "since", "block", "reason", "attempts", "nextRepairAt"]))
 }

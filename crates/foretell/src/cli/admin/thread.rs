@@ -3,7 +3,6 @@
 use clap::{Args, Subcommand};
 use domain::Timestamp;
 use domain::ids::{OrganizationId, PartnerId, ThreadId};
-use store::StoreError;
 use store::catalog::Thread;
 
 use super::ctx::AdminCtx;
@@ -129,7 +128,7 @@ pub async fn run(command: ThreadCommand, admin: &AdminCtx) -> Result<CommandOutp
         }
         ThreadCommand::List { organization, page } => list(organization, page, admin).await,
         ThreadCommand::Show { thread: Subject(thread) } => {
-            let found: Result<_, StoreError> =
+            let found =
                 admin.store.read(thread, |tx, id| Box::pin(store::catalog::find_thread(tx, *id))).await;
             Ok(CommandOutput::One(record(&found?.ok_or_else(|| missing("thread"))?)))
         }
@@ -150,7 +149,7 @@ async fn list(
     admin: &AdminCtx,
 ) -> Result<CommandOutput, StartError> {
     let input = (organization, page.after.map(ThreadId), page.limit);
-    let listed: Result<Vec<_>, StoreError> = admin
+    let listed = admin
         .store
         .read(input, |tx, (organization, after, limit)| {
             Box::pin(store::catalog::list_threads(tx, *organization, *after, *limit))

@@ -6,7 +6,6 @@ use chain::{Owner, Signer};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
 use domain::ids::UserId;
-use store::StoreError;
 use store::users::{Account, User};
 
 use super::ctx::AdminCtx;
@@ -106,7 +105,7 @@ async fn create(args: CreateUserArgs, admin: &AdminCtx) -> Result<OutputRecord, 
 }
 
 async fn list(page: PageArgs, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
-    let users: Result<Vec<_>, StoreError> = admin
+    let users = admin
         .store
         .read((page.after.map(UserId), page.limit), |tx, (after, limit)| {
             Box::pin(store::users::list(tx, *after, *limit))
@@ -118,8 +117,7 @@ async fn list(page: PageArgs, admin: &AdminCtx) -> Result<CommandOutput, StartEr
 
 async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     let (user, account) = find(admin, user).await?;
-    let keys: Result<Vec<_>, StoreError> =
-        admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
+    let keys = admin.store.read(user.id, |tx, id| Box::pin(store::keys::list(tx, *id))).await;
     let keys: Vec<OutputRecord> = keys?.iter().map(key_record).collect();
     let owners = accounts::stored_owners(&admin.ctx()?, user.id).await?;
     Ok(user_record(&user, account.as_ref()).with("owners", owners).with("keys", keys))
@@ -127,7 +125,7 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
 
 /// Returns a user and its account, or a not-found error.
 pub async fn find(admin: &AdminCtx, user: UserId) -> Result<(User, Option<Account>), StartError> {
-    let found: Result<_, StoreError> = admin
+    let found = admin
         .store
         .read(user, |tx, id| {
             Box::pin(async move {

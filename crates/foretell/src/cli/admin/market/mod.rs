@@ -16,7 +16,6 @@ use domain::page::{Page, Position};
 use domain::{Timestamp, Wad};
 use presentation::numbers;
 use serde_json::{Value, json};
-use store::StoreError;
 use store::markets::{ListFilter, Market, Outcome};
 
 use super::act::ActArgs;
@@ -226,7 +225,7 @@ async fn shown_at(admin: &AdminCtx, id: MarketId, block: u64) -> Result<OutputRe
 }
 
 async fn find(admin: &AdminCtx, id: MarketId) -> Result<(Market, Vec<Outcome>), StartError> {
-    let found: Result<_, StoreError> = admin
+    let found = admin
         .store
         .read(id, |tx, id| {
             Box::pin(async move {
@@ -254,7 +253,7 @@ async fn list(args: ListArgs, admin: &AdminCtx) -> Result<CommandOutput, StartEr
         ..ListFilter::default()
     };
     let limit = args.page.limit;
-    let listed: Result<Vec<_>, StoreError> = admin
+    let listed = admin
         .store
         .read((filter, Page { limit, after }), |tx, (filter, page)| {
             Box::pin(store::markets::list(tx, filter, page))
