@@ -189,7 +189,7 @@ pub async fn delete_ended(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<
     const ENDED: &str = "SELECT id FROM batches WHERE ended_at_ms < $1 ORDER BY ended_at_ms LIMIT $2";
     const FORMS: &str = "DELETE FROM batch_transactions WHERE batch_id = $1";
     const BATCH: &str = "DELETE FROM batches WHERE id = $1";
-    let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.get("id")).await?;
+    let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.only()).await?;
     let rows: Vec<Vec<Value<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
     // The forms first, because they reference the batch.
     tx.exec_each(FORMS, &rows).await?;

@@ -240,18 +240,6 @@ impl FromColumn for serde_json::Map<String, serde_json::Value> {
     }
 }
 
-/// An address, or none if the text is empty.
-pub(crate) struct OrEmpty(pub(crate) Option<Address>);
-
-impl FromColumn for OrEmpty {
-    fn from_column(cell: Cell<'_>) -> Result<Self, Cow<'static, str>> {
-        match cell.text()? {
-            "" => Ok(Self(None)),
-            _ => Address::from_column(cell).map(|address| Self(Some(address))),
-        }
-    }
-}
-
 /// Encodes a column of JSON.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Value<'static>, StoreError> {
     serde_json::to_string(value).map(Value::from).map_err(|error| StoreError::unwritable(&error))

@@ -150,21 +150,24 @@ pub async fn delete_after(tx: &mut Tx, market_id: MarketId, at: Timestamp) -> Re
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-/// A market in the backlog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Behind {
-    pub market_id: MarketId,
-    /// The last movement that its candles include. Empty if none.
-    pub after_movement_id: String,
+record! {
+    /// A market in the backlog.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Behind {
+        pub market_id: MarketId,
+        /// The last movement that its candles include. Empty if none.
+        pub after_movement_id: String,
+    }
 }
 
 /// Returns a market from the backlog, if there is one.
 pub async fn find_behind(tx: &mut Tx) -> Result<Option<Behind>, StoreError> {
-    const SQL: &str = "SELECT market_id, after_movement_id FROM candle_backlog ORDER BY market_id LIMIT 1";
-    tx.find(SQL, &[], |row| {
-        Ok(Behind { market_id: row.get("market_id")?, after_movement_id: row.get("after_movement_id")? })
-    })
-    .await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Behind::COLUMNS,
+        " FROM candle_backlog ORDER BY market_id LIMIT 1"
+    );
+    tx.find(SQL, &[], Behind::from_row).await
 }
 
 /// Reports whether a market is in the backlog.

@@ -11,28 +11,33 @@ use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, UserId};
 
 pub use crate::new_event::NewEvent;
-use crate::{Row, StoreError, Tx, Value, params, webhooks};
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, Value, params, webhooks};
 
-/// An event of a feed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// The number, from 1 for the user's first event.
-    pub seq: u64,
-    pub id: EventId,
-    pub kind: EventKind,
-    /// The key whose action caused it.
-    pub key_id: Option<KeyId>,
-    pub body: String,
+record! {
+    /// An event of a feed.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Event {
+        /// The number, from 1 for the user's first event.
+        pub seq: u64,
+        pub id: EventId,
+        pub kind: EventKind,
+        /// The key whose action caused it.
+        pub key_id: Option<KeyId>,
+        pub body: String,
+    }
 }
 
-/// The range of a user's feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
-    pub generation: u64,
-    /// The number of the last removed event. The feed can be read from the next one on.
-    pub pruned: u64,
-    /// The number of the last event.
-    pub last: u64,
+record! {
+    /// The range of a user's feed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Extent {
+        pub generation: u64,
+        /// The number of the last removed event. The feed can be read from the next one on.
+        pub pruned: u64 = "COALESCE(pruned_seq, 0) AS pruned_seq",
+        /// The number of the last event.
+        pub last: u64 = "COALESCE(last_seq, 0) AS last_seq",
+    }
 }
 
 /// Adds an event to be written at the end of the unit of work.
@@ -88,21 +93,15 @@ pub async fn list_after(
     kinds: &[EventKind],
     limit: u32,
 ) -> Result<Vec<Event>, StoreError> {
-    const SQL: &str = "SELECT seq, id, kind, key_id, body FROM events WHERE user_id = $1 AND seq > $2
-        AND $3 LIKE '%,' || kind || ',%' ORDER BY seq LIMIT $4";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Event::COLUMNS,
+        " FROM events WHERE user_id = $1 AND seq > $2 AND $3 LIKE '%,' || kind || ',%' ORDER BY seq LIMIT $4"
+    );
     let kinds = format!(",{},", kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
     // No stored number is above `i64::MAX`, so a greater `after` finds nothing either way.
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    tx.list(SQL, &params![user_id, after, kinds, limit], |row: &Row<'_>| {
-        Ok(Event {
-            seq: row.get("seq")?,
-            id: row.get("id")?,
-            kind: row.get("kind")?,
-            key_id: row.get("key_id")?,
-            body: row.get("body")?,
-        })
-    })
-    .await
+    tx.list(SQL, &params![user_id, after, kinds, limit], Event::from_row).await
 }
 
 /// A part of a user's feed, consistent with concurrent writes and removals. All events up to
@@ -151,17 +150,12 @@ pub async fn list_last(tx: &mut Tx, users: &[UserId]) -> Result<Vec<(UserId, u64
 
 /// Returns the range of a user's feed.
 pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> {
-    const SQL: &str = "SELECT generation, COALESCE(pruned_seq, 0) AS pruned_seq, COALESCE(last_seq, 0) AS last_seq FROM feed_generation
-        LEFT JOIN feeds ON user_id = $1 WHERE id = 1";
-    let found = tx
-        .find(SQL, &params![user_id], |row: &Row<'_>| {
-            Ok(Extent {
-                generation: row.get("generation")?,
-                pruned: row.get("pruned_seq")?,
-                last: row.get("last_seq")?,
-            })
-        })
-        .await?;
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Extent::COLUMNS,
+        " FROM feed_generation LEFT JOIN feeds ON user_id = $1 WHERE id = 1"
+    );
+    let found = tx.find(SQL, &params![user_id], Extent::from_row).await?;
     found.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 
@@ -171,7 +165,7 @@ pub async fn begin_generation(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreE
     const SQL: &str = "UPDATE feed_generation
         SET generation = CASE WHEN generation < $1 THEN $1 ELSE generation + 1 END, began_at_ms = $2
         WHERE id = 1 RETURNING generation";
-    let begun = tx.find(SQL, &params![Value::try_from(now.s())?, now], |row| row.get("generation")).await?;
+    let begun = tx.find(SQL, &params![Value::try_from(now.s())?, now], |row| row.only()).await?;
     begun.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 

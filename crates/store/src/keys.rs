@@ -183,7 +183,7 @@ pub async fn set_webhook_url(tx: &mut Tx, id: KeyId, url: Option<&str>) -> Resul
 pub async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str =
         "UPDATE keys SET paused_at_ms = COALESCE(paused_at_ms, $1) WHERE id = $2 RETURNING paused_at_ms";
-    tx.find(SQL, &params![now, id], |row| row.get("paused_at_ms")).await
+    tx.find(SQL, &params![now, id], |row| row.only()).await
 }
 
 /// Resumes a key's trading. Returns false if it was not paused.
@@ -221,7 +221,7 @@ pub async fn list_stopped_validating(
     const SQL: &str = "SELECT DISTINCT keys.id FROM trades JOIN keys ON keys.id = trades.key_id
         WHERE trades.lane = $1 AND trades.status = 'validating' AND trades.ended_at_ms IS NULL
         AND (keys.paused_at_ms IS NOT NULL OR keys.revoked_at_ms IS NOT NULL OR keys.expires_at_ms <= $2)";
-    tx.list(SQL, &params![lane, now], |row| row.get("id")).await
+    tx.list(SQL, &params![lane, now], |row| row.only()).await
 }
 
 /// A revoked or expired key.
@@ -274,7 +274,7 @@ pub async fn lock_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Us
         return Ok(spent);
     }
     let between = params![key_id, since.min(start), since.max(start)];
-    let between = tx.find(BETWEEN, &between, |row| row.get("spent_usdc_atomic")).await?.unwrap_or_default();
+    let between = tx.find(BETWEEN, &between, |row| row.only()).await?.unwrap_or_default();
     let spent = if start > since {
         spent.saturating_sub(between)
     } else {
@@ -330,8 +330,7 @@ pub async fn take_nonce(
     const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + 1
         WHERE next_nonce > $1 AND key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
         AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $3)) RETURNING next_nonce";
-    let next: Option<u32> =
-        tx.find(SQL, &params![highest_used, key_id, now], |row| row.get("next_nonce")).await?;
+    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id, now], |row| row.only()).await?;
     if let Some(next) = next {
         // The statement returns the nonce after the one that was taken.
         return Ok(Nonce::Taken(next - 1));
@@ -340,16 +339,18 @@ pub async fn take_nonce(
     Ok(if stop.is_some() { Nonce::Stopped } else { Nonce::UsedOnChain })
 }
 
-/// A key that may sign trades, and the account that it spends from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SigningKey {
-    pub id: KeyId,
-    /// The account's address.
-    pub account: Address,
-    /// The index of the key's policy in the account.
-    pub key_index: u32,
-    /// The nonce of the key's next trade.
-    pub next_nonce: u32,
+record! {
+    /// A key that may sign trades, and the account that it spends from.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SigningKey {
+        pub id: KeyId = "keys.id",
+        /// The account's address.
+        pub account: Address = "address",
+        /// The index of the key's policy in the account.
+        pub key_index: u32,
+        /// The nonce of the key's next trade.
+        pub next_nonce: u32,
+    }
 }
 
 /// Lists the keys that are not revoked and whose user has an account, sorted by id, starting after
@@ -359,19 +360,14 @@ pub async fn list_signing(
     after: Option<KeyId>,
     limit: u32,
 ) -> Result<Vec<SigningKey>, StoreError> {
-    const SQL: &str = "SELECT keys.id, address, key_index, next_nonce FROM keys
-        JOIN accounts ON accounts.user_id = keys.user_id JOIN key_spend ON key_id = keys.id
-        WHERE keys.id > $1 AND revoked_at_ms IS NULL ORDER BY keys.id LIMIT $2";
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SigningKey::COLUMNS,
+        " FROM keys JOIN accounts ON accounts.user_id = keys.user_id JOIN key_spend ON key_id = keys.id
+        WHERE keys.id > $1 AND revoked_at_ms IS NULL ORDER BY keys.id LIMIT $2"
+    );
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    tx.list(SQL, &params![after, limit], |row| {
-        Ok(SigningKey {
-            id: row.get("id")?,
-            account: row.get("address")?,
-            key_index: row.get("key_index")?,
-            next_nonce: row.get("next_nonce")?,
-        })
-    })
-    .await
+    tx.list(SQL, &params![after, limit], SigningKey::from_row).await
 }
 
 /// Raises a key's next nonce to `next`. Returns false if it was not lower.
@@ -387,7 +383,7 @@ pub async fn find_by_index(
     key_index: u32,
 ) -> Result<Option<KeyId>, StoreError> {
     const SQL: &str = "SELECT id FROM keys WHERE user_id = $1 AND key_index = $2";
-    tx.find(SQL, &params![user_id, key_index], |row| row.get("id")).await
+    tx.find(SQL, &params![user_id, key_index], |row| row.only()).await
 }
 
 /// Returns the key's spending in the 24 hours that end at `now`, for display. Corrects the stored
@@ -399,7 +395,6 @@ pub async fn find_spent(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Us
         + COALESCE((SELECT SUM(t.reserved_usdc_atomic) FROM trades t WHERE t.key_id = s.key_id
             AND t.created_at_ms > $1 AND t.created_at_ms <= s.since_ms AND t.reserved_usdc_atomic > 0), 0)
         AS BIGINT) AS spent_usdc_atomic FROM key_spend s WHERE s.key_id = $2";
-    let spent =
-        tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.get("spent_usdc_atomic")).await?;
+    let spent = tx.find(SQL, &params![limits::window_start(now), key_id], |row| row.only()).await?;
     Ok(spent.unwrap_or_default())
 }

@@ -30,7 +30,7 @@ pub async fn claim(
         ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms,
         epoch = leases.epoch + CASE WHEN leases.owner = excluded.owner THEN 0 ELSE 1 END
         WHERE leases.owner = excluded.owner OR leases.until_ms <= $4 RETURNING epoch";
-    let epoch = tx.find(SQL, &params![name, owner, until, now], |row| row.get("epoch")).await?;
+    let epoch = tx.find(SQL, &params![name, owner, until, now], |row| row.only()).await?;
     Ok(epoch.map(|epoch| Lease { name: name.to_owned(), owner: owner.to_owned(), epoch }))
 }
 

@@ -86,7 +86,7 @@ pub async fn find_last(
 /// Returns the block of a market's first status change, which is its creation.
 pub async fn find_first_block(tx: &mut Tx, market_id: MarketId) -> Result<Option<u64>, StoreError> {
     const SQL: &str = "SELECT block_number FROM market_statuses WHERE market_id = $1 ORDER BY id LIMIT 1";
-    tx.find(SQL, &params![market_id], |row| row.get("block_number")).await
+    tx.find(SQL, &params![market_id], |row| row.only()).await
 }
 
 /// Deletes a market's status changes in blocks after `block`.
@@ -105,5 +105,5 @@ pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
 pub async fn list_touched(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<MarketId>, StoreError> {
     const SQL: &str = "SELECT market_id FROM movements WHERE block_number >= $1 AND block_number <= $2
         UNION SELECT market_id FROM market_statuses WHERE block_number >= $1 AND block_number <= $2";
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.get("market_id")).await
+    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.only()).await
 }

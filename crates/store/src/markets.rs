@@ -175,7 +175,7 @@ pub async fn lock(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
 pub async fn list_ids(tx: &mut Tx, after: Option<MarketId>, limit: u32) -> Result<Vec<MarketId>, StoreError> {
     const SQL: &str = "SELECT id FROM markets WHERE id > $1 ORDER BY id LIMIT $2";
     let after = after.map(|id| id.to_string()).unwrap_or_default();
-    tx.list(SQL, &params![after, limit], |row| row.get("id")).await
+    tx.list(SQL, &params![after, limit], |row| row.only()).await
 }
 
 /// Lists the hub numbers of a chain's markets.

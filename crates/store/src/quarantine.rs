@@ -57,7 +57,7 @@ pub async fn release(tx: &mut Tx, market_id: MarketId) -> Result<bool, StoreErro
 /// no longer on the chain.
 pub async fn release_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const SQL: &str = "SELECT market_id FROM market_quarantine WHERE block_number > $1";
-    let released: Vec<MarketId> = tx.list(SQL, &[Value::try_from(fork)?], |row| row.get("market_id")).await?;
+    let released: Vec<MarketId> = tx.list(SQL, &[Value::try_from(fork)?], |row| row.only()).await?;
     for id in released {
         release(tx, id).await?;
     }
@@ -103,21 +103,21 @@ pub async fn list_due(tx: &mut Tx, now: Timestamp, limit: u32) -> Result<Vec<Qua
 
 pub async fn count(tx: &mut Tx) -> Result<u64, StoreError> {
     const SQL: &str = "SELECT COUNT(*) AS count FROM market_quarantine";
-    Ok(tx.find(SQL, &[], |row| row.get("count")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &[], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Lists the hub numbers of a chain's quarantined markets.
 pub async fn list_numbers(tx: &mut Tx, chain_id: u64) -> Result<Vec<u64>, StoreError> {
     const SQL: &str = "SELECT m.chain_market_id FROM market_quarantine q JOIN markets m ON m.id = q.market_id
         WHERE m.chain_id = $1 AND m.chain_market_id IS NOT NULL";
-    tx.list(SQL, &[Value::try_from(chain_id)?], |row| row.get("chain_market_id")).await
+    tx.list(SQL, &[Value::try_from(chain_id)?], |row| row.only()).await
 }
 
 /// Lists the quarantined markets in which a lane has validating trades.
 pub async fn list_validating(tx: &mut Tx, lane: u16) -> Result<Vec<MarketId>, StoreError> {
     const SQL: &str = "SELECT market_id FROM market_quarantine q WHERE EXISTS (SELECT 1 FROM trades t
         WHERE t.lane = $1 AND t.status = 'validating' AND t.ended_at_ms IS NULL AND t.market_id = q.market_id)";
-    tx.list(SQL, &params![lane], |row| row.get("market_id")).await
+    tx.list(SQL, &params![lane], |row| row.only()).await
 }
 
 /// Excludes a block's events from the sync.
@@ -131,7 +131,7 @@ pub async fn skip_block(tx: &mut Tx, number: u64, reason: &str, now: Timestamp) 
 pub async fn list_skipped_blocks(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<u64>, StoreError> {
     const SQL: &str =
         "SELECT number FROM skipped_blocks WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT 10000";
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.get("number")).await
+    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.only()).await
 }
 
 /// Includes all excluded blocks from `from` on again.

@@ -8,12 +8,12 @@ use domain::page::Page;
 use domain::redemption::Status;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
-use crate::bind::{OrEmpty, position_or_end};
+use crate::bind::position_or_end;
 use crate::engine::Columns;
 use crate::events::{self, NewEvent};
 use crate::movements::LastPosition;
 use crate::record::{Record, record};
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{StoreError, Tx, Value, params};
 
 mod announcements;
 mod payouts;
@@ -23,10 +23,15 @@ pub use announcements::{Announced, Owned, list_owned, list_unannounced, put_anno
 pub(crate) use payouts::begin_scan;
 pub use payouts::{Payable, SettledMarket, list_payable, list_unscanned, put_scan};
 
-/// Reads the last position that a scan has processed.
-fn last_position(row: &Row<'_>) -> Result<LastPosition, StoreError> {
-    let OrEmpty(account) = row.get("after_account")?;
-    account.map(|account| Ok((account, row.get("after_outcome_index")?))).transpose()
+impl Record for LastPosition {
+    const COLUMNS: &'static str = "NULLIF(after_account, '') AS after_account, after_outcome_index";
+
+    fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
+        let (account, index): (Option<_>, i64) =
+            (columns.next("after_account")?, columns.next("after_outcome_index")?);
+        let invalid = |_| columns.corrupt("after_outcome_index", "not an outcome");
+        account.map(|account| Ok((account, u8::try_from(index).map_err(invalid)?))).transpose()
+    }
 }
 
 record! {

@@ -78,7 +78,7 @@ pub(crate) async fn asked(tx: &mut Tx, kind: Kind, text: &str) -> Result<Vec<Str
     let mut counted: Vec<(u32, String)> = Vec::with_capacity(words.len());
     for word in words.drain(..) {
         let bound = params![kind.as_str(), word.as_str(), beyond(&word), MOST_FOUND];
-        let count = tx.find(SQL, &bound, |row| row.get("count")).await?;
+        let count = tx.find(SQL, &bound, |row| row.only()).await?;
         counted.push((count.unwrap_or_default(), word));
     }
     counted.sort_by_key(|(count, _)| *count);

@@ -45,7 +45,7 @@ pub async fn list(tx: &mut Tx, from: u64, to: u64, limit: u32) -> Result<Vec<Syn
 /// none.
 pub async fn find_block_before(tx: &mut Tx, at: Timestamp) -> Result<u64, StoreError> {
     const SQL: &str = "SELECT COALESCE(MAX(number), 0) AS number FROM sync_blocks WHERE at_ms <= $1";
-    Ok(tx.find(SQL, &params![at], |row| row.get("number")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![at], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Stores blocks that were read, and deletes blocks below `keep_from`.
@@ -71,7 +71,7 @@ pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
 
 pub async fn find_setting(tx: &mut Tx, name: &str) -> Result<Option<String>, StoreError> {
     const SQL: &str = "SELECT value FROM settings WHERE name = $1";
-    tx.find(SQL, &params![name], |row| row.get("value")).await
+    tx.find(SQL, &params![name], |row| row.only()).await
 }
 
 pub async fn put_setting(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError> {

@@ -241,7 +241,7 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
         let counts = WebhookCounts { pending, ..WebhookCounts::default() };
         used.webhooks.holding(began, now).for_each(|window| window.merge(&counts));
     }
-    used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.get("last_used_at_ms")).await?;
+    used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.only()).await?;
     Ok(used)
 }
 

@@ -90,7 +90,7 @@ pub async fn insert_account(tx: &mut Tx, account: &Account, now: Timestamp) -> R
 pub async fn list_owners(tx: &mut Tx, user_id: UserId) -> Result<Vec<String>, StoreError> {
     // The contract allows at most 16 owners.
     const SQL: &str = "SELECT owner FROM account_owners WHERE user_id = $1 ORDER BY position LIMIT 16";
-    tx.list(SQL, &params![user_id], |row| row.get("owner")).await
+    tx.list(SQL, &params![user_id], |row| row.only()).await
 }
 
 /// Replaces the stored owners of a user's account by those read from the chain.
@@ -119,7 +119,7 @@ pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account
 /// Returns the user whose account has this address.
 pub async fn find_by_address(tx: &mut Tx, address: Address) -> Result<Option<UserId>, StoreError> {
     const SQL: &str = "SELECT user_id FROM accounts WHERE address = $1";
-    tx.find(SQL, &params![address], |row| row.get("user_id")).await
+    tx.find(SQL, &params![address], |row| row.only()).await
 }
 
 /// Reserves `amount` and returns the new total. The row stays locked until the transaction ends, so
@@ -128,7 +128,7 @@ pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc,
     const SQL: &str =
         "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic + $1 WHERE user_id = $2
         RETURNING reserved_usdc_atomic";
-    tx.find(SQL, &params![amount, user_id], |row| row.get("reserved_usdc_atomic"))
+    tx.find(SQL, &params![amount, user_id], |row| row.only())
         .await?
         .ok_or_else(|| StoreError::missing("accounts"))
 }

@@ -48,7 +48,7 @@ pub async fn list_chapters(tx: &mut Tx, thread_id: ThreadId) -> Result<Vec<Chapt
 pub async fn next_position(tx: &mut Tx, thread_id: ThreadId) -> Result<u32, StoreError> {
     const SQL: &str =
         "SELECT COALESCE(MAX(position) + 1, 0) AS next_position FROM chapters WHERE thread_id = $1";
-    Ok(tx.find(SQL, &params![thread_id], |row| row.get("next_position")).await?.unwrap_or(0))
+    Ok(tx.find(SQL, &params![thread_id], |row| row.only()).await?.unwrap_or(0))
 }
 
 /// Locks and returns the row.

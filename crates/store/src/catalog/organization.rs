@@ -46,7 +46,7 @@ pub async fn find_organization(tx: &mut Tx, id: OrganizationId) -> Result<Option
 /// Returns the id of the organization with this slug.
 pub async fn organization_with_slug(tx: &mut Tx, slug: &str) -> Result<Option<OrganizationId>, StoreError> {
     const SQL: &str = "SELECT id FROM organizations WHERE slug = $1";
-    tx.find(SQL, &params![slug], |row| row.get("id")).await
+    tx.find(SQL, &params![slug], |row| row.only()).await
 }
 
 /// Lists organizations, newest first, starting after the id `after`.

@@ -59,7 +59,7 @@ pub async fn find_partner(tx: &mut Tx, id: PartnerId) -> Result<Option<Partner>,
 /// Returns the id of the partner with this slug.
 pub async fn partner_with_slug(tx: &mut Tx, slug: &str) -> Result<Option<PartnerId>, StoreError> {
     const SQL: &str = "SELECT id FROM partners WHERE slug = $1";
-    tx.find(SQL, &params![slug], |row| row.get("id")).await
+    tx.find(SQL, &params![slug], |row| row.only()).await
 }
 
 /// Lists partners, newest first, starting after the id `after`; only those of `organization_id` if

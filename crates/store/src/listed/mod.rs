@@ -78,7 +78,7 @@ pub async fn counted_as(
 /// Calls [`refresh`] for all markets of a thread.
 pub async fn refresh_thread(tx: &mut Tx, thread_id: domain::ids::ThreadId) -> Result<(), StoreError> {
     const SQL: &str = "SELECT id FROM markets WHERE thread_id = $1 ORDER BY id";
-    let ids: Vec<MarketId> = tx.list(SQL, &params![thread_id], |row| row.get("id")).await?;
+    let ids: Vec<MarketId> = tx.list(SQL, &params![thread_id], |row| row.only()).await?;
     for id in ids {
         refresh(tx, id).await?;
     }

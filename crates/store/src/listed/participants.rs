@@ -32,8 +32,7 @@ pub async fn come_and_go(tx: &mut Tx, comings: &[(MarketId, Address, bool)]) -> 
 async fn come(tx: &mut Tx, (kind, id): &Scope, account: Address) -> Result<i64, StoreError> {
     const SQL: &str = "INSERT INTO participants (scope, scope_id, account, markets) VALUES ($1, $2, $3, 1)
         ON CONFLICT (scope, scope_id, account) DO UPDATE SET markets = participants.markets + 1 RETURNING markets";
-    let markets: Option<i64> =
-        tx.find(SQL, &params![kind.as_str(), id, account], |row| row.get("markets")).await?;
+    let markets: Option<i64> = tx.find(SQL, &params![kind.as_str(), id, account], |row| row.only()).await?;
     // The account is new to the scope if this is its first market there.
     Ok(i64::from(markets == Some(1)))
 }
@@ -44,7 +43,7 @@ async fn go(tx: &mut Tx, (kind, id): &Scope, account: Address) -> Result<i64, St
         RETURNING markets";
     const FORGET: &str = "DELETE FROM participants WHERE scope = $1 AND scope_id = $2 AND account = $3";
     let bound = params![kind.as_str(), id, account];
-    match tx.find(SQL, &bound, |row| row.get::<i64>("markets")).await? {
+    match tx.find(SQL, &bound, |row| row.only::<i64>()).await? {
         Some(0) => tx.exec(FORGET, &bound).await.map(|_| -1),
         _ => Ok(0),
     }
@@ -77,8 +76,7 @@ pub async fn move_participants(
         changes.insert(scope.clone(), -i64::try_from(gone).unwrap_or(i64::MAX));
     }
     for scope in to.iter().filter(counted).filter(|scope| !from.contains(scope)) {
-        let new =
-            tx.find(NEW, &params![market_id, scope.0.as_str(), &scope.1], |row| row.get("count")).await?;
+        let new = tx.find(NEW, &params![market_id, scope.0.as_str(), &scope.1], |row| row.only()).await?;
         tx.exec(COME, &params![scope.0.as_str(), &scope.1, market_id]).await?;
         changes.insert(scope.clone(), new.unwrap_or_default());
     }

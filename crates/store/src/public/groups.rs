@@ -114,7 +114,7 @@ pub async fn list_partners(
     // A new builder, because this statement does not use the placeholders of the page.
     let all = filter.clauses();
     let sql = format!("SELECT COUNT(*) AS count FROM partners WHERE 1 = 1{}", all.sql());
-    let counted = tx.list_shaped(&sql, &all.bound, |row| row.get("count")).await?;
+    let counted = tx.list_shaped(&sql, &all.bound, |row| row.only()).await?;
     Ok(Listed { items, total: counted.first().copied().unwrap_or_default() })
 }
 

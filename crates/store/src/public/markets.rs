@@ -338,6 +338,6 @@ async fn total(
         }
     };
     let sql = format!("SELECT COUNT(*) AS count {chosen}");
-    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.get("count")).await?;
+    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.only()).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }

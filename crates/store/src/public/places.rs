@@ -24,7 +24,7 @@ pub struct Place {
 /// Counts the threads, and the markets on chain.
 pub async fn count_places(tx: &mut Tx) -> Result<(u64, u64), StoreError> {
     const THREADS: &str = "SELECT COUNT(*) AS count FROM threads";
-    let threads = tx.find(THREADS, &params![], |row| row.get("count")).await?;
+    let threads = tx.find(THREADS, &params![], |row| row.only()).await?;
     let all = find_totals(tx, ScopeKind::All, "").await?;
     Ok((threads.unwrap_or_default(), all.markets))
 }

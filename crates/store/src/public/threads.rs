@@ -182,7 +182,7 @@ async fn total(
     }
     let mut clauses = Clauses::default();
     let sql = format!("SELECT COUNT(*) AS count {}", chosen(filter, words, &mut clauses));
-    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.get("count")).await?;
+    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.only()).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }
 
@@ -205,6 +205,6 @@ pub(super) async fn count_of(
     let filter = ThreadFilter { organization_id, partner_id, ..ThreadFilter::default() };
     let sql = format!("SELECT COUNT(*) AS count {}", chosen(&filter, None, &mut clauses));
     let bound: &[Value<'_>] = &clauses.bound;
-    let counted = tx.list_shaped(&sql, bound, |row| row.get("count")).await?;
+    let counted = tx.list_shaped(&sql, bound, |row| row.only()).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }

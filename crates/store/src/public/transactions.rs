@@ -21,7 +21,7 @@ pub async fn find_transaction(tx: &mut Tx, hash: B256) -> Result<Option<Transact
         "SELECT id FROM markets WHERE resolution_tx_hash = $1 AND chain_market_id IS NOT NULL
         ORDER BY id LIMIT 1000";
     let movements = crate::movements::list_of_transaction(tx, hash).await?;
-    let settled = tx.list(SETTLED, &params![hash], |row| row.get("id")).await?;
+    let settled = tx.list(SETTLED, &params![hash], |row| row.only()).await?;
     let is_known = !movements.is_empty() || !settled.is_empty();
     Ok(is_known.then_some(TransactionRows { movements, settled }))
 }

@@ -2,27 +2,29 @@
 //! and their positions.
 
 use alloy_primitives::Address;
-use domain::ids::{MarketId, RedemptionId, UserId};
+use domain::ids::{MarketId, UserId};
 use domain::market::MarketStatus;
 use domain::{Timestamp, Wad};
 
-use crate::bind::OrEmpty;
 use crate::movements::{LastPosition, position_values};
+use crate::record::{Record, record};
 use crate::{StoreError, Tx, Value, params};
 
-/// A settled market, and the progress of its announcement.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Announced {
-    pub id: MarketId,
-    /// The market's number on the hub.
-    pub number: u64,
-    /// RESOLVED or CANCELLED.
-    pub status: MarketStatus,
-    pub resolved_at: Timestamp,
-    /// The last processed position.
-    pub after: LastPosition,
-    /// The last account that was notified.
-    pub told: Option<Address>,
+record! {
+    /// A settled market, and the progress of its announcement.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Announced {
+        pub id: MarketId = "m.id",
+        /// The market's number on the hub.
+        pub number: u64 = "m.chain_market_id",
+        /// RESOLVED or CANCELLED.
+        pub status: MarketStatus = "m.status",
+        pub resolved_at: Timestamp = "m.resolved_at_ms",
+        /// The last processed position.
+        pub after: LastPosition = ..,
+        /// The last account that was notified.
+        pub told: Option<Address> = "NULLIF(told_account, '') AS told_account",
+    }
 }
 
 /// Starts the announcement of a settled market, if it was not started before.
@@ -36,60 +38,46 @@ pub(crate) async fn begin_announcement(tx: &mut Tx, id: MarketId) -> Result<(), 
 /// Lists a chain's settled markets whose announcement is not finished, earliest settlement first.
 pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<Vec<Announced>, StoreError> {
     // SQLite never reorders a CROSS JOIN: the few open announcements must be the outer loop.
-    const SQL: &str =
-        "SELECT m.id, m.chain_market_id, m.status, m.resolved_at_ms, a.after_account, a.after_outcome_index, a.told_account
-        FROM announcements a CROSS JOIN markets m WHERE a.ended_at_ms IS NULL AND m.id = a.market_id
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Announced::COLUMNS,
+        " FROM announcements a CROSS JOIN markets m WHERE a.ended_at_ms IS NULL AND m.id = a.market_id
         AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
-        AND m.resolved_at_ms IS NOT NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2";
-    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
-        Ok(Announced {
-            id: row.get("id")?,
-            number: row.get("chain_market_id")?,
-            status: row.get("status")?,
-            resolved_at: row.get("resolved_at_ms")?,
-            after: super::last_position(row)?,
-            told: row.get::<OrEmpty>("told_account")?.0,
-        })
-    })
-    .await
+        AND m.resolved_at_ms IS NOT NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2"
+    );
+    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], Announced::from_row).await
 }
 
-/// A position of one of the service's accounts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owned {
-    /// The smart account.
-    pub account: Address,
-    /// The account's user.
-    pub user_id: UserId,
-    pub outcome_index: u8,
-    /// The tokens held, in WAD.
-    pub tokens: Wad,
-    pub updated_at: Timestamp,
-    /// Set if the position has a claim.
-    pub is_claimed: bool,
+record! {
+    /// A position of one of the service's accounts.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Owned {
+        /// The smart account.
+        pub account: Address = "p.account",
+        /// The account's user.
+        pub user_id: UserId = "a.user_id",
+        pub outcome_index: u8 = "p.outcome_index",
+        /// The tokens held, in WAD.
+        pub tokens: Wad = "p.tokens_wad",
+        pub updated_at: Timestamp = "p.updated_at_ms",
+        /// Set if the position has a claim.
+        pub is_claimed: bool = "(r.id IS NOT NULL) AS is_claimed",
+    }
 }
 
 /// Lists the next positions of a market that belong to the service's accounts, at most `limit`.
 pub async fn list_owned(tx: &mut Tx, market: &Announced, limit: u32) -> Result<Vec<Owned>, StoreError> {
-    const SQL: &str =
-        "SELECT p.account, a.user_id, p.outcome_index, p.tokens_wad, p.updated_at_ms, r.id AS claim_id
-        FROM positions p JOIN accounts a ON a.address = p.account
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Owned::COLUMNS,
+        " FROM positions p JOIN accounts a ON a.address = p.account
         LEFT JOIN redemptions r ON r.account = p.account AND r.market_id = p.market_id
             AND r.outcome_index = p.outcome_index
         WHERE p.market_id = $1 AND (p.account, p.outcome_index) > ($2, $3)
-        ORDER BY p.account, p.outcome_index LIMIT $4";
+        ORDER BY p.account, p.outcome_index LIMIT $4"
+    );
     let [account, outcome_index] = position_values(market.after);
-    tx.list(SQL, &params![market.id, account, outcome_index, limit], |row| {
-        Ok(Owned {
-            account: row.get("account")?,
-            user_id: row.get("user_id")?,
-            outcome_index: row.get("outcome_index")?,
-            tokens: row.get("tokens_wad")?,
-            updated_at: row.get("updated_at_ms")?,
-            is_claimed: row.get::<Option<RedemptionId>>("claim_id")?.is_some(),
-        })
-    })
-    .await
+    tx.list(SQL, &params![market.id, account, outcome_index, limit], Owned::from_row).await
 }
 
 /// Stores the progress of an announcement; `ended_at` is set after the last position.

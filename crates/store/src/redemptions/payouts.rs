@@ -6,18 +6,21 @@ use domain::ids::{MarketId, RedemptionId, UserId};
 use domain::{Timestamp, Wad};
 
 use crate::movements::{LastPosition, position_values};
+use crate::record::{Record, record};
 use crate::{StoreError, Tx, Value, params};
 
-/// A settled market, and the progress of its payout scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettledMarket {
-    pub id: MarketId,
-    /// The market's number on the hub.
-    pub number: u64,
-    /// The payouts of the result that is being processed, as stored in the market's row.
-    pub payouts: String,
-    /// The last processed position.
-    pub after: LastPosition,
+record! {
+    /// A settled market, and the progress of its payout scan.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SettledMarket {
+        pub id: MarketId = "m.id",
+        /// The market's number on the hub.
+        pub number: u64 = "m.chain_market_id",
+        /// The payouts of the result that is being processed, as stored in the market's row.
+        pub payouts: String = "s.payouts",
+        /// The last processed position.
+        pub after: LastPosition = ..,
+    }
 }
 
 /// Starts the payout scan of a settled market. Does nothing if one exists for the same result, and
@@ -37,19 +40,14 @@ pub async fn list_unscanned(
     limit: u32,
 ) -> Result<Vec<SettledMarket>, StoreError> {
     // SQLite never reorders a CROSS JOIN: the few open scans must be the outer loop.
-    const SQL: &str = "SELECT m.id, m.chain_market_id, s.payouts, s.after_account, s.after_outcome_index
-        FROM payout_scans s CROSS JOIN markets m WHERE s.ended_at_ms IS NULL AND m.id = s.market_id
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SettledMarket::COLUMNS,
+        " FROM payout_scans s CROSS JOIN markets m WHERE s.ended_at_ms IS NULL AND m.id = s.market_id
         AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
-        ORDER BY m.resolved_at_ms, m.id LIMIT $2";
-    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], |row| {
-        Ok(SettledMarket {
-            id: row.get("id")?,
-            number: row.get("chain_market_id")?,
-            payouts: row.get("payouts")?,
-            after: super::last_position(row)?,
-        })
-    })
-    .await
+        ORDER BY m.resolved_at_ms, m.id LIMIT $2"
+    );
+    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], SettledMarket::from_row).await
 }
 
 /// A position that may be paid.

@@ -215,7 +215,7 @@ async fn find(tx: &mut Tx, market_id: MarketId, account: Address) -> Result<Trad
 async fn last_trade(tx: &mut Tx, market_id: MarketId, account: Address) -> Result<i64, StoreError> {
     const SQL: &str = "SELECT created_at_ms FROM movements WHERE account = $1 AND market_id = $2
         AND kind IN ('buy', 'sell') ORDER BY id DESC LIMIT 1";
-    Ok(tx.find(SQL, &params![account, market_id], |row| row.get("created_at_ms")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![account, market_id], |row| row.only()).await?.unwrap_or_default())
 }
 
 async fn put(tx: &mut Tx, traders: &[(MarketId, Address, Trader)]) -> Result<(), StoreError> {

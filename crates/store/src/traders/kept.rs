@@ -29,7 +29,7 @@ pub async fn misplaced(tx: &mut Tx, id: MarketId) -> Result<Option<(String, Stri
 /// Returns the number of participants in the market's list row.
 pub async fn participants_of(tx: &mut Tx, id: MarketId) -> Result<i64, StoreError> {
     const SQL: &str = "SELECT participants FROM listed_markets WHERE market_id = $1";
-    Ok(tx.find(SQL, &params![id], |row| row.get("participants")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![id], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Returns all derived rows that do not belong to one market, named by their table and key.

@@ -9,16 +9,18 @@ use super::queue::{NOT_QUEUED, next_rank};
 use super::row::Trade;
 use super::trace;
 use crate::keys::TradingStop;
-use crate::record::Record;
+use crate::record::{Record, record};
 use crate::{StoreError, Tx, params, usage};
 
-/// The earlier use of an idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reuse {
-    /// The fingerprint of the first request, in hex.
-    pub request_hash: String,
-    /// The trade that the first request created.
-    pub trade_id: TradeId,
+record! {
+    /// The earlier use of an idempotency key.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Reuse {
+        /// The fingerprint of the first request, in hex.
+        pub request_hash: String,
+        /// The trade that the first request created.
+        pub trade_id: TradeId,
+    }
 }
 
 /// Returns the earlier use of this idempotency key if it has not expired at `now`.
@@ -29,12 +31,12 @@ pub async fn find_reuse(
     key: &str,
     now: Timestamp,
 ) -> Result<Option<Reuse>, StoreError> {
-    const SQL: &str = "SELECT request_hash, trade_id FROM idempotency
-        WHERE user_id = $1 AND route = $2 AND idempotency_key = $3 AND expires_at_ms > $4";
-    tx.find(SQL, &params![user_id, route, key, now], |row| {
-        Ok(Reuse { request_hash: row.get("request_hash")?, trade_id: row.get("trade_id")? })
-    })
-    .await
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Reuse::COLUMNS,
+        " FROM idempotency WHERE user_id = $1 AND route = $2 AND idempotency_key = $3 AND expires_at_ms > $4"
+    );
+    tx.find(SQL, &params![user_id, route, key, now], Reuse::from_row).await
 }
 
 /// Stores an idempotency key for a trade. Returns false if another request holds the key and it has

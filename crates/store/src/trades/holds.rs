@@ -14,8 +14,7 @@ pub async fn hold(tx: &mut Tx, ids: &[TradeId], reason: HoldReason, at: Timestam
         "UPDATE trades SET waiting_for = $1 WHERE id = $2 AND status IN ('pending', 'validating')
         AND (waiting_for IS NULL OR waiting_for <> $1) RETURNING status";
     for id in ids {
-        let status: Option<Status> =
-            tx.find(SQL, &params![reason.as_str(), *id], |row| row.get("status")).await?;
+        let status: Option<Status> = tx.find(SQL, &params![reason.as_str(), *id], |row| row.only()).await?;
         if let Some(status) = status {
             trace::append(tx, std::iter::once((*id, &TraceEvent::held(reason, status, at)))).await?;
         }
@@ -34,7 +33,7 @@ pub async fn sum_signed(tx: &mut Tx, lane: u16) -> Result<Usdc, StoreError> {
     const SQL: &str =
         "SELECT CAST(COALESCE(SUM(volume_usdc_atomic), 0) AS BIGINT) AS volume_usdc_atomic FROM trades WHERE lane = $1
         AND status = 'executing' AND ended_at_ms IS NULL AND batch_id IS NOT NULL";
-    Ok(tx.find(SQL, &params![lane], |row| row.get("volume_usdc_atomic")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![lane], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Counts the unsigned trades that wait, by reason.

@@ -186,7 +186,7 @@ pub async fn set_batch(
 pub async fn clear_batch(tx: &mut Tx, batch_id: BatchId, lost: &TraceEvent) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE trades SET batch_id = NULL WHERE batch_id = $1 AND status = 'executing' RETURNING id";
-    let cleared: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.get("id")).await?;
+    let cleared: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.only()).await?;
     trace::append(tx, cleared.into_iter().map(|id| (id, lost))).await
 }
 
@@ -209,7 +209,7 @@ pub async fn leave_batch(
 /// Returns the time at which the oldest executing trade became `executing`.
 pub async fn find_oldest_executing(tx: &mut Tx) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "SELECT MIN(updated_at_ms) AS updated_at_ms FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL";
-    Ok(tx.find(SQL, &[], |row| row.get("updated_at_ms")).await?.flatten())
+    Ok(tx.find(SQL, &[], |row| row.only()).await?.flatten())
 }
 
 /// Lists the executing trades whose batch ended before `before`, oldest first, at most `limit`.
@@ -217,7 +217,7 @@ pub async fn list_stuck(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<Ve
     const SQL: &str = "SELECT t.id FROM trades t JOIN batches b ON b.id = t.batch_id
         WHERE t.status = 'executing' AND t.ended_at_ms IS NULL AND b.ended_at_ms < $1
         ORDER BY t.created_at_ms, t.id LIMIT $2";
-    tx.list(SQL, &params![before, limit], |row| row.get("id")).await
+    tx.list(SQL, &params![before, limit], |row| row.only()).await
 }
 
 /// Adds an event to the traces of a batch's executing trades.
@@ -225,7 +225,7 @@ pub async fn trace_batch(tx: &mut Tx, batch_id: BatchId, event: &TraceEvent) -> 
     // The no-op UPDATE locks the rows, so that no other transaction uses the same sequence number.
     const SQL: &str =
         "UPDATE trades SET batch_id = batch_id WHERE batch_id = $1 AND status = 'executing' RETURNING id";
-    let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.get("id")).await?;
+    let carried: Vec<TradeId> = tx.list(SQL, &params![batch_id], |row| row.only()).await?;
     trace::append(tx, carried.into_iter().map(|id| (id, event))).await
 }
 

@@ -90,7 +90,7 @@ async fn sum_next(tx: &mut Tx, lane: u16, limit: u32) -> Result<Usdc, StoreError
         "SELECT CAST(COALESCE(SUM(volume_usdc_atomic), 0) AS BIGINT) AS volume_usdc_atomic FROM (
         SELECT volume_usdc_atomic FROM trades WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
         ORDER BY queue_rank, created_at_ms, id LIMIT $2) AS queue";
-    Ok(tx.find(SQL, &params![lane, limit], |row| row.get("volume_usdc_atomic")).await?.unwrap_or_default())
+    Ok(tx.find(SQL, &params![lane, limit], |row| row.only()).await?.unwrap_or_default())
 }
 
 async fn claim_next(
@@ -227,7 +227,7 @@ mod tests {
                     has_work(tx, 0).await?;
                     const RANK: &str = concat!("SELECT ", next_rank!("$1", "$2"), " AS queue_rank");
                     let user: UserId = "00000000-0000-7000-8000-000000000001".parse().unwrap();
-                    tx.find(RANK, &params![user, 0u16], |row| row.get::<i64>("queue_rank")).await?;
+                    tx.find(RANK, &params![user, 0u16], |row| row.only::<i64>()).await?;
                     let mut steps = Vec::new();
                     for (sql, bound) in tx.take_recorded() {
                         steps.extend(explain(tx, &sql, &bound).await?);
@@ -242,7 +242,7 @@ mod tests {
     async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
         match tx.engine() {
             Engine::Sqlite => {
-                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.get("detail")).await
+                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.only()).await
             }
             Engine::Postgres => {
                 tx.batch("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await?;

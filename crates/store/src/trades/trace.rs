@@ -63,7 +63,7 @@ pub(super) async fn append<'e>(
 /// locks other rows must lock the trade first.
 pub async fn lock(tx: &mut Tx, id: TradeId) -> Result<Option<Status>, StoreError> {
     const SQL: &str = "UPDATE trades SET status = status WHERE id = $1 RETURNING status";
-    tx.find(SQL, &params![id], |row| row.get("status")).await
+    tx.find(SQL, &params![id], |row| row.only()).await
 }
 
 /// Appends the event that `build` creates from the trade's status. The trade itself is unchanged.

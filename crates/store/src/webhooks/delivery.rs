@@ -56,7 +56,7 @@ pub async fn find(tx: &mut Tx, user_id: UserId, id: EventId) -> Result<Option<De
 /// Returns the body of the user's event with this id.
 pub async fn find_body(tx: &mut Tx, user_id: UserId, id: EventId) -> Result<Option<String>, StoreError> {
     const SQL: &str = "SELECT body FROM events WHERE id = $1 AND user_id = $2";
-    tx.find(SQL, &params![id, user_id], |row| row.get("body")).await
+    tx.find(SQL, &params![id, user_id], |row| row.only()).await
 }
 
 /// A filter for lists of deliveries.

@@ -93,7 +93,7 @@ pub async fn has_due(tx: &mut Tx, now: Timestamp) -> Result<bool, StoreError> {
 pub async fn find_oldest_due(tx: &mut Tx, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "SELECT due_at_ms FROM webhook_endpoints WHERE due_at_ms <= $1 AND held_until_ms <= $1
         ORDER BY due_at_ms LIMIT 1";
-    tx.find(SQL, &params![now], |row| row.get("due_at_ms")).await
+    tx.find(SQL, &params![now], |row| row.only()).await
 }
 
 /// A sender's hold on a key's queue.
