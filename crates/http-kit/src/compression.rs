@@ -19,8 +19,8 @@ use hyper::body::Body as _;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
+use super::StablePart;
 use super::envelope::SplitBody;
-use super::{Shared, StablePart};
 
 /// Minimum size for compression. Smaller bodies fit into one packet anyway.
 const MIN_BYTES: u64 = 1_024;
@@ -109,13 +109,13 @@ impl Compressible {
 
     /// Adds `Vary: Accept-Encoding`, and compresses the response if it has a body and the client
     /// accepts gzip.
-    pub async fn finish(self, app: &Shared, accepts: AcceptsGzip, response: &mut Response) {
+    pub async fn finish(self, bodies: &CompressedBodies, accepts: AcceptsGzip, response: &mut Response) {
         vary(response.headers_mut());
         if !accepts.0 || response.status() == StatusCode::NOT_MODIFIED {
             return;
         }
         let body = std::mem::take(response.body_mut());
-        match compressed(&app.responses.compressed, self.stable, body).await {
+        match compressed(bodies, self.stable, body).await {
             Ok(body) => {
                 *response.body_mut() = body;
                 // The length is that of the uncompressed body. The server sets the new one.

@@ -6,17 +6,15 @@ use std::task::{Context, Poll};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::FromRequestParts;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Problem, RequestId, Shared, StablePart};
+use super::{Problem, RequestId, StablePart};
 
 /// `_meta` of a response.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -38,6 +36,10 @@ pub struct Meta {
 }
 
 impl Meta {
+    pub const fn new(request_id: RequestId, timestamp: Timestamp) -> Self {
+        Self { request_id, timestamp, idempotent: None, message: None }
+    }
+
     /// Adds a message about the next step.
     #[must_use]
     pub const fn message(self, message: &'static str) -> Self {
@@ -64,15 +66,6 @@ impl Meta {
     /// Wraps one page of a list.
     pub const fn list<T>(self, data: Vec<T>, pagination: Pagination) -> List<T> {
         List { data, pagination, meta: self }
-    }
-}
-
-impl FromRequestParts<Shared> for Meta {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
-        let request_id = RequestId::from_request_parts(parts, app).await?;
-        Ok(Self { request_id, timestamp: app.ctx.now(), idempotent: None, message: None })
     }
 }
 
@@ -325,7 +318,7 @@ mod tests {
 
     fn meta() -> Meta {
         let request_id = RequestId::of(Uuid::from_u128(1));
-        Meta { request_id, timestamp: Timestamp::from_ms(1_777_464_000_123), idempotent: None, message: None }
+        Meta::new(request_id, Timestamp::from_ms(1_777_464_000_123))
     }
 
     #[test]

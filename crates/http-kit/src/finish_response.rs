@@ -51,7 +51,7 @@ pub(super) async fn finish_response(
     let compressible = Compressible::of(&response);
     condition.answer(&mut response);
     if let Some(compressible) = compressible {
-        compressible.finish(app, accepts_gzip, &mut response).await;
+        compressible.finish(&app.responses.compressed, accepts_gzip, &mut response).await;
     }
     let status = response.status();
     let headers = response.headers_mut();

@@ -1,15 +1,18 @@
 //! Application state shared by all handlers.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use app::{AppError, Ctx, Submission};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use domain::version::Versions;
 use domain::{ErrorCode, Timestamp};
 use ipnet::IpNet;
 use protocol::CursorCodec;
 use tokio_util::task::TaskTracker;
 
-use super::ResponseCache;
+use super::{Meta, RequestId, ResponseCache};
 
 pub struct AppState {
     /// The context of the use cases.
@@ -48,5 +51,14 @@ impl AppState {
             // A panicked write may have committed before it panicked.
             |error| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error);
         self.mutations.spawn(write(Arc::clone(self))).await.map_err(lost)?
+    }
+}
+
+impl FromRequestParts<Shared> for Meta {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
+        let request_id = RequestId::from_request_parts(parts, app).await?;
+        Ok(Self::new(request_id, app.ctx.now()))
     }
 }
