@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 
 use crate::openapi::formats::TxHash;
 
-/// A market in a list. Outcome 0 is YES.
+/// A market in the lists of all markets, of a thread and of an organization. Outcome 0 is YES.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Market)]
+#[schema(as = Market, description = "A market in a list. Outcome 0 is YES.")]
 #[serde(rename_all = "camelCase")]
 pub struct MarketRecord {
     id: MarketId,

@@ -1,4 +1,7 @@
-//! The backlog: markets and threads whose derived rows must be rebuilt completely.
+//! The backlog: markets and threads of which nothing has been counted yet.
+//!
+//! The rebuild adds all movements of a market to its sums. So it is no way to fill a new column of
+//! sums that already exist: fill that column in its migration.
 
 use domain::ids::{MarketId, ThreadId};
 

@@ -1,4 +1,5 @@
-//! Changes of sums, collected from movements.
+//! Changes of sums, collected from movements. Transfers change none of these sums. Holdings are in
+//! [`crate::movements::put_positions`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
