@@ -14,7 +14,7 @@ use alloy_primitives::{Address, B256, Bytes, Keccak256, Log, address, keccak256,
 
 use crate::account::AccountChange;
 use crate::error::EmbeddedError;
-use crate::evm::{BlockContext, Ending, Execution};
+use crate::evm::{BlockContext, Execution, ExecutionOutcome};
 
 /// The address that receives priority fees. Nobody has its key.
 pub(super) const BENEFICIARY: Address = address!("0x00000000000000000000000000000000466f7265");
@@ -119,7 +119,7 @@ pub(super) fn seal(
 ) -> SealedBlock {
     let bloom = logs_bloom(&execution.logs);
     let receipt = Receipt {
-        status: matches!(execution.ending, Ending::Returned(_)).into(),
+        status: matches!(execution.ending, ExecutionOutcome::Returned(_)).into(),
         cumulative_gas_used: execution.gas_used,
         logs: execution.logs,
     };

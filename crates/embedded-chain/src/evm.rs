@@ -50,7 +50,7 @@ pub(super) struct BlockContext {
 
 /// The reason why a transaction was not executed.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum TransactionFault {
     /// The transaction is invalid. The message is geth's if geth has one.
     Refused(String),
     /// The nonce is below the account's. The transaction itself may already be mined.
@@ -63,7 +63,7 @@ pub(super) enum Fault {
 
 /// The result of an execution.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum ExecutionOutcome {
     Returned(Bytes),
     Reverted(Bytes),
     /// An exceptional halt, such as out of gas, with geth's message.
@@ -72,7 +72,7 @@ pub(super) enum Ending {
 
 #[derive(Debug)]
 pub(super) struct Execution {
-    pub ending: Ending,
+    pub ending: ExecutionOutcome,
     /// The gas that the sender pays for.
     pub gas_used: u64,
     /// The gas that was needed while running, before refunds.
@@ -87,7 +87,7 @@ pub(super) fn transact(
     transaction: &TxEnvelope,
     sender: Address,
     state: &dyn ReadState,
-) -> Result<(Execution, Vec<AccountChange>), Fault> {
+) -> Result<(Execution, Vec<AccountChange>), TransactionFault> {
     let authorizations = transaction.authorization_list().unwrap_or_default();
     let environment = TxEnv {
         tx_type: transaction.ty(),
@@ -118,7 +118,7 @@ pub(super) fn call(
     request: &TransactionRequest,
     gas: u64,
     state: &dyn ReadState,
-) -> Result<Execution, Fault> {
+) -> Result<Execution, TransactionFault> {
     let gas_price = request.max_fee_per_gas.or(request.gas_price).unwrap_or_default();
     // A message without a gas price pays nothing. Its base fee must then be 0 too.
     let free = gas_price == 0;
@@ -148,7 +148,7 @@ pub(super) fn call(
         blob_hashes: Vec::new(),
         max_fee_per_blob_gas: 0,
     };
-    environment.derive_tx_type().map_err(|error| Fault::Refused(error.to_string()))?;
+    environment.derive_tx_type().map_err(|error| TransactionFault::Refused(error.to_string()))?;
     run(configuration, block, environment, state).map(|(execution, _)| execution)
 }
 
@@ -161,7 +161,7 @@ fn run(
     block: &BlockContext,
     transaction: TxEnv,
     state: &dyn ReadState,
-) -> Result<(Execution, EvmState), Fault> {
+) -> Result<(Execution, EvmState), TransactionFault> {
     let environment = BlockEnv {
         number: U256::from(block.number),
         beneficiary: block.beneficiary,
@@ -182,16 +182,18 @@ fn run(
     let ResultAndState { result, state: touched } =
         machine.transact(transaction).map_err(|error| match error {
             EVMError::Transaction(invalid) => refusal(invalid, sender, priced, block.base_fee),
-            EVMError::Database(error) => Fault::Failed(error),
-            EVMError::Header(error) => Fault::Failed(EmbeddedError::Machine(error.to_string())),
-            EVMError::Custom(error) => Fault::Failed(EmbeddedError::Machine(error)),
-            EVMError::CustomAny(error) => Fault::Failed(EmbeddedError::Machine(error.to_string())),
+            EVMError::Database(error) => TransactionFault::Failed(error),
+            EVMError::Header(error) => TransactionFault::Failed(EmbeddedError::Machine(error.to_string())),
+            EVMError::Custom(error) => TransactionFault::Failed(EmbeddedError::Machine(error)),
+            EVMError::CustomAny(error) => TransactionFault::Failed(EmbeddedError::Machine(error.to_string())),
         })?;
     let gas = *result.gas();
     let (ending, logs) = match result {
-        ExecutionResult::Success { output, logs, .. } => (Ending::Returned(output.into_data()), logs),
-        ExecutionResult::Revert { output, .. } => (Ending::Reverted(output), Vec::new()),
-        ExecutionResult::Halt { reason, .. } => (Ending::Halted(halt(&reason)), Vec::new()),
+        ExecutionResult::Success { output, logs, .. } => {
+            (ExecutionOutcome::Returned(output.into_data()), logs)
+        }
+        ExecutionResult::Revert { output, .. } => (ExecutionOutcome::Reverted(output), Vec::new()),
+        ExecutionResult::Halt { reason, .. } => (ExecutionOutcome::Halted(halt(&reason)), Vec::new()),
     };
     let gas_used = gas.tx_gas_used();
     let gas_needed = gas.total_gas_spent().max(gas_used);
@@ -253,11 +255,11 @@ fn refusal(
     sender: Address,
     priced: (u128, Option<u128>),
     base_fee: u64,
-) -> Fault {
+) -> TransactionFault {
     use InvalidTransaction as I;
     let (max_fee, tip) = priced;
-    Fault::Refused(match invalid {
-        I::NonceTooLow { tx, state } => return Fault::NonceTooLow { state, transaction: tx },
+    TransactionFault::Refused(match invalid {
+        I::NonceTooLow { tx, state } => return TransactionFault::NonceTooLow { state, transaction: tx },
         I::NonceTooHigh { tx, state } => format!("nonce too high: address {sender}, tx: {tx} state: {state}"),
         I::NonceOverflowInTransaction => format!("nonce has max value: address {sender}"),
         I::LackOfFundForMaxFee { fee, balance } => format!(

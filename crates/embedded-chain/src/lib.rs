@@ -51,9 +51,9 @@ pub use genesis::{CREATE2_DEPLOYER, Genesis};
 pub use rpc::Access;
 pub use transport::InProcess;
 
-use miner::{Job, Mine, Miner, Outcome};
-use state::Chain;
-use storage::{Archive, Place};
+use miner::{Job, Mine, MineResult, Miner};
+use state::ChainState;
+use storage::{Archive, StorageLocation};
 
 /// The interval at which a provider polls for a missing receipt. Rarely used, because a send
 /// returns after the transaction is mined.
@@ -62,7 +62,7 @@ const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 /// The state that the miner and the readers share.
 struct Shared {
     chain_id: u64,
-    chain: RwLock<Chain>,
+    chain: RwLock<ChainState>,
     archive: Archive,
     clock: Arc<dyn Clock>,
 }
@@ -81,7 +81,7 @@ impl EmbeddedNode {
     ///
     /// If the file cannot be opened or written, has another chain id or layout, or is corrupt.
     pub fn open(path: &Path, genesis: Genesis, clock: Arc<dyn Clock>) -> Result<Arc<Self>, EmbeddedError> {
-        Self::start(Place::File(path), &genesis, clock)
+        Self::start(StorageLocation::File(path), &genesis, clock)
     }
 
     /// Creates a chain in memory, which is lost with its last handle. Uses the same code as a file.
@@ -90,18 +90,22 @@ impl EmbeddedNode {
     ///
     /// Only if SQLite itself fails.
     pub fn in_memory(genesis: Genesis, clock: Arc<dyn Clock>) -> Result<Arc<Self>, EmbeddedError> {
-        Self::start(Place::Memory, &genesis, clock)
+        Self::start(StorageLocation::Memory, &genesis, clock)
     }
 
-    fn start(place: Place<'_>, genesis: &Genesis, clock: Arc<dyn Clock>) -> Result<Arc<Self>, EmbeddedError> {
+    fn start(
+        place: StorageLocation<'_>,
+        genesis: &Genesis,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<Self>, EmbeddedError> {
         let (writer, archive, chain) = storage::open(place, genesis)?;
         let shared =
             Arc::new(Shared { chain_id: genesis.chain_id, chain: RwLock::new(chain), archive, clock });
         let miner = Miner::new(Arc::clone(&shared), writer);
         let mine = match place {
-            Place::File(_) => Mine::spawn(miner)?,
+            StorageLocation::File(_) => Mine::spawn(miner)?,
             // Without disk writes a thread has no benefit: jobs run on the caller's thread.
-            Place::Memory => Mine::Here(Mutex::new(miner)),
+            StorageLocation::Memory => Mine::Here(Mutex::new(miner)),
         };
         Ok(Arc::new(Self { shared, mine }))
     }
@@ -140,7 +144,7 @@ impl EmbeddedNode {
     }
 
     /// Queues a job and blocks this thread until it is mined or rejected.
-    fn wait(&self, job: impl FnOnce(miner::Reply) -> Job) -> Outcome {
+    fn wait(&self, job: impl FnOnce(miner::MineReply) -> Job) -> MineResult {
         let (sender, outcome) = std::sync::mpsc::sync_channel(1);
         // The receiver outlives the reply, so sending cannot fail.
         self.mine.submit(job(Box::new(move |outcome| drop(sender.send(outcome)))));
@@ -149,7 +153,7 @@ impl EmbeddedNode {
 
     /// Queues a job and waits until it is mined or rejected. Dropping the future does not cancel
     /// the job.
-    async fn submit(&self, job: impl FnOnce(miner::Reply) -> Job) -> Outcome {
+    async fn submit(&self, job: impl FnOnce(miner::MineReply) -> Job) -> MineResult {
         let (sender, outcome) = tokio::sync::oneshot::channel();
         self.mine.submit(job(Box::new(move |outcome| drop(sender.send(outcome)))));
         outcome.await.unwrap_or_else(|_| Err(RpcError::internal("the embedded chain has stopped")))

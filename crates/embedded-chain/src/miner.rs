@@ -19,25 +19,25 @@ use parking_lot::Mutex;
 use crate::Shared;
 use crate::block::{self, SealedBlock, SignedTransaction};
 use crate::error::{EmbeddedError, RpcError};
-use crate::evm::{self, Fault};
+use crate::evm::{self, TransactionFault};
 use crate::state::Overlay;
-use crate::storage::Writer;
+use crate::storage::StorageWriter;
 
 /// The maximum number of blocks in one commit. A flood of transactions then does not delay the
 /// first sender of a group.
 const GROUP: usize = 128;
 
 /// A durable block, or the reason why the job was rejected.
-pub(super) type Outcome = Result<Arc<SealedBlock>, RpcError>;
+pub(super) type MineResult = Result<Arc<SealedBlock>, RpcError>;
 
 /// Called exactly once with the outcome.
-pub(super) type Reply = Box<dyn FnOnce(Outcome) + Send>;
+pub(super) type MineReply = Box<dyn FnOnce(MineResult) + Send>;
 
 /// The content of one block.
 pub(super) enum Job {
-    Transaction(Box<SignedTransaction>, Reply),
+    Transaction(Box<SignedTransaction>, MineReply),
     /// A block without a transaction, which advances the chain's time.
-    Empty(Reply),
+    Empty(MineReply),
 }
 
 /// The queue of jobs, with or without a thread.
@@ -90,11 +90,11 @@ impl Drop for Mine {
 /// Creates all blocks of the chain.
 pub(super) struct Miner {
     shared: Arc<Shared>,
-    writer: Writer,
+    writer: StorageWriter,
 }
 
 impl Miner {
-    pub fn new(shared: Arc<Shared>, writer: Writer) -> Self {
+    pub fn new(shared: Arc<Shared>, writer: StorageWriter) -> Self {
         Self { shared, writer }
     }
 
@@ -115,7 +115,7 @@ impl Miner {
                 Job::Transaction(transaction, reply) => (reply, self.transaction(&mut overlay, *transaction)),
                 Job::Empty(reply) => (reply, Ok(self.empty(&mut overlay))),
             };
-            let replies: Vec<(Reply, Outcome)> = jobs.into_iter().map(execute).collect();
+            let replies: Vec<(MineReply, MineResult)> = jobs.into_iter().map(execute).collect();
             (replies, overlay.into_staged())
         };
         // A group of rejected transactions has nothing to commit: skip the disk sync.
@@ -137,15 +137,15 @@ impl Miner {
         }
     }
 
-    fn transaction(&self, overlay: &mut Overlay<'_>, transaction: SignedTransaction) -> Outcome {
+    fn transaction(&self, overlay: &mut Overlay<'_>, transaction: SignedTransaction) -> MineResult {
         let parent = Arc::clone(overlay.head());
         let context = block::next_context(self.shared.chain_id, &parent, self.shared.clock.now().s());
         let (execution, changes) =
             evm::transact(&context, &transaction.envelope, transaction.sender, overlay).or_else(|fault| {
                 Err(match fault {
-                    Fault::Refused(why) => RpcError::refused(why),
-                    Fault::Failed(error) => error.into(),
-                    Fault::NonceTooLow { state, transaction: nonce } => {
+                    TransactionFault::Refused(why) => RpcError::refused(why),
+                    TransactionFault::Failed(error) => error.into(),
+                    TransactionFault::NonceTooLow { state, transaction: nonce } => {
                         // A resent transaction must be recognized as known, not rejected for its
                         // nonce.
                         match self.is_mined(overlay, transaction.envelope.tx_hash())? {

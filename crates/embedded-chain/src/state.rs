@@ -1,8 +1,8 @@
 //! The current state, completely in memory, and the overlay on which blocks execute before they are
 //! durable.
 //!
-//! [`Chain`] is behind one read-write lock, so that a reader sees a consistent state, head block
-//! and set of hashes. Only the miner writes to it, and only after the database has committed.
+//! [`ChainState`] is behind one read-write lock, so that a reader sees a consistent state, head
+//! block and set of hashes. Only the miner writes to it, and only after the database has committed.
 //! Before that, the miner executes on an [`Overlay`] under the read lock, so neither execution nor
 //! the disk delays calls.
 
@@ -40,7 +40,7 @@ pub(super) struct StagedBlock {
 
 /// The chain as readers see it.
 #[derive(Debug)]
-pub(super) struct Chain {
+pub(super) struct ChainState {
     accounts: AddressMap<Account>,
     codes: B256Map<Bytecode>,
     next_id: i64,
@@ -52,7 +52,7 @@ pub(super) struct Chain {
     hashes: VecDeque<B256>,
 }
 
-impl Chain {
+impl ChainState {
     /// Creates a chain with the newest block `head`. `hashes` are those of the newest blocks, with
     /// the head's last.
     pub fn new(
@@ -162,7 +162,7 @@ impl Chain {
     }
 }
 
-impl ReadState for Chain {
+impl ReadState for ChainState {
     fn account(&self, address: Address) -> Result<Option<AccountView>, EmbeddedError> {
         Ok(self.accounts.get(&address).map(|account| account.view.clone()))
     }
@@ -180,14 +180,14 @@ impl ReadState for Chain {
 /// Executed blocks that are not durable yet, on top of the chain.
 #[derive(Debug)]
 pub(super) struct Overlay<'a> {
-    chain: &'a Chain,
+    chain: &'a ChainState,
     accounts: AddressMap<Account>,
     next_id: i64,
     staged: Vec<StagedBlock>,
 }
 
 impl<'a> Overlay<'a> {
-    pub fn new(chain: &'a Chain) -> Self {
+    pub fn new(chain: &'a ChainState) -> Self {
         Self { chain, accounts: AddressMap::default(), next_id: chain.next_id, staged: Vec::new() }
     }
 

@@ -12,11 +12,11 @@ use alloy_primitives::{B256, Bytes, U64, U256};
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Answer, json};
+use super::{RpcResult, json};
 use crate::EmbeddedNode;
 use crate::block::{MinedTransaction, SealedBlock};
 use crate::error::RpcError;
-use crate::state::Chain;
+use crate::state::ChainState;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(untagged)]
@@ -42,7 +42,7 @@ pub(super) fn is_newest(id: &BlockId) -> bool {
 
 impl EmbeddedNode {
     /// Returns the number for a tag. It may be higher than the newest block's.
-    pub(super) fn number_of(&self, chain: &Chain, tag: BlockNumberOrTag) -> u64 {
+    pub(super) fn number_of(&self, chain: &ChainState, tag: BlockNumberOrTag) -> u64 {
         match tag {
             BlockNumberOrTag::Number(number) => number,
             BlockNumberOrTag::Earliest => 0,
@@ -53,7 +53,7 @@ impl EmbeddedNode {
 
     pub(super) fn find_block(
         &self,
-        chain: &Chain,
+        chain: &ChainState,
         id: BlockId,
     ) -> Result<Option<Arc<SealedBlock>>, RpcError> {
         let number = match id {
@@ -68,7 +68,7 @@ impl EmbeddedNode {
 
     /// Returns a block that readers may see. The miner commits a block before it publishes it, so
     /// the database may already have a block above the visible head.
-    fn find_number(&self, chain: &Chain, number: u64) -> Result<Option<Arc<SealedBlock>>, RpcError> {
+    fn find_number(&self, chain: &ChainState, number: u64) -> Result<Option<Arc<SealedBlock>>, RpcError> {
         if number > chain.head().header.number {
             return Ok(None);
         }
@@ -95,35 +95,35 @@ impl EmbeddedNode {
         number.map_or(Ok(None), |number| self.find_number(&chain, number))
     }
 
-    pub(super) fn block(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn block(&self, params: &Params<'_>) -> RpcResult {
         let full = params.find(1)?.unwrap_or(false);
         json(&self.block_param(params)?.map(|block| block_view(&block, full)))
     }
 
-    pub(super) fn block_receipts(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn block_receipts(&self, params: &Params<'_>) -> RpcResult {
         let receipts = |block: Arc<SealedBlock>| -> Vec<TransactionReceipt> {
             block.mined.iter().map(|mined| receipt_view(&block, mined)).collect()
         };
         json(&self.block_param(params)?.map(receipts))
     }
 
-    pub(super) fn block_transaction_count(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn block_transaction_count(&self, params: &Params<'_>) -> RpcResult {
         json(&self.block_param(params)?.map(|block| U64::from(block.mined.iter().count())))
     }
 
-    pub(super) fn transaction_in_block(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn transaction_in_block(&self, params: &Params<'_>) -> RpcResult {
         let index: U64 = params.get(1)?;
         // A block has at most one transaction, at index 0.
         let block = self.block_param(params)?.filter(|_| index.is_zero());
         json(&block.and_then(|block| block.mined.as_ref().map(|mined| transaction_view(&block, mined))))
     }
 
-    pub(super) fn transaction_by_hash(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn transaction_by_hash(&self, params: &Params<'_>) -> RpcResult {
         let block = self.block_of_transaction(params)?;
         json(&block.and_then(|block| block.mined.as_ref().map(|mined| transaction_view(&block, mined))))
     }
 
-    pub(super) fn raw_transaction(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn raw_transaction(&self, params: &Params<'_>) -> RpcResult {
         let block = self.block_of_transaction(params)?;
         let raw = |block: Arc<SealedBlock>| {
             block.mined.as_ref().map(|mined| Bytes::from(mined.encoded_transaction()))
@@ -131,7 +131,7 @@ impl EmbeddedNode {
         json(&block.and_then(raw))
     }
 
-    pub(super) fn transaction_receipt(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn transaction_receipt(&self, params: &Params<'_>) -> RpcResult {
         let block = self.block_of_transaction(params)?;
         json(&block.and_then(|block| block.mined.as_ref().map(|mined| receipt_view(&block, mined))))
     }

@@ -8,7 +8,7 @@ use alloy_primitives::U64;
 use serde::Deserialize;
 
 use super::params::Params;
-use super::{Answer, json};
+use super::{RpcResult, json};
 use crate::EmbeddedNode;
 use crate::block::SealedBlock;
 use crate::error::RpcError;
@@ -27,11 +27,11 @@ enum Count {
 }
 
 impl EmbeddedNode {
-    pub(super) fn gas_price(&self) -> Answer {
+    pub(super) fn gas_price(&self) -> RpcResult {
         json(&U64::from(self.shared.chain.read().head().header.base_fee_per_gas.unwrap_or_default()))
     }
 
-    pub(super) fn fee_history(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn fee_history(&self, params: &Params<'_>) -> RpcResult {
         let count = match params.get(0)? {
             Count::Plain(count) => count,
             Count::Quantity(count) => count.to(),

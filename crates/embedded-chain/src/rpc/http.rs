@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Access, Answer};
+use super::{Access, RpcResult};
 use crate::EmbeddedNode;
 use crate::error::RpcError;
 
@@ -67,7 +67,7 @@ fn parse(value: &RawValue) -> Result<Request<'_>, Vec<u8>> {
     }
 }
 
-fn write(id: Option<&RawValue>, answer: &Answer) -> Vec<u8> {
+fn write(id: Option<&RawValue>, answer: &RpcResult) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     bytes.extend_from_slice(id.map_or("null", RawValue::get).as_bytes());

@@ -5,7 +5,7 @@ use alloy::rpc::types::{Filter, FilterBlockOption, Log};
 
 use super::blocks::log_view;
 use super::params::Params;
-use super::{Answer, json};
+use super::{RpcResult, json};
 use crate::EmbeddedNode;
 use crate::block::SealedBlock;
 use crate::error::{EmbeddedError, RpcError};
@@ -15,7 +15,7 @@ use crate::storage;
 const MAX_LOGS: usize = 10_000;
 
 impl EmbeddedNode {
-    pub(super) fn logs(&self, params: &Params<'_>, max_blocks: u64) -> Answer {
+    pub(super) fn logs(&self, params: &Params<'_>, max_blocks: u64) -> RpcResult {
         let filter: Filter = params.get(0)?;
         let mut found = Found { filter, logs: Vec::new(), full: false };
         match found.filter.block_option {

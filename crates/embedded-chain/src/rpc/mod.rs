@@ -16,13 +16,13 @@ use serde_json::value::RawValue;
 
 use super::EmbeddedNode;
 use super::error::RpcError;
-use super::miner::{Job, Outcome};
+use super::miner::{Job, MineResult};
 use params::Params;
 
 pub use access::Access;
 
 /// The result of a method: JSON or an error.
-pub type Answer = Result<Box<RawValue>, RpcError>;
+pub type RpcResult = Result<Box<RawValue>, RpcError>;
 
 /// A method that mines a block. It returns only after the block's commit.
 enum Mining {
@@ -59,12 +59,12 @@ impl EmbeddedNode {
     /// # Errors
     ///
     /// The error object of the JSON-RPC response.
-    pub fn handle(&self, method: &str, params: Option<&RawValue>) -> Answer {
+    pub fn handle(&self, method: &str, params: Option<&RawValue>) -> RpcResult {
         self.handle_as(method, params, &Access::UNLIMITED)
     }
 
     /// Like [`Self::handle`], within the limits of `access`.
-    fn handle_as(&self, method: &str, params: Option<&RawValue>, access: &Access) -> Answer {
+    fn handle_as(&self, method: &str, params: Option<&RawValue>, access: &Access) -> RpcResult {
         let params = Params::parse(params)?;
         match Mining::of(method) {
             // Report the same error as for an unknown method.
@@ -83,7 +83,7 @@ impl EmbeddedNode {
     /// # Errors
     ///
     /// The error object of the JSON-RPC response.
-    pub async fn call(&self, method: &str, params: Option<&RawValue>) -> Answer {
+    pub async fn call(&self, method: &str, params: Option<&RawValue>) -> RpcResult {
         let params = Params::parse(params)?;
         match Mining::of(method) {
             Some(mining) => match self.job(&mining, &params)? {
@@ -97,7 +97,7 @@ impl EmbeddedNode {
     }
 
     /// Executes the read-only methods. Any other method is unknown.
-    fn read(&self, method: &str, params: &Params<'_>, access: &Access) -> Answer {
+    fn read(&self, method: &str, params: &Params<'_>, access: &Access) -> RpcResult {
         match method {
             "eth_chainId" => json(&U64::from(self.chain_id())),
             "net_version" => json(&self.chain_id().to_string()),
@@ -136,7 +136,7 @@ impl EmbeddedNode {
     }
 }
 
-fn answer_mined(mining: &Mining, outcome: Outcome) -> Answer {
+fn answer_mined(mining: &Mining, outcome: MineResult) -> RpcResult {
     let block = outcome?;
     match (mining, &block.mined) {
         (Mining::Send, Some(mined)) => json(&mined.hash()),
@@ -146,6 +146,6 @@ fn answer_mined(mining: &Mining, outcome: Outcome) -> Answer {
     }
 }
 
-fn json<T: Serialize + ?Sized>(value: &T) -> Answer {
+fn json<T: Serialize + ?Sized>(value: &T) -> RpcResult {
     serde_json::value::to_raw_value(value).map_err(|error| RpcError::internal(error.to_string()))
 }

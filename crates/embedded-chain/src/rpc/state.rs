@@ -11,13 +11,13 @@ use rusqlite::Connection;
 
 use super::blocks::{BlockRef, is_newest};
 use super::params::Params;
-use super::{Answer, json};
+use super::{RpcResult, json};
 use crate::EmbeddedNode;
 use crate::account::{self, AccountView, Bytecode};
 use crate::block;
 use crate::error::{EmbeddedError, RpcError};
-use crate::evm::{self, BlockContext, Ending, Execution, Fault, ReadState};
-use crate::state::Chain;
+use crate::evm::{self, BlockContext, Execution, ExecutionOutcome, ReadState, TransactionFault};
+use crate::state::ChainState;
 use crate::storage;
 
 /// The gas cap per transaction since Osaka (EIP-7825). An estimate must not exceed it.
@@ -73,26 +73,26 @@ impl EmbeddedNode {
         self.at(id, |_, state| Ok(view(state.account(address)?.unwrap_or_default())))
     }
 
-    pub(super) fn balance(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn balance(&self, params: &Params<'_>) -> RpcResult {
         json(&self.account(params, 1, |account| account.balance)?)
     }
 
-    pub(super) fn code(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn code(&self, params: &Params<'_>) -> RpcResult {
         json(&self.account(params, 1, |account| account.code.original_bytes())?)
     }
 
-    pub(super) fn transaction_count(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn transaction_count(&self, params: &Params<'_>) -> RpcResult {
         json(&U64::from(self.account(params, 1, |account| account.nonce)?))
     }
 
-    pub(super) fn storage_at(&self, params: &Params<'_>) -> Answer {
+    pub(super) fn storage_at(&self, params: &Params<'_>) -> RpcResult {
         let (address, slot): (Address, U256) = (params.get(0)?, params.get(1)?);
         let id = params.find::<BlockRef>(2)?.map(BlockId::from);
         let value = self.at(id, |_, state| Ok(state.slot(address, slot)?))?;
         json(&B256::from(value))
     }
 
-    pub(super) fn message_call(&self, params: &Params<'_>, max_gas: u64) -> Answer {
+    pub(super) fn message_call(&self, params: &Params<'_>, max_gas: u64) -> RpcResult {
         let mut message = Message::parse(params)?;
         message.block_overrides = params.find(3)?;
         json(&self.called(&message, max_gas)?)
@@ -121,7 +121,7 @@ impl EmbeddedNode {
     ///
     /// Bisects with full executions, because less gas can change a contract's behavior and not only
     /// make it fail. After the runs have used `max_gas`, returns the best estimate so far.
-    pub(super) fn estimate_gas(&self, params: &Params<'_>, max_gas: u64) -> Answer {
+    pub(super) fn estimate_gas(&self, params: &Params<'_>, max_gas: u64) -> RpcResult {
         let message = Message::parse(params)?;
         let gas = self.at(message.block, |context, state| message.estimate(context, state, max_gas))?;
         json(&U64::from(gas))
@@ -181,10 +181,10 @@ impl Message {
             }
         };
         evm::call(context, &self.request, gas, state).map_err(|fault| match fault {
-            Fault::Refused(why) => RpcError::refused(why),
+            TransactionFault::Refused(why) => RpcError::refused(why),
             // Unreachable: a call does not check the nonce.
-            Fault::NonceTooLow { .. } => RpcError::refused("nonce too low"),
-            Fault::Failed(error) => error.into(),
+            TransactionFault::NonceTooLow { .. } => RpcError::refused("nonce too low"),
+            TransactionFault::Failed(error) => error.into(),
         })
     }
 
@@ -196,7 +196,7 @@ impl Message {
         let first = self.run(context, state, enough)?;
         let needed = first.gas_needed;
         let used = first.gas_used;
-        if let Ending::Halted(_) = first.ending {
+        if let ExecutionOutcome::Halted(_) = first.ending {
             return Err(RpcError::refused(format!("gas required exceeds allowance ({enough})")));
         }
         returned(first)?;
@@ -235,7 +235,7 @@ impl Message {
 
     fn suffices(&self, context: &BlockContext, state: &dyn ReadState, gas: u64) -> Result<bool, RpcError> {
         match self.run(context, state, gas) {
-            Ok(execution) => Ok(matches!(execution.ending, Ending::Returned(_))),
+            Ok(execution) => Ok(matches!(execution.ending, ExecutionOutcome::Returned(_))),
             // Below the intrinsic gas, the machine rejects the message with this code.
             Err(error) if error.code == -32000 => Ok(false),
             Err(error) => Err(error),
@@ -270,15 +270,15 @@ impl Message {
 
 fn returned(execution: Execution) -> Result<Bytes, RpcError> {
     match execution.ending {
-        Ending::Returned(output) => Ok(output),
-        Ending::Reverted(output) => Err(RpcError::reverted(&output)),
-        Ending::Halted(why) => Err(RpcError::refused(why)),
+        ExecutionOutcome::Returned(output) => Ok(output),
+        ExecutionOutcome::Reverted(output) => Err(RpcError::reverted(&output)),
+        ExecutionOutcome::Halted(why) => Err(RpcError::refused(why)),
     }
 }
 
 /// The state right after a past block.
 struct Past<'a> {
-    chain: &'a Chain,
+    chain: &'a ChainState,
     connection: &'a Connection,
     number: u64,
 }

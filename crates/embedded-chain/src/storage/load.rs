@@ -12,9 +12,9 @@ use super::{blob, hash_at, number, view};
 use crate::account::{self, Bytecode};
 use crate::block::SealedBlock;
 use crate::error::EmbeddedError;
-use crate::state::{Account, Chain, REACHABLE_HASHES};
+use crate::state::{Account, ChainState, REACHABLE_HASHES};
 
-pub(super) fn chain(connection: &Connection) -> Result<Chain, EmbeddedError> {
+pub(super) fn chain(connection: &Connection) -> Result<ChainState, EmbeddedError> {
     let mut codes: B256Map<Bytecode> = B256Map::default();
     let mut statement = connection.prepare("SELECT hash, code FROM codes")?;
     let mut rows = statement.query([])?;
@@ -39,7 +39,7 @@ pub(super) fn chain(connection: &Connection) -> Result<Chain, EmbeddedError> {
     }
 
     let (head, hashes) = tip(connection)?;
-    Ok(Chain::new(accounts, codes, head, hashes))
+    Ok(ChainState::new(accounts, codes, head, hashes))
 }
 
 fn slots(connection: &Connection) -> Result<HashMap<i64, HashMap<U256, U256>>, EmbeddedError> {

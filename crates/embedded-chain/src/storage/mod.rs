@@ -1,8 +1,8 @@
 //! Stores the chain in SQLite: one file, write-ahead log, `synchronous=FULL`.
 //!
-//! Only the miner writes, through [`Writer::commit`], with one transaction per group of blocks.
-//! Startup reads the current state, and [`Archive`] reads old blocks and old values. After a crash
-//! the file contains complete blocks only, because all rows of a block are in one transaction. It
+//! Only the miner writes, through [`StorageWriter::commit`], with one transaction per group of
+//! blocks. Startup reads the current state, and [`Archive`] reads old blocks and old values. After a
+//! crash the file contains complete blocks only, because all rows of a block are in one transaction. It
 //! may contain a block whose sender never got a reply.
 //!
 //! Besides the current state (`accounts`, `slots`), each value is stored under the block that wrote
@@ -26,12 +26,12 @@ use super::account::{AccountView, Bytecode};
 use super::block::StoredBlock;
 use super::error::EmbeddedError;
 use super::genesis::Genesis;
-use super::state::{Chain, StagedBlock};
+use super::state::{ChainState, StagedBlock};
 
 pub use copy::{ChainFile, block_hash, copy_file, read_file};
 
 pub(super) use archive::{Archive, past_account, past_hash, past_slot, scan};
-pub(super) use write::Writer;
+pub(super) use write::StorageWriter;
 
 /// The layout of the tables. Increment it when the tables change: a file of another layout is
 /// rejected.
@@ -62,16 +62,19 @@ const TABLES: &str = "
 /// The number of prepared statements cached by each connection.
 const STATEMENTS: usize = 32;
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place<'a> {
+pub(super) enum StorageLocation<'a> {
     File(&'a Path),
     Memory,
 }
 
 /// Opens the database, writes the genesis block if it is empty, and loads the current state.
-pub(super) fn open(place: Place<'_>, genesis: &Genesis) -> Result<(Writer, Archive, Chain), EmbeddedError> {
+pub(super) fn open(
+    place: StorageLocation<'_>,
+    genesis: &Genesis,
+) -> Result<(StorageWriter, Archive, ChainState), EmbeddedError> {
     let mut connection = match place {
-        Place::File(path) => Connection::open(path)?,
-        Place::Memory => Connection::open_in_memory()?,
+        StorageLocation::File(path) => Connection::open(path)?,
+        StorageLocation::Memory => Connection::open_in_memory()?,
     };
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Checkpoint less often than SQLite's default of 1,000 pages, so that frequently changed pages
@@ -94,10 +97,10 @@ pub(super) fn open(place: Place<'_>, genesis: &Genesis) -> Result<(Writer, Archi
     let chain = load::chain(&connection)?;
     let connection = Arc::new(Mutex::new(connection));
     let archive = match place {
-        Place::File(path) => Archive::File { path: path.to_owned(), idle: Mutex::default() },
-        Place::Memory => Archive::Memory(Arc::clone(&connection)),
+        StorageLocation::File(path) => Archive::File { path: path.to_owned(), idle: Mutex::default() },
+        StorageLocation::Memory => Archive::Memory(Arc::clone(&connection)),
     };
-    Ok((Writer::new(connection), archive, chain))
+    Ok((StorageWriter::new(connection), archive, chain))
 }
 
 fn create(connection: &mut Connection, genesis: &Genesis) -> Result<(), EmbeddedError> {

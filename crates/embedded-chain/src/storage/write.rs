@@ -13,11 +13,11 @@ use crate::state::StagedBlock;
 
 /// The only connection that writes.
 #[derive(Debug)]
-pub(crate) struct Writer {
+pub(crate) struct StorageWriter {
     connection: Arc<Mutex<Connection>>,
 }
 
-impl Writer {
+impl StorageWriter {
     pub(super) fn new(connection: Arc<Mutex<Connection>>) -> Self {
         Self { connection }
     }
