@@ -5,8 +5,8 @@
 //! database only caches the last result.
 
 use alloy_primitives::{B256, Bytes, U256};
-use chain::provision::{self, Batch, KeyPolicy};
-use chain::{Call, ChainError, Owner, Receipt, Revert, Signer, calls};
+use chain::provision::{self, KeyPolicy, UnsignedBatch};
+use chain::{AccountOwner, Call, ChainError, Receipt, Revert, Signer, calls};
 use domain::ids::UserId;
 use domain::key::Environment;
 use domain::limits::sale_cap;
@@ -31,12 +31,12 @@ const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnerChange {
-    Add(Owner),
-    Remove(Owner),
+    Add(AccountOwner),
+    Remove(AccountOwner),
 }
 
 impl OwnerChange {
-    pub const fn owner(&self) -> Owner {
+    pub const fn owner(&self) -> AccountOwner {
         match self {
             Self::Add(owner) | Self::Remove(owner) => *owner,
         }
@@ -73,7 +73,7 @@ impl From<OwnerChange> for BatchPurpose {
 
 /// Adds a user and the account whose first owner is `owner`. The account's address depends only on
 /// that owner and the user's id.
-pub async fn create_user(ctx: &Ctx, name: &str, owner: &Owner) -> Result<(User, Account), AppError> {
+pub async fn create_user(ctx: &Ctx, name: &str, owner: &AccountOwner) -> Result<(User, Account), AppError> {
     if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
         return Err(AppError::field("/name", "must have 1 to 100 characters"));
     }
@@ -108,7 +108,7 @@ pub fn policy_of(key: &Key, now_s: u64) -> KeyPolicy {
     let cap = |usdc: Usdc| usdc.atomic().min(MAX_POLICY_CAP);
     KeyPolicy {
         key_index: key.key_index,
-        limits: chain::KeyLimits {
+        limits: chain::SpendingLimits {
             per_trade_usdc_atomic: cap(limits.per_trade),
             daily_usdc_atomic: cap(limits.daily),
             sale_per_trade_usdc_atomic: cap(sale_cap(limits.per_trade)),
@@ -128,7 +128,7 @@ pub async fn batch_to_enable(
     user_id: UserId,
     keys: &[Key],
     deadline_s: Option<u64>,
-) -> Result<Batch, AppError> {
+) -> Result<UnsignedBatch, AppError> {
     let deadline_s = deadline_or_default(ctx, deadline_s).await?;
     let policies: Vec<KeyPolicy> = keys.iter().map(|key| policy_of(key, deadline_s)).collect();
     let calls = provision::enabling_calls(ctx.chain.contracts(), &policies);
@@ -145,7 +145,7 @@ pub async fn batch_to_change_owners(
     user_id: UserId,
     change: OwnerChange,
     deadline_s: Option<u64>,
-) -> Result<Batch, AppError> {
+) -> Result<UnsignedBatch, AppError> {
     let deadline_s = deadline_or_default(ctx, deadline_s).await?;
     let address = account_of(ctx, user_id).await?.address;
     let data = match &change {
@@ -165,7 +165,12 @@ pub async fn batch_to_change_owners(
     }
 }
 
-async fn prepare(ctx: &Ctx, user_id: UserId, calls: Vec<Call>, deadline_s: u64) -> Result<Batch, AppError> {
+async fn prepare(
+    ctx: &Ctx,
+    user_id: UserId,
+    calls: Vec<Call>,
+    deadline_s: u64,
+) -> Result<UnsignedBatch, AppError> {
     let account = account_of(ctx, user_id).await?;
     Ok(provision::prepare(&ctx.chain, first_owner_of(&account)?, account.salt, calls, deadline_s).await?)
 }
@@ -187,12 +192,13 @@ pub async fn relay(
     relayer: &Signer,
     user_id: UserId,
     purpose: BatchPurpose,
-    batch: &Batch,
+    batch: &UnsignedBatch,
     signature: Bytes,
 ) -> Result<Receipt, AppError> {
     let calls: Vec<String> =
         batch.calls.iter().map(|call| format!("{} {}", call.target, call.data)).collect();
-    let signer = Owner::of_signature(&signature, batch.digest).filter(|owner| batch.owners.contains(owner));
+    let signer =
+        AccountOwner::of_signature(&signature, batch.digest).filter(|owner| batch.owners.contains(owner));
     let Some(signer) = signer else {
         return Err(AppError::field(
             "/signature",
@@ -216,12 +222,12 @@ pub async fn relay(
 ///
 /// If several batches of one account are signed concurrently, the chain executes only one. The
 /// others are prepared and signed again, so that success always means that the batch was executed.
-async fn sign_and_relay<F: Future<Output = Result<Batch, AppError>>>(
+async fn sign_and_relay<F: Future<Output = Result<UnsignedBatch, AppError>>>(
     ctx: &Ctx,
     relayer: &Signer,
     owner: &Signer,
     prepare: impl Fn() -> F,
-) -> Result<(Batch, Receipt), AppError> {
+) -> Result<(UnsignedBatch, Receipt), AppError> {
     let mut attempt = 1;
     loop {
         let batch = prepare().await?;
@@ -244,7 +250,7 @@ pub async fn enable_keys(
     owner: &Signer,
     user_id: UserId,
     keys: &[Key],
-) -> Result<(Batch, Receipt), AppError> {
+) -> Result<(UnsignedBatch, Receipt), AppError> {
     sign_and_relay(ctx, relayer, owner, || batch_to_enable(ctx, user_id, keys, None)).await
 }
 
@@ -256,20 +262,20 @@ pub async fn change_owners(
     owner: &Signer,
     user_id: UserId,
     change: OwnerChange,
-) -> Result<(Batch, Receipt), AppError> {
+) -> Result<(UnsignedBatch, Receipt), AppError> {
     let prepare = || batch_to_change_owners(ctx, user_id, change, None);
     let address = account_of(ctx, user_id).await?.address;
     let changed = json!({ "owner": change.owner(), "signer": owner.owner() });
     let act =
         Act::new(BatchPurpose::from(change).as_action(), format!("account:{address:#x}")).after(changed);
-    let tx_hash = |(_, receipt): &(Batch, Receipt)| json!({ "txHash": receipt.tx_hash.to_string() });
+    let tx_hash = |(_, receipt): &(UnsignedBatch, Receipt)| json!({ "txHash": receipt.tx_hash.to_string() });
     let done = around(ctx, act, sign_and_relay(ctx, relayer, owner, prepare), tx_hash).await?;
     owners(ctx, user_id).await?;
     Ok(done)
 }
 
 /// Returns whether a batch was rejected because another batch of the account used its nonce.
-async fn was_overtaken(ctx: &Ctx, batch: &Batch, error: &ChainError) -> Result<bool, AppError> {
+async fn was_overtaken(ctx: &Ctx, batch: &UnsignedBatch, error: &ChainError) -> Result<bool, AppError> {
     let is_refused = matches!(error, ChainError::Reverted(Revert::SignatureInvalid | Revert::Other(_)));
     Ok(is_refused && ctx.chain.account_nonce(batch.account).await? > batch.nonce)
 }
@@ -294,7 +300,7 @@ pub struct Owners {
     /// The account is deployed on chain. If not, its first owner is the only one.
     pub provisioned: bool,
     /// In the chain's order.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<AccountOwner>,
 }
 
 /// Reads the current owners of a user's account from the chain, and stores them if they changed.
@@ -306,7 +312,7 @@ pub async fn owners(ctx: &Ctx, user_id: UserId) -> Result<Owners, AppError> {
         Some(owners) => owners,
         None => vec![first_owner_of(&account)?],
     };
-    let texts: Vec<String> = owners.iter().map(Owner::to_string).collect();
+    let texts: Vec<String> = owners.iter().map(AccountOwner::to_string).collect();
     if stored_owners(ctx, user_id).await? != texts {
         ctx.store
             .write((user_id, texts), |tx, (user_id, texts)| {
@@ -322,7 +328,7 @@ pub async fn stored_owners(ctx: &Ctx, user_id: UserId) -> Result<Vec<String>, Ap
     Ok(ctx.store.read(user_id, |tx, id| Box::pin(store::users::list_owners(tx, *id))).await?)
 }
 
-fn first_owner_of(account: &Account) -> Result<Owner, AppError> {
+fn first_owner_of(account: &Account) -> Result<AccountOwner, AppError> {
     account.first_owner.parse().map_err(AppError::internal)
 }
 

@@ -6,7 +6,7 @@
 //! survives a crash at any step.
 
 use alloy_primitives::Bytes;
-use chain::{KeyLimits, Policy, calls};
+use chain::{Policy, SpendingLimits, calls};
 use domain::delegation::{Ceilings, Change};
 use domain::ids::{DelegationChangeId, KeyId};
 use domain::limits::sale_cap;
@@ -121,7 +121,7 @@ pub(crate) fn calldata(change: &DelegationChange) -> Bytes {
             // The Gate only ever lowers values, so the maximum leaves one unchanged.
             let cap = |cap: Option<Usdc>| cap.map_or(u64::MAX, Usdc::atomic);
             let expiry_s = expires_at.map_or(u32::MAX, |at| u32::try_from(at.s()).unwrap_or(u32::MAX));
-            let limits = KeyLimits {
+            let limits = SpendingLimits {
                 per_trade_usdc_atomic: cap(per_trade),
                 daily_usdc_atomic: cap(daily),
                 sale_per_trade_usdc_atomic: cap(per_trade.map(sale_cap)),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::{Address, B256};
-use chain::{EventKind, MarketStatus as OnChain};
+use chain::{ChainMarketStatus, EventKind};
 use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
 use domain::redemption::Status as Claimed;
@@ -81,10 +81,12 @@ impl TestApp {
             let Some(number) = market.chain_market_id else { continue };
             let on_chain = self.ctx.chain.market(number).await.unwrap();
             let status = match on_chain.status {
-                OnChain::Open => MarketStatus::Open,
-                OnChain::Resolved => MarketStatus::Resolved,
-                OnChain::Cancelled => MarketStatus::Cancelled,
-                OnChain::None | OnChain::Listed | OnChain::Frozen => MarketStatus::Frozen,
+                ChainMarketStatus::Open => MarketStatus::Open,
+                ChainMarketStatus::Resolved => MarketStatus::Resolved,
+                ChainMarketStatus::Cancelled => MarketStatus::Cancelled,
+                ChainMarketStatus::None | ChainMarketStatus::Listed | ChainMarketStatus::Frozen => {
+                    MarketStatus::Frozen
+                }
             };
             assert_eq!(market.status, status, "status of market {number}");
             assert_eq!(market.cost.0, on_chain.cost_wad, "cost of market {number}");

@@ -2,7 +2,7 @@
 
 use alloy_primitives::U256;
 use app::markets::{self, Move, NewMarket};
-use chain::{Fill, Side};
+use chain::{Fill, IntentSide};
 use domain::ids::MarketId;
 use domain::time::DAY_MS;
 use domain::{Usdc, Wad};
@@ -109,7 +109,7 @@ impl TestApp {
     }
 
     /// The contracts' current quote.
-    pub async fn quote(&self, market: TestMarket, outcome: u8, side: Side, amount: U256) -> Fill {
+    pub async fn quote(&self, market: TestMarket, outcome: u8, side: IntentSide, amount: U256) -> Fill {
         self.ctx.chain.quote(market.number, outcome, side, amount).await.unwrap()
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::Address;
-use chain::{Event, EventKind, MarketStatus as OnChain};
+use chain::{ChainEvent, ChainMarketStatus, EventKind};
 use domain::ids::{MarketId, TradeId};
 use domain::market::{MarketStatus, probability_ppm};
 use domain::money::shares_by_weight;
@@ -139,7 +139,7 @@ impl Fold {
     }
 
     /// Adds an event. After an error the fold must be discarded.
-    pub async fn event(&mut self, tx: &mut Tx, event: &Event, at: Timestamp) -> Result<(), ApplyError> {
+    pub async fn event(&mut self, tx: &mut Tx, event: &ChainEvent, at: Timestamp) -> Result<(), ApplyError> {
         if !self.selection.includes(&event.kind) {
             self.ignored.held_back += u64::from(self.selection.only.is_none());
             return Ok(());
@@ -247,7 +247,7 @@ impl Fold {
         &mut self,
         tx: &mut Tx,
         number: Option<u64>,
-        event: &Event,
+        event: &ChainEvent,
         detail: &str,
     ) -> Result<(), ApplyError> {
         let touched = match number {
@@ -268,7 +268,7 @@ impl Fold {
         &mut self,
         tx: &mut Tx,
         number: u64,
-        event: &Event,
+        event: &ChainEvent,
     ) -> Result<Option<&mut Touched>, ApplyError> {
         if let std::collections::btree_map::Entry::Vacant(vacant) = self.markets.entry(number) {
             let found = match store::markets::find_by_chain_id(tx, self.chain_id, number).await? {
@@ -289,7 +289,7 @@ impl Fold {
         &mut self,
         tx: &mut Tx,
         number: u64,
-        event: &Event,
+        event: &ChainEvent,
         at: Timestamp,
         change: impl FnOnce(&mut Market),
     ) -> Result<(), ApplyError> {
@@ -304,7 +304,7 @@ impl Fold {
 
     /// Records the market's status after an event, unless this fold already recorded the same
     /// status.
-    fn note_status(&mut self, number: u64, event: &Event, at: Timestamp) {
+    fn note_status(&mut self, number: u64, event: &ChainEvent, at: Timestamp) {
         let Some(Some(Touched { market, .. })) = self.markets.get(&number) else { return };
         let change = StatusChange {
             market_id: market.id,
@@ -324,7 +324,7 @@ impl Fold {
         &mut self,
         tx: &mut Tx,
         number: u64,
-        event: &Event,
+        event: &ChainEvent,
         movement: Movement,
     ) -> Result<(), ApplyError> {
         let Some(touched) = self.touched(tx, number, event).await? else { return Ok(()) };
@@ -355,7 +355,7 @@ impl Fold {
         &mut self,
         tx: &mut Tx,
         number: u64,
-        event: &Event,
+        event: &ChainEvent,
         at: Timestamp,
         account: Address,
         sets: Sets,
@@ -430,20 +430,20 @@ fn unreadable(market_id: MarketId, block_number: u64, error: StoreError) -> Appl
     }
 }
 
-fn set_status(market: &mut Market, status: OnChain, at: Timestamp) {
+fn set_status(market: &mut Market, status: ChainMarketStatus, at: Timestamp) {
     match status {
-        OnChain::Open => {
+        ChainMarketStatus::Open => {
             market.status = MarketStatus::Open;
             market.frozen_at = None;
         }
-        OnChain::Frozen => {
+        ChainMarketStatus::Frozen => {
             market.status = MarketStatus::Frozen;
             // Keep an earlier time: the clock may have frozen the market before the event.
             market.frozen_at = Some(market.frozen_at.unwrap_or(at));
         }
-        OnChain::Resolved => market.status = MarketStatus::Resolved,
-        OnChain::Cancelled => market.status = MarketStatus::Cancelled,
-        OnChain::None | OnChain::Listed => {}
+        ChainMarketStatus::Resolved => market.status = MarketStatus::Resolved,
+        ChainMarketStatus::Cancelled => market.status = MarketStatus::Cancelled,
+        ChainMarketStatus::None | ChainMarketStatus::Listed => {}
     }
 }
 
@@ -482,12 +482,18 @@ pub fn add_to_market(market: &mut Market, outcomes: &mut [Outcome], movement: &M
 }
 
 /// Returns the event's position on chain, in the form of movement ids.
-fn place_of(event: &Event) -> String {
+fn place_of(event: &ChainEvent) -> String {
     Movement::id_at(event.block_number, u32::try_from(event.log_index).unwrap_or(u32::MAX))
 }
 
 /// Returns the common fields of a movement, as a redemption.
-fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, tokens_wad: u128) -> Movement {
+fn moved(
+    event: &ChainEvent,
+    at: Timestamp,
+    account: Address,
+    outcome_index: u8,
+    tokens_wad: u128,
+) -> Movement {
     let log_index = u32::try_from(event.log_index).unwrap_or(u32::MAX);
     Movement {
         id: place_of(event),
@@ -511,7 +517,7 @@ fn moved(event: &Event, at: Timestamp, account: Address, outcome_index: u8, toke
 }
 
 /// Returns the intent failure that an event reports, if it reports one.
-pub fn failure_of(event: &Event, at: Timestamp) -> Option<IntentFailure> {
+pub fn failure_of(event: &ChainEvent, at: Timestamp) -> Option<IntentFailure> {
     let (trade_id, nonce, reason) = match &event.kind {
         EventKind::IntentFailed { trade_id, nonce, reason, .. } => (*trade_id, *nonce, reason.to_string()),
         EventKind::IntentDuplicate { trade_id, nonce, .. } => (*trade_id, *nonce, DUPLICATE.to_owned()),

@@ -1,6 +1,6 @@
 //! Compares a market's rows with the contract's state after one block.
 
-use chain::{MarketOnChain, MarketStatus as OnChain};
+use chain::{ChainMarketStatus, MarketOnChain};
 use domain::Wad;
 use domain::market::MarketStatus;
 use store::markets::{Market, Outcome};
@@ -50,14 +50,17 @@ impl MarketRows {
         };
         // The contract freezes an open market at its end time by itself, without an event. In the
         // database the clock does it, slightly earlier or later.
-        let is_at_its_end = market.status == MarketStatus::Open && on_chain.status == OnChain::Frozen;
-        let is_noted_early = market.frozen_at == Some(market.end_time) && on_chain.status == OnChain::Open;
+        let is_at_its_end =
+            market.status == MarketStatus::Open && on_chain.status == ChainMarketStatus::Frozen;
+        let is_noted_early =
+            market.frozen_at == Some(market.end_time) && on_chain.status == ChainMarketStatus::Open;
         if !is_at_its_end && !is_noted_early {
             compare("status".to_owned(), market.status.to_string(), status_of(on_chain.status).to_string());
         }
         compare("cost".to_owned(), market.cost.to_string(), on_chain.cost_wad.to_string());
         compare("outcomes".to_owned(), outcomes.len().to_string(), on_chain.outcomes.len().to_string());
-        let is_settled = matches!(on_chain.status, OnChain::Resolved | OnChain::Cancelled);
+        let is_settled =
+            matches!(on_chain.status, ChainMarketStatus::Resolved | ChainMarketStatus::Cancelled);
         for ((row, held), outcome) in outcomes.iter().zip(held).zip(&on_chain.outcomes) {
             let of = |what: &str| format!("{what} of outcome {}", row.index);
             compare(of("quantity"), row.quantity.to_string(), outcome.quantity_wad.to_string());
@@ -74,11 +77,13 @@ impl MarketRows {
 }
 
 /// Returns the status that the service shows for a contract status.
-pub const fn status_of(status: OnChain) -> MarketStatus {
+pub const fn status_of(status: ChainMarketStatus) -> MarketStatus {
     match status {
-        OnChain::Open => MarketStatus::Open,
-        OnChain::Resolved => MarketStatus::Resolved,
-        OnChain::Cancelled => MarketStatus::Cancelled,
-        OnChain::None | OnChain::Listed | OnChain::Frozen => MarketStatus::Frozen,
+        ChainMarketStatus::Open => MarketStatus::Open,
+        ChainMarketStatus::Resolved => MarketStatus::Resolved,
+        ChainMarketStatus::Cancelled => MarketStatus::Cancelled,
+        ChainMarketStatus::None | ChainMarketStatus::Listed | ChainMarketStatus::Frozen => {
+            MarketStatus::Frozen
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
-use chain::{ChainError, Event};
+use chain::{ChainError, ChainEvent};
 use domain::Timestamp;
 use domain::ids::{MarketId, TradeId};
 use store::movements::{IntentFailure, Movement};
@@ -116,7 +116,7 @@ async fn repair_all(
 /// `differing`.
 async fn compare(ctx: &Ctx, from: u64, to: u64, differing: &mut BTreeSet<MarketId>) -> Result<u64, AppError> {
     let blocks = ctx.chain.read_blocks(from, to, &[]).await?.blocks;
-    let events: Vec<(Event, Timestamp)> = blocks
+    let events: Vec<(ChainEvent, Timestamp)> = blocks
         .into_iter()
         .flat_map(|block| {
             let at = Timestamp::from_s(block.timestamp_s);
@@ -143,7 +143,7 @@ async fn compare(ctx: &Ctx, from: u64, to: u64, differing: &mut BTreeSet<MarketI
 
 async fn correct_failures(
     tx: &mut Tx,
-    events: &[(Event, Timestamp)],
+    events: &[(ChainEvent, Timestamp)],
     from: u64,
     to: u64,
     now: Timestamp,
@@ -168,7 +168,7 @@ async fn correct_failures(
 
 async fn differing_markets(
     tx: &mut Tx,
-    events: &[(Event, Timestamp)],
+    events: &[(ChainEvent, Timestamp)],
     chain_id: u64,
     from: u64,
     to: u64,

@@ -1,7 +1,7 @@
 //! The decisions of the chain about trades, read from contract events.
 
 use alloy_primitives::{Address, B256};
-use chain::{BlockEvents, Event, EventKind};
+use chain::{BlockEvents, ChainEvent, EventKind};
 use domain::ids::TradeId;
 use domain::trade::{Failure, Status};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
@@ -59,7 +59,7 @@ impl Verdict {
 
 impl Decision {
     /// Returns the decision that an event reports, if it reports one.
-    pub fn of(event: &Event, at: Timestamp) -> Option<Self> {
+    pub fn of(event: &ChainEvent, at: Timestamp) -> Option<Self> {
         let failure = |code: ErrorCode| Failure {
             code,
             message: code.default_detail().to_owned(),

@@ -2,7 +2,7 @@
 //! tables from its event.
 
 use alloy_primitives::{Bytes, U256};
-use chain::{Call, EventKind, MarketStatus as StatusOnChain, Receipt, Revert, Role, calls};
+use chain::{Call, ChainMarketStatus, EventKind, Receipt, Revert, Role, calls};
 use domain::ids::MarketId;
 use domain::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
@@ -114,12 +114,12 @@ impl Move {
     /// Returns the error of a move that the market's current state does not allow.
     async fn invalid_transition(&self, ctx: &Ctx, number: u64) -> Result<AppError, AppError> {
         let name = match ctx.chain.market(number).await?.status {
-            StatusOnChain::None => "not on chain",
-            StatusOnChain::Listed => "LISTED",
-            StatusOnChain::Open => "OPEN",
-            StatusOnChain::Frozen => "FROZEN",
-            StatusOnChain::Resolved => "RESOLVED",
-            StatusOnChain::Cancelled => "CANCELLED",
+            ChainMarketStatus::None => "not on chain",
+            ChainMarketStatus::Listed => "LISTED",
+            ChainMarketStatus::Open => "OPEN",
+            ChainMarketStatus::Frozen => "FROZEN",
+            ChainMarketStatus::Resolved => "RESOLVED",
+            ChainMarketStatus::Cancelled => "CANCELLED",
         };
         let has_proposal = ctx.chain.schedule(number).await?.proposal.is_some();
         Ok(match self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use chain::{Block, ChainError, Fill, Revert, Side as ChainSide};
+use chain::{Block, ChainError, Fill, IntentSide, Revert};
 use domain::market::MarketStatus;
 use domain::trade::Side;
 use domain::{ErrorCode, Usdc, Wad};
@@ -50,8 +50,8 @@ pub async fn quote(
     }
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
     let side = match action.side {
-        Side::Buy => ChainSide::BuyForUsdc,
-        Side::Sell => ChainSide::SellTokens,
+        Side::Buy => IntentSide::BuyForUsdc,
+        Side::Sell => IntentSide::SellTokens,
     };
     if let Some(block) = block {
         let Past { block, quantities, fill } =
@@ -83,8 +83,8 @@ pub async fn quote_usdc(
     let outcome_index = outcome_of(outcomes.len(), outcome_index)?;
     minimum::check_trade(ctx, usdc)?;
     let on_chain = match side {
-        Side::Buy => ChainSide::BuyForUsdc,
-        Side::Sell => ChainSide::SellForUsdc,
+        Side::Buy => IntentSide::BuyForUsdc,
+        Side::Sell => IntentSide::SellForUsdc,
     };
     let action = Action { side, amount: U256::from(usdc.atomic()) };
     let (fill, block) = quote_now(ctx, number, outcome_index, on_chain, action.amount).await?;
@@ -96,7 +96,7 @@ async fn quote_now(
     ctx: &Ctx,
     market: u64,
     outcome_index: u8,
-    side: ChainSide,
+    side: IntentSide,
     amount: U256,
 ) -> Result<(Fill, Block), AppError> {
     tokio::try_join!(ctx.chain.quote(market, outcome_index, side, amount), ctx.chain.head())
@@ -121,7 +121,7 @@ async fn past(
     block: u64,
     market: u64,
     outcome_index: u8,
-    side: ChainSide,
+    side: IntentSide,
     amount: U256,
 ) -> Result<Past, AppError> {
     let found = ctx.chain.block(block).await?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use alloy_primitives::{B256, U256};
-use chain::{Intent, Side as ChainSide};
+use chain::{Intent, IntentSide};
 use domain::ids::{CorrelationId, TradeId};
 use domain::trade::{AmountType, Side, State};
 use domain::{Timestamp, Usdc, Wad};
@@ -103,11 +103,11 @@ fn asked(intent: &Intent) -> (Side, AmountType, String) {
     // WAD (1e-18) to millionths.
     let tokens = || decimal(intent.tokens_wad / 1_000_000_000_000);
     match intent.side {
-        ChainSide::BuyForUsdc => (Side::Buy, AmountType::Usdc, usdc()),
-        ChainSide::BuyTokens => (Side::Buy, AmountType::Tokens, tokens()),
-        ChainSide::SellTokens => (Side::Sell, AmountType::Tokens, tokens()),
-        ChainSide::SellForUsdc => (Side::Sell, AmountType::Usdc, usdc()),
-        ChainSide::SellAll => (Side::Sell, AmountType::All, String::new()),
+        IntentSide::BuyForUsdc => (Side::Buy, AmountType::Usdc, usdc()),
+        IntentSide::BuyTokens => (Side::Buy, AmountType::Tokens, tokens()),
+        IntentSide::SellTokens => (Side::Sell, AmountType::Tokens, tokens()),
+        IntentSide::SellForUsdc => (Side::Sell, AmountType::Usdc, usdc()),
+        IntentSide::SellAll => (Side::Sell, AmountType::All, String::new()),
     }
 }
 

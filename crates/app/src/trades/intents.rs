@@ -1,13 +1,13 @@
 //! Conversions from stored trades to contract types.
 
-use chain::{Intent, Side};
+use chain::{Intent, IntentSide};
 use domain::ErrorCode;
 use store::trades::Trade;
 
 use crate::AppError;
 
-pub fn side_of(trade: &Trade) -> Result<Side, AppError> {
-    Side::ALL
+pub fn side_of(trade: &Trade) -> Result<IntentSide, AppError> {
+    IntentSide::ALL
         .get(usize::from(trade.intent_side))
         .copied()
         .ok_or_else(|| AppError::new(ErrorCode::InternalError))

@@ -3,7 +3,7 @@
 //! Rounding never loosens the trader's bound: minimums are rounded up and maximums down.
 
 use alloy_primitives::U256;
-use chain::{Fill, Policy, Side as ChainSide, tokens_of_face_value};
+use chain::{Fill, IntentSide, Policy, tokens_of_face_value};
 use domain::limits::SpendRefusal;
 use domain::trade::{AmountType, Side, TradeRequest};
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
@@ -15,7 +15,7 @@ const BPS: u64 = 10_000;
 /// The amounts that are sent to the chain and counted against caps and balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    pub side: ChainSide,
+    pub side: IntentSide,
     /// The exact amount or the bound, depending on `side`.
     pub usdc: Usdc,
     /// The exact amount or the bound, depending on `side`.
@@ -63,13 +63,13 @@ impl Sellable {
 }
 
 /// Returns the contract's side for the request's side and amount type.
-pub const fn side_of(request: &TradeRequest) -> ChainSide {
+pub const fn side_of(request: &TradeRequest) -> IntentSide {
     match (request.side, request.amount_type) {
-        (Side::Buy, AmountType::Tokens) => ChainSide::BuyTokens,
-        (Side::Buy, _) => ChainSide::BuyForUsdc,
-        (Side::Sell, AmountType::Usdc) => ChainSide::SellForUsdc,
-        (Side::Sell, AmountType::Tokens) => ChainSide::SellTokens,
-        (Side::Sell, AmountType::All) => ChainSide::SellAll,
+        (Side::Buy, AmountType::Tokens) => IntentSide::BuyTokens,
+        (Side::Buy, _) => IntentSide::BuyForUsdc,
+        (Side::Sell, AmountType::Usdc) => IntentSide::SellForUsdc,
+        (Side::Sell, AmountType::Tokens) => IntentSide::SellTokens,
+        (Side::Sell, AmountType::All) => IntentSide::SellAll,
     }
 }
 
@@ -79,9 +79,9 @@ pub const fn side_of(request: &TradeRequest) -> ChainSide {
 /// so the default always applies there.
 fn slippage_bps(request: &TradeRequest, default_bps: u16) -> Option<u16> {
     let bounds_price = match side_of(request) {
-        ChainSide::BuyForUsdc => request.min_tokens_out.is_some_and(|least| least > Wad::ZERO),
-        ChainSide::SellForUsdc => request.max_tokens_in.is_some(),
-        ChainSide::BuyTokens | ChainSide::SellTokens | ChainSide::SellAll => false,
+        IntentSide::BuyForUsdc => request.min_tokens_out.is_some_and(|least| least > Wad::ZERO),
+        IntentSide::SellForUsdc => request.max_tokens_in.is_some(),
+        IntentSide::BuyTokens | IntentSide::SellTokens | IntentSide::SellAll => false,
     };
     request.max_slippage_bps.or((!bounds_price).then_some(default_bps))
 }
@@ -104,7 +104,7 @@ pub fn plan(
         sellable.check(quoted_tokens)?;
     }
     match side {
-        ChainSide::BuyForUsdc => {
+        IntentSide::BuyForUsdc => {
             let by_slippage = slippage_bps.map_or(Wad::ZERO, |bps| less_bps_ceil(quoted_tokens, bps));
             let tokens = request.min_tokens_out.unwrap_or_default().max(by_slippage);
             if quoted_tokens < tokens {
@@ -113,7 +113,7 @@ pub fn plan(
             let usdc = request.amount;
             Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
         }
-        ChainSide::BuyTokens => {
+        IntentSide::BuyTokens => {
             let tokens = Wad::from_amount(request.amount);
             if let Some(least) = request.min_tokens_out.filter(|least| *least > tokens) {
                 let requirement = "must be at most the amount of tokens to buy";
@@ -122,7 +122,7 @@ pub fn plan(
             let usdc = more_bps_floor(quoted_usdc, slippage_bps.unwrap_or(default_bps));
             Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
         }
-        ChainSide::SellForUsdc => {
+        IntentSide::SellForUsdc => {
             let by_slippage = slippage_bps.map(|bps| more_bps_wad_floor(quoted_tokens, bps));
             let most = [request.max_tokens_in, by_slippage].into_iter().flatten().min();
             if most.is_some_and(|most| quoted_tokens > most) {
@@ -132,12 +132,12 @@ pub fn plan(
             let (usdc, reserved) = (request.amount, Usdc::ZERO);
             Ok(Plan { side, usdc, tokens, counted: usdc, reserved, gives: quoted_tokens, slippage_bps })
         }
-        ChainSide::SellTokens | ChainSide::SellAll => {
+        IntentSide::SellTokens | IntentSide::SellAll => {
             if request.max_tokens_in.is_some_and(|most| quoted_tokens > most) {
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
             let usdc = usdc_less_bps_ceil(quoted_usdc, slippage_bps.unwrap_or(default_bps));
-            let tokens = if side == ChainSide::SellAll {
+            let tokens = if side == IntentSide::SellAll {
                 // Buys in flight may execute before this sale, and their tokens are sold too. Twice
                 // the present balance is a bound with room for them.
                 let most = Wad(quoted_tokens.0.saturating_mul(U256::from(2)));
@@ -155,9 +155,9 @@ pub fn plan(
 /// position's size.
 pub fn quoted_amount(request: &TradeRequest) -> Option<U256> {
     match side_of(request) {
-        ChainSide::BuyForUsdc | ChainSide::SellForUsdc => Some(U256::from(request.amount.atomic())),
-        ChainSide::BuyTokens | ChainSide::SellTokens => Some(Wad::from_amount(request.amount).0),
-        ChainSide::SellAll => None,
+        IntentSide::BuyForUsdc | IntentSide::SellForUsdc => Some(U256::from(request.amount.atomic())),
+        IntentSide::BuyTokens | IntentSide::SellTokens => Some(Wad::from_amount(request.amount).0),
+        IntentSide::SellAll => None,
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, B256, U256};
-use chain::{AccountState, Chain, ChainError, Fill, Revert, Side, face_value_usdc_atomic};
+use chain::{AccountState, Chain, ChainError, Fill, IntentSide, Revert, face_value_usdc_atomic};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
 use domain::trade::HoldReason;
@@ -124,11 +124,11 @@ async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fi
         chain.position(trade.account, *chain_market_id, trade.outcome_index).await?
     };
     let amount = match side {
-        Side::BuyForUsdc | Side::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
-        Side::BuyTokens | Side::SellTokens => trade.intent_tokens.0,
-        Side::SellAll => held,
+        IntentSide::BuyForUsdc | IntentSide::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
+        IntentSide::BuyTokens | IntentSide::SellTokens => trade.intent_tokens.0,
+        IntentSide::SellAll => held,
     };
-    if side == Side::SellAll && held.is_zero() {
+    if side == IntentSide::SellAll && held.is_zero() {
         return Err(ChainError::Reverted(Revert::InsufficientPosition));
     }
     let fill = chain.quote(*chain_market_id, trade.outcome_index, side, amount).await?;
@@ -158,10 +158,10 @@ fn judge_one(
     }
     let Ok(side) = side_of(trade) else { return Verdict::Later };
     let within_bound = match side {
-        Side::BuyForUsdc => fill.tokens_wad >= trade.intent_tokens.0,
-        Side::SellForUsdc => fill.tokens_wad <= trade.intent_tokens.0,
-        Side::BuyTokens => fill.usdc_atomic <= trade.intent_usdc.atomic(),
-        Side::SellTokens | Side::SellAll => fill.usdc_atomic >= trade.intent_usdc.atomic(),
+        IntentSide::BuyForUsdc => fill.tokens_wad >= trade.intent_tokens.0,
+        IntentSide::SellForUsdc => fill.tokens_wad <= trade.intent_tokens.0,
+        IntentSide::BuyTokens => fill.usdc_atomic <= trade.intent_usdc.atomic(),
+        IntentSide::SellTokens | IntentSide::SellAll => fill.usdc_atomic >= trade.intent_usdc.atomic(),
     };
     if !within_bound {
         return refused(&Revert::SlippageExceeded);

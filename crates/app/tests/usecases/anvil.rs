@@ -2,7 +2,7 @@
 //! binary.
 
 use alloy_primitives::U256;
-use chain::Side;
+use chain::IntentSide;
 use domain::key::Tier;
 use domain::trade::{State, Status};
 use store::Store;
@@ -18,7 +18,7 @@ store::on_each_engine! {
     async fn a_trade_completes_on_anvil(store: Store) {
         let Some(anvil) = Anvil::start() else { return };
         let Scene { app, ada, key, market } = Scene::of(over(&anvil).on(store).start().await).await;
-        let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(25_000_000)).await;
+        let quote = app.quote(market, 0, IntentSide::BuyForUsdc, U256::from(25_000_000)).await;
         let trade = key.buy(&market, 0, "25").await;
         app.run_workers().await;
         let State::Completed(settlement) = app.trade(trade.id).await.state else { panic!("not completed") };

@@ -1,7 +1,7 @@
 //! From pending to the chain: batches, and trades that the risk engine rejects.
 
 use alloy_primitives::{Address, U256};
-use chain::{KeyLimits, Side, calls};
+use chain::{IntentSide, SpendingLimits, calls};
 use domain::risk::RiskRefusal;
 use domain::trade::{Failure, State, Status};
 use domain::{ErrorCode, Timestamp, Usdc};
@@ -11,8 +11,8 @@ use testkit::{Fault, Request, TestApp, hub};
 
 use crate::scene::Scene;
 
-fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> KeyLimits {
-    KeyLimits {
+fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> SpendingLimits {
+    SpendingLimits {
         per_trade_usdc_atomic,
         daily_usdc_atomic,
         sale_per_trade_usdc_atomic: daily_usdc_atomic,
@@ -46,7 +46,7 @@ async fn assert_rejected(app: &TestApp, trade: Trade, reason: RiskRefusal) {
 /// Requires at least the amount that is quoted now, so no other trade may come first.
 async fn at_the_quote<'a>(scene: &'a Scene, usdc: &'a str) -> Request<'a> {
     let amount: Usdc = usdc.parse().unwrap();
-    let quote = scene.app.quote(scene.market, 0, Side::BuyForUsdc, U256::from(amount.atomic())).await;
+    let quote = scene.app.quote(scene.market, 0, IntentSide::BuyForUsdc, U256::from(amount.atomic())).await;
     let buy = scene.key.buy(&scene.market, 0, usdc);
     buy.with(|draft| draft.min_tokens_out = Some(quote.tokens_wad.to_string()))
 }

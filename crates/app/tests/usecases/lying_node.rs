@@ -64,7 +64,7 @@ store::on_each_engine! {
     async fn a_hidden_failure_is_found_when_its_batch_has_ended(store: Store) {
         let Scene { app, key, market, .. } = Scene::on(store).await;
         app.run_workers().await;
-        let quote = app.quote(market, 0, chain::Side::BuyForUsdc, alloy_primitives::U256::from(10_000_000)).await;
+        let quote = app.quote(market, 0, chain::IntentSide::BuyForUsdc, alloy_primitives::U256::from(10_000_000)).await;
         let least = Some(quote.tokens_wad.to_string());
         let trade = key.buy(&market, 0, "10").with(|draft| draft.min_tokens_out = least).await;
         app.faults.next_send(Fault::LostRequest);

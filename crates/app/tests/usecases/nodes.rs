@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use app::Ctx;
-use chain::Standing;
+use chain::NodeStatus;
 use domain::ErrorCode;
 use domain::trade::Status;
 use testkit::{RpcFault, Setup, TestApp};
@@ -26,7 +26,7 @@ async fn available(ctx: &Ctx) {
     for _ in 0..500 {
         looks.tick().await;
         nodes.check_all().await;
-        if nodes.report().iter().all(|node| node.standing == Standing::Usable) {
+        if nodes.report().iter().all(|node| node.standing == NodeStatus::Usable) {
             return;
         }
     }
@@ -114,7 +114,7 @@ async fn a_node_with_a_wrong_chain_id_is_used_once_it_is_corrected() {
     app.proxies[0].set(RpcFault::OtherChain).await;
     app::nodes::refresh(&app.ctx).await.unwrap();
     let report = app.ctx.chain.nodes().unwrap().report();
-    assert!(matches!(report[0].standing, Standing::Refused(_)), "{report:?}");
+    assert!(matches!(report[0].standing, NodeStatus::Refused(_)), "{report:?}");
     let refusal = key.buy(&market, 0, "5").refused().await;
     assert_eq!(refusal.code, ErrorCode::DependencyUnavailable, "{refusal}");
     assert_eq!(refusal.retry_after_s, Some(1));

@@ -3,7 +3,7 @@
 use alloy_primitives::Bytes;
 use app::AppError;
 use app::accounts::{self, OwnerChange};
-use chain::{Batch, Receipt, Signer};
+use chain::{Receipt, Signer, UnsignedBatch};
 use domain::ErrorCode;
 use domain::ids::UserId;
 use domain::key::Tier;
@@ -120,7 +120,7 @@ async fn relay(
     app: &TestApp,
     user_id: UserId,
     change: OwnerChange,
-    batch: &Batch,
+    batch: &UnsignedBatch,
     signature: Bytes,
 ) -> Result<Receipt, AppError> {
     accounts::relay(&app.ctx, &app.roles.relayer, user_id, change.into(), batch, signature).await

@@ -1,7 +1,7 @@
 //! All rejections of trade requests. None of them stores or reserves anything.
 
 use alloy_primitives::U256;
-use chain::{Side, calls};
+use chain::{IntentSide, calls};
 use domain::ErrorCode;
 use domain::key::Tier;
 use domain::time::HOUR_MS;
@@ -216,14 +216,14 @@ async fn a_sale_is_at_most_the_held_tokens() {
 #[tokio::test]
 async fn a_bound_missed_by_one_wei_is_rejected() {
     let Scene { app, key, market, .. } = Scene::new().await;
-    let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(10_000_000)).await;
+    let quote = app.quote(market, 0, IntentSide::BuyForUsdc, U256::from(10_000_000)).await;
     let buy =
         |least: U256| key.buy(&market, 0, "10").with(|draft| draft.min_tokens_out = Some(least.to_string()));
     assert_refused(&app, buy(quote.tokens_wad + U256::from(1)), ErrorCode::SlippageExceeded).await;
     buy(quote.tokens_wad).await;
     app.run_workers().await;
 
-    let quote = app.quote(market, 0, Side::SellForUsdc, U256::from(5_000_000)).await;
+    let quote = app.quote(market, 0, IntentSide::SellForUsdc, U256::from(5_000_000)).await;
     let sell =
         |most: U256| key.sell(&market, 0, "5").with(|draft| draft.max_tokens_in = Some(most.to_string()));
     assert_refused(&app, sell(quote.tokens_wad - U256::from(1)), ErrorCode::SlippageExceeded).await;

@@ -87,7 +87,7 @@ store::on_each_engine! {
         let raw = app.faults.sent().pop().unwrap();
         app.branches().switch();
         app.stranger_buys(market, 0, "50").await;
-        let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
+        let quote = app.quote(market, 0, chain::IntentSide::BuyForUsdc, U256::from(10_000_000)).await;
         let raw = alloy_primitives::hex::decode(raw).unwrap();
         assert_eq!(app.ctx.chain.send_raw(&raw).await.unwrap(), SendOutcome::Accepted);
         app.mine(FINAL).await;
@@ -99,7 +99,7 @@ store::on_each_engine! {
 
     async fn a_failure_of_an_abandoned_branch_is_reverted(store: Store) {
         let Scene { app, key, market, .. } = forkable(store, FINAL).await;
-        let quote = app.quote(market, 0, chain::Side::BuyForUsdc, U256::from(10_000_000)).await;
+        let quote = app.quote(market, 0, chain::IntentSide::BuyForUsdc, U256::from(10_000_000)).await;
         app.branches().part();
         let least = Some(quote.tokens_wad.to_string());
         let trade = key.buy(&market, 0, "10").with(|draft| draft.min_tokens_out = least).await;

@@ -1,7 +1,7 @@
 //! A trade from the request to the settled position.
 
 use alloy_primitives::U256;
-use chain::Side;
+use chain::IntentSide;
 use domain::trade::{State, Status};
 use domain::{Usdc, Wad};
 use store::trades::Trade;
@@ -18,7 +18,7 @@ fn settlement(trade: &Trade) -> &domain::trade::Settlement {
 #[tokio::test]
 async fn a_buy_completes_with_the_quoted_amounts() {
     let Scene { app, ada, key, market } = Scene::new().await;
-    let quote = app.quote(market, 0, Side::BuyForUsdc, U256::from(25_000_000)).await;
+    let quote = app.quote(market, 0, IntentSide::BuyForUsdc, U256::from(25_000_000)).await;
 
     let trade = key.buy(&market, 0, "25.00").await;
     assert_eq!(trade.state, State::Pending);
@@ -40,7 +40,7 @@ async fn a_buy_completes_with_the_quoted_amounts() {
 #[tokio::test]
 async fn a_buy_of_exact_tokens_completes_with_the_quoted_cost() {
     let Scene { app, ada, key, market } = Scene::new().await;
-    let quote = app.quote(market, 1, Side::BuyTokens, Wad::from_amount(Usdc::from_whole(50)).0).await;
+    let quote = app.quote(market, 1, IntentSide::BuyTokens, Wad::from_amount(Usdc::from_whole(50)).0).await;
 
     let trade = key.buy(&market, 1, "50").in_tokens().await;
     app.run_workers().await;
@@ -60,7 +60,7 @@ async fn a_sale_for_usdc_pays_exactly_that_amount() {
     key.buy(&market, 0, "100").await;
     app.run_workers().await;
     let before = app.balance(&ada).await;
-    let quote = app.quote(market, 0, Side::SellForUsdc, U256::from(40_000_000)).await;
+    let quote = app.quote(market, 0, IntentSide::SellForUsdc, U256::from(40_000_000)).await;
 
     let trade = key.sell(&market, 0, "40").await;
     app.run_workers().await;
@@ -79,7 +79,7 @@ async fn a_sale_of_tokens_completes_with_the_quoted_proceeds() {
     app.run_workers().await;
     let before = app.tokens(&ada, market, 0).await;
     let thirty = Wad::from_amount(Usdc::from_whole(30));
-    let quote = app.quote(market, 0, Side::SellTokens, thirty.0).await;
+    let quote = app.quote(market, 0, IntentSide::SellTokens, thirty.0).await;
 
     let trade = key.sell(&market, 0, "30").in_tokens().await;
     app.run_workers().await;

@@ -3,7 +3,7 @@
 use alloy::sol_types::SolValue;
 use alloy_primitives::{B256, Bytes, U256, uint};
 
-use super::owner::Owner;
+use super::owner::AccountOwner;
 use crate::error::ChainError;
 
 /// The order of the P-256 group. Authenticators produce either half of `s`; the contract accepts
@@ -35,8 +35,8 @@ impl Assertion {
     ///
     /// `Rejected` if `owner` is not a passkey, the client data lacks a type or a challenge, or `s`
     /// is not below the group's order.
-    pub fn to_signature(&self, owner: &Owner) -> Result<Bytes, ChainError> {
-        if !matches!(owner, Owner::Passkey { .. }) {
+    pub fn to_signature(&self, owner: &AccountOwner) -> Result<Bytes, ChainError> {
+        if !matches!(owner, AccountOwner::Passkey { .. }) {
             return Err(ChainError::Rejected("only a passkey can make an assertion".to_owned()));
         }
         // The contract finds both members by their byte offset instead of parsing the JSON.

@@ -17,7 +17,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 
 use super::chain::Chain;
-use super::event::Event;
+use super::event::ChainEvent;
 use crate::error::ChainError;
 
 /// The maximum number of concurrent requests to the node.
@@ -42,7 +42,7 @@ pub struct BlockEvents {
     pub hash: B256,
     pub timestamp_s: u64,
     /// In log order.
-    pub events: Vec<Event>,
+    pub events: Vec<ChainEvent>,
     /// A digest of the logs, for comparing two reads of the same block. `None` if a second read
     /// cannot differ or cannot be compared: on the embedded chain, and for a skipped block.
     pub logs_digest: Option<B256>,

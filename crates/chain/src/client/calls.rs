@@ -4,9 +4,9 @@ use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::batch::Call;
-use super::owner::Owner;
+use super::owner::AccountOwner;
 use super::roles::Role;
-use super::state::{KeyLimits, token_id};
+use super::state::{SpendingLimits, token_id};
 use crate::bindings::token::Token;
 use crate::bindings::{Account, AccountFactory, Authority, Gate, MarketHub};
 
@@ -28,12 +28,12 @@ pub struct MarketTerms {
 }
 
 /// Gate, sent by the account: sets the limits of one of its keys.
-pub fn set_policy(key_index: u32, limits: KeyLimits) -> Bytes {
+pub fn set_policy(key_index: u32, limits: SpendingLimits) -> Bytes {
     Gate::setPolicyCall { key: key_index, limits: limits.into() }.abi_encode().into()
 }
 
 /// Gate, sent by an executor: lowers each limit that is above the given value and never raises one.
-pub fn reduce_policy(account: Address, key_index: u32, limits: KeyLimits) -> Bytes {
+pub fn reduce_policy(account: Address, key_index: u32, limits: SpendingLimits) -> Bytes {
     Gate::reducePolicyCall { account, key: key_index, limits: limits.into() }.abi_encode().into()
 }
 
@@ -203,7 +203,7 @@ pub fn mint(to: Address, usdc_atomic: U256) -> Bytes {
 /// and executes a batch signed by one of its owners. Does nothing if the account has executed the
 /// same batch last.
 pub fn create_and_execute(
-    owner: &Owner,
+    owner: &AccountOwner,
     salt: B256,
     calls: &[Call],
     deadline_s: u64,
@@ -225,12 +225,12 @@ pub fn create_and_execute(
 }
 
 /// The account, sent by itself: adds an owner.
-pub fn add_owner(owner: &Owner) -> Bytes {
+pub fn add_owner(owner: &AccountOwner) -> Bytes {
     Account::addOwnerCall { owner: owner.to_bytes() }.abi_encode().into()
 }
 
 /// The account, sent by itself: removes an owner except the last one.
-pub fn remove_owner(owner: &Owner) -> Bytes {
+pub fn remove_owner(owner: &AccountOwner) -> Bytes {
     Account::removeOwnerCall { owner: owner.to_bytes() }.abi_encode().into()
 }
 

@@ -15,10 +15,10 @@ use alloy_primitives::{Address, B256, Bytes};
 use embedded_chain::EmbeddedNode;
 use serde::{Deserialize, Serialize};
 
-use super::event::Event;
+use super::event::ChainEvent;
 use crate::block::{self, Block};
 use crate::error::ChainError;
-use crate::nodes::{Endpoint, Nodes, REQUEST_TIMEOUT};
+use crate::nodes::{NodeEndpoint, Nodes, REQUEST_TIMEOUT};
 
 /// Default interval between receipt queries in `transact`.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -62,7 +62,7 @@ pub struct Chain {
 ///
 /// `Rejected` if `url` is not an HTTP URL.
 pub fn http_provider(url: &str) -> Result<DynProvider, ChainError> {
-    let rpc = RpcClient::new(Endpoint::new(url, REQUEST_TIMEOUT)?, false);
+    let rpc = RpcClient::new(NodeEndpoint::new(url, REQUEST_TIMEOUT)?, false);
     Ok(ProviderBuilder::default().connect_client(rpc).erased())
 }
 
@@ -212,7 +212,7 @@ impl Chain {
     /// # Errors
     ///
     /// `Decode` if a log does not name its block and transaction.
-    pub async fn events(&self, from_block: u64, to_block: u64) -> Result<Vec<Event>, ChainError> {
+    pub async fn events(&self, from_block: u64, to_block: u64) -> Result<Vec<ChainEvent>, ChainError> {
         let filter = self.log_filter().from_block(from_block).to_block(to_block);
         self.events_of(&filter).await
     }

@@ -22,7 +22,7 @@ use super::chain::{Chain, Contracts};
 use super::signer::Signer;
 use crate::bindings::{AccountFactory, Authority, Deployer, Gate, MarketHub, TestUSDC};
 use crate::error::ChainError;
-use crate::nodes::Deployment;
+use crate::nodes::DeploymentVerifier;
 
 /// The hash of the proxy's creation code, through which the `Deployer` creates a contract (CREATE3
 /// of solady).
@@ -178,7 +178,7 @@ pub async fn verify(chain: &Chain) -> Result<(), ChainError> {
     )))
 }
 
-impl Deployment for Contracts {
+impl DeploymentVerifier for Contracts {
     fn verify(&self, provider: DynProvider) -> BoxFuture<'_, Result<(), ChainError>> {
         // The chain id is not used by the reads of this check.
         let chain = Chain::of(provider, self.clone(), 0);

@@ -7,15 +7,15 @@ use alloy_primitives::{Address, B256, U256};
 use uuid::Uuid;
 
 use super::chain::Chain;
-use super::intent::Side;
-use super::state::{MarketStatus, market_and_outcome};
+use super::intent::IntentSide;
+use super::state::{ChainMarketStatus, market_and_outcome};
 use crate::bindings::{Gate, MarketHub};
 use crate::error::ChainError;
 use crate::revert::Revert;
 
 /// A decoded log with its position on the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ChainEvent {
     pub block_number: u64,
     pub block_hash: B256,
     pub tx_hash: B256,
@@ -40,7 +40,7 @@ pub enum EventKind {
         quantities_wad: Vec<U256>,
     },
     /// `status` is the new status.
-    MarketStatusChanged { market_id: u64, status: MarketStatus },
+    MarketStatusChanged { market_id: u64, status: ChainMarketStatus },
     /// A result was proposed. It can be vetoed until `finalizable_at_s` (Unix seconds).
     ResolutionProposed { market_id: u64, payouts_wad: Vec<U256>, finalizable_at_s: u64 },
     /// A cancel at the reference prices was proposed. It can be vetoed until `finalizable_at_s`
@@ -63,7 +63,7 @@ pub enum EventKind {
         account: Address,
         market_id: u64,
         outcome: u8,
-        side: Side,
+        side: IntentSide,
         usdc_atomic: u64,
         tokens_wad: u128,
         fee_atomic: u64,
@@ -135,7 +135,7 @@ impl Chain {
         trade_id: Uuid,
         account: Address,
         from_block: u64,
-    ) -> Result<Option<Event>, ChainError> {
+    ) -> Result<Option<ChainEvent>, ChainError> {
         // The contracts store the 16 bytes of the UUID left-aligned in an indexed `bytes32`.
         let mut id = B256::ZERO;
         id[..16].copy_from_slice(trade_id.as_bytes());
@@ -145,7 +145,7 @@ impl Chain {
             .event_signature(vec![MarketHub::Trade::SIGNATURE_HASH, Gate::Failed::SIGNATURE_HASH])
             .topic1(id);
         // Another account can use the same trade id: also compare the account.
-        let is_of_account = |event: &Event| match &event.kind {
+        let is_of_account = |event: &ChainEvent| match &event.kind {
             EventKind::Trade { account: of, .. } | EventKind::IntentFailed { account: of, .. } => {
                 *of == account
             }
@@ -158,7 +158,7 @@ impl Chain {
         Filter::new().address(vec![self.contracts.hub, self.contracts.gate])
     }
 
-    pub(super) async fn events_of(&self, filter: &Filter) -> Result<Vec<Event>, ChainError> {
+    pub(super) async fn events_of(&self, filter: &Filter) -> Result<Vec<ChainEvent>, ChainError> {
         let logs = self.provider.get_logs(filter).await.map_err(ChainError::of_read)?;
         let mut events = self.decode_logs(&logs)?;
         events.sort_by_key(|event| (event.block_number, event.log_index));
@@ -169,7 +169,7 @@ impl Chain {
     ///
     /// A log that does not decode becomes an [`EventKind::Undecodable`] instead of an error,
     /// because any address can make the contracts emit one. An error would stop the sync.
-    pub(super) fn decode_logs(&self, logs: &[Log]) -> Result<Vec<Event>, ChainError> {
+    pub(super) fn decode_logs(&self, logs: &[Log]) -> Result<Vec<ChainEvent>, ChainError> {
         let mut events = Vec::with_capacity(logs.len());
         for log in logs.iter().filter(|log| !log.removed) {
             let kind = if log.address() == self.contracts.hub {
@@ -185,7 +185,7 @@ impl Chain {
                 return Err(ChainError::Decode("a log of a block that is not mined".to_owned()));
             };
             let timestamp_s = log.block_timestamp;
-            events.push(Event { block_number, block_hash, tx_hash, log_index, timestamp_s, kind });
+            events.push(ChainEvent { block_number, block_hash, tx_hash, log_index, timestamp_s, kind });
         }
         Ok(events)
     }
@@ -233,7 +233,7 @@ fn of_hub(log: &Log) -> Result<Option<EventKind>, ChainError> {
         },
         Hub::MarketStatusChanged(event) => EventKind::MarketStatusChanged {
             market_id: event.marketId,
-            status: MarketStatus::from_wire(event.status)?,
+            status: ChainMarketStatus::from_wire(event.status)?,
         },
         Hub::ResolutionProposed(event) => EventKind::ResolutionProposed {
             market_id: event.marketId,
@@ -308,7 +308,7 @@ fn trade_of(event: &MarketHub::Trade) -> Result<EventKind, ChainError> {
         account: Address::from_slice(&what.to_be_bytes::<32>()[..20]),
         market_id,
         outcome,
-        side: Side::from_wire(what.byte(0))?,
+        side: IntentSide::from_wire(what.byte(0))?,
         usdc_atomic: low(amounts >> 192, 64).to(),
         tokens_wad: low(amounts, 128).to(),
         fee_atomic: low(amounts >> 128, 64).to(),

@@ -17,7 +17,7 @@ use crate::error::ChainError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[repr(u8)]
-pub enum Side {
+pub enum IntentSide {
     /// Spend exactly `usdc_atomic`, fee included; receive at least `tokens_wad`.
     BuyForUsdc = 0,
     /// Receive exactly `tokens_wad`; spend at most `usdc_atomic`, fee included.
@@ -30,7 +30,7 @@ pub enum Side {
     SellAll = 4,
 }
 
-impl Side {
+impl IntentSide {
     /// All sides, in the contract's order.
     pub const ALL: [Self; 5] =
         [Self::BuyForUsdc, Self::BuyTokens, Self::SellTokens, Self::SellForUsdc, Self::SellAll];
@@ -46,7 +46,7 @@ impl Side {
     }
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for IntentSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BuyForUsdc => "buyForUsdc",
@@ -58,7 +58,7 @@ impl fmt::Display for Side {
     }
 }
 
-impl FromStr for Side {
+impl FromStr for IntentSide {
     type Err = ChainError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -84,7 +84,7 @@ pub struct Intent {
     pub market_id: u64,
     /// Counted from 0.
     pub outcome: u8,
-    pub side: Side,
+    pub side: IntentSide,
     /// Exact amount or bound, by `side`.
     pub usdc_atomic: u64,
     /// Exact amount or bound, by `side`.
@@ -127,7 +127,7 @@ impl Intent {
             deadline_s: low_u32(who),
             market_id: low_u64(what >> 80),
             outcome: (what >> 72usize).byte(0),
-            side: Side::from_wire((what >> 64usize).byte(0))?,
+            side: IntentSide::from_wire((what >> 64usize).byte(0))?,
             usdc_atomic: low_u64(what),
             tokens_wad: low_u128(bound >> 128),
             trade_id: Uuid::from_u128(low_u128(bound)),
@@ -170,7 +170,7 @@ mod tests {
             deadline_s: 3,
             market_id: 0x0405,
             outcome: 6,
-            side: Side::SellAll,
+            side: IntentSide::SellAll,
             usdc_atomic: 7,
             tokens_wad: 8,
             trade_id: Uuid::from_u128(9),
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn side_names_round_trip() {
-        for side in Side::ALL {
+        for side in IntentSide::ALL {
             assert_eq!(side.to_string().parse(), Ok(side));
-            assert_eq!(Side::from_wire(side as u8), Ok(side));
+            assert_eq!(IntentSide::from_wire(side as u8), Ok(side));
         }
-        assert!(Side::from_wire(5).is_err());
+        assert!(IntentSide::from_wire(5).is_err());
     }
 }

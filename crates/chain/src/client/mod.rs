@@ -33,16 +33,16 @@ pub use blocks::{BlockEvents, Blocks};
 pub use calls::MarketTerms;
 pub use chain::{Chain, Contracts, http_provider};
 pub use deploy::DeploySettings;
-pub use event::{Event, EventKind};
-pub use intent::{Intent, Side, execute_calldata};
-pub use owner::{Owner, ParseOwnerError};
-pub use provision::{Batch, KeyPolicy};
+pub use event::{ChainEvent, EventKind};
+pub use intent::{Intent, IntentSide, execute_calldata};
+pub use owner::{AccountOwner, ParseOwnerError};
+pub use provision::{KeyPolicy, UnsignedBatch};
 pub use roles::{ParseRoleError, Role};
 pub use signer::Signer;
 pub use socket::{is_socket_url, provider, socket_url};
 pub use state::{
-    AccountState, ExecutorProposal, ExecutorState, ExecutorVolume, Fill, KeyLimits, MarketOnChain,
-    MarketSchedule, MarketStatus, OutcomeOnChain, Policy, Proposal, RoleProposal, Seat, Seats,
+    AccountState, ChainMarketStatus, ExecutorProposal, ExecutorState, ExecutorVolume, Fill, MarketOnChain,
+    MarketSchedule, OutcomeOnChain, Policy, Proposal, RoleProposal, Seat, Seats, SpendingLimits,
     face_value_usdc_atomic, token_id, tokens_of_face_value,
 };
 pub use transactions::{Fees, Receipt, SendOutcome, SignedTx, Transaction};

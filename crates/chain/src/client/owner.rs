@@ -14,7 +14,7 @@ const PASSKEY_LENGTH: usize = 64;
 /// An owner of a smart account: the address of an EOA, or the P-256 public key of a passkey. Its
 /// text form is `0x` and the lower-case hex of its 20 or 64 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
+pub enum AccountOwner {
     /// A secp256k1 key, which signs with ECDSA.
     Eoa(Address),
     /// A P-256 key, which signs with WebAuthn.
@@ -30,7 +30,7 @@ pub enum Owner {
 #[error("an owner is 20 bytes of an address or 64 bytes of a P-256 key, in hex")]
 pub struct ParseOwnerError;
 
-impl Owner {
+impl AccountOwner {
     /// Returns the bytes that the account contract stores: the 20 bytes of the address, or the 64
     /// bytes of x and y.
     pub fn to_bytes(&self) -> Bytes {
@@ -69,13 +69,13 @@ impl Owner {
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for AccountOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "0x{}", hex::encode(self.to_bytes()))
     }
 }
 
-impl FromStr for Owner {
+impl FromStr for AccountOwner {
     type Err = ParseOwnerError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -84,13 +84,13 @@ impl FromStr for Owner {
     }
 }
 
-impl Serialize for Owner {
+impl Serialize for AccountOwner {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Owner {
+impl<'de> Deserialize<'de> for AccountOwner {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
@@ -103,11 +103,14 @@ mod tests {
 
     #[test]
     fn owners_round_trip_through_text() {
-        let passkey = Owner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
-        for owner in [Owner::Eoa(Address::repeat_byte(0xab)), passkey] {
+        let passkey = AccountOwner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
+        for owner in [AccountOwner::Eoa(Address::repeat_byte(0xab)), passkey] {
             assert_eq!(owner.to_string().parse(), Ok(owner));
         }
-        assert_eq!(Owner::Eoa(Address::repeat_byte(0xab)).to_string(), format!("0x{}", "ab".repeat(20)));
+        assert_eq!(
+            AccountOwner::Eoa(Address::repeat_byte(0xab)).to_string(),
+            format!("0x{}", "ab".repeat(20))
+        );
     }
 
     #[test]
@@ -115,19 +118,19 @@ mod tests {
         let digest = B256::repeat_byte(7);
         let key = crate::Signer::random([5; 32]).unwrap();
         let signature = key.sign_digest(digest).unwrap();
-        assert_eq!(Owner::of_signature(&signature, digest), Some(key.owner()));
-        assert_ne!(Owner::of_signature(&signature, B256::ZERO), Some(key.owner()));
-        let passkey = Owner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
+        assert_eq!(AccountOwner::of_signature(&signature, digest), Some(key.owner()));
+        assert_ne!(AccountOwner::of_signature(&signature, B256::ZERO), Some(key.owner()));
+        let passkey = AccountOwner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
         let named = [&passkey.to_bytes()[..], &[0; 300]].concat();
-        assert_eq!(Owner::of_signature(&named, digest), Some(passkey));
+        assert_eq!(AccountOwner::of_signature(&named, digest), Some(passkey));
         for other in [&[0; 0][..], &[0; 63]] {
-            assert_eq!(Owner::of_signature(other, digest), None);
+            assert_eq!(AccountOwner::of_signature(other, digest), None);
         }
     }
 
     #[test]
     fn an_owner_of_another_length_is_rejected() {
-        assert_eq!(Owner::from_bytes(&[0; 32]), Err(ParseOwnerError));
-        assert_eq!("0xzz".parse::<Owner>(), Err(ParseOwnerError));
+        assert_eq!(AccountOwner::from_bytes(&[0; 32]), Err(ParseOwnerError));
+        assert_eq!("0xzz".parse::<AccountOwner>(), Err(ParseOwnerError));
     }
 }

@@ -1,9 +1,9 @@
 //! Batches that an owner of a smart account signs and a relayer sends. The first batch of an
 //! account typically allows the Gate to move USDC and sets the policies of its keys.
 //!
-//! Call `prepare`, have any owner sign `Batch::digest`, then call `relay`. The relayer creates the
-//! account in the same transaction if it does not exist. A relayed batch consumes the account's
-//! nonce, so the same batch cannot be relayed twice.
+//! Call `prepare`, have any owner sign `UnsignedBatch::digest`, then call `relay`. The relayer
+//! creates the account in the same transaction if it does not exist. A relayed batch consumes the
+//! account's nonce, so the same batch cannot be relayed twice.
 
 use alloy::providers::Provider;
 use alloy_primitives::{Address, B256, Bytes, U256};
@@ -11,9 +11,9 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::batch::{Call, batch_digest};
 use super::calls;
 use super::chain::{Chain, Contracts};
-use super::owner::Owner;
+use super::owner::AccountOwner;
 use super::signer::Signer;
-use super::state::KeyLimits;
+use super::state::SpendingLimits;
 use super::transactions::Receipt;
 use crate::error::ChainError;
 
@@ -24,18 +24,18 @@ const SIGNATURE_LIFE_S: u64 = 3_600;
 pub struct KeyPolicy {
     /// The key's index among the account's policies.
     pub key_index: u32,
-    pub limits: KeyLimits,
+    pub limits: SpendingLimits,
 }
 
 /// A batch that waits for an owner's signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
+pub struct UnsignedBatch {
     /// The account's first owner, which determines the account's address.
-    pub first_owner: Owner,
+    pub first_owner: AccountOwner,
     /// Distinguishes several accounts of the same first owner.
     pub salt: B256,
     /// The account's current owners. The signature of any one of them is enough.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<AccountOwner>,
     pub account: Address,
     pub calls: Vec<Call>,
     /// The account's nonce for which the batch is valid.
@@ -67,28 +67,28 @@ pub async fn signature_deadline_s(chain: &Chain, now_s: u64) -> Result<u64, Chai
 /// Prepares a batch of these calls for an owner's signature, at the account's current nonce.
 pub async fn prepare(
     chain: &Chain,
-    first_owner: Owner,
+    first_owner: AccountOwner,
     salt: B256,
     calls: Vec<Call>,
     deadline_s: u64,
-) -> Result<Batch, ChainError> {
+) -> Result<UnsignedBatch, ChainError> {
     let account = chain.account_address(&first_owner, salt).await?;
     let nonce = chain.account_nonce(account).await?;
     // Before the account exists, its first owner is its only owner.
     let owners = chain.account_owners(account).await?.unwrap_or_else(|| vec![first_owner]);
     let digest = batch_digest(chain.chain_id(), account, &calls, nonce, deadline_s);
-    Ok(Batch { first_owner, salt, owners, account, calls, nonce, deadline_s, digest })
+    Ok(UnsignedBatch { first_owner, salt, owners, account, calls, nonce, deadline_s, digest })
 }
 
 /// Returns the contract and the calldata that relay a signed batch, depending on whether the
 /// account exists now.
 pub async fn relaying(
     chain: &Chain,
-    batch: &Batch,
+    batch: &UnsignedBatch,
     signature: Bytes,
 ) -> Result<(Address, Bytes), ChainError> {
     let code = chain.provider().get_code_at(batch.account).await.map_err(ChainError::of_read)?;
-    let Batch { first_owner, salt, account, calls: inner, deadline_s, .. } = batch;
+    let UnsignedBatch { first_owner, salt, account, calls: inner, deadline_s, .. } = batch;
     // An account that does not exist yet is created in the same transaction.
     Ok(if code.is_empty() {
         let data = calls::create_and_execute(first_owner, *salt, inner, *deadline_s, signature);
@@ -107,7 +107,7 @@ pub async fn relaying(
 pub async fn relay(
     chain: &Chain,
     relayer: &Signer,
-    batch: &Batch,
+    batch: &UnsignedBatch,
     signature: Bytes,
 ) -> Result<Receipt, ChainError> {
     let (to, data) = relaying(chain, batch, signature).await?;

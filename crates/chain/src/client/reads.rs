@@ -7,11 +7,11 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::batch::Call;
 use super::chain::{Chain, Contracts};
-use super::intent::Side;
-use super::owner::Owner;
+use super::intent::IntentSide;
+use super::owner::AccountOwner;
 use super::state::{
-    AccountState, ExecutorVolume, Fill, MarketOnChain, MarketSchedule, MarketStatus, OutcomeOnChain, Policy,
-    Proposal, token_id, u64_of,
+    AccountState, ChainMarketStatus, ExecutorVolume, Fill, MarketOnChain, MarketSchedule, OutcomeOnChain,
+    Policy, Proposal, token_id, u64_of,
 };
 use crate::bindings::token::Token;
 use crate::bindings::{Account, AccountFactory, Gate, MarketHub};
@@ -34,7 +34,7 @@ impl Chain {
         &self,
         market_id: u64,
         outcome: u8,
-        side: Side,
+        side: IntentSide,
         amount: U256,
     ) -> Result<Fill, ChainError> {
         self.quote_in(self.reads_at, market_id, outcome, side, amount).await
@@ -51,7 +51,7 @@ impl Chain {
         block: B256,
         market_id: u64,
         outcome: u8,
-        side: Side,
+        side: IntentSide,
         amount: U256,
     ) -> Result<Fill, ChainError> {
         self.quote_in(BlockId::hash(block), market_id, outcome, side, amount).await
@@ -62,12 +62,12 @@ impl Chain {
         block: BlockId,
         market_id: u64,
         outcome: u8,
-        side: Side,
+        side: IntentSide,
         amount: U256,
     ) -> Result<Fill, ChainError> {
         // The hub cannot quote `SellAll`. The caller passes the balance, so quote a sale of exact
         // tokens.
-        let side = if side == Side::SellAll { Side::SellTokens } else { side };
+        let side = if side == IntentSide::SellAll { IntentSide::SellTokens } else { side };
         let call = MarketHub::quoteCall { marketId: market_id, index: outcome, side: side as u8, amount };
         let fill = self.view_at(self.contracts.hub, call, block).await?;
         Ok(Fill {
@@ -123,7 +123,7 @@ impl Chain {
             trades: outcome.trades,
         });
         Ok(MarketOnChain {
-            status: MarketStatus::from_wire(state.status)?,
+            status: ChainMarketStatus::from_wire(state.status)?,
             fee_bps: state.feeBps,
             close_time_s: state.closeTime.into(),
             liquidity_usdc_atomic: state.liquidity,
@@ -377,7 +377,7 @@ impl Chain {
     }
 
     /// Returns the address that the owner's account has or will have.
-    pub async fn account_address(&self, owner: &Owner, salt: B256) -> Result<Address, ChainError> {
+    pub async fn account_address(&self, owner: &AccountOwner, salt: B256) -> Result<Address, ChainError> {
         let call = AccountFactory::accountAddressCall { owner: owner.to_bytes(), salt };
         self.view(self.contracts.account_factory, call).await
     }
@@ -395,14 +395,15 @@ impl Chain {
 
     /// Returns the current owners of an account, with the first owner first if it still is one.
     /// `None` if the account does not exist on chain.
-    pub async fn account_owners(&self, account: Address) -> Result<Option<Vec<Owner>>, ChainError> {
+    pub async fn account_owners(&self, account: Address) -> Result<Option<Vec<AccountOwner>>, ChainError> {
         let code =
             self.provider.get_code_at(account).block_id(self.reads_at).await.map_err(ChainError::of_read)?;
         if code.is_empty() {
             return Ok(None);
         }
         let owners = self.view(account, Account::ownersCall {}).await?;
-        let owners: Result<Vec<Owner>, _> = owners.iter().map(|owner| Owner::from_bytes(owner)).collect();
+        let owners: Result<Vec<AccountOwner>, _> =
+            owners.iter().map(|owner| AccountOwner::from_bytes(owner)).collect();
         owners.map(Some).map_err(|error| ChainError::Decode(format!("owners of {account}: {error}")))
     }
 

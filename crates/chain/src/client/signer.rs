@@ -7,7 +7,7 @@ use alloy::signers::local::PrivateKeySigner;
 use alloy_primitives::{Address, B256, Bytes};
 use domain::SecretKey;
 
-use super::owner::Owner;
+use super::owner::AccountOwner;
 use crate::error::ChainError;
 
 /// A private key in memory. `Debug` prints only its address.
@@ -45,8 +45,8 @@ impl Signer {
     }
 
     /// Returns this key's address as the owner of an account.
-    pub fn owner(&self) -> Owner {
-        Owner::Eoa(self.address())
+    pub fn owner(&self) -> AccountOwner {
+        AccountOwner::Eoa(self.address())
     }
 
     /// Returns the 32 bytes of the key, for writing a key file.

@@ -25,7 +25,7 @@ pub struct Fill {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[repr(u8)]
-pub enum MarketStatus {
+pub enum ChainMarketStatus {
     /// The market does not exist.
     None = 0,
     /// Visible, but not tradeable yet.
@@ -40,7 +40,7 @@ pub enum MarketStatus {
     Cancelled = 5,
 }
 
-impl MarketStatus {
+impl ChainMarketStatus {
     pub(super) fn from_wire(value: u8) -> Result<Self, ChainError> {
         let all = [Self::None, Self::Listed, Self::Open, Self::Frozen, Self::Resolved, Self::Cancelled];
         let status = all.get(usize::from(value)).copied();
@@ -51,7 +51,7 @@ impl MarketStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarketOnChain {
     /// Also `Frozen` if an open market is past its close time. `None` if the market does not exist.
-    pub status: MarketStatus,
+    pub status: ChainMarketStatus,
     pub fee_bps: u16,
     /// The time at which trading stops automatically, in Unix seconds.
     pub close_time_s: u64,
@@ -78,7 +78,7 @@ pub struct OutcomeOnChain {
 
 /// The limits of one of an account's keys. Amounts must be below 2^44.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyLimits {
+pub struct SpendingLimits {
     /// Cap on the cost of one buy.
     pub per_trade_usdc_atomic: u64,
     /// Cap on the cost of all buys within 24 hours.
@@ -91,8 +91,8 @@ pub struct KeyLimits {
     pub expiry_s: u32,
 }
 
-impl From<KeyLimits> for Gate::Limits {
-    fn from(limits: KeyLimits) -> Self {
+impl From<SpendingLimits> for Gate::Limits {
+    fn from(limits: SpendingLimits) -> Self {
         Self {
             perTrade: limits.per_trade_usdc_atomic,
             daily: limits.daily_usdc_atomic,

@@ -13,7 +13,7 @@ use alloy::transports::RpcError;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256};
 
 use super::chain::Chain;
-use super::event::Event;
+use super::event::ChainEvent;
 use super::signer::Signer;
 use crate::error::ChainError;
 use crate::revert::Revert;
@@ -122,7 +122,7 @@ pub struct Receipt {
     /// The address of the created contract, if any.
     pub contract_address: Option<Address>,
     /// The events of the hub and the Gate in the transaction, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<ChainEvent>,
 }
 
 impl Chain {

@@ -18,19 +18,19 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_BODY: usize = 32 << 20;
 
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct NodeEndpoint {
     client: reqwest::Client,
     url: reqwest::Url,
 }
 
-impl std::fmt::Debug for Endpoint {
+impl std::fmt::Debug for NodeEndpoint {
     /// Prints only the host, because the URL may contain the node's access key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Endpoint").field(&self.host()).finish()
     }
 }
 
-impl Endpoint {
+impl NodeEndpoint {
     /// Creates an endpoint for `url` with the given timeout per request. Does not connect yet.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ fn broken(error: reqwest::Error) -> TransportError {
     TransportErrorKind::custom(error.without_url())
 }
 
-impl Service<RequestPacket> for Endpoint {
+impl Service<RequestPacket> for NodeEndpoint {
     type Response = ResponsePacket;
     type Error = TransportError;
     type Future = TransportFut<'static>;

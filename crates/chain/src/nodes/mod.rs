@@ -27,9 +27,9 @@ use alloy_primitives::B256;
 use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 
-pub use self::endpoint::Endpoint;
+pub use self::endpoint::NodeEndpoint;
 pub use self::identity::ChainIdentity;
-pub use self::node::{NodeReport, Standing};
+pub use self::node::{NodeReport, NodeStatus};
 
 use self::identity::Expected;
 use self::node::{Field, Node};
@@ -41,7 +41,7 @@ const FAILOVER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The contracts that the chain of a node must have.
-pub trait Deployment: fmt::Debug + Send + Sync {
+pub trait DeploymentVerifier: fmt::Debug + Send + Sync {
     /// Checks that the contracts exist on the provider's chain.
     ///
     /// # Errors
@@ -74,17 +74,19 @@ impl Nodes {
     pub fn new(
         urls: &[impl AsRef<str>],
         agreement: usize,
-        contracts: &(impl Deployment + Clone + 'static),
+        contracts: &(impl DeploymentVerifier + Clone + 'static),
     ) -> Result<Arc<Self>, ChainError> {
         if !(1..=urls.len()).contains(&agreement) {
             let detail = format!("{agreement} of {} nodes cannot agree", urls.len());
             return Err(ChainError::Rejected(detail));
         }
         let timeout = if urls.len() > 1 { FAILOVER_TIMEOUT } else { REQUEST_TIMEOUT };
-        let contracts: Arc<dyn Deployment> = Arc::new(contracts.clone());
+        let contracts: Arc<dyn DeploymentVerifier> = Arc::new(contracts.clone());
         let nodes: Result<Vec<Arc<Node>>, ChainError> = urls
             .iter()
-            .map(|url| Ok(Arc::new(Node::new(Endpoint::new(url.as_ref(), timeout)?, Arc::clone(&contracts)))))
+            .map(|url| {
+                Ok(Arc::new(Node::new(NodeEndpoint::new(url.as_ref(), timeout)?, Arc::clone(&contracts))))
+            })
             .collect();
         Ok(Arc::new(Self {
             nodes: nodes?,

@@ -12,8 +12,8 @@ use alloy_primitives::B256;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Deployment;
-use super::endpoint::Endpoint;
+use super::DeploymentVerifier;
+use super::endpoint::NodeEndpoint;
 use super::form::{head_in, is_conclusive};
 use super::health::Health;
 use super::identity::{ChainIdentity, Claim, Expected};
@@ -24,7 +24,7 @@ use crate::error::ChainError;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum NodeStatus {
     /// The node must be checked first: it is new or has failed.
     Unchecked,
     /// The node serves the expected chain.
@@ -39,7 +39,7 @@ pub struct NodeReport {
     /// Its host and port, without the rest of the URL.
     pub host: String,
     /// Includes the reason if the node is refused.
-    pub standing: Standing,
+    pub standing: NodeStatus,
     /// True if the node failed several times in a row and is not used for a moment.
     pub is_paused: bool,
     /// Its newest known block.
@@ -50,7 +50,7 @@ pub struct NodeReport {
 
 #[derive(Debug)]
 struct State {
-    standing: Standing,
+    standing: NodeStatus,
     health: Health,
     head: u64,
     claim: Option<ChainIdentity>,
@@ -86,10 +86,10 @@ const LAG_COST: u64 = 300;
 
 #[derive(Debug)]
 pub struct Node {
-    endpoint: Endpoint,
+    endpoint: NodeEndpoint,
     /// A provider of only this node, for requests that must not go to another one.
     provider: DynProvider,
-    contracts: Arc<dyn Deployment>,
+    contracts: Arc<dyn DeploymentVerifier>,
     state: Mutex<State>,
     // Held during a check, so that concurrent requests share one check.
     checking: tokio::sync::Mutex<()>,
@@ -97,11 +97,11 @@ pub struct Node {
 
 impl Node {
     /// Creates a node that has not been checked.
-    pub fn new(endpoint: Endpoint, contracts: Arc<dyn Deployment>) -> Self {
+    pub fn new(endpoint: NodeEndpoint, contracts: Arc<dyn DeploymentVerifier>) -> Self {
         let client = RpcClient::new(endpoint.clone(), false);
         let provider = ProviderBuilder::default().connect_client(client).erased();
         let state = State {
-            standing: Standing::Unchecked,
+            standing: NodeStatus::Unchecked,
             health: Health::default(),
             head: 0,
             claim: None,
@@ -141,7 +141,7 @@ impl Node {
     /// need a check.
     pub fn is_open(&self) -> bool {
         let state = self.state.lock();
-        !matches!(state.standing, Standing::Refused(_)) && !state.health.is_paused(Instant::now())
+        !matches!(state.standing, NodeStatus::Refused(_)) && !state.health.is_paused(Instant::now())
     }
 
     pub fn is_paused(&self) -> bool {
@@ -150,14 +150,14 @@ impl Node {
 
     /// Returns true if the last check succeeded and the node has not failed since.
     pub fn is_usable(&self) -> bool {
-        self.state.lock().standing == Standing::Usable
+        self.state.lock().standing == NodeStatus::Usable
     }
 
     /// Requires a check before the next use.
     pub fn distrust(&self) {
         let mut state = self.state.lock();
-        if state.standing == Standing::Usable {
-            state.standing = Standing::Unchecked;
+        if state.standing == NodeStatus::Usable {
+            state.standing = NodeStatus::Unchecked;
         }
     }
 
@@ -166,8 +166,8 @@ impl Node {
         let state = self.state.lock();
         let lag = head.saturating_sub(state.head);
         let class = match state.standing {
-            Standing::Usable if lag <= TOLERATED_LAG && state.head >= wanted => 0,
-            Standing::Usable => 1,
+            NodeStatus::Usable if lag <= TOLERATED_LAG && state.head >= wanted => 0,
+            NodeStatus::Usable => 1,
             _ => 2,
         };
         let score = state.health.score() + lag.min(1_000) * LAG_COST;
@@ -180,7 +180,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// As for [`Endpoint::post`].
+    /// As for [`NodeEndpoint::post`].
     pub async fn ask(&self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
         let began = Instant::now();
         let answer = self.endpoint.clone().post(packet.clone()).await;
@@ -207,8 +207,8 @@ impl Node {
     /// afterwards.
     fn fail(state: &mut State) {
         state.health.record_failure(Instant::now());
-        if state.standing == Standing::Usable {
-            state.standing = Standing::Unchecked;
+        if state.standing == NodeStatus::Usable {
+            state.standing = NodeStatus::Unchecked;
         }
     }
 
@@ -244,25 +244,25 @@ impl Node {
             }
         };
         let standing = match refusal {
-            Some(reason) => Standing::Refused(reason),
+            Some(reason) => NodeStatus::Refused(reason),
             None => {
                 state.has_contracts = true;
                 // The identity may not be known yet. There is then nothing to compare: the node
                 // stays unchecked.
-                if expected.identity.is_some() { Standing::Usable } else { Standing::Unchecked }
+                if expected.identity.is_some() { NodeStatus::Usable } else { NodeStatus::Unchecked }
             }
         };
         self.note(&mut state, standing);
-        state.standing == Standing::Usable
+        state.standing == NodeStatus::Usable
     }
 
-    fn note(&self, state: &mut State, standing: Standing) {
+    fn note(&self, state: &mut State, standing: NodeStatus) {
         if state.standing != standing {
             let host = self.endpoint.host();
             match &standing {
-                Standing::Refused(reason) => tracing::error!(node = host, reason, "a node is not used"),
-                Standing::Usable => tracing::info!(node = host, head = state.head, "a node is used"),
-                Standing::Unchecked => {}
+                NodeStatus::Refused(reason) => tracing::error!(node = host, reason, "a node is not used"),
+                NodeStatus::Usable => tracing::info!(node = host, head = state.head, "a node is used"),
+                NodeStatus::Unchecked => {}
             }
         }
         state.standing = standing;
@@ -337,7 +337,7 @@ impl Node {
     pub fn complaint(&self) -> String {
         let NodeReport { host, standing, is_paused, .. } = self.report();
         match standing {
-            Standing::Refused(reason) => format!("{host}: {reason}"),
+            NodeStatus::Refused(reason) => format!("{host}: {reason}"),
             _ if is_paused => format!("{host} does not answer"),
             _ => format!("{host} is not usable"),
         }

@@ -1,7 +1,7 @@
 //! Tests of smart accounts: addresses, signed batches and policies.
 
 use alloy_primitives::{B256, U256};
-use chain::{Call, ChainError, Owner, Policy, Revert, batch_digest, calls, provision};
+use chain::{AccountOwner, Call, ChainError, Policy, Revert, batch_digest, calls, provision};
 
 use crate::world::{CLOSE_S, KEY, Node, START_S, USDC, World, key, limits, policy};
 
@@ -63,7 +63,7 @@ async fn batch_signed_by_a_stranger_is_rejected(node: Node) {
     let signature = key(8).sign_digest(batch.digest).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
-    let nobody = Owner::Eoa(alloy_primitives::Address::ZERO);
+    let nobody = AccountOwner::Eoa(alloy_primitives::Address::ZERO);
     let batch = world.prepare(nobody, vec![]).await;
     let signature = key(8).sign_digest(batch.digest).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;

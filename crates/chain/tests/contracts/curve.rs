@@ -3,7 +3,7 @@
 //! and never in the trader's favor.
 
 use alloy_primitives::{B256, U256};
-use chain::{ChainError, Fill, MarketOnChain, MarketTerms, Revert, Side, calls};
+use chain::{ChainError, Fill, IntentSide, MarketOnChain, MarketTerms, Revert, calls};
 use dashu_float::DBig;
 
 use crate::world::{Node, TOKEN, USDC, World, hub_buy, terms};
@@ -21,7 +21,7 @@ async fn quotes_equal_the_curve_rounded_for_the_pool() {
         let state = world.chain.market(market).await.unwrap();
         for _ in 0..32 {
             let outcome = draw.below(state.outcomes.len() as u64) as u8;
-            let side = Side::ALL[draw.below(4) as usize];
+            let side = IntentSide::ALL[draw.below(4) as usize];
             let amount = an_amount(&mut draw, side, &state, outcome);
             match world.chain.quote(market, outcome, side, amount).await {
                 Ok(fill) => {
@@ -86,22 +86,22 @@ async fn a_market(world: &World, draw: &mut Draw, n: u8) -> u64 {
 }
 
 /// Draws an amount from dust up to several times the liquidity. A sale never exceeds the supply.
-fn an_amount(draw: &mut Draw, side: Side, state: &MarketOnChain, outcome: u8) -> U256 {
+fn an_amount(draw: &mut Draw, side: IntentSide, state: &MarketOnChain, outcome: u8) -> U256 {
     let scale = 1_000_000 / 10_u64.pow(draw.below(6) as u32);
     let part = U256::from(1 + draw.below(scale));
     let million = U256::from(1_000_000);
     let b = U256::from(state.liquidity_usdc_atomic);
     match side {
-        Side::BuyForUsdc => b * U256::from(4) * part / million,
-        Side::BuyTokens => b * U256::from(4_000_000_000_000_u64) * part / million,
-        Side::SellTokens | Side::SellAll => {
+        IntentSide::BuyForUsdc => b * U256::from(4) * part / million,
+        IntentSide::BuyTokens => b * U256::from(4_000_000_000_000_u64) * part / million,
+        IntentSide::SellTokens | IntentSide::SellAll => {
             state.outcomes[usize::from(outcome)].quantity_wad * part / million
         }
-        Side::SellForUsdc => b * part / million / U256::from(4),
+        IntentSide::SellForUsdc => b * part / million / U256::from(4),
     }
 }
 
-fn check(state: &MarketOnChain, side: Side, amount: U256, fill: &Fill) {
+fn check(state: &MarketOnChain, side: IntentSide, amount: U256, fill: &Fill) {
     let b = big(state.liquidity_usdc_atomic) * big(1_000_000_000_000_u64);
     let v = big(fill.cost_before_wad - fill.quantity_before_wad) / &b;
     let fee_bps = u64::from(state.fee_bps);
@@ -114,27 +114,27 @@ fn check(state: &MarketOnChain, side: Side, amount: U256, fill: &Fill) {
     // `gap` is the rounding gain of the pool. `conditioning` is the factor by which an error of one
     // wei grows, in units of b.
     let (gap, conditioning) = match side {
-        Side::BuyForUsdc => {
+        IntentSide::BuyForUsdc => {
             let fee = (fill.usdc_atomic * fee_bps).div_ceil(BPS);
             assert_eq!((U256::from(fill.usdc_atomic), fill.fee_atomic), (amount, fee));
             let exact = &b * (&one + (x.exp() - &one) * v.exp()).ln();
             (exact - tokens, &one + v.exp())
         }
-        Side::BuyTokens => {
+        IntentSide::BuyTokens => {
             let net = cost_moved.div_ceil(U256::from(1_000_000_000_000_u64)).to::<u64>();
             assert_eq!((fill.tokens_wad, fill.usdc_atomic), (amount, net + fill.fee_atomic));
             assert_eq!(fill.fee_atomic, (net * fee_bps).div_ceil(BPS - fee_bps));
             let exact = &b * (&one + (-v).exp() * (d.exp() - &one)).ln();
             (moved - exact, one)
         }
-        Side::SellTokens | Side::SellAll => {
+        IntentSide::SellTokens | IntentSide::SellAll => {
             let gross = (cost_moved / U256::from(1_000_000_000_000_u64)).to::<u64>();
             assert_eq!((fill.tokens_wad, fill.usdc_atomic), (amount, gross - fill.fee_atomic));
             assert_eq!(fill.fee_atomic, (gross * fee_bps).div_ceil(BPS));
             let left = &one - (-v).exp() * (&one - (-d).exp());
             (-(&b * left.ln()) - moved, &one + &one / left)
         }
-        Side::SellForUsdc => {
+        IntentSide::SellForUsdc => {
             assert_eq!(U256::from(fill.usdc_atomic), amount);
             assert_eq!(fill.fee_atomic, (fill.usdc_atomic * fee_bps).div_ceil(BPS - fee_bps));
             let left = &one - (&one - (-x).exp()) * v.exp();

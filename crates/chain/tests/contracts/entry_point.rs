@@ -10,7 +10,7 @@ use alloy::providers::Provider;
 use alloy::rpc::types::TransactionRequest;
 use alloy::sol_types::{SolCall, SolError};
 use alloy_primitives::{Address, B256, Bytes, U256, address};
-use chain::{Call, ChainError, Owner, Revert, calls};
+use chain::{AccountOwner, Call, ChainError, Revert, calls};
 use p256::ecdsa::SigningKey;
 
 use crate::passkey::{assert_challenge, owner as passkey_owner};
@@ -125,7 +125,7 @@ fn signature_error() -> Revert {
 }
 
 /// Funds an account that does not exist yet, with USDC and with native currency for its operations.
-async fn funded(world: &World, owner: &Owner) -> (Address, Bytes) {
+async fn funded(world: &World, owner: &AccountOwner) -> (Address, Bytes) {
     let account = world.chain.account_address(owner, B256::ZERO).await.unwrap();
     world.mint(account, 100 * USDC).await;
     let balance = (account, U256::from(10 * TOKEN));

@@ -1,7 +1,7 @@
 //! Tests of accounts with several owners.
 
 use alloy_primitives::{Address, B256, Bytes};
-use chain::{Call, ChainError, Owner, Revert, calls, provision};
+use chain::{AccountOwner, Call, ChainError, Revert, calls, provision};
 use p256::ecdsa::SigningKey;
 
 use crate::passkey::{assert_challenge, owner as passkey_owner};
@@ -19,18 +19,18 @@ async fn relay(
     world: &World,
     calls: Vec<Call>,
     sign: impl FnOnce(B256) -> Bytes,
-) -> Result<Vec<Owner>, ChainError> {
+) -> Result<Vec<AccountOwner>, ChainError> {
     let batch = world.prepare(key(9).owner(), calls).await;
     let signature = sign(batch.digest);
     provision::relay(&world.chain, &world.relayer, &batch, signature).await?;
     Ok(world.chain.account_owners(batch.account).await.unwrap().unwrap())
 }
 
-fn add(account: Address, owner: &Owner) -> Vec<Call> {
+fn add(account: Address, owner: &AccountOwner) -> Vec<Call> {
     vec![Call::new(account, calls::add_owner(owner))]
 }
 
-fn remove(account: Address, owner: &Owner) -> Vec<Call> {
+fn remove(account: Address, owner: &AccountOwner) -> Vec<Call> {
     vec![Call::new(account, calls::remove_owner(owner))]
 }
 
@@ -69,10 +69,10 @@ async fn rejected_changes_have_their_reason(node: Node) {
     let world = World::new(node).await;
     let account = world.account(9, 0).await;
     let by_first = |digest: B256| key(9).sign_digest(digest).unwrap();
-    let off_curve = Owner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
+    let off_curve = AccountOwner::Passkey { x: B256::repeat_byte(1), y: B256::repeat_byte(2) };
     for (change, revert) in [
         (add(account, &key(9).owner()), Revert::OwnerExists),
-        (add(account, &Owner::Eoa(Address::ZERO)), Revert::OwnerInvalid),
+        (add(account, &AccountOwner::Eoa(Address::ZERO)), Revert::OwnerInvalid),
         (add(account, &off_curve), Revert::OwnerInvalid),
         (remove(account, &key(8).owner()), Revert::OwnerUnknown),
         (remove(account, &key(9).owner()), Revert::LastOwner),

@@ -1,7 +1,7 @@
 //! Runs the same history on both nodes and compares their events and final states.
 
 use alloy_primitives::{Address, B256, Bytes, U256};
-use chain::{Chain, ChainError, Event, EventKind, Intent, MarketOnChain, Policy, Side, calls};
+use chain::{Chain, ChainError, ChainEvent, EventKind, Intent, IntentSide, MarketOnChain, Policy, calls};
 
 use crate::world::{KEY, Node, TOKEN, USDC, World, intent};
 
@@ -32,7 +32,7 @@ async fn history(node: Node) -> Ending {
     let (one, two) = (world.account(9, 3_000 * USDC).await, world.account(8, 500 * USDC).await);
     let (first, second) = (world.market(2).await, world.market(5).await);
     let sell = |account, market, nonce, tokens_wad| Intent {
-        side: Side::SellTokens,
+        side: IntentSide::SellTokens,
         usdc_atomic: 0,
         tokens_wad,
         ..intent(account, market, nonce)
@@ -40,11 +40,16 @@ async fn history(node: Node) -> Ending {
     let mut gas_used = Vec::new();
     let batches = [
         vec![intent(one, first, 1), intent(two, first, 1)],
-        vec![Intent { outcome: 1, side: Side::BuyTokens, tokens_wad: 5 * TOKEN, ..intent(one, first, 2) }],
+        vec![Intent {
+            outcome: 1,
+            side: IntentSide::BuyTokens,
+            tokens_wad: 5 * TOKEN,
+            ..intent(one, first, 2)
+        }],
         vec![intent(one, first, 2), sell(two, first, 2, 3 * TOKEN), intent(two, 77, 3)],
         (3..20).map(|nonce| Intent { outcome: (nonce % 5) as u8, ..intent(one, second, nonce) }).collect(),
         vec![Intent {
-            side: Side::SellAll,
+            side: IntentSide::SellAll,
             usdc_atomic: 0,
             tokens_wad: 1_000 * TOKEN,
             ..intent(two, first, 4)
@@ -107,7 +112,7 @@ async fn ending(world: &World, accounts: [Address; 2], markets: [u64; 2], gas_us
 }
 
 /// Removes the node's own time from an event, because anvil's clock runs by itself.
-fn told(event: Event) -> (u64, u64, EventKind) {
+fn told(event: ChainEvent) -> (u64, u64, EventKind) {
     let mut kind = event.kind;
     if let EventKind::ResolutionProposed { finalizable_at_s, .. }
     | EventKind::CancelProposed { finalizable_at_s, .. } = &mut kind
@@ -130,18 +135,18 @@ async fn direct_calls_equal_calls_through_the_provider() {
     assert_eq!(direct.head().await, through.head().await);
     assert!(direct.head().await.unwrap().number > 0);
     let amount = U256::from(25 * USDC);
-    let quote = direct.quote(market, 1, Side::BuyForUsdc, amount).await;
+    let quote = direct.quote(market, 1, IntentSide::BuyForUsdc, amount).await;
     assert!(quote.is_ok());
-    assert_eq!(quote, through.quote(market, 1, Side::BuyForUsdc, amount).await);
+    assert_eq!(quote, through.quote(market, 1, IntentSide::BuyForUsdc, amount).await);
     assert_eq!(
         direct.account_state(account, KEY).await.unwrap(),
         through.account_state(account, KEY).await.unwrap()
     );
     // A revert, a call to an address without code, and a redemption that pays nothing to the
     // caller.
-    let unknown = direct.quote(77, 0, Side::BuyForUsdc, amount).await;
+    let unknown = direct.quote(77, 0, IntentSide::BuyForUsdc, amount).await;
     assert!(matches!(unknown, Err(ChainError::Reverted(_))));
-    assert_eq!(unknown, through.quote(77, 0, Side::BuyForUsdc, amount).await);
+    assert_eq!(unknown, through.quote(77, 0, IntentSide::BuyForUsdc, amount).await);
     let (nobody, usdc) = (Address::repeat_byte(0xee), contracts.usdc);
     for (to, data) in [(nobody, Bytes::new()), (usdc, calls::mint(nobody, amount)), (usdc, Bytes::new())] {
         assert_eq!(

@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chain::{Assertion, ChainError, Owner, Revert, provision};
+use chain::{AccountOwner, Assertion, ChainError, Revert, provision};
 use p256::ecdsa::signature::hazmat::PrehashSigner;
 use p256::ecdsa::{Signature, SigningKey};
 use sha2::{Digest, Sha256};
@@ -35,9 +35,9 @@ pub fn assert_challenge(key: &SigningKey, challenge: B256, high_s: bool) -> Asse
     }
 }
 
-pub fn owner(key: &SigningKey) -> Owner {
+pub fn owner(key: &SigningKey) -> AccountOwner {
     let point = key.verifying_key().to_encoded_point(false);
-    Owner::Passkey { x: B256::from_slice(point.x().unwrap()), y: B256::from_slice(point.y().unwrap()) }
+    AccountOwner::Passkey { x: B256::from_slice(point.x().unwrap()), y: B256::from_slice(point.y().unwrap()) }
 }
 
 async fn passkey_owner_provisions_an_account_with_either_half_of_s(node: Node) {

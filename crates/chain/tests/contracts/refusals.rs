@@ -2,7 +2,7 @@
 
 use alloy::sol_types::SolCall;
 use alloy_primitives::{B256, U256};
-use chain::{Call, Intent, MarketTerms, Revert, Side, calls, provision};
+use chain::{Call, Intent, IntentSide, MarketTerms, Revert, calls, provision};
 
 use crate::world::{KEY, Node, START_S, TOKEN, USDC, World, failure, intent, key, policy, terms};
 
@@ -35,13 +35,25 @@ async fn each_failure_of_an_intent_has_its_name(node: Node) {
         (Intent { usdc_atomic: 1_001 * USDC, ..base.clone() }, Revert::PerTradeCapExceeded),
         (Intent { usdc_atomic: 0, ..base.clone() }, Revert::AmountZero),
         (Intent { tokens_wad: 100 * TOKEN, ..base.clone() }, Revert::SlippageExceeded),
-        (Intent { side: Side::BuyTokens, tokens_wad: 100 * TOKEN, ..base.clone() }, Revert::SlippageExceeded),
-        (Intent { side: Side::BuyTokens, tokens_wad: u128::MAX, ..base.clone() }, Revert::AmountTooLarge),
-        (Intent { side: Side::SellTokens, tokens_wad: TOKEN, ..base.clone() }, Revert::InsufficientPosition),
-        (Intent { side: Side::SellAll, tokens_wad: TOKEN, ..base.clone() }, Revert::InsufficientPosition),
+        (
+            Intent { side: IntentSide::BuyTokens, tokens_wad: 100 * TOKEN, ..base.clone() },
+            Revert::SlippageExceeded,
+        ),
+        (
+            Intent { side: IntentSide::BuyTokens, tokens_wad: u128::MAX, ..base.clone() },
+            Revert::AmountTooLarge,
+        ),
+        (
+            Intent { side: IntentSide::SellTokens, tokens_wad: TOKEN, ..base.clone() },
+            Revert::InsufficientPosition,
+        ),
+        (
+            Intent { side: IntentSide::SellAll, tokens_wad: TOKEN, ..base.clone() },
+            Revert::InsufficientPosition,
+        ),
         (
             Intent {
-                side: Side::SellForUsdc,
+                side: IntentSide::SellForUsdc,
                 usdc_atomic: 900 * USDC,
                 tokens_wad: 1_000 * TOKEN,
                 ..base.clone()
@@ -161,12 +173,12 @@ async fn quotes_fail_like_the_trade(node: Node) {
     let world = World::new(node).await;
     let market = world.market(2).await;
     let cases = [
-        (99, 0, Side::BuyForUsdc, U256::from(USDC), Revert::MarketUnknown),
-        (market, 2, Side::BuyForUsdc, U256::from(USDC), Revert::OutcomeInvalid),
-        (market, 0, Side::BuyForUsdc, U256::ZERO, Revert::AmountZero),
-        (market, 0, Side::BuyForUsdc, U256::from(10_200 * USDC), Revert::AmountTooLarge),
-        (market, 0, Side::SellAll, U256::from(TOKEN), Revert::InsufficientPosition),
-        (market, 0, Side::SellForUsdc, U256::from(900 * USDC), Revert::LiquidityInsufficient),
+        (99, 0, IntentSide::BuyForUsdc, U256::from(USDC), Revert::MarketUnknown),
+        (market, 2, IntentSide::BuyForUsdc, U256::from(USDC), Revert::OutcomeInvalid),
+        (market, 0, IntentSide::BuyForUsdc, U256::ZERO, Revert::AmountZero),
+        (market, 0, IntentSide::BuyForUsdc, U256::from(10_200 * USDC), Revert::AmountTooLarge),
+        (market, 0, IntentSide::SellAll, U256::from(TOKEN), Revert::InsufficientPosition),
+        (market, 0, IntentSide::SellForUsdc, U256::from(900 * USDC), Revert::LiquidityInsufficient),
     ];
     for (market, outcome, side, amount, reason) in cases {
         let quote = world.chain.quote(market, outcome, side, amount).await;

@@ -2,7 +2,7 @@
 
 use alloy::sol_types::SolCall;
 use alloy_primitives::{B256, U256};
-use chain::{EventKind, MarketStatus, MarketTerms, Revert, calls};
+use chain::{ChainMarketStatus, EventKind, MarketTerms, Revert, calls};
 
 use crate::world::{CLOSE_S, Node, TOKEN, USDC, World, failure, hub_buy, intent, terms};
 
@@ -27,7 +27,7 @@ fn winner(outcomes: usize, index: usize) -> Vec<U256> {
     (0..outcomes).map(|outcome| U256::from(if outcome == index { TOKEN } else { 0 })).collect()
 }
 
-async fn status(world: &World, market: u64) -> MarketStatus {
+async fn status(world: &World, market: u64) -> ChainMarketStatus {
     world.chain.market(market).await.unwrap().status
 }
 
@@ -53,7 +53,7 @@ async fn market_is_created_with_its_terms(node: Node) {
         cost_wad: state.cost_wad,
         quantities_wad: quantities.clone(),
     };
-    let opened = EventKind::MarketStatusChanged { market_id: market, status: MarketStatus::Open };
+    let opened = EventKind::MarketStatusChanged { market_id: market, status: ChainMarketStatus::Open };
     assert_eq!(events, [created, opened]);
     let prices = world.chain.prices(market).await.unwrap();
     for ((price, odds), quantity) in prices.iter().zip(odds).zip(quantities) {
@@ -67,7 +67,7 @@ async fn market_is_created_with_its_terms(node: Node) {
 async fn market_opens_after_its_listing_delay(node: Node) {
     let world = World::with(node, |settings| settings.listing_delay_s = 600).await;
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
-    assert_eq!(status(&world, market).await, MarketStatus::Listed);
+    assert_eq!(status(&world, market).await, ChainMarketStatus::Listed);
     assert_eq!(failure(&world.execute(&[intent(account, market, 1)]).await), Revert::MarketNotTradeable);
     assert_eq!(world.hub(&world.relayer, calls::open(market)).await, Err(Revert::TransitionInvalid));
     world.advance(601).await;
@@ -79,7 +79,10 @@ async fn unfrozen_market_trades_again(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
     let events = world.hub(&world.guardian, calls::freeze(market)).await.unwrap();
-    assert_eq!(events, [EventKind::MarketStatusChanged { market_id: market, status: MarketStatus::Frozen }]);
+    assert_eq!(
+        events,
+        [EventKind::MarketStatusChanged { market_id: market, status: ChainMarketStatus::Frozen }]
+    );
     assert_eq!(failure(&world.execute(&[intent(account, market, 1)]).await), Revert::MarketNotTradeable);
     world.hub(&world.guardian, calls::unfreeze(market)).await.unwrap();
     assert!(matches!(world.execute(&[intent(account, market, 2)]).await[..], [EventKind::Trade { .. }]));
@@ -89,7 +92,7 @@ async fn market_freezes_automatically_at_its_close_time(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 100 * USDC).await, world.market(2).await);
     world.advance(30 * 86_400).await;
-    assert_eq!(status(&world, market).await, MarketStatus::Frozen);
+    assert_eq!(status(&world, market).await, ChainMarketStatus::Frozen);
     assert_eq!(failure(&world.execute(&[intent(account, market, 1)]).await), Revert::MarketNotTradeable);
 }
 
@@ -104,7 +107,7 @@ async fn winners_are_paid_one_usdc_per_token(node: Node) {
     let events = world.hub(&world.resolver, calls::propose(market, winner(2, 0))).await.unwrap();
     let resolved = EventKind::MarketResolved { market_id: market, payouts_wad: winner(2, 0) };
     assert!(events.contains(&resolved), "{events:?}");
-    assert_eq!(status(&world, market).await, MarketStatus::Resolved);
+    assert_eq!(status(&world, market).await, ChainMarketStatus::Resolved);
     assert_eq!(world.chain.resolution(market).await.unwrap(), winner(2, 0));
 
     let paid = (held / 1_000_000_000_000) as u64;
@@ -200,7 +203,7 @@ async fn cancel_waits_for_the_minimum_freeze_and_the_veto_window(node: Node) {
     world.hub(&world.resolver, calls::propose_cancel(market)).await.unwrap();
     world.advance(301).await;
     world.hub(&world.relayer, calls::finalize(market)).await.unwrap();
-    assert_eq!(status(&world, market).await, MarketStatus::Cancelled);
+    assert_eq!(status(&world, market).await, ChainMarketStatus::Cancelled);
 }
 
 async fn market_resolved_in_parts_pays_each_part(node: Node) {

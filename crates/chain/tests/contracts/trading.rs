@@ -1,7 +1,7 @@
 //! Tests of delegated trades: a quote equals its execution, and each intent is settled once.
 
 use alloy_primitives::U256;
-use chain::{EventKind, Intent, Revert, Side};
+use chain::{EventKind, Intent, IntentSide, Revert};
 use uuid::Uuid;
 
 use crate::world::{KEY, Node, TOKEN, USDC, World, failure, hub_buy, intent};
@@ -19,18 +19,18 @@ async fn quote_equals_the_trade_for_every_side(node: Node) {
     let world = World::new(node).await;
     let (account, market) = (world.account(9, 5_000 * USDC).await, world.market(3).await);
     let sides = [
-        (Side::BuyForUsdc, 123_456_789, 0),
-        (Side::BuyTokens, 900 * USDC, 77 * TOKEN + 13),
-        (Side::SellTokens, 0, 31 * TOKEN + 1),
-        (Side::SellForUsdc, 9_876_543, 100 * TOKEN),
-        (Side::SellAll, 0, 1_000 * TOKEN),
+        (IntentSide::BuyForUsdc, 123_456_789, 0),
+        (IntentSide::BuyTokens, 900 * USDC, 77 * TOKEN + 13),
+        (IntentSide::SellTokens, 0, 31 * TOKEN + 1),
+        (IntentSide::SellForUsdc, 9_876_543, 100 * TOKEN),
+        (IntentSide::SellAll, 0, 1_000 * TOKEN),
     ];
     for (nonce, (side, usdc_atomic, tokens_wad)) in (1..).zip(sides) {
         let held = world.tokens_of(account, market, 1).await;
         let amount = match side {
-            Side::BuyForUsdc | Side::SellForUsdc => U256::from(usdc_atomic),
-            Side::BuyTokens | Side::SellTokens => U256::from(tokens_wad),
-            Side::SellAll => U256::from(held),
+            IntentSide::BuyForUsdc | IntentSide::SellForUsdc => U256::from(usdc_atomic),
+            IntentSide::BuyTokens | IntentSide::SellTokens => U256::from(tokens_wad),
+            IntentSide::SellAll => U256::from(held),
         };
         let quote = world.chain.quote(market, 1, side, amount).await.unwrap();
         let had = world.usdc_of(account).await;

@@ -9,8 +9,9 @@ use alloy::providers::{DynProvider, Provider};
 use alloy::sol_types::SolCall;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use chain::{
-    Batch, Call, Chain, ChainError, DeploySettings, EventKind, Intent, KeyLimits, KeyPolicy, MarketTerms,
-    Owner, Receipt, Revert, Side, Signer, calls, deploy, execute_calldata, http_provider, provision,
+    AccountOwner, Call, Chain, ChainError, DeploySettings, EventKind, Intent, IntentSide, KeyPolicy,
+    MarketTerms, Receipt, Revert, Signer, SpendingLimits, UnsignedBatch, calls, deploy, execute_calldata,
+    http_provider, provision,
 };
 use domain::Timestamp;
 use domain::time::ManualClock;
@@ -201,7 +202,7 @@ impl World {
     }
 
     /// Prepares a batch for the owner's signature.
-    pub async fn prepare(&self, owner: Owner, calls: Vec<Call>) -> Batch {
+    pub async fn prepare(&self, owner: AccountOwner, calls: Vec<Call>) -> UnsignedBatch {
         let deadline_s = provision::signature_deadline_s(&self.chain, 0).await.unwrap();
         provision::prepare(&self.chain, owner, B256::ZERO, calls, deadline_s).await.unwrap()
     }
@@ -262,8 +263,8 @@ pub fn policy(key_index: u32, per_trade_usdc_atomic: u64, daily_usdc_atomic: u64
 }
 
 /// Returns limits that allow selling ten tokens for each USDC that may be spent.
-pub fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> KeyLimits {
-    KeyLimits {
+pub fn limits(per_trade_usdc_atomic: u64, daily_usdc_atomic: u64, expiry_s: u32) -> SpendingLimits {
+    SpendingLimits {
         per_trade_usdc_atomic,
         daily_usdc_atomic,
         sale_per_trade_usdc_atomic: per_trade_usdc_atomic.saturating_mul(10),
@@ -282,7 +283,7 @@ pub fn intent(account: Address, market_id: u64, nonce: u32) -> Intent {
         deadline_s: CLOSE_S + 86_400,
         market_id,
         outcome: 0,
-        side: Side::BuyForUsdc,
+        side: IntentSide::BuyForUsdc,
         usdc_atomic: 25 * USDC,
         tokens_wad: 0,
         trade_id: Uuid::from_u128(nonce.into()),

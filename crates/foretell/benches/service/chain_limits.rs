@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use chain::{
-    Chain, DeploySettings, EventKind, Fees, Intent, KeyLimits, KeyPolicy, MarketTerms, SendOutcome, Side,
-    Signer, Transaction, calls, deploy, execute_calldata, provision,
+    Chain, DeploySettings, EventKind, Fees, Intent, IntentSide, KeyPolicy, MarketTerms, SendOutcome, Signer,
+    SpendingLimits, Transaction, calls, deploy, execute_calldata, provision,
 };
 use domain::Clock;
 use domain::time::SystemClock;
@@ -101,7 +101,7 @@ impl ChainLimits {
         for number in 0..ACCOUNTS {
             let policy = KeyPolicy {
                 key_index: KEY_INDEX,
-                limits: KeyLimits {
+                limits: SpendingLimits {
                     per_trade_usdc_atomic: LARGEST_CAP,
                     daily_usdc_atomic: LARGEST_CAP,
                     sale_per_trade_usdc_atomic: LARGEST_CAP,
@@ -173,7 +173,7 @@ impl ChainLimits {
             deadline_s: later(self.now_s, DAY_S),
             market_id: self.market,
             outcome: (nonce % 2) as u8,
-            side: Side::BuyForUsdc,
+            side: IntentSide::BuyForUsdc,
             usdc_atomic: TRADE_ATOMIC,
             tokens_wad: 0,
             trade_id: Uuid::from_u128(number.into()),

@@ -1,7 +1,7 @@
 //! `foretell config check`: prints the resolved settings, and checks that the configured
 //! dependencies respond.
 
-use chain::{Chain, NodeReport, Nodes, Standing};
+use chain::{Chain, NodeReport, NodeStatus, Nodes};
 use clap::{Arg, Args, Command};
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -124,13 +124,13 @@ async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
     let reports = nodes.report();
     for NodeReport { host, standing, head, .. } in &reports {
         match standing {
-            Standing::Usable => println!("node           {host}: at block {head}"),
-            Standing::Refused(reason) => println!("node           {host}: not used: {reason}"),
-            Standing::Unchecked => println!("node           {host}: does not answer"),
+            NodeStatus::Usable => println!("node           {host}: at block {head}"),
+            NodeStatus::Refused(reason) => println!("node           {host}: not used: {reason}"),
+            NodeStatus::Unchecked => println!("node           {host}: does not answer"),
         }
     }
     let head = chain.head().await?;
-    let usable = reports.iter().filter(|report| report.standing == Standing::Usable).count();
+    let usable = reports.iter().filter(|report| report.standing == NodeStatus::Usable).count();
     if usable < config.node_agreement {
         return Err(StartError::Other(format!(
             "{usable} nodes answer, but {} must agree before a trade is final",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use chain::{Contracts, Owner};
+use chain::{AccountOwner, Contracts};
 use serde::{Deserialize, Serialize};
 
 use crate::secrets::write_private;
@@ -37,7 +37,7 @@ pub struct DevUser {
     pub address: String,
     /// Owners of the smart account. Their private keys are in `owners.json`.
     #[serde(default)]
-    pub owners: Vec<Owner>,
+    pub owners: Vec<AccountOwner>,
     /// API keys in plaintext, which is acceptable only in a demonstration.
     pub keys: Vec<DevKey>,
 }

@@ -17,7 +17,7 @@ use app::markets::{self, Move};
 use app::trades::{Executor, NewTrade, create};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx, accounts};
-use chain::{Owner, Signer, calls};
+use chain::{AccountOwner, Signer, calls};
 use domain::ids::{MarketId, UserId};
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::time::{HOUR_MS, ManualClock};
@@ -38,7 +38,7 @@ const FUNDS: Usdc = Usdc::from_whole(50_000);
 struct Trader {
     name: &'static str,
     account: store::users::Account,
-    owners: Vec<Owner>,
+    owners: Vec<AccountOwner>,
     callers: Vec<Caller>,
     keys: Vec<DevKey>,
 }

@@ -2,7 +2,7 @@
 
 use app::Ctx;
 use app::accounts::{self, OwnerChange};
-use chain::Owner;
+use chain::AccountOwner;
 use clap::Subcommand;
 use domain::ids::UserId;
 use domain::{Timestamp, Usdc};
@@ -69,7 +69,7 @@ pub enum OwnersCommand {
         user: Subject<subject::User>,
         /// The owner: an address, or 64 bytes of a passkey, in hex
         #[arg(long, value_name = "HEX")]
-        owner: Owner,
+        owner: AccountOwner,
         #[command(flatten)]
         signed: SignedArgs,
     },
@@ -104,8 +104,8 @@ async fn list_owners(user: UserId, admin: &AdminCtx) -> Result<CommandOutput, St
     let read = accounts::owners(&admin.online().await?, user).await?;
     let records = read.owners.iter().map(|owner| {
         let kind = match owner {
-            Owner::Eoa(_) => "eoa",
-            Owner::Passkey { .. } => "passkey",
+            AccountOwner::Eoa(_) => "eoa",
+            AccountOwner::Passkey { .. } => "passkey",
         };
         OutputRecord::new()
             .with("kind", kind)

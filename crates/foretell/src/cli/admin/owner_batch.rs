@@ -4,7 +4,7 @@
 use alloy_primitives::Bytes;
 use app::accounts::{self, OwnerChange};
 use app::{AppError, Ctx};
-use chain::{Batch, Owner, Receipt, Signer};
+use chain::{AccountOwner, Receipt, Signer, UnsignedBatch};
 use clap::Args;
 use domain::Timestamp;
 use domain::ids::UserId;
@@ -51,7 +51,12 @@ pub enum Purpose<'a> {
 }
 
 impl Purpose<'_> {
-    async fn prepare(self, ctx: &Ctx, user_id: UserId, deadline_s: Option<u64>) -> Result<Batch, AppError> {
+    async fn prepare(
+        self,
+        ctx: &Ctx,
+        user_id: UserId,
+        deadline_s: Option<u64>,
+    ) -> Result<UnsignedBatch, AppError> {
         match self {
             Self::Enable(keys) => accounts::batch_to_enable(ctx, user_id, keys, deadline_s).await,
             Self::ChangeOwners(change) => {
@@ -66,7 +71,7 @@ impl Purpose<'_> {
         relayer: &Signer,
         owner: &Signer,
         user_id: UserId,
-    ) -> Result<(Batch, Receipt), AppError> {
+    ) -> Result<(UnsignedBatch, Receipt), AppError> {
         match self {
             Self::Enable(keys) => accounts::enable_keys(ctx, relayer, owner, user_id, keys).await,
             Self::ChangeOwners(change) => accounts::change_owners(ctx, relayer, owner, user_id, change).await,
@@ -86,9 +91,9 @@ impl From<Purpose<'_>> for accounts::BatchPurpose {
 /// The result of requesting an owner's consent.
 pub enum Consent {
     /// The owner has signed, and the batch is in a block.
-    Done(Batch, Receipt),
+    Done(UnsignedBatch, Receipt),
     /// An owner must sign this batch. The number is the chain id.
-    Wanted(Batch, u64),
+    Wanted(UnsignedBatch, u64),
 }
 
 impl Consent {
@@ -141,7 +146,7 @@ pub async fn authorise(
     }
 }
 
-fn to_sign(batch: &Batch, chain_id: u64) -> Value {
+fn to_sign(batch: &UnsignedBatch, chain_id: u64) -> Value {
     let account = batch.account.to_string();
     let calls: Vec<Value> = batch
         .calls
@@ -162,7 +167,7 @@ fn to_sign(batch: &Batch, chain_id: u64) -> Value {
     });
     // A wallet displays and signs typed data. A passkey signs the digest as its challenge, so it
     // needs none.
-    if batch.owners.iter().any(|owner| matches!(owner, Owner::Eoa(_))) {
+    if batch.owners.iter().any(|owner| matches!(owner, AccountOwner::Eoa(_))) {
         let field = |name: &str, kind: &str| json!({ "name": name, "type": kind });
         wanted["typedData"] = json!({
             "types": {

@@ -2,7 +2,7 @@
 
 use alloy_primitives::Address;
 use app::{Ctx, accounts};
-use chain::{Owner, Signer};
+use chain::{AccountOwner, Signer};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
 use domain::ids::UserId;
@@ -50,7 +50,7 @@ pub struct OwnerArgs {
     owner_eoa: Option<Address>,
     /// The owner is this passkey: its P-256 public key, x and y, 64 bytes in hex
     #[arg(long, value_name = "HEX", value_parser = passkey)]
-    owner_passkey: Option<Owner>,
+    owner_passkey: Option<AccountOwner>,
     /// Only for development: generate an owner key and store it in owners.json in the data folder
     #[arg(long)]
     generate_owner: bool,
@@ -62,7 +62,7 @@ impl OwnerArgs {
     /// # Errors
     ///
     /// `VALIDATION_FAILED` if a generated key is requested outside development.
-    pub fn owner(self, admin: &AdminCtx, ctx: &Ctx) -> Result<(Owner, Option<Signer>), StartError> {
+    pub fn owner(self, admin: &AdminCtx, ctx: &Ctx) -> Result<(AccountOwner, Option<Signer>), StartError> {
         // In production, an owner's key must never be on the service's machine.
         if self.generate_owner && admin.config.environment == EnvironmentSetting::Live {
             return Err(refuse(
@@ -71,7 +71,7 @@ impl OwnerArgs {
             ));
         }
         let generated = if self.generate_owner { Some(Signer::random(ctx.random())?) } else { None };
-        let named = self.owner_eoa.map(Owner::Eoa).or(self.owner_passkey);
+        let named = self.owner_eoa.map(AccountOwner::Eoa).or(self.owner_passkey);
         // Clap's argument group guarantees exactly one of them.
         let owner = generated.as_ref().map(Signer::owner).or(named);
         let owner = owner.ok_or_else(|| refuse(ErrorCode::ValidationFailed, "An owner is required."))?;
@@ -79,9 +79,9 @@ impl OwnerArgs {
     }
 }
 
-fn passkey(text: &str) -> Result<Owner, BadValue> {
+fn passkey(text: &str) -> Result<AccountOwner, BadValue> {
     match text.parse() {
-        Ok(owner @ Owner::Passkey { .. }) => Ok(owner),
+        Ok(owner @ AccountOwner::Passkey { .. }) => Ok(owner),
         _ => Err(BadValue::new("a passkey must be 64 bytes in hex: x and y of a P-256 public key")),
     }
 }
