@@ -59,10 +59,10 @@ impl<A: Auth> Client<A> {
     }
 
     /// Builds a request.
-    pub fn call(&self, method: &str, path: &str) -> Call {
+    pub fn call(&self, method: &str, path: &str) -> RequestBuilder {
         let method: Method = method.parse().expect("a method");
         let path: Uri = path.parse().expect("a path");
-        let call = Call {
+        let call = RequestBuilder {
             router: self.router.clone(),
             method,
             path,
@@ -77,50 +77,50 @@ impl<A: Auth> Client<A> {
     }
 
     /// Builds a GET request.
-    pub fn get(&self, path: &str) -> Call {
+    pub fn get(&self, path: &str) -> RequestBuilder {
         self.call("GET", path)
     }
 }
 
 impl Client<Keyed> {
     /// Builds a request to create a trade.
-    pub fn trade(&self, body: Value) -> Call {
-        Call { body: Sent::Json(body), ..self.call("POST", "/v1/trades") }
+    pub fn trade(&self, body: Value) -> RequestBuilder {
+        RequestBuilder { body: Sent::Json(body), ..self.call("POST", "/v1/trades") }
     }
 
     /// Builds a buy for an amount of USDC.
-    pub fn buy(&self, market: TestMarket, outcome: u8, usdc: &str) -> Call {
+    pub fn buy(&self, market: TestMarket, outcome: u8, usdc: &str) -> RequestBuilder {
         self.trade(json!({ "marketId": market.id, "outcomeIndex": outcome, "amount": usdc, "side": "buy" }))
     }
 
     /// Builds a sale for an amount of USDC.
-    pub fn sell(&self, market: TestMarket, outcome: u8, usdc: &str) -> Call {
+    pub fn sell(&self, market: TestMarket, outcome: u8, usdc: &str) -> RequestBuilder {
         self.trade(json!({ "marketId": market.id, "outcomeIndex": outcome, "amount": usdc, "side": "sell" }))
     }
 
     /// Builds a sale of all tokens.
-    pub fn sell_all(&self, market: TestMarket, outcome: u8) -> Call {
+    pub fn sell_all(&self, market: TestMarket, outcome: u8) -> RequestBuilder {
         let all =
             json!({ "marketId": market.id, "outcomeIndex": outcome, "amountType": "all", "side": "sell" });
         self.trade(all)
     }
 
     /// Builds a claim of a settled position.
-    pub fn redeem(&self, market: TestMarket, outcome: u8) -> Call {
+    pub fn redeem(&self, market: TestMarket, outcome: u8) -> RequestBuilder {
         let body = json!({ "marketId": market.id, "outcomeIndex": outcome });
-        Call { body: Sent::Json(body), ..self.call("POST", "/v1/redemptions") }
+        RequestBuilder { body: Sent::Json(body), ..self.call("POST", "/v1/redemptions") }
     }
 
     /// Builds a quote request. `action` is `buy` or `sell`, and `amount` is in the action's atomic
     /// units.
-    pub fn quote(&self, market: TestMarket, outcome: u8, action: &str, amount: &str) -> Call {
+    pub fn quote(&self, market: TestMarket, outcome: u8, action: &str, amount: &str) -> RequestBuilder {
         let id = market.id;
         self.get(&format!("/v1/markets/{id}/quote?outcomeIndex={outcome}&action={action}&amount={amount}"))
     }
 }
 
 /// A request under construction. Awaiting it sends it.
-pub struct Call {
+pub struct RequestBuilder {
     router: Router,
     method: Method,
     path: Uri,
@@ -135,7 +135,7 @@ enum Sent {
     Body(Body),
 }
 
-impl Call {
+impl RequestBuilder {
     /// Adds a header line.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
@@ -223,7 +223,7 @@ impl Call {
     }
 }
 
-impl IntoFuture for Call {
+impl IntoFuture for RequestBuilder {
     type Output = Answer;
     type IntoFuture = BoxFuture<'static, Answer>;
 

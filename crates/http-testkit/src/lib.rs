@@ -23,9 +23,9 @@ use protocol::CursorCodec;
 use testkit::{TestApp, TestKey};
 
 pub use answer::Answer;
-pub use call::{Anonymous, Auth, Call, Client, Keyed};
+pub use call::{Anonymous, Auth, Client, Keyed, RequestBuilder};
 pub use contract::assert_public_schema;
-pub use stream::{EventStream, Sent};
+pub use stream::{EventStream, StreamEvent};
 
 /// The base URL of the error documentation.
 pub const DOCS_URL: &str = "https://docs.foretell.test";

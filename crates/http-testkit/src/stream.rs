@@ -12,7 +12,7 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct StreamEvent {
     pub id: Option<String>,
     pub name: String,
     pub data: Value,
@@ -39,7 +39,7 @@ impl EventStream {
     ///
     /// # Panics
     /// If nothing arrives in time, or if it is not an event.
-    pub async fn next(&mut self) -> Option<Sent> {
+    pub async fn next(&mut self) -> Option<StreamEvent> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
@@ -62,7 +62,7 @@ impl EventStream {
     ///
     /// # Panics
     /// Also at the end of the stream.
-    pub async fn news(&mut self) -> Sent {
+    pub async fn news(&mut self) -> StreamEvent {
         loop {
             let sent = self.next().await.expect("the stream goes on");
             if sent.name != "heartbeat" {
@@ -73,7 +73,7 @@ impl EventStream {
 }
 
 /// Parses a block of lines. `None` if it has no data.
-fn parsed(block: &str) -> Option<Sent> {
+fn parsed(block: &str) -> Option<StreamEvent> {
     let (mut id, mut name, mut data) = (None, None, None);
     for line in block.lines() {
         match line.split_once(": ") {
@@ -84,5 +84,5 @@ fn parsed(block: &str) -> Option<Sent> {
             _ => panic!("{line:?} is no line of an event"),
         }
     }
-    Some(Sent { id, name: name?, data: data? })
+    Some(StreamEvent { id, name: name?, data: data? })
 }

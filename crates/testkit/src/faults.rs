@@ -37,7 +37,7 @@ pub struct Faults {
 
 /// A request that is held back on its way to the node.
 #[derive(Debug, Clone, Default)]
-pub struct Held(Arc<Turnstile>);
+pub struct HeldRequest(Arc<Turnstile>);
 
 #[derive(Debug, Default)]
 struct Turnstile {
@@ -45,7 +45,7 @@ struct Turnstile {
     released: Notify,
 }
 
-impl Held {
+impl HeldRequest {
     /// Signals that the request has arrived, and waits until it is released.
     pub(crate) async fn pass(&self) {
         self.0.reached.notify_one();
@@ -65,7 +65,7 @@ impl Held {
 
 #[derive(Debug, Default)]
 struct Planned {
-    held: Vec<(usize, &'static str, Held)>,
+    held: Vec<(usize, &'static str, HeldRequest)>,
     next: VecDeque<(&'static str, Fault)>,
     always: Vec<(&'static str, Fault)>,
     later: Vec<(usize, &'static str, Fault)>,
@@ -101,13 +101,13 @@ impl Faults {
     }
 
     /// Holds back the next request of `method`.
-    pub fn hold(&self, method: &'static str) -> Held {
+    pub fn hold(&self, method: &'static str) -> HeldRequest {
         self.hold_after(0, method)
     }
 
     /// Holds back a request of `method` after `skipped` other requests of it.
-    pub fn hold_after(&self, skipped: usize, method: &'static str) -> Held {
-        let held = Held::default();
+    pub fn hold_after(&self, skipped: usize, method: &'static str) -> HeldRequest {
+        let held = HeldRequest::default();
         self.planned.lock().held.push((skipped, method, held.clone()));
         held
     }
@@ -131,7 +131,7 @@ impl Faults {
         self.planned.lock().sent.clone()
     }
 
-    fn held(&self, method: &str) -> Option<Held> {
+    fn held(&self, method: &str) -> Option<HeldRequest> {
         let mut planned = self.planned.lock();
         let at = planned.held.iter().position(|(_, of, _)| *of == method)?;
         match &mut planned.held[at].0 {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::{Held, TestApp, TestKey, TestUser, key_of};
+use crate::{HeldRequest, TestApp, TestKey, TestUser, key_of};
 
 /// A planned reply.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ pub enum Reply {
     /// A redirect to this URL.
     Redirect(String),
     /// 200, once it is released.
-    Held(Held),
+    Held(HeldRequest),
 }
 
 /// A received request.
@@ -120,8 +120,8 @@ impl Receiver {
     }
 
     /// Holds back the reply to the next request.
-    pub fn hold(&self) -> Held {
-        let held = Held::default();
+    pub fn hold(&self) -> HeldRequest {
+        let held = HeldRequest::default();
         self.next([Reply::Held(held.clone())]);
         held
     }

@@ -9,7 +9,7 @@ use crate::{TestApp, TestKey, TestUser};
 
 /// Row counts of the tables that a trade writes, and the reserved sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowCounts {
     pub trades: i64,
     pub idempotency: i64,
     pub trace_events: i64,
@@ -26,18 +26,18 @@ pub struct Rows {
 
 impl TestApp {
     /// Reads the current counts.
-    pub async fn rows(&self) -> Rows {
+    pub async fn rows(&self) -> RowCounts {
         const SQL: &str = "SELECT (SELECT COUNT(*) FROM trades) AS trades, (SELECT COUNT(*) FROM idempotency) AS idempotency,
             (SELECT COUNT(*) FROM trace_events) AS trace_events, (SELECT COUNT(*) FROM batches) AS batches, (SELECT COUNT(*) FROM movements) AS movements,
             (SELECT CAST(COALESCE(SUM(reserved_usdc_atomic), 0) AS BIGINT) FROM accounts) AS reserved,
             (SELECT CAST(COALESCE(SUM(spent_usdc_atomic), 0) AS BIGINT) FROM key_spend) AS spent,
             (SELECT COUNT(*) FROM redemptions) AS redemptions";
-        let rows: Result<Option<Rows>, StoreError> = self
+        let rows: Result<Option<RowCounts>, StoreError> = self
             .ctx
             .store
             .read((), |tx, ()| {
                 Box::pin(tx.find(SQL, &[], |row| {
-                    Ok(Rows {
+                    Ok(RowCounts {
                         trades: row.get("trades")?,
                         idempotency: row.get("idempotency")?,
                         trace_events: row.get("trace_events")?,

@@ -2,7 +2,7 @@
 
 use domain::key::Tier;
 use http_testkit::public_scene::refused;
-use http_testkit::{Call, Client, EventStream, Http, Keyed, Sent, ServeHttp};
+use http_testkit::{Client, EventStream, Http, Keyed, RequestBuilder, ServeHttp, StreamEvent};
 use serde_json::Value;
 use testkit::{TestApp, TestMarket};
 
@@ -25,7 +25,7 @@ impl Scene {
     }
 
     /// Creates a trade and runs the workers until it is settled.
-    async fn settled(&self, call: Call) -> Value {
+    async fn settled(&self, call: RequestBuilder) -> Value {
         let id = call.await.created()["id"].clone();
         self.app.run_workers().await;
         let path = format!("/v1/trades/{}", id.as_str().unwrap());
@@ -33,11 +33,11 @@ impl Scene {
     }
 }
 
-fn of(scene: &Scene) -> Call {
+fn of(scene: &Scene) -> RequestBuilder {
     scene.http.anonymous().get(&format!("/api/markets/{}/stream", scene.market.id))
 }
 
-async fn next(stream: &mut EventStream) -> Sent {
+async fn next(stream: &mut EventStream) -> StreamEvent {
     stream.next().await.unwrap()
 }
 

@@ -10,7 +10,7 @@ use domain::ErrorCode;
 use domain::ids::MarketId;
 use domain::key::{LimitOverrides, Scope, Scopes, Tier};
 use domain::version::{Earlier, Versions};
-use http_testkit::{Answer, Call, ServeHttp};
+use http_testkit::{Answer, RequestBuilder, ServeHttp};
 use serde_json::{Value, json};
 use store::StoreError;
 use testkit::{Fault, TestApp, TestMarket, key_of};
@@ -118,7 +118,7 @@ async fn by_request() -> Provoked {
         Versions { current: "2026-04-29", earlier: &[Earlier { date: "2025-01-01", retired: true }] };
     let later = app.http_with(|state| state.versions = retired);
     let version = later.anonymous().get("/v1/health").header("x-service-api-version", "2025-01-01");
-    let calls: Vec<(ErrorCode, Call)> = vec![
+    let calls: Vec<(ErrorCode, RequestBuilder)> = vec![
         (ErrorCode::ResourceNotFound, http.anonymous().get("/v1/nothing")),
         (ErrorCode::MethodNotAllowed, http.anonymous().call("DELETE", "/v1/markets")),
         (ErrorCode::ApiVersionUnsupported, version),
@@ -139,7 +139,7 @@ async fn by_request() -> Provoked {
     sent(calls).await
 }
 
-async fn sent(calls: Vec<(ErrorCode, Call)>) -> Provoked {
+async fn sent(calls: Vec<(ErrorCode, RequestBuilder)>) -> Provoked {
     let mut answers = Provoked::new();
     for (code, call) in calls {
         answers.push((code, call.await));

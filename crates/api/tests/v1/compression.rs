@@ -1,11 +1,11 @@
 //! `Accept-Encoding`, `Vary`, and the other headers that describe a response's body.
 
 use domain::ErrorCode;
-use http_testkit::{Anonymous, Answer, Call, Client};
+use http_testkit::{Anonymous, Answer, Client, RequestBuilder};
 
 use crate::scene::Scene;
 
-fn gzip(call: Call) -> Call {
+fn gzip(call: RequestBuilder) -> RequestBuilder {
     call.header("accept-encoding", "gzip, deflate, br")
 }
 

@@ -11,7 +11,7 @@ use domain::ErrorCode;
 use domain::event::{self, EventKind, TestData};
 use domain::ids::{EventId, KeyId, UserId};
 use domain::key::Tier;
-use http_testkit::{Call, EventStream, Sent, ServeHttp};
+use http_testkit::{EventStream, RequestBuilder, ServeHttp, StreamEvent};
 use store::Store;
 use store::events::NewEvent;
 use testkit::TestApp;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::scene::Scene;
 
-fn feed(scene: &Scene, query: &str) -> Call {
+fn feed(scene: &Scene, query: &str) -> RequestBuilder {
     scene.client.get(&format!("/v1/events{query}"))
 }
 
@@ -38,7 +38,7 @@ async fn until_heartbeat(stream: &mut EventStream) -> (Vec<(String, String)>, u6
 
 /// Asserts that the stream ends with this reason.
 async fn assert_closes(stream: &mut EventStream, reason: &str) {
-    let Sent { name, data, id } = stream.news().await;
+    let StreamEvent { name, data, id } = stream.news().await;
     assert_eq!((name.as_str(), &data["reason"], id), ("closing", &reason.into(), None));
     assert_eq!(stream.next().await, None);
 }
@@ -73,7 +73,7 @@ async fn a_stream_continues_after_the_last_received_event_or_a_cursor() {
     let start = scene.client.get("/v1/events?types=*").await.ok();
     let cursor = start["pagination"]["cursor"].as_str().unwrap();
     scene.settled(scene.client.buy(scene.market, 0, "5")).await;
-    let ids = async |call: Call| {
+    let ids = async |call: RequestBuilder| {
         let (sent, last) = until_heartbeat(&mut call.open().await).await;
         assert_eq!(last, 4);
         sent.into_iter().map(|(id, _)| id).collect::<Vec<_>>().join(" ")

@@ -6,7 +6,7 @@ use app::keys::{IssueKey, revoke};
 use domain::ErrorCode;
 use domain::key::{IpAllowlist, LimitOverrides, Scope, Scopes, Tier};
 use domain::time::{DAY_MS, MINUTE_MS};
-use http_testkit::{Answer, Call, Client, Http, Keyed, ServeHttp};
+use http_testkit::{Answer, Client, Http, Keyed, RequestBuilder, ServeHttp};
 use testkit::{TestApp, TestKey, TestRedis, TestUser, key_of};
 
 const UNKNOWN: &str = "service_test_00000000000000000000000000000000";
@@ -37,7 +37,7 @@ fn retry_after(answer: &Answer) -> &str {
 }
 
 /// Sends a trade whose body is rejected after all limiters.
-fn post(client: &Client<Keyed>) -> Call {
+fn post(client: &Client<Keyed>) -> RequestBuilder {
     client.trade(serde_json::json!({}))
 }
 

@@ -3,7 +3,7 @@
 use domain::ErrorCode;
 use domain::Usdc;
 use domain::key::{LimitOverrides, Tier};
-use http_testkit::{Call, Client, Http, Keyed, ServeHttp};
+use http_testkit::{Client, Http, Keyed, RequestBuilder, ServeHttp};
 use serde_json::{Value, json};
 use testkit::{TestApp, TestKey, TestMarket, TestUser};
 
@@ -47,7 +47,7 @@ impl Scene {
     }
 
     /// Confirms a held trade with its token.
-    pub fn confirm(&self, held: &Value) -> Call {
+    pub fn confirm(&self, held: &Value) -> RequestBuilder {
         confirm(&self.client, text(&held["id"]), json!({ "token": held["confirmation"]["token"] }))
     }
 
@@ -58,7 +58,7 @@ impl Scene {
     }
 
     /// Creates a trade, runs the workers, and returns its new state.
-    pub async fn settled(&self, call: Call) -> Value {
+    pub async fn settled(&self, call: RequestBuilder) -> Value {
         let id = call.await.created()["id"].clone();
         self.app.run_workers().await;
         let mut body = self.client.get(&format!("/v1/trades/{}", text(&id))).await.ok();
@@ -81,13 +81,13 @@ impl Scene {
 }
 
 /// Sends a confirm with this body.
-pub fn confirm(client: &Client<Keyed>, id: &str, body: Value) -> Call {
+pub fn confirm(client: &Client<Keyed>, id: &str, body: Value) -> RequestBuilder {
     client.call("POST", &format!("/v1/trades/{id}/confirm")).raw_json(body.to_string())
 }
 
 /// Asserts that the write is rejected with this code, was not submitted, and leaves no row and no
 /// reservation.
-pub async fn assert_refused(app: &TestApp, call: Call, code: ErrorCode) -> Value {
+pub async fn assert_refused(app: &TestApp, call: RequestBuilder, code: ErrorCode) -> Value {
     let before = app.rows().await;
     let mut body = call.await.refused(code);
     assert_eq!(body["extensions"]["submission"], "not_submitted", "{body}");
@@ -96,7 +96,7 @@ pub async fn assert_refused(app: &TestApp, call: Call, code: ErrorCode) -> Value
 }
 
 /// Like [`assert_refused`], for validation errors of these fields.
-pub async fn assert_invalid(app: &TestApp, call: Call, pointers: &[&str]) {
+pub async fn assert_invalid(app: &TestApp, call: RequestBuilder, pointers: &[&str]) {
     let before = app.rows().await;
     let answer = call.await;
     assert_eq!(answer.pointers(), pointers, "\n{answer}");

@@ -2,7 +2,7 @@
 
 use domain::ErrorCode;
 use domain::signature::{SignedRequest, TOLERANCE_MS};
-use http_testkit::Call;
+use http_testkit::RequestBuilder;
 use serde_json::{Value, json};
 use testkit::TestMarket;
 
@@ -17,7 +17,7 @@ fn body(market: TestMarket) -> String {
     format!("  {value}\n")
 }
 
-fn trade(scene: &Scene, body: &str) -> Call {
+fn trade(scene: &Scene, body: &str) -> RequestBuilder {
     scene.client.call("POST", TRADES).raw_json(body.to_owned())
 }
 

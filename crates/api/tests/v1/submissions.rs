@@ -7,7 +7,7 @@ use axum::http::Method;
 use domain::key::{Scope, Scopes, Tier};
 use domain::time::MINUTE_MS;
 use domain::{ErrorCode, Usdc};
-use http_testkit::{Call, ServeHttp};
+use http_testkit::{RequestBuilder, ServeHttp};
 use serde_json::{Value, json};
 use testkit::{Fault, TestApp, TestKey, TestMarket, key_of};
 
@@ -18,7 +18,7 @@ fn write_routes() -> impl Iterator<Item = String> {
     routes().filter(|route| route.method == Method::POST).map(|route| route.path.replace("{id}", "x"))
 }
 
-async fn assert_submission(call: Call, code: ErrorCode, submission: &str, trade: Option<&Value>) {
+async fn assert_submission(call: RequestBuilder, code: ErrorCode, submission: &str, trade: Option<&Value>) {
     let answer = call.await;
     let problem = answer.refused(code);
     assert_eq!(problem["extensions"]["submission"], submission, "\n{answer}");

@@ -13,19 +13,19 @@ use super::view::View;
 use super::{RpcFault, Shared, never, pause};
 
 /// The body of a response.
-pub type Answer = UnsyncBoxBody<Bytes, Unanswered>;
+pub type ProxyBody = UnsyncBoxBody<Bytes, CutConnection>;
 
 /// The error that closes the connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Unanswered;
+pub struct CutConnection;
 
-impl std::fmt::Display for Unanswered {
+impl std::fmt::Display for CutConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a fault has cut the connection")
     }
 }
 
-impl std::error::Error for Unanswered {}
+impl std::error::Error for CutConnection {}
 
 const HTML: &str = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body></body></html>";
 /// The pause between two bytes of a slow response.
@@ -33,11 +33,11 @@ const DRIP: Duration = Duration::from_millis(100);
 const ENDLESS_CHUNK: &[u8] = &[b' '; 64 << 10];
 
 /// A complete response.
-pub fn whole(body: Bytes) -> Response<Answer> {
+pub fn whole(body: Bytes) -> Response<ProxyBody> {
     of(StatusCode::OK, "application/json", body)
 }
 
-fn of(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Answer> {
+fn of(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<ProxyBody> {
     let mut response = Response::new(Full::new(body).map_err(never).boxed_unsync());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
@@ -45,8 +45,8 @@ fn of(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<A
 }
 
 fn streamed(
-    chunks: impl futures::Stream<Item = Result<Bytes, Unanswered>> + Send + 'static,
-) -> Response<Answer> {
+    chunks: impl futures::Stream<Item = Result<Bytes, CutConnection>> + Send + 'static,
+) -> Response<ProxyBody> {
     Response::new(StreamBody::new(chunks.map(|chunk| chunk.map(Frame::data))).boxed_unsync())
 }
 
@@ -61,7 +61,7 @@ impl Shared {
         fault: RpcFault,
         request: Value,
         body: Bytes,
-    ) -> Result<Response<Answer>, Unanswered> {
+    ) -> Result<Response<ProxyBody>, CutConnection> {
         match fault {
             RpcFault::Stale(_) | RpcFault::Stalled | RpcFault::Forked(_) | RpcFault::OtherChain => {
                 self.view_answer(fault, &request).await
@@ -98,7 +98,7 @@ impl Shared {
             }
             // The connection stays open, unlike with `Refused`.
             RpcFault::Frozen => std::future::pending().await,
-            RpcFault::Refused => Err(Unanswered),
+            RpcFault::Refused => Err(CutConnection),
             RpcFault::OtherId
             | RpcFault::Truncated
             | RpcFault::Late(_)
@@ -106,40 +106,44 @@ impl Shared {
             | RpcFault::LostAnswer
             | RpcFault::Cut => {
                 // The node executes the request before its response is damaged.
-                let answer = self.forward(body).await.ok_or(Unanswered)?;
+                let answer = self.forward(body).await.ok_or(CutConnection)?;
                 broken(fault, answer).await
             }
         }
     }
 
-    async fn view_answer(&self, fault: RpcFault, request: &Value) -> Result<Response<Answer>, Unanswered> {
+    async fn view_answer(
+        &self,
+        fault: RpcFault,
+        request: &Value,
+    ) -> Result<Response<ProxyBody>, CutConnection> {
         let view = match fault {
             RpcFault::Forked(from) => View::Forked { from },
             RpcFault::OtherChain => View::OtherChain,
             RpcFault::Stale(behind) => {
-                let head = self.head().await.ok_or(Unanswered)?;
+                let head = self.head().await.ok_or(CutConnection)?;
                 View::UpTo(head.saturating_sub(behind))
             }
             _ => {
                 let height = self.plan.lock().height;
-                View::UpTo(height.ok_or(Unanswered)?)
+                View::UpTo(height.ok_or(CutConnection)?)
             }
         };
-        let answer = self.seen_as(view, request).await.ok_or(Unanswered)?;
+        let answer = self.seen_as(view, request).await.ok_or(CutConnection)?;
         Ok(whole(Bytes::from(answer.to_string())))
     }
 }
 
 /// Damages the node's response.
-async fn broken(fault: RpcFault, answer: Bytes) -> Result<Response<Answer>, Unanswered> {
+async fn broken(fault: RpcFault, answer: Bytes) -> Result<Response<ProxyBody>, CutConnection> {
     let half = answer.len() / 2;
     match fault {
-        RpcFault::LostAnswer => Err(Unanswered),
+        RpcFault::LostAnswer => Err(CutConnection),
         RpcFault::Truncated => Ok(whole(answer.slice(..half))),
         // An error after some bytes closes the connection in the middle of the body.
-        RpcFault::Cut => Ok(streamed(stream::iter([Ok(answer.slice(..half)), Err(Unanswered)]))),
+        RpcFault::Cut => Ok(streamed(stream::iter([Ok(answer.slice(..half)), Err(CutConnection)]))),
         RpcFault::OtherId => {
-            let mut value: Value = serde_json::from_slice(&answer).map_err(|_| Unanswered)?;
+            let mut value: Value = serde_json::from_slice(&answer).map_err(|_| CutConnection)?;
             value["id"] = json!(u64::from(u32::MAX));
             Ok(whole(Bytes::from(value.to_string())))
         }

@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 pub use self::fault::RpcFault;
 pub use self::storm::{Schedule, Storm};
 
-use self::answer::{Answer, Unanswered};
+use self::answer::{CutConnection, ProxyBody};
 use self::view::Fakes;
 
 /// The node behind a proxy.
@@ -226,8 +226,11 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), service).await);
 }
 
-async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Answer>, Unanswered> {
-    let body = request.into_body().collect().await.map_err(|_| Unanswered)?.to_bytes();
+async fn handle(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<ProxyBody>, CutConnection> {
+    let body = request.into_body().collect().await.map_err(|_| CutConnection)?.to_bytes();
     let parsed: Option<Value> = serde_json::from_slice(&body).ok();
     let request = parsed.filter(|value| value.get("method").is_some_and(Value::is_string));
     let Some(request) = request else { return shared.pass(body).await };
@@ -245,9 +248,9 @@ async fn handle(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
 }
 
 impl Shared {
-    async fn pass(&self, body: Bytes) -> Result<Response<Answer>, Unanswered> {
+    async fn pass(&self, body: Bytes) -> Result<Response<ProxyBody>, CutConnection> {
         // If the node is unreachable, the proxy closes the connection.
-        let answer = self.forward(body).await.ok_or(Unanswered)?;
+        let answer = self.forward(body).await.ok_or(CutConnection)?;
         Ok(answer::whole(answer))
     }
 }
