@@ -7,7 +7,7 @@
 
 use alloy_primitives::Bytes;
 use chain::{Policy, SpendingLimits, calls};
-use domain::delegation::{Ceilings, Change};
+use domain::delegation::{Ceilings, DelegationEdit};
 use domain::ids::{DelegationChangeId, KeyId};
 use domain::limits::sale_cap;
 use domain::{ErrorCode, Timestamp, Usdc};
@@ -26,8 +26,8 @@ pub(crate) fn new_id(ctx: &Ctx) -> DelegationChangeId {
 
 /// Queues a change of a key's delegation. If the key is already being revoked, returns that
 /// revocation.
-pub async fn queue(ctx: &Ctx, key_id: KeyId, change: Change) -> Result<DelegationChange, AppError> {
-    if matches!(change, Change::Reduce(ceilings) if ceilings.is_empty()) {
+pub async fn queue(ctx: &Ctx, key_id: KeyId, change: DelegationEdit) -> Result<DelegationChange, AppError> {
+    if matches!(change, DelegationEdit::Reduce(ceilings) if ceilings.is_empty()) {
         return Err(AppError::new(ErrorCode::ValidationFailed).detail("Name at least one value to reduce."));
     }
     let input = (new_id(ctx), key_id, change, ctx.config.lanes, ctx.now());
@@ -47,11 +47,11 @@ pub async fn queue(ctx: &Ctx, key_id: KeyId, change: Change) -> Result<Delegatio
     Ok(queued)
 }
 
-fn act_of(key: &Key, change: &Change) -> Act {
+fn act_of(key: &Key, change: &DelegationEdit) -> Act {
     let subject = format!("key:{}", key.id);
     match change {
-        Change::Revoke => Act::new("delegation.revoke", subject),
-        Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
+        DelegationEdit::Revoke => Act::new("delegation.revoke", subject),
+        DelegationEdit::Reduce(Ceilings { per_trade, daily, expires_at }) => {
             let usdc = |cap: &Option<Usdc>| cap.map(|usdc| usdc.to_string());
             Act::new("delegation.reduce", subject).after(json!({
                 "perTradeUsdcAtomic": usdc(per_trade),
@@ -68,7 +68,7 @@ pub(crate) async fn insert(
     tx: &mut Tx,
     id: DelegationChangeId,
     key: &Key,
-    change: Change,
+    change: DelegationEdit,
     lanes: u16,
     now: Timestamp,
 ) -> Result<DelegationChange, AppError> {
@@ -93,14 +93,14 @@ pub async fn find(ctx: &Ctx, id: DelegationChangeId) -> Result<Option<Delegation
 }
 
 /// Returns whether the change would have an effect on `policy`.
-pub(crate) fn is_needed(change: &Change, policy: &Policy) -> bool {
+pub(crate) fn is_needed(change: &DelegationEdit, policy: &Policy) -> bool {
     // No policy, or a revoked one.
     if policy.expiry_s == 0 {
         return false;
     }
     match change {
-        Change::Revoke => true,
-        Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
+        DelegationEdit::Revoke => true,
+        DelegationEdit::Reduce(Ceilings { per_trade, daily, expires_at }) => {
             per_trade.is_some_and(|cap| {
                 cap.atomic() < policy.per_trade_usdc_atomic
                     || sale_cap(cap).atomic() < policy.sale_per_trade_usdc_atomic
@@ -116,8 +116,8 @@ pub(crate) fn is_needed(change: &Change, policy: &Policy) -> bool {
 pub(crate) fn calldata(change: &DelegationChange) -> Bytes {
     let (account, key_index) = (change.account, change.key_index);
     match change.change {
-        Change::Revoke => calls::revoke_policy(account, key_index),
-        Change::Reduce(Ceilings { per_trade, daily, expires_at }) => {
+        DelegationEdit::Revoke => calls::revoke_policy(account, key_index),
+        DelegationEdit::Reduce(Ceilings { per_trade, daily, expires_at }) => {
             // The Gate only ever lowers values, so the maximum leaves one unchanged.
             let cap = |cap: Option<Usdc>| cap.map_or(u64::MAX, Usdc::atomic);
             let expiry_s = expires_at.map_or(u32::MAX, |at| u32::try_from(at.s()).unwrap_or(u32::MAX));

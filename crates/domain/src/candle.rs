@@ -156,7 +156,7 @@ pub fn distance(cost: Wad, quantity: Wad) -> Wad {
 
 /// The parts of a trade that affect candles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trade {
+pub struct CandleTrade {
     /// The block's time.
     pub at: Timestamp,
     pub block: u64,
@@ -226,7 +226,7 @@ pub struct Bucket {
 impl Bucket {
     /// Creates the bucket of one trade. `quantities` are the quantities after it, and
     /// `market_trades` is its number within the market.
-    pub fn of(interval: Interval, trade: &Trade, quantities: Vec<Wad>, market_trades: u64) -> Self {
+    pub fn of(interval: Interval, trade: &CandleTrade, quantities: Vec<Wad>, market_trades: u64) -> Self {
         let distance = Course::at(distance(trade.cost, trade.quantity));
         let mut candle = Candle::untraded(distance);
         candle.count(trade.usdc, trade.tokens, 1);
@@ -243,7 +243,7 @@ impl Bucket {
     }
 
     /// Adds the market's next trade.
-    pub fn add(&mut self, trade: &Trade) {
+    pub fn add(&mut self, trade: &CandleTrade) {
         // Compute the outcome's candle before the trade changes its quantity. Up to here it follows
         // from the cost's course.
         let mut candle = self.candle(trade.outcome_index);
@@ -338,7 +338,7 @@ mod tests {
 
     /// Builds trades from the seconds since the previous trade, the outcome and the change of its
     /// quantity.
-    fn trades(moves: &[(u8, i64, i64)]) -> Vec<(Trade, Vec<Wad>)> {
+    fn trades(moves: &[(u8, i64, i64)]) -> Vec<(CandleTrade, Vec<Wad>)> {
         let mut quantities = vec![500u64; usize::from(OUTCOMES)];
         let (mut at, mut cost) = (Timestamp::from_ms(7), OPENING);
         let trade = |(block, (outcome_index, moved, wait_s)): (u64, &(u8, i64, i64))| {
@@ -347,7 +347,7 @@ mod tests {
             *quantity = quantity.saturating_add_signed(*moved);
             cost = OPENING + quantities.iter().sum::<u64>() / 2 + block % 3;
             let wad = |value: u64| Wad::from(u128::from(value));
-            let trade = Trade {
+            let trade = CandleTrade {
                 at,
                 block,
                 outcome_index: *outcome_index,
@@ -361,7 +361,7 @@ mod tests {
         (0u64..).zip(moves).map(trade).collect()
     }
 
-    fn folded(trades: &[(Trade, Vec<Wad>)], interval: Interval) -> Vec<Bucket> {
+    fn folded(trades: &[(CandleTrade, Vec<Wad>)], interval: Interval) -> Vec<Bucket> {
         let mut buckets: Vec<Bucket> = Vec::new();
         for (n, (trade, quantities)) in (1u64..).zip(trades) {
             match buckets.last_mut() {
@@ -373,10 +373,11 @@ mod tests {
     }
 
     /// Computes a candle from the definition: records every outcome's distance after every trade.
-    fn by_definition(trades: &[(Trade, Vec<Wad>)], bucket: &Bucket, outcome: u8) -> Candle {
+    fn by_definition(trades: &[(CandleTrade, Vec<Wad>)], bucket: &Bucket, outcome: u8) -> Candle {
         let of_bucket = trades.iter().filter(|(trade, _)| bucket.interval.floor(trade.at) == bucket.start);
-        let at =
-            |(trade, quantities): &(Trade, Vec<Wad>)| distance(trade.cost, quantities[usize::from(outcome)]);
+        let at = |(trade, quantities): &(CandleTrade, Vec<Wad>)| {
+            distance(trade.cost, quantities[usize::from(outcome)])
+        };
         let seen: Vec<Wad> = of_bucket.clone().map(at).collect();
         let own = of_bucket.filter(|(trade, _)| trade.outcome_index == outcome);
         Candle {

@@ -29,7 +29,7 @@ words! {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum DelegationEdit {
     Revoke,
     /// Lowers each limit that is above these values.
     Reduce(Ceilings),
@@ -52,7 +52,7 @@ impl Ceilings {
     }
 }
 
-impl Change {
+impl DelegationEdit {
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Revoke => Kind::Revoke,

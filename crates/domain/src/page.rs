@@ -7,7 +7,7 @@ pub const MAX_PAGE: u32 = 100;
 
 /// The row after which the next page starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
+pub struct PagePosition {
     /// The sort key of the last returned row.
     pub created_at: Timestamp,
     /// The id of the last returned row, which breaks ties.
@@ -20,5 +20,5 @@ pub struct Page {
     /// 1 to [`MAX_PAGE`].
     pub limit: u32,
     /// Starts after this row; `None` starts with the newest row.
-    pub after: Option<Position>,
+    pub after: Option<PagePosition>,
 }

@@ -10,7 +10,7 @@ use crate::money::{Usdc, Wad};
 /// The status of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum RedemptionStatus {
     /// Accepted, and not in a transaction yet.
     Pending,
     /// In a signed transaction, or waiting for another one after the first did not include it.
@@ -21,7 +21,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl RedemptionStatus {
     pub const ALL: [Self; 4] = [Self::Pending, Self::Executing, Self::Completed, Self::Failed];
 
     pub const fn as_str(self) -> &'static str {
@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for RedemptionStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Status {
 #[error("not a status of a redemption")]
 pub struct ParseStatusError;
 
-impl FromStr for Status {
+impl FromStr for RedemptionStatus {
     type Err = ParseStatusError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -113,9 +113,9 @@ mod tests {
 
     #[test]
     fn only_the_documented_claim_transitions_are_allowed() {
-        let moves: Vec<_> = Status::ALL
+        let moves: Vec<_> = RedemptionStatus::ALL
             .into_iter()
-            .flat_map(|from| Status::ALL.map(|to| (from, to)))
+            .flat_map(|from| RedemptionStatus::ALL.map(|to| (from, to)))
             .filter(|(from, to)| from.may_become(*to))
             .map(|(from, to)| format!("{from} {to}"))
             .collect();
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn every_status_round_trips() {
-        for status in Status::ALL {
+        for status in RedemptionStatus::ALL {
             assert_eq!(status.to_string().parse(), Ok(status));
         }
-        assert_eq!("Pending".parse::<Status>(), Err(ParseStatusError));
+        assert_eq!("Pending".parse::<RedemptionStatus>(), Err(ParseStatusError));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::ids::{
 };
 use crate::key::{Scope, Scopes, Tier};
 use crate::market::MarketStatus;
-use crate::redemption::Status as RedemptionStatus;
+use crate::redemption::RedemptionStatus;
 use crate::thread::ThreadStatus;
 use crate::trade::{AmountType, Side, Status, TraceStage};
 use crate::webhook::DeliveryStatus;

@@ -11,7 +11,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use domain::ErrorCode;
 use domain::trade::FieldError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use protocol::document::{self, Faults, Members};
+use protocol::document::{self, DocumentFaults, Members};
 
 use super::Problem;
 
@@ -111,7 +111,7 @@ pub(super) fn parse<T: JsonBody>(raw: &[u8]) -> Result<T, Vec<FieldError>> {
         return Err(vec![FieldError::new("", "must be a JSON object")]);
     }
     let node = document::from_json(raw).map_err(|error| vec![error])?;
-    let mut faults = Faults::default();
+    let mut faults = DocumentFaults::default();
     let Some(mut members) = Members::new(node, "", &mut faults) else { return Err(faults.into_errors()) };
     let value = T::read(&mut members);
     members.finish();

@@ -1,6 +1,6 @@
 //! Pagination of lists: `limit` and `cursor` in, a page and the next cursor out.
 
-use domain::page::{Page, Position};
+use domain::page::{Page, PagePosition};
 use protocol::CursorCodec;
 
 use super::Pagination;
@@ -22,7 +22,7 @@ impl Paging {
         &self,
         codec: &CursorCodec,
         mut rows: Vec<T>,
-        position: impl Fn(&T) -> Position,
+        position: impl Fn(&T) -> PagePosition,
     ) -> (Vec<T>, Pagination) {
         let limit = self.page.limit as usize;
         let has_more = rows.len() > limit;
@@ -57,8 +57,8 @@ mod tests {
         Paging { page: Page { limit, after: None }, route: "/v1/trades".into(), filters: String::new() }
     }
 
-    fn position(row: &i64) -> Position {
-        Position { created_at: Timestamp::from_ms(*row), id: row.to_string() }
+    fn position(row: &i64) -> PagePosition {
+        PagePosition { created_at: Timestamp::from_ms(*row), id: row.to_string() }
     }
 
     #[test]

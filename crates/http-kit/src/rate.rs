@@ -15,7 +15,7 @@ use app::limits::{self, ADDRESS_LIMIT, Kind};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::response::Response;
-use domain::rate::Verdict;
+use domain::rate::RateDecision;
 use domain::{ErrorCode, Timestamp};
 
 use super::client_ip::warn_of_untrusted;
@@ -88,7 +88,7 @@ pub async fn by_user(
 }
 
 /// Returns the error of an address that has exceeded a limit.
-fn exceeded(surface: Surface, name: &str, verdict: Verdict) -> AppError {
+fn exceeded(surface: Surface, name: &str, verdict: RateDecision) -> AppError {
     let error = limits::exceeded(name, verdict);
     match surface {
         Surface::Trading => error,

@@ -3,7 +3,7 @@
 use app::limits::UNAVAILABLE_RETRY_S;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use domain::Timestamp;
-use domain::rate::{Verdict, WINDOW_MS};
+use domain::rate::{RateDecision, WINDOW_MS};
 
 use super::Surface;
 
@@ -28,8 +28,8 @@ pub struct RateLimitStatus {
 }
 
 impl RateLimitStatus {
-    pub(super) fn new(name: &'static str, verdict: Verdict) -> Self {
-        let Verdict { limit, remaining, reset_at, .. } = verdict;
+    pub(super) fn new(name: &'static str, verdict: RateDecision) -> Self {
+        let RateDecision { limit, remaining, reset_at, .. } = verdict;
         Self { name, limit, remaining, reset_at }
     }
 

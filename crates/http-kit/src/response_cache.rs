@@ -9,7 +9,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use domain::Timestamp;
 use domain::ids::MarketId;
-use domain::page::Position;
+use domain::page::PagePosition;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use store::markets::Named;
@@ -82,8 +82,8 @@ impl CachedRecord {
     }
 
     /// Returns the record's position for pagination cursors.
-    pub fn position(&self) -> Position {
-        Position { created_at: self.0.created_at, id: self.0.named.id.to_string() }
+    pub fn position(&self) -> PagePosition {
+        PagePosition { created_at: self.0.created_at, id: self.0.named.id.to_string() }
     }
 }
 

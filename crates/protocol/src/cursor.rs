@@ -6,7 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::page::Position;
+use domain::page::PagePosition;
 use domain::{SecretKey, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
@@ -31,7 +31,7 @@ impl CursorCodec {
     }
 
     /// Encodes `position` as an opaque cursor for the list with this route and these filters.
-    pub fn encode(&self, route: &str, filters: &str, position: &Position) -> String {
+    pub fn encode(&self, route: &str, filters: &str, position: &PagePosition) -> String {
         let payload = format!("{}.{}", position.created_at.ms(), position.id);
         let mut bytes = self.mac(route, filters, payload.as_bytes()).to_vec();
         bytes.extend_from_slice(payload.as_bytes());
@@ -39,7 +39,7 @@ impl CursorCodec {
     }
 
     /// Decodes a cursor and verifies that it belongs to this route and these filters.
-    pub fn decode(&self, route: &str, filters: &str, text: &str) -> Result<Position, CursorError> {
+    pub fn decode(&self, route: &str, filters: &str, text: &str) -> Result<PagePosition, CursorError> {
         if text.len() > MAX_CURSOR_LEN {
             return Err(CursorError);
         }
@@ -51,7 +51,7 @@ impl CursorCodec {
         let payload = std::str::from_utf8(payload).map_err(|_| CursorError)?;
         let (ms, id) = payload.split_once('.').ok_or(CursorError)?;
         let ms = ms.parse().map_err(|_| CursorError)?;
-        Ok(Position { created_at: Timestamp::from_ms(ms), id: id.to_owned() })
+        Ok(PagePosition { created_at: Timestamp::from_ms(ms), id: id.to_owned() })
     }
 
     fn mac(&self, route: &str, filters: &str, payload: &[u8]) -> [u8; MAC_LEN] {
@@ -78,8 +78,8 @@ mod tests {
 
     static CODEC: LazyLock<CursorCodec> = LazyLock::new(|| CursorCodec::new([7; 32]));
 
-    fn position() -> Position {
-        Position { created_at: Timestamp::from_ms(1_777_464_000_123), id: "a.b".into() }
+    fn position() -> PagePosition {
+        PagePosition { created_at: Timestamp::from_ms(1_777_464_000_123), id: "a.b".into() }
     }
 
     #[test]

@@ -152,7 +152,7 @@ column_from_text!(
     TraceStage,
     delegation::Kind,
     delegation::Status,
-    redemption::Status,
+    redemption::RedemptionStatus,
     trade::Status,
     // Fees are 128-bit numbers, so they are stored as text.
     u128,
@@ -275,7 +275,7 @@ impl From<UsdcDelta> for Value<'_> {
 
 /// The position after which a list starts. Lists are sorted newest first, so without a cursor this
 /// is the greatest timestamp.
-pub(crate) fn position_or_end(after: Option<&domain::page::Position>) -> (Timestamp, &str) {
+pub(crate) fn position_or_end(after: Option<&domain::page::PagePosition>) -> (Timestamp, &str) {
     after.map_or((Timestamp::from_ms(i64::MAX), ""), |position| (position.created_at, position.id.as_str()))
 }
 

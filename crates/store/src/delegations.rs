@@ -1,7 +1,7 @@
 //! On-chain changes of keys' delegations, from the request until their transaction is final.
 
 use alloy_primitives::{Address, B256};
-use domain::delegation::{Ceilings, Change, Kind, Status};
+use domain::delegation::{Ceilings, DelegationEdit, Kind, Status};
 use domain::ids::{BatchId, DelegationChangeId, KeyId};
 use domain::{Timestamp, Usdc};
 
@@ -22,7 +22,7 @@ record! {
         pub key_index: u32,
         /// The lane whose executor sends the change.
         pub lane: u16,
-        pub change: Change = ..,
+        pub change: DelegationEdit = ..,
         pub status: Status,
         /// The batch that contains the change, or the last one that did.
         pub batch_id: Option<BatchId>,
@@ -42,7 +42,7 @@ impl DelegationChange {
         key: &Key,
         account: Address,
         lane: u16,
-        change: Change,
+        change: DelegationEdit,
         created_at: Timestamp,
     ) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl DelegationChange {
     }
 }
 
-impl Record for Change {
+impl Record for DelegationEdit {
     const COLUMNS: &'static str = const_format::concatcp!("kind, ", Ceilings::COLUMNS);
 
     fn read(columns: &mut Columns<'_>) -> Result<Self, StoreError> {
@@ -89,8 +89,8 @@ pub async fn insert(tx: &mut Tx, change: &DelegationChange) -> Result<bool, Stor
         daily_usdc_atomic, expires_at_ms, status, try_after_ms, created_at_ms, updated_at_ms)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, $11) ON CONFLICT DO NOTHING";
     let Ceilings { per_trade, daily, expires_at } = match change.change {
-        Change::Revoke => Ceilings::default(),
-        Change::Reduce(ceilings) => ceilings,
+        DelegationEdit::Revoke => Ceilings::default(),
+        DelegationEdit::Reduce(ceilings) => ceilings,
     };
     let bound = params![
         change.id,

@@ -5,7 +5,7 @@ use alloy_primitives::{Address, B256};
 use domain::event::{self, ClaimData, EventKind};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, RedemptionId, UserId};
 use domain::page::Page;
-use domain::redemption::Status;
+use domain::redemption::RedemptionStatus;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 
 use crate::bind::position_or_end;
@@ -46,7 +46,7 @@ record! {
         pub market_id: MarketId,
         pub outcome_index: u8,
         pub correlation_id: CorrelationId,
-        pub status: Status,
+        pub status: RedemptionStatus,
         /// The tokens that are redeemed.
         pub tokens: Wad = "tokens_wad",
         /// The expected payout at the time of the claim.
@@ -149,7 +149,7 @@ pub async fn find_of_position(
 #[derive(Debug, Clone, Default)]
 pub struct ListFilter {
     /// Allowed statuses. Empty means all.
-    pub statuses: Vec<Status>,
+    pub statuses: Vec<RedemptionStatus>,
     pub market_id: Option<MarketId>,
 }
 

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 use chain::{ChainMarketStatus, EventKind};
 use domain::ids::{KeyId, MarketId, TradeId};
 use domain::market::MarketStatus;
-use domain::redemption::Status as Claimed;
+use domain::redemption::RedemptionStatus as Claimed;
 use domain::trade::{State, Status};
 use domain::usage::hour_of;
 use domain::{Timestamp, Usdc, Wad};

@@ -7,7 +7,7 @@ use app::redemptions::{Claimed, NewClaim, claim};
 use chain::{Receipt, calls};
 use domain::ids::RedemptionId;
 use domain::page::Page;
-use domain::redemption::Status;
+use domain::redemption::RedemptionStatus;
 use store::redemptions::{ListFilter, Redemption};
 
 use crate::{TestApp, TestKey, TestMarket, TestUser};
@@ -84,7 +84,7 @@ impl TestApp {
     }
 
     /// Returns the status of the user's claim.
-    pub async fn claim_status(&self, user: &TestUser, id: RedemptionId) -> Status {
+    pub async fn claim_status(&self, user: &TestUser, id: RedemptionId) -> RedemptionStatus {
         self.claim(user, id).await.status
     }
 }

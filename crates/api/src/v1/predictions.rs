@@ -3,7 +3,7 @@
 use app::markets::outcome_of;
 use axum::extract::State;
 use domain::ids::MarketId;
-use domain::page::Position;
+use domain::page::PagePosition;
 use domain::trade::Side;
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{
@@ -120,7 +120,7 @@ pub async fn list(
         .store
         .read(input, |tx, (id, filter, page)| Box::pin(store::movements::list_trades(tx, *id, filter, page)))
         .await;
-    let position = |row: &Movement| Position { created_at: row.created_at, id: row.id.clone() };
+    let position = |row: &Movement| PagePosition { created_at: row.created_at, id: row.id.clone() };
     let (rows, pagination) = paging.cut(&app.cursor, listed?, position);
     Ok(meta.list(rows.into_iter().map(|row| PredictionRecord::new(&market, row)).collect(), pagination))
 }

@@ -7,8 +7,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::ids::{CorrelationId, MarketId, RedemptionId};
-use domain::page::Position;
-use domain::redemption::Status;
+use domain::page::PagePosition;
+use domain::redemption::RedemptionStatus;
 use domain::{ErrorCode, Timestamp, Usdc, Wad};
 use http_kit::{
     Body, Caller, JsonBody, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, RawQuery,
@@ -70,7 +70,7 @@ pub struct RedemptionRecord {
     id: RedemptionId,
     market_id: MarketId,
     outcome_index: u8,
-    status: Status,
+    status: RedemptionStatus,
     /// The expected payout or, once the claim is completed, the amount that was paid, in atomic-6.
     amount: Usdc,
     /// The outcome tokens that are redeemed, in WAD.
@@ -87,7 +87,7 @@ pub struct RedemptionRecord {
 
 impl From<Redemption> for RedemptionRecord {
     fn from(claim: Redemption) -> Self {
-        let is_completed = claim.status == Status::Completed;
+        let is_completed = claim.status == RedemptionStatus::Completed;
         // A claim that was made again may already have been paid in part.
         let expected = claim.paid.checked_add(claim.expected).unwrap_or(claim.expected);
         let (error_code, error_message) =
@@ -196,7 +196,7 @@ impl Parameters for RedemptionsQuery {
     description = "The claims of the key's user, newest first. If winnings are paid automatically, the \
         service created them.",
     params(
-        ("status" = Option<Vec<Status>>, Query, style = Form, explode = false,
+        ("status" = Option<Vec<RedemptionStatus>>, Query, style = Form, explode = false,
             description = "Claims of these statuses.", example = json!(["pending", "executing"])),
         ("marketId" = Option<MarketId>, Query, description = "Claims in this market."),
     ),
@@ -247,6 +247,6 @@ pub async fn find(
     Ok(meta.single("redemption", found?.ok_or_else(Problem::not_found)?.into()))
 }
 
-fn position(claim: &Redemption) -> Position {
-    Position { created_at: claim.created_at, id: claim.id.to_string() }
+fn position(claim: &Redemption) -> PagePosition {
+    PagePosition { created_at: claim.created_at, id: claim.id.to_string() }
 }

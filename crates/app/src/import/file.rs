@@ -2,7 +2,7 @@
 //! line.
 
 use domain::trade::FieldError;
-use protocol::document::{self, Fault, Faults, Members, Node, Value};
+use protocol::document::{self, DocumentFault, DocumentFaults, DocumentNode, DocumentValue, Members};
 
 use super::document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 use super::{Problem, yaml};
@@ -21,18 +21,18 @@ pub enum Format {
 /// Parses a catalog, or returns all format errors.
 pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<Problem>> {
     let node = match format {
-        Format::Json if text.trim().is_empty() => Node::new(Value::Null),
+        Format::Json if text.trim().is_empty() => DocumentNode::new(DocumentValue::Null),
         Format::Json => document::from_json(text.as_bytes())
             .map_err(|FieldError { pointer, detail }| vec![Problem::new(pointer, detail)])?,
         Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
     };
     // An empty YAML document is null, which the parser returns as `~`.
     let is_empty = match &node.value {
-        Value::Null => true,
-        Value::Plain(text) => text.is_empty() || text == "~",
+        DocumentValue::Null => true,
+        DocumentValue::Plain(text) => text.is_empty() || text == "~",
         _ => false,
     };
-    let mut faults = Faults::default();
+    let mut faults = DocumentFaults::default();
     let catalog = match is_empty {
         true => Catalog::default(),
         false => catalog(node, &mut faults),
@@ -43,11 +43,11 @@ pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<Problem>> {
     if faults.is_empty() {
         return Ok(catalog);
     }
-    let problem = |Fault { error, line }| Problem { path: error.pointer, line, detail: error.detail };
+    let problem = |DocumentFault { error, line }| Problem { path: error.pointer, line, detail: error.detail };
     Err(faults.into_list().into_iter().map(problem).collect())
 }
 
-fn catalog(node: Node, faults: &mut Faults) -> Catalog {
+fn catalog(node: DocumentNode, faults: &mut DocumentFaults) -> Catalog {
     let Some(mut members) = Members::new(node, "", faults) else { return Catalog::default() };
     let catalog = Catalog {
         organizations: members.objects("organizations", organization),

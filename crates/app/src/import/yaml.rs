@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span};
-use protocol::document::{Node, Value};
+use protocol::document::{DocumentNode, DocumentValue};
 
 use super::Problem;
 
@@ -13,7 +13,7 @@ use super::Problem;
 const MAX_ALIASED: usize = 1_000_000;
 
 /// Parses the single document of `text`. An empty text is null.
-pub(super) fn read(text: &str) -> Result<Node, Problem> {
+pub(super) fn read(text: &str) -> Result<DocumentNode, Problem> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
@@ -22,15 +22,15 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
         })?;
         reader.take(event, span)?;
     }
-    Ok(reader.root.unwrap_or(Node::new(Value::Null)))
+    Ok(reader.root.unwrap_or(DocumentNode::new(DocumentValue::Null)))
 }
 
 #[derive(Debug, Default)]
 struct Reader {
-    root: Option<Node>,
+    root: Option<DocumentNode>,
     documents: u32,
     open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
+    anchors: HashMap<usize, DocumentNode>,
     aliased: usize,
 }
 
@@ -44,8 +44,8 @@ struct Open {
 
 #[derive(Debug)]
 enum Content {
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>, Option<String>),
+    List(Vec<DocumentNode>),
+    Object(Vec<(String, DocumentNode)>, Option<String>),
 }
 
 impl Reader {
@@ -60,8 +60,12 @@ impl Reader {
             }
             Event::Scalar(text, style, anchor, _) => {
                 let text = text.into_owned();
-                let value = if style == ScalarStyle::Plain { Value::Plain(text) } else { Value::Text(text) };
-                return self.add(Node { line, value }, anchor);
+                let value = if style == ScalarStyle::Plain {
+                    DocumentValue::Plain(text)
+                } else {
+                    DocumentValue::Text(text)
+                };
+                return self.add(DocumentNode { line, value }, anchor);
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.open.push(Open { line, anchor, content: Content::List(Vec::new()) });
@@ -72,10 +76,10 @@ impl Reader {
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Open { line, anchor, content }) = self.open.pop() else { return Ok(()) };
                 let value = match content {
-                    Content::List(items) => Value::List(items),
-                    Content::Object(members, _) => Value::Object(merged(members)),
+                    Content::List(items) => DocumentValue::List(items),
+                    Content::Object(members, _) => DocumentValue::Object(merged(members)),
                 };
-                return self.add(Node { line, value }, anchor);
+                return self.add(DocumentNode { line, value }, anchor);
             }
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned();
@@ -96,7 +100,7 @@ impl Reader {
         Ok(())
     }
 
-    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+    fn add(&mut self, node: DocumentNode, anchor: usize) -> Result<(), Problem> {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -106,7 +110,7 @@ impl Reader {
             Some(Content::Object(members, key)) => match key.take() {
                 Some(name) => members.push((name, node)),
                 None => match node.value {
-                    Value::Plain(name) | Value::Text(name) => *key = Some(name),
+                    DocumentValue::Plain(name) | DocumentValue::Text(name) => *key = Some(name),
                     _ => return Err(Problem::at_line("", node.line, "must have strings as member names")),
                 },
             },
@@ -116,11 +120,12 @@ impl Reader {
 }
 
 /// Merges the members of `<<` keys. Explicit members take precedence.
-fn merged(members: Vec<(String, Node)>) -> Vec<(String, Node)> {
-    let (merges, mut members): (Vec<_>, Vec<_>) =
-        members.into_iter().partition(|(name, node)| name == "<<" && matches!(node.value, Value::Object(_)));
+fn merged(members: Vec<(String, DocumentNode)>) -> Vec<(String, DocumentNode)> {
+    let (merges, mut members): (Vec<_>, Vec<_>) = members
+        .into_iter()
+        .partition(|(name, node)| name == "<<" && matches!(node.value, DocumentValue::Object(_)));
     for (_, node) in merges {
-        let Value::Object(more) = node.value else { continue };
+        let DocumentValue::Object(more) = node.value else { continue };
         for (name, node) in more {
             if members.iter().all(|(known, _)| *known != name) {
                 members.push((name, node));
@@ -130,10 +135,10 @@ fn merged(members: Vec<(String, Node)>) -> Vec<(String, Node)> {
     members
 }
 
-fn size(node: &Node) -> usize {
+fn size(node: &DocumentNode) -> usize {
     1 + match &node.value {
-        Value::List(items) => items.iter().map(size).sum(),
-        Value::Object(members) => members.iter().map(|(_, node)| size(node)).sum::<usize>(),
+        DocumentValue::List(items) => items.iter().map(size).sum(),
+        DocumentValue::Object(members) => members.iter().map(|(_, node)| size(node)).sum::<usize>(),
         _ => 0,
     }
 }
@@ -145,7 +150,7 @@ mod tests {
     #[test]
     fn aliases_are_expanded_within_limits() {
         let node = read("a: &x [1, 2]\nb: *x\n").unwrap();
-        let Value::Object(members) = node.value else { panic!("{node:?}") };
+        let DocumentValue::Object(members) = node.value else { panic!("{node:?}") };
         assert_eq!(members[0].1.value, members[1].1.value);
         let mut bomb = String::from("a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n");
         for n in 1..10 {
@@ -162,8 +167,8 @@ mod tests {
     #[test]
     fn own_members_override_merged_ones() {
         let node = read("- &m {a: 1, b: 2}\n- {<<: *m, b: 3}\n").unwrap();
-        let Value::List(items) = node.value else { panic!("{node:?}") };
-        let Value::Object(members) = &items[1].value else { panic!("{items:?}") };
+        let DocumentValue::List(items) = node.value else { panic!("{node:?}") };
+        let DocumentValue::Object(members) = &items[1].value else { panic!("{items:?}") };
         let texts: Vec<_> = members.iter().map(|(name, node)| format!("{name}={}", node.shown())).collect();
         assert_eq!(texts, ["b=\"3\"", "a=\"1\""]);
     }
@@ -171,7 +176,7 @@ mod tests {
     #[test]
     fn nodes_have_their_lines() {
         let node = read("a: 1\nb:\n  - c\n").unwrap();
-        let Value::Object(members) = node.value else { panic!("{node:?}") };
+        let DocumentValue::Object(members) = node.value else { panic!("{node:?}") };
         assert_eq!((members[0].1.line, members[1].1.line), (Some(1), Some(3)));
     }
 }

@@ -3,7 +3,7 @@
 //! delegation on chain.
 
 use domain::ErrorCode;
-use domain::delegation::Change;
+use domain::delegation::DelegationEdit;
 use domain::ids::KeyId;
 use serde_json::json;
 use store::audit_log::note;
@@ -36,7 +36,7 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
                 let act = super::act::on_key("key.revoke", *id).before(json!({ "revoked": !newly }));
                 note(tx, act.after(json!({ "revokedAt": key.revoked_at })));
                 let on_chain =
-                    delegations::insert(tx, *change_id, &key, Change::Revoke, *lanes, *now).await?;
+                    delegations::insert(tx, *change_id, &key, DelegationEdit::Revoke, *lanes, *now).await?;
                 Ok(Revoked { key, on_chain })
             })
         })

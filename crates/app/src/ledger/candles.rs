@@ -11,7 +11,7 @@
 //! movement is folded once and in order, even after a crash.
 
 use domain::Timestamp;
-use domain::candle::{Bucket, Interval, Level, Trade};
+use domain::candle::{Bucket, CandleTrade, Interval, Level};
 use domain::ids::MarketId;
 use store::candles::Behind;
 use store::leases::Lease;
@@ -48,7 +48,7 @@ impl Minutes {
             }
             return;
         }
-        let trade = Trade {
+        let trade = CandleTrade {
             at: movement.created_at,
             block: movement.block_number,
             outcome_index: movement.outcome_index,

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use domain::Timestamp;
 use domain::ids::UserId;
-use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
+use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 
 use super::table::Table;
 use super::{Kind, MAX_ADDRESSES};
@@ -31,7 +31,7 @@ impl Memory {
         }
     }
 
-    pub fn take(&self, kind: Kind, user: UserId, limit: u32, now: Timestamp) -> Verdict {
+    pub fn take(&self, kind: Kind, user: UserId, limit: u32, now: Timestamp) -> RateDecision {
         match kind {
             Kind::Read => self.reads.with(user, now, |window| window.take(limit, now)),
             Kind::Write => self.writes.with(user, now, |bucket| bucket.take(limit, now)),
@@ -39,7 +39,13 @@ impl Memory {
         }
     }
 
-    pub fn take_route(&self, network: IpAddr, route: &'static str, limit: u32, now: Timestamp) -> Verdict {
+    pub fn take_route(
+        &self,
+        network: IpAddr,
+        route: &'static str,
+        limit: u32,
+        now: Timestamp,
+    ) -> RateDecision {
         self.routes.with((network, route), now, |window| window.take(limit, now))
     }
 

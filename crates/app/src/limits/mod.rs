@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use domain::ids::UserId;
-use domain::rate::{SlidingWindow, Verdict, network_of};
+use domain::rate::{RateDecision, SlidingWindow, network_of};
 use domain::{ErrorCode, Timestamp};
 
 use crate::AppError;
@@ -136,7 +136,7 @@ impl Limits {
         user: UserId,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Verdict, Unavailable> {
+    ) -> Result<RateDecision, Unavailable> {
         match &self.shared {
             Shared::Memory(memory) => Ok(memory.take(kind, user, limit, now)),
             Shared::Redis(redis) => redis.take(kind, user, limit, now).await,
@@ -151,7 +151,7 @@ impl Limits {
         route: &'static str,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Verdict, Unavailable> {
+    ) -> Result<RateDecision, Unavailable> {
         let network = network_of(ip);
         match &self.shared {
             Shared::Memory(memory) => Ok(memory.take_route(network, route, limit, now)),
@@ -205,12 +205,12 @@ impl Limits {
     }
 
     /// Counts one more request of the address.
-    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> Verdict {
+    pub fn take_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
         self.addresses.with(network_of(ip), now, |window| window.take(ADDRESS_LIMIT, now))
     }
 
     /// Returns the address limiter's state without counting a request.
-    pub fn peek_address(&self, ip: IpAddr, now: Timestamp) -> Verdict {
+    pub fn peek_address(&self, ip: IpAddr, now: Timestamp) -> RateDecision {
         let known = self.addresses.find(&network_of(ip), |window| window.peek(ADDRESS_LIMIT, now));
         known.unwrap_or_else(|| SlidingWindow::default().peek(ADDRESS_LIMIT, now))
     }
@@ -225,8 +225,8 @@ impl Limits {
 }
 
 /// The error for a request that exceeds the named limiter.
-pub fn exceeded(limiter: &str, verdict: Verdict) -> AppError {
-    let Verdict { limit, retry_after_ms, .. } = verdict;
+pub fn exceeded(limiter: &str, verdict: RateDecision) -> AppError {
+    let RateDecision { limit, retry_after_ms, .. } = verdict;
     let whose = if limiter == "address" { "Requests without an accepted key" } else { "Your requests" };
     let detail =
         format!("{whose} are limited to {limit} per minute ({limiter}). Wait for Retry-After seconds.");

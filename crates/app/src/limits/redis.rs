@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use domain::Timestamp;
 use domain::ids::UserId;
-use domain::rate::Verdict;
+use domain::rate::RateDecision;
 use domain::time::DAY_MS;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
@@ -61,7 +61,7 @@ impl Redis {
         user: UserId,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Verdict, Unavailable> {
+    ) -> Result<RateDecision, Unavailable> {
         let script = if kind == Kind::Read { &self.window } else { &self.bucket };
         let key = format!("{}:{}:{user}", self.prefix, kind.as_str());
         self.take_at(script, &key, limit, now).await
@@ -73,7 +73,7 @@ impl Redis {
         route: &'static str,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Verdict, Unavailable> {
+    ) -> Result<RateDecision, Unavailable> {
         let key = format!("{}:route:{route}:{network}", self.prefix);
         self.take_at(&self.window, &key, limit, now).await
     }
@@ -84,11 +84,17 @@ impl Redis {
         key: &str,
         limit: u32,
         now: Timestamp,
-    ) -> Result<Verdict, Unavailable> {
+    ) -> Result<RateDecision, Unavailable> {
         let answer: (bool, i64, i64, i64) = self.run(script, key, &[i64::from(limit), now.ms()]).await?;
         let (allowed, remaining, reset_at_ms, retry_after_ms) = answer;
         let remaining = u32::try_from(remaining).unwrap_or_default();
-        Ok(Verdict { allowed, limit, remaining, reset_at: Timestamp::from_ms(reset_at_ms), retry_after_ms })
+        Ok(RateDecision {
+            allowed,
+            limit,
+            remaining,
+            reset_at: Timestamp::from_ms(reset_at_ms),
+            retry_after_ms,
+        })
     }
 
     /// Returns the end of the lockout. The Redis list holds the end first, then the latest time

@@ -2,7 +2,7 @@
 //! failed claim is checked again and reopened in the same row.
 
 use domain::ids::{CorrelationId, MarketId, RedemptionId};
-use domain::redemption::{self, Status};
+use domain::redemption::{self, RedemptionStatus};
 use domain::{ErrorCode, Usdc, Wad};
 use store::StoreError;
 use store::markets::Market;
@@ -64,7 +64,7 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     let outcome_index = markets::outcome_of(outcomes.len(), new.outcome_index).map_err(not_submitted)?;
     let existing = find(ctx, caller, market.id, outcome_index).await.map_err(not_submitted)?;
     if let Some(existing) = &existing
-        && existing.status != Status::Failed
+        && existing.status != RedemptionStatus::Failed
     {
         return Ok(Claimed::Existing(existing.clone()));
     }
@@ -149,7 +149,7 @@ async fn make(
                 market_id: market.id,
                 outcome_index,
                 correlation_id: new.correlation_id.unwrap_or(CorrelationId(id.0.as_u128())),
-                status: Status::Pending,
+                status: RedemptionStatus::Pending,
                 tokens,
                 expected,
                 paid: Usdc::ZERO,

@@ -7,7 +7,7 @@
 
 use async_trait::async_trait;
 use domain::ids::{CorrelationId, RedemptionId};
-use domain::redemption::Status;
+use domain::redemption::RedemptionStatus;
 use domain::{Timestamp, Usdc, Wad};
 use futures::StreamExt;
 use store::leases::Lease;
@@ -169,7 +169,7 @@ fn claim_of(ctx: &Ctx, market: &SettledMarket, winning: Winning, now: Timestamp)
         market_id: market.id,
         outcome_index: position.outcome_index,
         correlation_id: CorrelationId(id.0.as_u128()),
-        status: Status::Pending,
+        status: RedemptionStatus::Pending,
         tokens,
         expected,
         paid: Usdc::ZERO,

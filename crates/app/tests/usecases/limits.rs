@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use app::AppError;
 use app::limits::{ADDRESS_LIMIT, KeyMark, Kind, Limits};
 use domain::ids::UserId;
-use domain::rate::{Lockout, SlidingWindow, TokenBucket, Verdict};
+use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp};
 use futures::future::join_all;
@@ -169,7 +169,7 @@ async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
         let limits = Arc::clone(&processes[number % processes.len()]);
         tokio::spawn(async move { limits.take(kind, ADA, limit, START).await.unwrap() })
     });
-    let verdicts: Vec<Verdict> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
+    let verdicts: Vec<RateDecision> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
     let mut left: Vec<_> = verdicts.iter().filter(|it| it.allowed).map(|it| it.remaining).collect();
     left.sort_unstable();
     // Each of them got a different remaining count.
@@ -246,7 +246,7 @@ async fn assert_unavailable(limits: &Limits) {
 }
 
 /// Repeats a request until Redis responds, which may need a few attempts.
-async fn recovered(limits: &Limits, now: Timestamp) -> Verdict {
+async fn recovered(limits: &Limits, now: Timestamp) -> RateDecision {
     for _ in 0..100 {
         if let Ok(verdict) = limits.take(Kind::Read, ADA, 60, now).await {
             return verdict;

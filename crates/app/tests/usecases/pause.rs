@@ -3,7 +3,7 @@
 use chain::calls;
 use domain::key::Tier;
 use domain::risk::RiskRefusal;
-use domain::trade::{Refusal, State, Status};
+use domain::trade::{RiskRejection, State, Status};
 use domain::{ErrorCode, Usdc};
 use store::Store;
 use store::testing::sqlite;
@@ -49,7 +49,7 @@ store::on_each_engine! {
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
         assert_eq!(app.status(signed.id).await, Status::Completed);
-        let refusal = Refusal { reason: RiskRefusal::DelegationInactive };
+        let refusal = RiskRejection { reason: RiskRefusal::DelegationInactive };
         assert_eq!(app.trade(waits.id).await.state, State::Rejected(refusal));
         assert_eq!(app.status(others.id).await, Status::Completed);
         assert_eq!(app.status(held.id).await, Status::PendingConfirmation);

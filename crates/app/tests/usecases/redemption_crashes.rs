@@ -5,7 +5,7 @@ use alloy_primitives::U256;
 use app::worker::Worker;
 use domain::ids::RedemptionId;
 use domain::key::Tier;
-use domain::redemption::Status;
+use domain::redemption::RedemptionStatus;
 use domain::{ErrorCode, Usdc};
 use store::{Store, StoreError};
 use testkit::{Fault, TestApp};
@@ -34,7 +34,7 @@ async fn on(store: Store) -> TestApp {
     TestApp::with().on(store).start().await
 }
 
-async fn assert_all(scene: &Scene, claims: &[RedemptionId], status: Status) {
+async fn assert_all(scene: &Scene, claims: &[RedemptionId], status: RedemptionStatus) {
     for id in claims {
         assert_eq!(scene.app.claim_status(&scene.ada, *id).await, status);
     }
@@ -47,12 +47,12 @@ store::on_each_engine! {
         for method in ["eth_call", "eth_estimateGas", "eth_feeHistory"] {
             scene.app.faults.next(method, Fault::LostRequest);
             scene.app.workers.try_run(&scene.app.ctx).await.unwrap_err();
-            assert_all(&scene, &claims, Status::Pending).await;
+            assert_all(&scene, &claims, RedemptionStatus::Pending).await;
             assert_eq!(scene.app.rows().await.batches, batches);
         }
         scene.app.restart("two").await;
         scene.app.run_workers().await;
-        assert_all(&scene, &claims, Status::Completed).await;
+        assert_all(&scene, &claims, RedemptionStatus::Completed).await;
         scene.app.assert_ledger_equals_chain().await;
     }
 
@@ -61,11 +61,11 @@ store::on_each_engine! {
         let before = scene.app.faults.sent().len();
         scene.app.faults.next_send(Fault::LostRequest);
         scene.app.workers.execute(&scene.app.ctx).await;
-        assert_all(&scene, &claims, Status::Executing).await;
+        assert_all(&scene, &claims, RedemptionStatus::Executing).await;
 
         scene.app.restart("two").await;
         scene.app.run_workers().await;
-        assert_all(&scene, &claims, Status::Completed).await;
+        assert_all(&scene, &claims, RedemptionStatus::Completed).await;
         let sent = scene.app.faults.sent().split_off(before);
         assert_eq!(sent.len(), 2);
         assert_eq!(sent[0], sent[1]);
@@ -78,11 +78,11 @@ store::on_each_engine! {
         scene.app.faults.next_send(Fault::LostAnswer);
         scene.app.faults.next(RECEIPT, Fault::LostRequest);
         scene.app.workers.try_run(&scene.app.ctx).await.unwrap_err();
-        assert_all(&scene, &claims, Status::Executing).await;
+        assert_all(&scene, &claims, RedemptionStatus::Executing).await;
 
         scene.app.restart("two").await;
         scene.app.run_workers().await;
-        assert_all(&scene, &claims, Status::Completed).await;
+        assert_all(&scene, &claims, RedemptionStatus::Completed).await;
         assert_eq!(scene.app.faults.sent().len(), before + 1);
         scene.app.assert_ledger_equals_chain().await;
     }
@@ -92,10 +92,10 @@ store::on_each_engine! {
         scene.app.workers.execute(&scene.app.ctx).await;
         scene.app.faults.next("eth_getLogs", Fault::LostAnswer);
         scene.app.workers.try_run(&scene.app.ctx).await.unwrap_err();
-        assert_all(&scene, &claims, Status::Executing).await;
+        assert_all(&scene, &claims, RedemptionStatus::Executing).await;
         scene.app.restart("two").await;
         scene.app.run_workers().await;
-        assert_all(&scene, &claims, Status::Completed).await;
+        assert_all(&scene, &claims, RedemptionStatus::Completed).await;
         scene.app.assert_ledger_equals_chain().await;
     }
 
@@ -133,7 +133,7 @@ store::on_each_engine! {
         app.run_workers().await;
         assert_eq!(app.rows().await.redemptions, 4 * 3 * 2);
         for user in &users {
-            assert!(app.claims(user).await.iter().all(|claim| claim.status == Status::Completed));
+            assert!(app.claims(user).await.iter().all(|claim| claim.status == RedemptionStatus::Completed));
         }
         app.assert_ledger_equals_chain().await;
     }
@@ -158,7 +158,7 @@ store::on_each_engine! {
         assert_eq!(refusal.code, ErrorCode::DependencyUnavailable);
         app.run_workers().await;
         let [claim] = app.claims(&ada).await.try_into().unwrap();
-        assert_eq!(claim.status, Status::Completed);
+        assert_eq!(claim.status, RedemptionStatus::Completed);
         app.assert_ledger_equals_chain().await;
     }
 
@@ -170,19 +170,19 @@ store::on_each_engine! {
         app.run_workers().await;
         app.mine(1).await;
         app.run_workers().await;
-        assert_all(&scene, &claims, Status::Executing).await;
+        assert_all(&scene, &claims, RedemptionStatus::Executing).await;
         let before = app.balance(ada).await;
 
         app.branches().switch();
         app.mine(6).await;
         app.workers.synchronise(&app.ctx).await;
         assert!(app.balance(ada).await < before, "the payment is gone");
-        assert_all(&scene, &claims, Status::Executing).await;
+        assert_all(&scene, &claims, RedemptionStatus::Executing).await;
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
         app.mine(4).await;
         app.run_workers().await;
-        assert_all(&scene, &claims, Status::Completed).await;
+        assert_all(&scene, &claims, RedemptionStatus::Completed).await;
         assert_eq!(app.balance(ada).await, before);
         app.assert_ledger_equals_chain().await;
     }
@@ -199,7 +199,7 @@ async fn redemptions_that_lost_their_nonce_are_signed_again() {
     app.ctx.chain.send_native(executor, executor.address(), U256::from(1)).await.unwrap();
     app.advance_ms(app.ctx.config.resend_after_ms).await;
     app.run_workers().await;
-    assert_all(&scene, &claims, Status::Completed).await;
+    assert_all(&scene, &claims, RedemptionStatus::Completed).await;
     assert_ne!(app.claim(&scene.ada, claims[0]).await.batch_id, first);
     app.assert_ledger_equals_chain().await;
 }
@@ -219,7 +219,7 @@ async fn unmined_redemptions_are_replaced_at_a_higher_fee() {
     app.faults.heal();
     app.advance_ms(app.ctx.config.resend_after_ms).await;
     app.run_workers().await;
-    assert_all(&scene, &claims, Status::Completed).await;
+    assert_all(&scene, &claims, RedemptionStatus::Completed).await;
     app.assert_ledger_equals_chain().await;
 }
 
@@ -232,7 +232,7 @@ async fn a_payment_called_by_a_stranger_completes_a_sent_claim() {
     let receipt = app.stranger_redeems(ada, *market, 0).await;
     app.advance_ms(app.ctx.config.resend_after_ms).await;
     app.run_workers().await;
-    assert_all(&scene, &claims, Status::Completed).await;
+    assert_all(&scene, &claims, RedemptionStatus::Completed).await;
     let [one, other] = [app.claim(ada, claims[0]).await, app.claim(ada, claims[1]).await];
     assert_eq!(one.tx_hash, Some(receipt.tx_hash));
     assert_ne!(other.tx_hash, one.tx_hash);
@@ -252,14 +252,14 @@ async fn a_claim_that_can_never_pay_fails_and_can_be_created_again() {
     set_outcome(app, claim.id, 1).await;
     app.workers.execute(&app.ctx).await;
     let failed = app.claim(ada, claim.id).await;
-    assert_eq!((failed.status, failed.paid), (Status::Failed, Usdc::ZERO));
+    assert_eq!((failed.status, failed.paid), (RedemptionStatus::Failed, Usdc::ZERO));
     assert_eq!(failed.failure.map(|(code, _)| code), Some(ErrorCode::PositionNotClaimable));
 
     set_outcome(app, claim.id, 0).await;
     let again = key.redeemed_before(market, 0).await;
-    assert_eq!((again.id, again.status, again.failure), (claim.id, Status::Pending, None));
+    assert_eq!((again.id, again.status, again.failure), (claim.id, RedemptionStatus::Pending, None));
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, claim.id).await, Status::Completed);
+    assert_eq!(app.claim_status(ada, claim.id).await, RedemptionStatus::Completed);
     app.assert_ledger_equals_chain().await;
 }
 

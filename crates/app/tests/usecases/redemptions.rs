@@ -6,7 +6,7 @@ use app::portfolio::positions;
 use app::redemptions::Claimed;
 use domain::key::Tier;
 use domain::market::MarketStatus;
-use domain::redemption::Status;
+use domain::redemption::RedemptionStatus;
 use domain::{ErrorCode, Usdc, UsdcDelta};
 use store::Store;
 use testkit::{TestApp, TestKey, TestMarket};
@@ -82,7 +82,7 @@ store::on_each_engine! {
         app.run_workers().await;
         held.release();
         match late.await.unwrap().unwrap() {
-            Claimed::Existing(found) => assert_eq!((found.id, found.status), (claim.id, Status::Completed)),
+            Claimed::Existing(found) => assert_eq!((found.id, found.status), (claim.id, RedemptionStatus::Completed)),
             other => panic!("{other:?}"),
         }
         assert_not_claimable(&scene, 1, "losing_outcome").await;
@@ -98,11 +98,11 @@ store::on_each_engine! {
         let (worth, before, tokens) =
             (claimable(&scene, 0).await, app.balance(ada).await, app.tokens(ada, *market, 0).await);
         let claim = key.redeemed(market, 0).await;
-        assert_eq!((claim.status, claim.expected, claim.tokens), (Status::Pending, worth, tokens));
+        assert_eq!((claim.status, claim.expected, claim.tokens), (RedemptionStatus::Pending, worth, tokens));
 
         app.run_workers().await;
         let paid = app.claim(ada, claim.id).await;
-        assert_eq!((paid.status, paid.paid), (Status::Completed, worth));
+        assert_eq!((paid.status, paid.paid), (RedemptionStatus::Completed, worth));
         assert!(paid.tx_hash.is_some() && paid.ended_at.is_some() && paid.failure.is_none());
         assert_eq!(app.balance(ada).await.saturating_sub(before), worth);
         assert_eq!(claimable(&scene, 0).await, Usdc::ZERO);
@@ -145,7 +145,7 @@ store::on_each_engine! {
         app.run_workers().await;
         for (claim, worth) in claims.iter().zip(worths) {
             let claim = app.claim(ada, claim.id).await;
-            assert_eq!((claim.status, claim.paid), (Status::Completed, worth));
+            assert_eq!((claim.status, claim.paid), (RedemptionStatus::Completed, worth));
         }
         let paid = worths[0].checked_add(worths[1]).unwrap();
         assert_eq!(app.balance(ada).await.saturating_sub(before), paid);
@@ -211,7 +211,7 @@ store::on_each_engine! {
         let batches = app.rows().await.batches;
         app.run_workers().await;
         let paid = app.claim(ada, claim.id).await;
-        assert_eq!((paid.status, paid.paid), (Status::Completed, worth));
+        assert_eq!((paid.status, paid.paid), (RedemptionStatus::Completed, worth));
         assert_eq!(paid.tx_hash, Some(receipt.tx_hash));
         assert_eq!(app.rows().await.batches, batches, "nothing is sent that would pay nothing");
         app.assert_ledger_equals_chain().await;
@@ -245,7 +245,7 @@ store::on_each_engine! {
         assert_eq!(app.rows().await.batches, batches + 2);
         for ((user, _), before) in users.iter().zip(before) {
             let claims = app.claims(user).await;
-            assert!(claims.iter().all(|claim| claim.status == Status::Completed && claim.key_id.is_none()));
+            assert!(claims.iter().all(|claim| claim.status == RedemptionStatus::Completed && claim.key_id.is_none()));
             let paid = claims.iter().fold(Usdc::ZERO, |sum, claim| sum.checked_add(claim.paid).unwrap());
             assert_eq!(app.balance(user).await.saturating_sub(before), paid);
         }
@@ -283,13 +283,13 @@ async fn a_result_can_be_claimed_once_its_block_is_final() {
     app.run_workers().await;
     let claim = key.redeemed(market, 0).await;
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, claim.id).await, Status::Executing);
+    assert_eq!(app.claim_status(ada, claim.id).await, RedemptionStatus::Executing);
     app.mine(1).await;
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, claim.id).await, Status::Executing);
+    assert_eq!(app.claim_status(ada, claim.id).await, RedemptionStatus::Executing);
     app.mine(1).await;
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, claim.id).await, Status::Completed);
+    assert_eq!(app.claim_status(ada, claim.id).await, RedemptionStatus::Completed);
     app.assert_ledger_equals_chain().await;
 }
 
@@ -319,12 +319,12 @@ async fn a_blocked_payment_does_not_delay_others_and_is_made_later() {
     let (hers, his) = (key.redeemed(market, 0).await, bobs.redeemed(market, 0).await);
     app.block(ada, true).await;
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, hers.id).await, Status::Pending);
-    assert_eq!(app.claim_status(&bob, his.id).await, Status::Completed);
+    assert_eq!(app.claim_status(ada, hers.id).await, RedemptionStatus::Pending);
+    assert_eq!(app.claim_status(&bob, his.id).await, RedemptionStatus::Completed);
     app.block(ada, false).await;
     app.advance_ms(5 * 60_000).await;
     app.run_workers().await;
-    assert_eq!(app.claim_status(ada, hers.id).await, Status::Completed);
+    assert_eq!(app.claim_status(ada, hers.id).await, RedemptionStatus::Completed);
     app.assert_ledger_equals_chain().await;
 }
 
@@ -339,7 +339,7 @@ async fn one_lane_sends_trades_and_redemptions_in_parallel() {
     let (trade, claim) = (key.buy(&other, 0, "10").await, key.redeemed(market, 0).await);
     app.run_workers().await;
     assert_eq!(app.status(trade.id).await, domain::trade::Status::Completed);
-    assert_eq!(app.claim_status(ada, claim.id).await, Status::Completed);
+    assert_eq!(app.claim_status(ada, claim.id).await, RedemptionStatus::Completed);
     app.assert_ledger_equals_chain().await;
 }
 

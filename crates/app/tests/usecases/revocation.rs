@@ -3,11 +3,11 @@
 
 use app::{delegations, keys};
 use chain::{Policy, calls};
-use domain::delegation::{Ceilings, Change, Status as OnChain};
+use domain::delegation::{Ceilings, DelegationEdit, Status as OnChain};
 use domain::key::{LimitOverrides, Tier};
 use domain::risk::RiskRefusal;
 use domain::time::{HOUR_MS, MINUTE_MS};
-use domain::trade::{KEY_ENDED, Refusal, State, Status};
+use domain::trade::{KEY_ENDED, RiskRejection, State, Status};
 use domain::{ErrorCode, Usdc};
 use store::Store;
 use store::delegations::DelegationChange;
@@ -28,7 +28,7 @@ async fn policy(app: &TestApp, user: &TestUser, key: &TestKey) -> Policy {
     app.ctx.chain.policy(user.account, key.caller.key.key_index).await.unwrap()
 }
 
-const REJECTED: State = State::Rejected(Refusal { reason: RiskRefusal::DelegationInactive });
+const REJECTED: State = State::Rejected(RiskRejection { reason: RiskRefusal::DelegationInactive });
 
 fn assert_ended_with_key(state: &State) {
     match state {
@@ -170,7 +170,7 @@ store::on_each_engine! {
         app.faults.next_send(Fault::LostRequest);
         app.workers.execute(&app.ctx).await;
         let queued = revoke(&app, &key).await;
-        assert_eq!((queued.status, queued.change), (OnChain::Queued, Change::Revoke));
+        assert_eq!((queued.status, queued.change), (OnChain::Queued, DelegationEdit::Revoke));
         assert!(policy(&app, &ada, &key).await.expiry_s > 0);
         app.advance_ms(app.ctx.config.resend_after_ms).await;
         app.run_workers().await;
@@ -269,7 +269,7 @@ store::on_each_engine! {
         let id = key.caller.key.id;
         let before = policy(&app, &ada, &key).await;
         let ends = app.ctx.now().plus_ms(HOUR_MS);
-        let ceilings = |per_trade, daily, expires_at| Change::Reduce(Ceilings { per_trade, daily, expires_at });
+        let ceilings = |per_trade, daily, expires_at| DelegationEdit::Reduce(Ceilings { per_trade, daily, expires_at });
         let lower = ceilings(Some(Usdc::from_whole(7)), None, Some(ends));
         let queued = delegations::queue(&app.ctx, id, lower).await.unwrap();
         app.run_workers().await;

@@ -68,7 +68,7 @@ pub fn body<D: Serialize>(
 mod tests {
     use super::*;
     use crate::ids::{MarketId, TradeId};
-    use crate::trade::{AmountType, Failure, Refusal, Settlement, Side};
+    use crate::trade::{AmountType, Failure, RiskRejection, Settlement, Side};
     use crate::{ErrorCode, Usdc, Wad};
     use std::collections::BTreeMap;
     use uuid::Uuid;
@@ -116,7 +116,7 @@ mod tests {
             State::Completed(settlement),
             State::Failed(failure(None)),
             State::Failed(failure(Some(alloy_primitives::B256::repeat_byte(1)))),
-            State::Rejected(Refusal { reason: crate::risk::RiskRefusal::PriceMoved }),
+            State::Rejected(RiskRejection { reason: crate::risk::RiskRefusal::PriceMoved }),
         ];
         insta::assert_snapshot!(states.iter().map(told).collect::<Vec<_>>().join("\n"));
     }

@@ -1,6 +1,6 @@
 //! A token bucket that holds one minute's requests and refills evenly.
 
-use super::{Verdict, WINDOW_MS};
+use super::{RateDecision, WINDOW_MS};
 use crate::Timestamp;
 
 /// A token bucket that stores the used part in units of 1/60,000 of a request. A request uses
@@ -19,7 +19,7 @@ const REQUEST: i64 = WINDOW_MS;
 
 impl TokenBucket {
     /// Takes one request out at `now`, or rejects it if less than one of `limit` is left.
-    pub fn take(&mut self, limit: u32, now: Timestamp) -> Verdict {
+    pub fn take(&mut self, limit: u32, now: Timestamp) -> RateDecision {
         self.move_to(now);
         let capacity = i64::from(limit) * REQUEST;
         // Compare with this request's limit: keys of one user share the bucket, but may have
@@ -29,7 +29,7 @@ impl TokenBucket {
             self.taken += REQUEST;
             self.rate = i64::from(limit);
         }
-        Verdict {
+        RateDecision {
             allowed,
             limit,
             remaining: u32::try_from((capacity - self.taken).max(0) / REQUEST).unwrap_or(limit),
@@ -70,7 +70,7 @@ mod tests {
         Timestamp::from_ms(1_800_000_000_000 + ms)
     }
 
-    fn said(verdict: Verdict) -> (bool, u32, i64, i64) {
+    fn said(verdict: RateDecision) -> (bool, u32, i64, i64) {
         (verdict.allowed, verdict.remaining, verdict.reset_at.since_ms(at(0)), verdict.retry_after_ms)
     }
 

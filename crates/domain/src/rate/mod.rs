@@ -27,7 +27,7 @@ pub const WINDOW_MS: i64 = MINUTE_MS;
 
 /// The result of asking a limit for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RateDecision {
     /// True if the request may proceed. A rejected request uses nothing.
     pub allowed: bool,
     /// The maximum number of requests per minute.

@@ -57,7 +57,7 @@ fn the_window_equals_a_model_with_a_list_of_all_requests() {
             if allowed {
                 all.push(latest_ms);
             }
-            let expected = Verdict {
+            let expected = RateDecision {
                 allowed,
                 limit,
                 remaining: limit.saturating_sub(all.len() as u32),
@@ -90,7 +90,7 @@ fn the_bucket_equals_a_model_refilled_every_millisecond() {
             }
             let wait =
                 |from: i128, to: i128| (to - from + i128::from(limit) - 1).div_euclid(limit.into()) as i64;
-            let expected = Verdict {
+            let expected = RateDecision {
                 allowed,
                 limit,
                 remaining: (level / 60_000) as u32,

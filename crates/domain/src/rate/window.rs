@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Verdict, WINDOW_MS};
+use super::{RateDecision, WINDOW_MS};
 use crate::Timestamp;
 
 /// The requests of the last 60 seconds. A request at `t` leaves the window at `t + 60 s`, so that
@@ -20,7 +20,7 @@ pub struct SlidingWindow {
 impl SlidingWindow {
     /// Records a request at `now`, or rejects it if the last 60 seconds already contain `limit`
     /// requests.
-    pub fn take(&mut self, limit: u32, now: Timestamp) -> Verdict {
+    pub fn take(&mut self, limit: u32, now: Timestamp) -> RateDecision {
         self.move_to(now);
         let allowed = self.total < limit;
         if allowed {
@@ -35,7 +35,7 @@ impl SlidingWindow {
     }
 
     /// Returns the verdict for a request at `now` without recording it.
-    pub fn peek(&mut self, limit: u32, now: Timestamp) -> Verdict {
+    pub fn peek(&mut self, limit: u32, now: Timestamp) -> RateDecision {
         self.move_to(now);
         self.verdict(self.total < limit, limit)
     }
@@ -56,8 +56,8 @@ impl SlidingWindow {
         }
     }
 
-    fn verdict(&self, allowed: bool, limit: u32) -> Verdict {
-        Verdict {
+    fn verdict(&self, allowed: bool, limit: u32) -> RateDecision {
+        RateDecision {
             allowed,
             limit,
             remaining: limit.saturating_sub(self.total),
@@ -90,7 +90,7 @@ mod tests {
 
     /// Returns whether the request was allowed, the remaining requests, the reset time and the
     /// retry time.
-    fn said(verdict: Verdict) -> (bool, u32, i64, i64) {
+    fn said(verdict: RateDecision) -> (bool, u32, i64, i64) {
         (verdict.allowed, verdict.remaining, verdict.reset_at.since_ms(at(0)), verdict.retry_after_ms)
     }
 

@@ -11,5 +11,6 @@ pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
 pub use hold::{Budget, HoldReason, Room, UnknownHoldReason};
 pub use request::{AmountType, Draft, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{
-    Failure, IllegalMove, KEY_ENDED, Refusal, Settlement, State, Status, TraceEvent, TraceStage, Transition,
+    Failure, IllegalMove, KEY_ENDED, RiskRejection, Settlement, State, Status, TraceEvent, TraceStage,
+    Transition,
 };

@@ -101,7 +101,7 @@ pub fn is_end_of_key(failure: &Failure) -> bool {
 
 /// The reason why the risk engine rejected a trade.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RiskRejection {
     pub reason: RiskRefusal,
 }
 
@@ -117,7 +117,7 @@ pub enum State {
     Executing,
     Completed(Settlement),
     Failed(Failure),
-    Rejected(Refusal),
+    Rejected(RiskRejection),
 }
 
 impl State {
@@ -256,7 +256,7 @@ impl Transition {
 
     /// The risk engine rejects the trade.
     pub fn reject(from: Status, reason: RiskRefusal, at: Timestamp) -> Result<Self, IllegalMove> {
-        let rejected = State::Rejected(Refusal { reason });
+        let rejected = State::Rejected(RiskRejection { reason });
         Ok(Self::new(from, rejected, TraceStage::Funding, "trade.rejected", at)?
             .with("errorCode", reason.as_str()))
     }

@@ -1,8 +1,8 @@
 //! Webhooks: target URLs, signatures, and the schedule of deliveries.
 //!
 //! A delivery repeats three steps. The [`Breaker`] of the endpoint decides whether an attempt may
-//! be made. The attempt ends with an [`Outcome`]. [`judge`] decides what follows from it. All are
-//! pure functions of the stored state and the current time.
+//! be made. The attempt ends with an [`AttemptOutcome`]. [`judge`] decides what follows from it. All
+//! are pure functions of the stored state and the current time.
 
 mod breaker;
 mod outcome;
@@ -17,8 +17,8 @@ mod status;
 pub mod target;
 
 pub use breaker::{Admission, Breaker, ParseBreakerError, due};
-pub use outcome::{Class, NetworkFault, Outcome};
-pub use retry::{MAX_ATTEMPTS, Standing, Verdict, judge};
+pub use outcome::{AttemptOutcome, Class, NetworkFault};
+pub use retry::{DeliveryProgress, MAX_ATTEMPTS, RetryDecision, judge};
 pub use retry_after::retry_after_ms;
 pub use rotation::{
     COOLDOWN_MS, Cause, Cooldown, OVERLAP_MS, may_rotate, previous_expires_at, signing_secrets,

@@ -38,7 +38,7 @@ impl NetworkFault {
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// The receiver responded.
     Answered {
         status: u16,
@@ -66,7 +66,7 @@ pub enum Class {
     Terminal,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     /// Returns the consequence for the event. Redirects are not followed, so they are not a final
     /// response. Unassigned statuses count as transient too, because they come from a receiver that
     /// is temporarily broken.
@@ -147,8 +147,8 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    const fn answered(status: u16) -> Outcome {
-        Outcome::Answered { status, retry_after_ms: None }
+    const fn answered(status: u16) -> AttemptOutcome {
+        AttemptOutcome::Answered { status, retry_after_ms: None }
     }
 
     #[test]
@@ -174,12 +174,12 @@ mod tests {
             (answered(599), Class::Transient, Some("HTTP_5XX")),
             (answered(600), Class::Transient, Some("HTTP_INVALID")),
             (answered(999), Class::Transient, Some("HTTP_INVALID")),
-            (Outcome::TimedOut, Class::Transient, Some("TIMEOUT")),
-            (Outcome::Unreachable(NetworkFault::Dns), Class::Transient, Some("DNS")),
-            (Outcome::Unreachable(NetworkFault::Connect), Class::Transient, Some("CONNECTION")),
-            (Outcome::Unreachable(NetworkFault::Tls), Class::Transient, Some("TLS")),
-            (Outcome::Unreachable(NetworkFault::Cut), Class::Transient, Some("CUT")),
-            (Outcome::TargetRefused, Class::Terminal, Some("TARGET_NOT_ALLOWED")),
+            (AttemptOutcome::TimedOut, Class::Transient, Some("TIMEOUT")),
+            (AttemptOutcome::Unreachable(NetworkFault::Dns), Class::Transient, Some("DNS")),
+            (AttemptOutcome::Unreachable(NetworkFault::Connect), Class::Transient, Some("CONNECTION")),
+            (AttemptOutcome::Unreachable(NetworkFault::Tls), Class::Transient, Some("TLS")),
+            (AttemptOutcome::Unreachable(NetworkFault::Cut), Class::Transient, Some("CUT")),
+            (AttemptOutcome::TargetRefused, Class::Terminal, Some("TARGET_NOT_ALLOWED")),
         ] {
             assert_eq!((outcome.class(), outcome.failure_code()), (class, code), "{outcome:?}");
             assert_eq!(outcome.error_message().is_none(), code.is_none(), "{outcome:?}");
@@ -196,9 +196,9 @@ mod tests {
             (answered(408), true),
             (answered(429), true),
             (answered(503), true),
-            (Outcome::TimedOut, true),
-            (Outcome::Unreachable(NetworkFault::Tls), true),
-            (Outcome::TargetRefused, true),
+            (AttemptOutcome::TimedOut, true),
+            (AttemptOutcome::Unreachable(NetworkFault::Tls), true),
+            (AttemptOutcome::TargetRefused, true),
         ] {
             assert_eq!(outcome.is_endpoint_failure(), failed, "{outcome:?}");
         }
@@ -206,12 +206,12 @@ mod tests {
 
     #[test]
     fn every_failure_is_reported_as_a_sentence() {
-        let told = |outcome: Outcome| outcome.error_message().unwrap();
+        let told = |outcome: AttemptOutcome| outcome.error_message().unwrap();
         assert_eq!(told(answered(503)), "The receiver answered 503.");
         assert_eq!(told(answered(302)), "The receiver answered 302. Redirects are not followed.");
-        assert_eq!(told(Outcome::TimedOut), "The receiver did not answer within 10 seconds.");
+        assert_eq!(told(AttemptOutcome::TimedOut), "The receiver did not answer within 10 seconds.");
         for fault in NetworkFault::ALL {
-            assert!(told(Outcome::Unreachable(fault)).ends_with('.'));
+            assert!(told(AttemptOutcome::Unreachable(fault)).ends_with('.'));
         }
     }
 }

@@ -8,7 +8,7 @@
 //! Each due attempt is made, however late: the rules apply only to the next one. An event that
 //! waited for days behind another one therefore still gets one attempt.
 
-use super::outcome::{Class, Outcome};
+use super::outcome::{AttemptOutcome, Class};
 use crate::Timestamp;
 use crate::time::{DAY_MS, HOUR_MS, MINUTE_MS};
 
@@ -38,7 +38,7 @@ const LATEST_MS: i64 = CUT_MS + 2 * HOUR_MS;
 
 /// The progress of an event's delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeliveryProgress {
     /// The number of attempts so far, including the one being judged.
     pub attempts: u32,
     /// The time of the event, or of the request to replay it. The age of the event counts from
@@ -48,7 +48,7 @@ pub struct Standing {
 
 /// The consequence of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RetryDecision {
     /// The receiver has the event.
     Delivered,
     /// Another attempt follows.
@@ -62,20 +62,25 @@ pub enum Verdict {
 
 /// Decides what follows from an attempt that ended at `now`. `jitter` must be a new random number
 /// for each attempt.
-pub fn judge(outcome: Outcome, standing: Standing, now: Timestamp, jitter: u64) -> Verdict {
+pub fn judge(
+    outcome: AttemptOutcome,
+    standing: DeliveryProgress,
+    now: Timestamp,
+    jitter: u64,
+) -> RetryDecision {
     match outcome.class() {
-        Class::Delivered => Verdict::Delivered,
-        Class::Terminal => Verdict::Failed,
-        Class::Transient if now.since_ms(standing.began_at) >= CUT_MS => Verdict::Failed,
+        Class::Delivered => RetryDecision::Delivered,
+        Class::Terminal => RetryDecision::Failed,
+        Class::Transient if now.since_ms(standing.began_at) >= CUT_MS => RetryDecision::Failed,
         Class::Transient => match wait_ms(standing.attempts, jitter) {
             Some(wait_ms) => {
                 let planned = now.plus_ms(wait_ms).min(standing.began_at.plus_ms(LATEST_MS));
                 // A receiver can postpone the attempt, but neither advance it nor move it beyond
                 // the cut.
                 let asked = outcome.retry_after_ms().map_or(planned, |ms| now.plus_ms(ms));
-                Verdict::Retry { at: planned.max(asked.min(standing.began_at.plus_ms(CUT_MS))) }
+                RetryDecision::Retry { at: planned.max(asked.min(standing.began_at.plus_ms(CUT_MS))) }
             }
-            None => Verdict::Failed,
+            None => RetryDecision::Failed,
         },
     }
 }
@@ -97,21 +102,21 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_ms(1_777_464_000_000);
 
-    const fn answered(status: u16, retry_after_ms: Option<i64>) -> Outcome {
-        Outcome::Answered { status, retry_after_ms }
+    const fn answered(status: u16, retry_after_ms: Option<i64>) -> AttemptOutcome {
+        AttemptOutcome::Answered { status, retry_after_ms }
     }
 
-    const fn standing(attempts: u32) -> Standing {
-        Standing { attempts, began_at: START }
+    const fn standing(attempts: u32) -> DeliveryProgress {
+        DeliveryProgress { attempts, began_at: START }
     }
 
     /// Returns the milliseconds to the next attempt. The judged attempt ends `after_ms` after the
     /// event.
-    fn next_ms(outcome: Outcome, attempts: u32, after_ms: i64, jitter: u64) -> Option<i64> {
+    fn next_ms(outcome: AttemptOutcome, attempts: u32, after_ms: i64, jitter: u64) -> Option<i64> {
         let now = START.plus_ms(after_ms);
         match judge(outcome, standing(attempts), now, jitter) {
-            Verdict::Retry { at } => Some(at.since_ms(now)),
-            Verdict::Delivered | Verdict::Failed => None,
+            RetryDecision::Retry { at } => Some(at.since_ms(now)),
+            RetryDecision::Delivered | RetryDecision::Failed => None,
         }
     }
 
@@ -120,7 +125,7 @@ mod tests {
         let waits_s = [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200];
         for (attempts, wait_s) in (1u32..).zip(waits_s) {
             let play_ms = wait_s * 100;
-            let wait = |jitter| next_ms(Outcome::TimedOut, attempts, 0, jitter);
+            let wait = |jitter| next_ms(AttemptOutcome::TimedOut, attempts, 0, jitter);
             assert_eq!(wait(0), Some(wait_s * 1_000 - play_ms), "{attempts}");
             assert_eq!(wait(play_ms as u64), Some(wait_s * 1_000), "{attempts}");
             assert_eq!(wait(2 * play_ms as u64), Some(wait_s * 1_000 + play_ms), "{attempts}");
@@ -130,11 +135,11 @@ mod tests {
 
     #[test]
     fn the_tenth_failure_is_the_last() {
-        assert!(next_ms(Outcome::TimedOut, 9, 11 * HOUR_MS, 0).is_some());
+        assert!(next_ms(AttemptOutcome::TimedOut, 9, 11 * HOUR_MS, 0).is_some());
         for attempts in [10, 11, u32::MAX] {
             assert_eq!(
-                judge(Outcome::TimedOut, standing(attempts), START.plus_ms(1), 0),
-                Verdict::Failed,
+                judge(AttemptOutcome::TimedOut, standing(attempts), START.plus_ms(1), 0),
+                RetryDecision::Failed,
                 "{attempts}"
             );
         }
@@ -148,26 +153,26 @@ mod tests {
             answered(429, None),
             answered(500, None),
             answered(101, None),
-            Outcome::TimedOut,
-            Outcome::Unreachable(NetworkFault::Dns),
+            AttemptOutcome::TimedOut,
+            AttemptOutcome::Unreachable(NetworkFault::Dns),
         ] {
             assert_eq!(next_ms(outcome, 1, 10, 500), Some(5_000), "{outcome:?}");
         }
-        for outcome in [answered(400, None), answered(410, Some(1_000)), Outcome::TargetRefused] {
-            assert_eq!(judge(outcome, standing(1), START, 0), Verdict::Failed, "{outcome:?}");
+        for outcome in [answered(400, None), answered(410, Some(1_000)), AttemptOutcome::TargetRefused] {
+            assert_eq!(judge(outcome, standing(1), START, 0), RetryDecision::Failed, "{outcome:?}");
         }
         // A success counts however late it is.
         for (attempts, after_ms) in [(1, 0), (10, 25 * HOUR_MS), (1, 1_000 * HOUR_MS)] {
             let verdict = judge(answered(204, None), standing(attempts), START.plus_ms(after_ms), 0);
-            assert_eq!(verdict, Verdict::Delivered);
+            assert_eq!(verdict, RetryDecision::Delivered);
         }
     }
 
     #[test]
     fn an_attempt_that_fails_after_a_day_is_the_last() {
-        assert_eq!(next_ms(Outcome::TimedOut, 1, 24 * HOUR_MS - 1, 500), Some(5_000));
-        assert_eq!(next_ms(Outcome::TimedOut, 1, 24 * HOUR_MS, 500), None);
-        assert_eq!(next_ms(Outcome::TimedOut, 1, 1_000 * HOUR_MS, 500), None);
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 1, 24 * HOUR_MS - 1, 500), Some(5_000));
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 1, 24 * HOUR_MS, 500), None);
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 1, 1_000 * HOUR_MS, 500), None);
         assert_eq!(next_ms(answered(503, Some(60_000)), 1, 24 * HOUR_MS, 500), None);
     }
 
@@ -175,10 +180,10 @@ mod tests {
     fn no_attempt_is_planned_for_later_than_26_hours() {
         // Nine attempts at the schedule's pace leave room for the longest last wait.
         let slowest_ms = 43_200_000 + 4_320_000;
-        assert_eq!(next_ms(Outcome::TimedOut, 9, 12 * HOUR_MS, 8_640_000), Some(slowest_ms));
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 9, 12 * HOUR_MS, 8_640_000), Some(slowest_ms));
         // An event that lost 15 hours before its ninth attempt gets its tenth at 26 hours.
-        assert_eq!(next_ms(Outcome::TimedOut, 9, 20 * HOUR_MS, 8_640_000), Some(6 * HOUR_MS));
-        assert_eq!(next_ms(Outcome::TimedOut, 9, 24 * HOUR_MS - 1, 0), Some(2 * HOUR_MS + 1));
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 9, 20 * HOUR_MS, 8_640_000), Some(6 * HOUR_MS));
+        assert_eq!(next_ms(AttemptOutcome::TimedOut, 9, 24 * HOUR_MS - 1, 0), Some(2 * HOUR_MS + 1));
     }
 
     #[test]
@@ -197,14 +202,14 @@ mod tests {
         assert_eq!(next_ms(answered(302, Some(60_000)), 1, 0, 0), Some(60_000));
     }
 
-    fn any_outcome() -> impl Strategy<Value = Outcome> {
+    fn any_outcome() -> impl Strategy<Value = AttemptOutcome> {
         let asked = proptest::option::of(-1_000i64..200_000_000);
         prop_oneof![
             (0u16..1_000, asked)
-                .prop_map(|(status, retry_after_ms)| Outcome::Answered { status, retry_after_ms }),
-            Just(Outcome::TimedOut),
-            Just(Outcome::TargetRefused),
-            prop::sample::select(&NetworkFault::ALL[..]).prop_map(Outcome::Unreachable),
+                .prop_map(|(status, retry_after_ms)| AttemptOutcome::Answered { status, retry_after_ms }),
+            Just(AttemptOutcome::TimedOut),
+            Just(AttemptOutcome::TargetRefused),
+            prop::sample::select(&NetworkFault::ALL[..]).prop_map(AttemptOutcome::Unreachable),
         ]
     }
 
@@ -215,8 +220,8 @@ mod tests {
         ) {
             let now = START.plus_ms(age_ms);
             match judge(outcome, standing(attempts), now, jitter) {
-                Verdict::Delivered => prop_assert_eq!(outcome.class(), Class::Delivered),
-                Verdict::Retry { at } => {
+                RetryDecision::Delivered => prop_assert_eq!(outcome.class(), Class::Delivered),
+                RetryDecision::Retry { at } => {
                     prop_assert_eq!(outcome.class(), Class::Transient);
                     prop_assert!(attempts < MAX_ATTEMPTS && age_ms < CUT_MS);
                     prop_assert!(at.since_ms(START) <= 26 * HOUR_MS);
@@ -224,7 +229,7 @@ mod tests {
                     let asked_ms = outcome.retry_after_ms().unwrap_or(0);
                     prop_assert!(at >= now.plus_ms(asked_ms).min(START.plus_ms(24 * HOUR_MS)));
                 }
-                Verdict::Failed => prop_assert!(
+                RetryDecision::Failed => prop_assert!(
                     outcome.class() == Class::Terminal || attempts >= MAX_ATTEMPTS || age_ms >= CUT_MS
                 ),
             }

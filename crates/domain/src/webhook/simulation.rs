@@ -32,7 +32,7 @@ struct Course {
     attempts_ms: Vec<i64>,
     /// The end of the last attempt.
     ended: Timestamp,
-    verdict: Verdict,
+    verdict: RetryDecision,
 }
 
 /// Delivers one event that happened at `began_at`, starting at `now`. The receiver fails `failing`
@@ -50,17 +50,18 @@ fn deliver(
         assert!(!matches!(breaker.admits(at), Admission::Wait { .. }), "one wait is enough");
         attempts_ms.push(at.since_ms(*first.get_or_insert(at)));
         let outcome = match dice.below(1_000) {
-            roll if roll >= failing => Outcome::Answered { status: 200, retry_after_ms: None },
-            roll if roll % 3 == 0 => Outcome::TimedOut,
-            roll if roll % 3 == 1 => Outcome::Unreachable(NetworkFault::Connect),
-            _ => Outcome::Answered { status: 503, retry_after_ms: None },
+            roll if roll >= failing => AttemptOutcome::Answered { status: 200, retry_after_ms: None },
+            roll if roll % 3 == 0 => AttemptOutcome::TimedOut,
+            roll if roll % 3 == 1 => AttemptOutcome::Unreachable(NetworkFault::Connect),
+            _ => AttemptOutcome::Answered { status: 503, retry_after_ms: None },
         };
-        let lasts_ms = if outcome == Outcome::TimedOut { 10_000 } else { dice.below(10_000).cast_signed() };
+        let lasts_ms =
+            if outcome == AttemptOutcome::TimedOut { 10_000 } else { dice.below(10_000).cast_signed() };
         let ended = at.plus_ms(lasts_ms);
         *breaker = std::mem::take(breaker).after(!outcome.is_endpoint_failure(), ended);
-        let standing = Standing { attempts: attempts_ms.len() as u32, began_at };
+        let standing = DeliveryProgress { attempts: attempts_ms.len() as u32, began_at };
         match judge(outcome, standing, ended, dice.roll()) {
-            Verdict::Retry { at: next } => at = next,
+            RetryDecision::Retry { at: next } => at = next,
             verdict => return Course { attempts_ms, ended, verdict },
         }
     }
@@ -85,10 +86,10 @@ fn a_million_events_end_within_ten_attempts_and_26_hours() {
         clocks_ms[key] = course.ended.ms() + 1 + dice.below(20_000).cast_signed();
         let attempts = course.attempts_ms.len();
         by_attempts[attempts] += 1;
-        delivered += u32::from(course.verdict == Verdict::Delivered);
+        delivered += u32::from(course.verdict == RetryDecision::Delivered);
         old += u32::from(age_ms >= 24 * HOUR_MS);
         let last_ms = *course.attempts_ms.last().unwrap();
-        if course.verdict == Verdict::Failed {
+        if course.verdict == RetryDecision::Failed {
             let given_up_at_ms = course.ended.since_ms(began_at);
             assert!(attempts == 10 || given_up_at_ms >= 24 * HOUR_MS, "event {event}");
             assert!(age_ms > 0 || attempts == 10, "event {event}");

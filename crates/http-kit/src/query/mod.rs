@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::Paging;
     use domain::Timestamp;
-    use domain::page::{Page, Position};
+    use domain::page::{Page, PagePosition};
     use domain::trade::Side;
 
     static CODEC: LazyLock<CursorCodec> = LazyLock::new(|| CursorCodec::new([1; 32]));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_bound_to_its_path_and_filters_but_not_to_its_limit() {
-        let position = |_: &i64| Position { created_at: Timestamp::from_ms(5), id: "x".into() };
+        let position = |_: &i64| PagePosition { created_at: Timestamp::from_ms(5), id: "x".into() };
         let paging = sample("side=buy&q=a").unwrap().paging;
         let cursor = paging.cut(&CODEC, (0..21).collect(), position).1.cursor.unwrap();
         assert!(

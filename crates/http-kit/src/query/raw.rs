@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use domain::Timestamp;
-use domain::page::{Page, Position};
+use domain::page::{Page, PagePosition};
 use domain::trade::FieldError;
 use protocol::CursorCodec;
 use store::public::Extent;
@@ -133,7 +133,7 @@ impl RawQuery<'_> {
 
     /// Decodes `cursor`, which must have been issued for this path and `filters`. Returns `None` if
     /// it is invalid, and `Some(None)` if it was not sent.
-    pub fn cursor(&mut self, filters: &str) -> Option<Option<Position>> {
+    pub fn cursor(&mut self, filters: &str) -> Option<Option<PagePosition>> {
         let after = self.text("cursor").map(|text| self.codec.decode(self.path, filters, &text)).transpose();
         let after = after.map_err(|_| {
             self.wrong("cursor", "must be a cursor that this list returned for the same filters")

@@ -5,12 +5,12 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_path_to_error::{Path, Segment};
 
-use super::{Node, Value};
+use super::{DocumentNode, DocumentValue};
 use domain::field_error::segment;
 use domain::trade::FieldError;
 
 /// Parses exactly one JSON value without trailing data.
-pub fn from_json(raw: &[u8]) -> Result<Node, FieldError> {
+pub fn from_json(raw: &[u8]) -> Result<DocumentNode, FieldError> {
     let mut reader = serde_json::Deserializer::from_slice(raw);
     let node = serde_path_to_error::deserialize(&mut reader)
         .map_err(|error| invalid(pointer(error.path()), error.inner()))?;
@@ -43,7 +43,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for DocumentNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor).map(Self::new)
     }
@@ -52,54 +52,54 @@ impl<'de> Deserialize<'de> for Node {
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Value;
+    type Value = DocumentValue;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
+    fn visit_unit<E: Error>(self) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Null)
     }
 
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
-        Ok(Value::Bool(flag))
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Bool(flag))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Value, E> {
-        Ok(Value::Integer(number.into()))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Integer(number.into()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Value, E> {
-        Ok(Value::Integer(number.into()))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Integer(number.into()))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Ok(Value::Float(number))
+    fn visit_f64<E: Error>(self, number: f64) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Float(number))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
+    fn visit_str<E: Error>(self, text: &str) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Text(text.to_owned()))
     }
 
-    fn visit_string<E: Error>(self, text: String) -> Result<Value, E> {
-        Ok(Value::Text(text))
+    fn visit_string<E: Error>(self, text: String) -> Result<DocumentValue, E> {
+        Ok(DocumentValue::Text(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<DocumentValue, A::Error> {
         let mut nodes = Vec::new();
         while let Some(node) = list.next_element()? {
             nodes.push(node);
         }
-        Ok(Value::List(nodes))
+        Ok(DocumentValue::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DocumentValue, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);
         }
-        Ok(Value::Object(members))
+        Ok(DocumentValue::Object(members))
     }
 }
 

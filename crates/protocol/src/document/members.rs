@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::str::FromStr;
 
-use super::{Node, Value};
+use super::{DocumentNode, DocumentValue};
 use domain::field_error::segment;
 use domain::trade::FieldError;
 
@@ -13,7 +13,7 @@ const MAX_FAULTS: usize = 100;
 const NO_NUL: &str = "must not contain NUL characters";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct DocumentFault {
     /// The location and the violated requirement.
     pub error: FieldError,
     /// The line in the document, if known.
@@ -22,19 +22,19 @@ pub struct Fault {
 
 /// The faults of a document in document order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Faults {
-    list: Vec<Fault>,
+pub struct DocumentFaults {
+    list: Vec<DocumentFault>,
     unlisted: usize,
 }
 
-impl Faults {
+impl DocumentFaults {
     pub const fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
     pub fn add(&mut self, error: FieldError, line: Option<u32>) {
         if self.list.len() < MAX_FAULTS {
-            self.list.push(Fault { error, line });
+            self.list.push(DocumentFault { error, line });
         } else {
             self.unlisted += 1;
         }
@@ -51,10 +51,10 @@ impl Faults {
     }
 
     /// Returns the listed faults, followed by a summary if some were not listed.
-    pub fn into_list(mut self) -> Vec<Fault> {
+    pub fn into_list(mut self) -> Vec<DocumentFault> {
         if self.unlisted > 0 {
             let error = FieldError::new("", format!("must be corrected in {} more places", self.unlisted));
-            self.list.push(Fault { error, line: None });
+            self.list.push(DocumentFault { error, line: None });
         }
         self.list
     }
@@ -71,18 +71,18 @@ impl Faults {
 pub struct Members<'a> {
     pointer: String,
     line: Option<u32>,
-    given: Vec<(String, Node)>,
+    given: Vec<(String, DocumentNode)>,
     known: Vec<&'static str>,
     faulty: HashSet<&'static str>,
-    faults: &'a mut Faults,
+    faults: &'a mut DocumentFaults,
 }
 
 impl<'a> Members<'a> {
     /// Creates a reader of the object at `pointer`. Repeated members are faults; only the first is
     /// read.
-    pub fn new(node: Node, pointer: &str, faults: &'a mut Faults) -> Option<Self> {
+    pub fn new(node: DocumentNode, pointer: &str, faults: &'a mut DocumentFaults) -> Option<Self> {
         let (line, shown) = (node.line, node.shown());
-        let Value::Object(members) = node.value else {
+        let DocumentValue::Object(members) = node.value else {
             let detail = format!("must be an object, got {shown}");
             faults.add(FieldError::new(pointer, detail), line);
             return None;
@@ -101,7 +101,7 @@ impl<'a> Members<'a> {
         Some(Self { pointer, line, given, known: Vec::new(), faulty: HashSet::new(), faults })
     }
 
-    fn take(&mut self, name: &'static str) -> Option<Node> {
+    fn take(&mut self, name: &'static str) -> Option<DocumentNode> {
         // Absent members count too: the error for an unknown member lists all known ones.
         self.known.push(name);
         let index = self.given.iter().position(|(given, _)| given == name)?;
@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
         format!("{}/{name}", self.pointer)
     }
 
-    fn wrong<T>(&mut self, name: &'static str, node: &Node, requirement: &str) -> Option<T> {
+    fn wrong<T>(&mut self, name: &'static str, node: &DocumentNode, requirement: &str) -> Option<T> {
         self.faulty.insert(name);
         let detail = format!("{requirement}, got {}", node.shown());
         self.faults.add(FieldError::new(self.at(name), detail), node.line);
@@ -203,7 +203,7 @@ impl<'a> Members<'a> {
         &mut self,
         name: &'static str,
         requirement: &str,
-        read: impl Fn(Node) -> Option<T>,
+        read: impl Fn(DocumentNode) -> Option<T>,
     ) -> Option<Vec<T>> {
         let items = self.items(name)?;
         let mut list = Vec::with_capacity(items.len());
@@ -221,10 +221,10 @@ impl<'a> Members<'a> {
     }
 
     /// Reads a list of arbitrary values.
-    pub fn items(&mut self, name: &'static str) -> Option<Vec<Node>> {
+    pub fn items(&mut self, name: &'static str) -> Option<Vec<DocumentNode>> {
         let node = self.take(name)?;
         match node.value {
-            Value::List(items) => Some(items),
+            DocumentValue::List(items) => Some(items),
             _ => self.wrong(name, &node, "must be a list"),
         }
     }
@@ -246,7 +246,7 @@ impl<'a> Members<'a> {
     /// Reads an object whose members are strings.
     pub fn text_map(&mut self, name: &'static str) -> Option<BTreeMap<String, String>> {
         let node = self.take(name)?;
-        if !matches!(node.value, Value::Object(_)) {
+        if !matches!(node.value, DocumentValue::Object(_)) {
             return self.wrong(name, &node, "must be an object of strings");
         }
         let mut map = BTreeMap::new();
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     fn faults(json: &str, read: impl FnOnce(&mut Members<'_>)) -> Vec<String> {
-        let mut faults = Faults::default();
+        let mut faults = DocumentFaults::default();
         if let Some(mut members) = Members::new(from_json(json.as_bytes()).unwrap(), "", &mut faults) {
             read(&mut members);
             members.finish();

@@ -5,21 +5,21 @@ mod json;
 mod members;
 
 pub use json::from_json;
-pub use members::{Fault, Faults, Members};
+pub use members::{DocumentFault, DocumentFaults, Members};
 
 use domain::text::shown;
 
 /// A value of a document with its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct DocumentNode {
     /// The line of its start, counted from 1, if known.
     pub line: Option<u32>,
-    pub value: Value,
+    pub value: DocumentValue,
 }
 
-/// The content of a [`Node`].
+/// The content of a [`DocumentNode`].
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum DocumentValue {
     Null,
     Bool(bool),
     Integer(i128),
@@ -28,53 +28,53 @@ pub enum Value {
     Text(String),
     /// An unquoted YAML scalar, which can also be read as a number or a boolean.
     Plain(String),
-    List(Vec<Node>),
+    List(Vec<DocumentNode>),
     /// Members in order, including repeated ones.
-    Object(Vec<(String, Node)>),
+    Object(Vec<(String, DocumentNode)>),
 }
 
-impl Node {
+impl DocumentNode {
     /// Creates a node without a line.
-    pub const fn new(value: Value) -> Self {
+    pub const fn new(value: DocumentValue) -> Self {
         Self { line: None, value }
     }
 
     /// Returns the value in the form used by error messages.
     pub fn shown(&self) -> String {
         match &self.value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(flag) => flag.to_string(),
-            Value::Integer(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Text(text) | Value::Plain(text) => shown(text),
-            Value::List(_) => "a list".to_owned(),
-            Value::Object(_) => "an object".to_owned(),
+            DocumentValue::Null => "null".to_owned(),
+            DocumentValue::Bool(flag) => flag.to_string(),
+            DocumentValue::Integer(number) => number.to_string(),
+            DocumentValue::Float(number) => number.to_string(),
+            DocumentValue::Text(text) | DocumentValue::Plain(text) => shown(text),
+            DocumentValue::List(_) => "a list".to_owned(),
+            DocumentValue::Object(_) => "an object".to_owned(),
         }
     }
 
     /// Returns true for null, which counts as absent.
     pub fn is_null(&self) -> bool {
         match &self.value {
-            Value::Null => true,
-            Value::Plain(text) => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
+            DocumentValue::Null => true,
+            DocumentValue::Plain(text) => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
             _ => false,
         }
     }
 
     pub(crate) fn into_text(self) -> Result<String, Self> {
         match self.value {
-            Value::Text(text) | Value::Plain(text) => Ok(text),
+            DocumentValue::Text(text) | DocumentValue::Plain(text) => Ok(text),
             value => Err(Self { value, ..self }),
         }
     }
 
     pub(crate) fn as_integer(&self) -> Option<i64> {
         match &self.value {
-            Value::Integer(number) => Some(nearest(*number)),
+            DocumentValue::Integer(number) => Some(nearest(*number)),
             // serde_json parses integers of more than 64 bits as floats: clamp them too.
-            Value::Float(number) if *number >= BEYOND_I64 => Some(i64::MAX),
-            Value::Float(number) if *number <= BELOW_I64 => Some(i64::MIN),
-            Value::Plain(text) => {
+            DocumentValue::Float(number) if *number >= BEYOND_I64 => Some(i64::MAX),
+            DocumentValue::Float(number) if *number <= BELOW_I64 => Some(i64::MIN),
+            DocumentValue::Plain(text) => {
                 let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
                 let is_integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
                 let most = if text.starts_with('-') { i64::MIN } else { i64::MAX };
@@ -86,8 +86,8 @@ impl Node {
 
     pub(crate) fn as_flag(&self) -> Option<bool> {
         match &self.value {
-            Value::Bool(flag) => Some(*flag),
-            Value::Plain(text) => match text.as_str() {
+            DocumentValue::Bool(flag) => Some(*flag),
+            DocumentValue::Plain(text) => match text.as_str() {
                 "true" | "True" | "TRUE" => Some(true),
                 "false" | "False" | "FALSE" => Some(false),
                 _ => None,
@@ -99,13 +99,13 @@ impl Node {
     /// Returns a decimal exactly as it was written. `None` if parsing may have rounded the number.
     pub(crate) fn as_decimal(&self) -> Option<String> {
         match &self.value {
-            Value::Text(text) => Some(text.clone()),
-            Value::Plain(text) => match text.bytes().any(|b| matches!(b, b'e' | b'E')) {
+            DocumentValue::Text(text) => Some(text.clone()),
+            DocumentValue::Plain(text) => match text.bytes().any(|b| matches!(b, b'e' | b'E')) {
                 true => text.parse().ok().and_then(unrounded),
                 false => text.parse::<f64>().is_ok_and(f64::is_finite).then(|| text.clone()),
             },
-            Value::Integer(number) => Some(number.to_string()),
-            Value::Float(number) => unrounded(*number),
+            DocumentValue::Integer(number) => Some(number.to_string()),
+            DocumentValue::Float(number) => unrounded(*number),
             _ => None,
         }
     }
@@ -150,7 +150,7 @@ mod tests {
         ] {
             assert_eq!(decimal(json).as_deref(), Some(text), "{json}");
         }
-        let plain = |text: &str| Node::new(Value::Plain(text.to_owned())).as_decimal();
+        let plain = |text: &str| DocumentNode::new(DocumentValue::Plain(text.to_owned())).as_decimal();
         assert_eq!(plain("0.333333333333333334").as_deref(), Some("0.333333333333333334"));
         assert_eq!(plain("1e3").as_deref(), Some("1000"));
         assert_eq!((plain(".nan"), plain("yes")), (None, None));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256};
 use domain::event::{self, EventKind, TradeData};
 use domain::ids::{BatchId, CorrelationId, EventId, KeyId, MarketId, TradeId, UserId};
-use domain::trade::{AmountType, Failure, HoldReason, Refusal, Settlement, Side, State, Status};
+use domain::trade::{AmountType, Failure, HoldReason, RiskRejection, Settlement, Side, State, Status};
 use domain::{Timestamp, Usdc, Wad};
 
 use crate::engine::Columns;
@@ -117,7 +117,7 @@ impl Record for State {
                 message: stored.error_message.ok_or_else(|| missing("error_message"))?,
                 tx_hash: stored.tx_hash,
             }),
-            Status::Rejected => Self::Rejected(Refusal {
+            Status::Rejected => Self::Rejected(RiskRejection {
                 reason: code()?.parse().map_err(|_| columns.corrupt("error_code", "not a RiskRefusal"))?,
             }),
         })

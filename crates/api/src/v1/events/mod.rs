@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use domain::event::FeedPosition;
-use domain::page::Position;
+use domain::page::PagePosition;
 
 pub use query::{Beginning, EventsQuery};
 pub use record::EventRecord;
@@ -72,6 +72,6 @@ pub async fn list(
 }
 
 /// Wraps a feed position for pagination cursors. Feed positions have no time, so it is zero.
-fn position_at(position: FeedPosition) -> Position {
-    Position { created_at: domain::Timestamp::from_ms(0), id: position.to_string() }
+fn position_at(position: FeedPosition) -> PagePosition {
+    PagePosition { created_at: domain::Timestamp::from_ms(0), id: position.to_string() }
 }

@@ -40,7 +40,7 @@ use crate::v1::router::Operations;
     domain::ids::RedemptionId,
     domain::ids::ThreadId,
     domain::ids::TradeId,
-    domain::redemption::Status,
+    domain::redemption::RedemptionStatus,
     domain::trade::Side,
     domain::trade::Status,
     domain::webhook::DeliveryStatus,

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::ids::{MarketId, TradeId};
-use domain::page::Position;
+use domain::page::PagePosition;
 use domain::trade::is_client_request_id;
 use http_kit::{
     Caller, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, RawQuery, Shared, Single,
@@ -106,6 +106,6 @@ pub async fn find(
     Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
 }
 
-fn position(trade: &Trade) -> Position {
-    Position { created_at: trade.created_at, id: trade.id.to_string() }
+fn position(trade: &Trade) -> PagePosition {
+    PagePosition { created_at: trade.created_at, id: trade.id.to_string() }
 }

@@ -195,7 +195,7 @@ mod tests {
     use domain::ErrorCode;
     use domain::ids::{KeyId, UserId};
     use domain::risk::RiskRefusal;
-    use domain::trade::{Failure, Refusal, Settlement};
+    use domain::trade::{Failure, RiskRejection, Settlement};
     use uuid::Uuid;
 
     const FINALITY: Finality = Finality { chain_id: 31_337, confirmations: 1 };
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(record.error_code, Some("SLIPPAGE_EXCEEDED"));
         assert!(record.failed_at.is_some() && record.completed_at.is_none() && record.tx_hash.is_some());
         assert!(record.tokens_out.is_none() && record.chain.is_none());
-        let refusal = Refusal { reason: RiskRefusal::PriceMoved };
+        let refusal = RiskRejection { reason: RiskRefusal::PriceMoved };
         let record = TradeRecord::now(trade(State::Rejected(refusal)), Vec::new(), FINALITY);
         assert_eq!(record.error_code, Some("price_moved"));
     }

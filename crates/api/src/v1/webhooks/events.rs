@@ -4,7 +4,7 @@ use axum::extract::State;
 use domain::Timestamp;
 use domain::event::EventKind;
 use domain::ids::{EventId, KeyId, TradeId};
-use domain::page::Position;
+use domain::page::PagePosition;
 use domain::webhook::DeliveryStatus;
 use http_kit::{
     Caller, List, Meta, NoParameters, Paging, Parameters, PathId, Problem, Query, RawQuery, Shared, Single,
@@ -214,6 +214,6 @@ pub async fn find(
     Ok(meta.single("event", event))
 }
 
-fn position(delivery: &Delivery) -> Position {
-    Position { created_at: delivery.emitted_at, id: delivery.event_id.to_string() }
+fn position(delivery: &Delivery) -> PagePosition {
+    PagePosition { created_at: delivery.emitted_at, id: delivery.event_id.to_string() }
 }

@@ -5,7 +5,9 @@ use domain::Timestamp;
 use domain::ids::KeyId;
 use domain::trade::{Status, TraceEvent};
 use domain::version::VERSIONS;
-use domain::webhook::{Breaker, Cause, Delivery, Outcome, Standing, Verdict, due, judge, signing_secrets};
+use domain::webhook::{
+    AttemptOutcome, Breaker, Cause, Delivery, DeliveryProgress, RetryDecision, due, judge, signing_secrets,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use store::webhooks::{Attempt, Ending, Job};
 
@@ -42,14 +44,14 @@ pub(super) async fn make(
         }
         Err(error) => {
             tracing::error!(key.id = %key_id, cause = ?error.source, "could not decrypt a webhook secret");
-            (Outcome::Unsigned, None)
+            (AttemptOutcome::Unsigned, None)
         }
     };
     let attempt = Attempt {
         at,
         duration_ms: u32::try_from(ctx.now().since_ms(at).max(0)).unwrap_or(u32::MAX),
         status_code: match outcome {
-            Outcome::Answered { status, .. } => Some(status),
+            AttemptOutcome::Answered { status, .. } => Some(status),
             _ => None,
         },
         failure_code: outcome.failure_code().map(str::to_owned),
@@ -61,14 +63,14 @@ pub(super) async fn make(
 }
 
 /// Computes the consequences of an attempt that has just ended.
-fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: Outcome) -> Attempted {
+fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: AttemptOutcome) -> Attempted {
     let now = ctx.now();
-    let standing = Standing { attempts: job.attempts + 1, began_at: job.began_at };
+    let standing = DeliveryProgress { attempts: job.attempts + 1, began_at: job.began_at };
     let breaker = breaker.after(!outcome.is_endpoint_failure(), now);
     let (ending, at) = match judge(outcome, standing, now, u64::from_be_bytes(ctx.random())) {
-        Verdict::Delivered => (Ending::Delivered, now),
-        Verdict::Retry { at } => (Ending::Retry, at),
-        Verdict::Failed => (Ending::Failed, now),
+        RetryDecision::Delivered => (Ending::Delivered, now),
+        RetryDecision::Retry { at } => (Ending::Retry, at),
+        RetryDecision::Failed => (Ending::Failed, now),
     };
     let due_at = due(at, breaker.admits(now));
     Attempted { attempt, ending, breaker, due_at }

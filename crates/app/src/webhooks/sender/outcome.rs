@@ -32,16 +32,16 @@ pub enum Outcome {
 
 impl Outcome {
     /// Converts the outcome for the delivery rules. `now` is the time of the response.
-    pub fn at(&self, now: Timestamp) -> webhook::Outcome {
+    pub fn at(&self, now: Timestamp) -> webhook::AttemptOutcome {
         match self {
             Self::Answered { status, retry_after } => {
                 let retry_after_ms =
                     retry_after.as_deref().and_then(|text| webhook::retry_after_ms(text, now));
-                webhook::Outcome::Answered { status: *status, retry_after_ms }
+                webhook::AttemptOutcome::Answered { status: *status, retry_after_ms }
             }
-            Self::TimedOut => webhook::Outcome::TimedOut,
-            Self::Unreachable(fault) => webhook::Outcome::Unreachable(*fault),
-            Self::TargetRefused => webhook::Outcome::TargetRefused,
+            Self::TimedOut => webhook::AttemptOutcome::TimedOut,
+            Self::Unreachable(fault) => webhook::AttemptOutcome::Unreachable(*fault),
+            Self::TargetRefused => webhook::AttemptOutcome::TargetRefused,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use app::delegations;
 use clap::{Args, Subcommand};
-use domain::delegation::{Ceilings, Change};
+use domain::delegation::{Ceilings, DelegationEdit};
 use domain::ids::{KeyId, UserId};
 use domain::{ErrorCode, Usdc};
 use store::delegations::DelegationChange;
@@ -87,12 +87,12 @@ pub async fn run(command: DelegationCommand, admin: &AdminCtx) -> Result<Command
     match command {
         DelegationCommand::Enable { user, key, signed } => enable(user, key, signed, admin).await,
         DelegationCommand::Revoke { key: Subject(key), wait } => {
-            change(key, Change::Revoke, wait, admin).await
+            change(key, DelegationEdit::Revoke, wait, admin).await
         }
         DelegationCommand::Reduce { key: Subject(key), to, wait } => {
             let ReduceArgs { per_trade_limit: per_trade, daily_spend_limit: daily, expires } = to;
             let expires_at = expires.map(|when| when.from(admin.now()));
-            change(key, Change::Reduce(Ceilings { per_trade, daily, expires_at }), wait, admin).await
+            change(key, DelegationEdit::Reduce(Ceilings { per_trade, daily, expires_at }), wait, admin).await
         }
         DelegationCommand::Pending => return pending(admin).await,
     }
@@ -127,7 +127,7 @@ async fn enable(
 
 async fn change(
     key: KeyId,
-    change: Change,
+    change: DelegationEdit,
     wait: WaitArgs,
     admin: &AdminCtx,
 ) -> Result<OutputRecord, StartError> {

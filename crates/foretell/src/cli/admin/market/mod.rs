@@ -12,7 +12,7 @@ use chain::Receipt;
 use clap::{Args, Subcommand};
 use domain::ids::{MarketId, ThreadId};
 use domain::market::MarketStatus;
-use domain::page::{Page, Position};
+use domain::page::{Page, PagePosition};
 use domain::{Timestamp, Wad};
 use presentation::numbers;
 use serde_json::{Value, json};
@@ -241,7 +241,7 @@ async fn list(args: ListArgs, admin: &AdminCtx) -> Result<CommandOutput, StartEr
     let after = match args.page.after {
         Some(id) => {
             let (market, _) = find(admin, MarketId(id)).await?;
-            Some(Position { created_at: market.created_at, id: market.id.to_string() })
+            Some(PagePosition { created_at: market.created_at, id: market.id.to_string() })
         }
         None => None,
     };
