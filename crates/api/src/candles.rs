@@ -1,6 +1,6 @@
 //! Prices of candles, as both APIs show them.
 
-use app::markets::History;
+use app::markets::MarketHistory;
 use domain::candle::{self, Candle};
 use domain::{Usdc, Wad};
 use presentation::numbers;
@@ -19,7 +19,7 @@ pub fn shown(outcomes: Vec<Outcome>, only: Option<u8>) -> impl Iterator<Item = O
 }
 
 /// Returns the price of an outcome at the start of a history.
-pub fn opening_price(history: &History, outcome_index: u8, liquidity: Usdc) -> f64 {
+pub fn opening_price(history: &MarketHistory, outcome_index: u8, liquidity: Usdc) -> f64 {
     let opening = &history.opening;
     let quantity = opening.quantities.get(usize::from(outcome_index)).copied().unwrap_or_default();
     price(candle::distance(opening.cost, quantity), liquidity)

@@ -94,7 +94,7 @@ pub async fn export<E: From<AppError>>(
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct AuditVerification {
     /// The number of entries.
     pub entries: u64,
     /// The number of the first missing or modified entry.
@@ -102,7 +102,7 @@ pub struct Verified {
 }
 
 /// Verifies the hash chain: no entry is missing or modified.
-pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
+pub async fn verify(ctx: &Ctx) -> Result<AuditVerification, AppError> {
     let (mut seq, mut hash, mut entries) = (0, String::new(), 0);
     // Read the head first. Entries that are written during the check come after it.
     let head = ctx.store.read((), |tx, ()| Box::pin(store::audit_log::find_head(tx))).await;
@@ -112,19 +112,19 @@ pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
         for entry in &page {
             seq += 1;
             if entry.seq != seq || entry.hash != entry.hash_after(&hash) {
-                return Ok(Verified { entries, broken_at: Some(seq) });
+                return Ok(AuditVerification { entries, broken_at: Some(seq) });
             }
             hash.clone_from(&entry.hash);
             entries += 1;
             // The chain is intact up to here, but the stored head differs: the last entries were
             // replaced.
             if seq == head_seq && hash != head_hash {
-                return Ok(Verified { entries, broken_at: Some(seq) });
+                return Ok(AuditVerification { entries, broken_at: Some(seq) });
             }
         }
         if page.is_empty() {
             let broken_at = (seq < head_seq).then_some(seq + 1);
-            return Ok(Verified { entries, broken_at });
+            return Ok(AuditVerification { entries, broken_at });
         }
     }
 }

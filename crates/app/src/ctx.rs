@@ -13,7 +13,7 @@ use crate::config::{Config, default_confirmations, default_max_fee_per_gas};
 use crate::entropy::{Entropy, Ids};
 use crate::limits::Limits;
 use crate::process::Process;
-use crate::process::ttl_cache::AsOf;
+use crate::process::ttl_cache::MarketsVersion;
 
 /// The maximum number of requests to the chain that one task has in flight.
 pub(crate) const CHAIN_CONCURRENCY: usize = 16;
@@ -27,14 +27,14 @@ pub struct Ctx {
     /// The source of ids and random bytes.
     pub ids: Arc<Ids>,
     pub config: Arc<Config>,
-    pub wake: Arc<Wake>,
+    pub wake: Arc<WorkerSignals>,
     /// The in-memory state of this process.
     pub process: Arc<Process>,
 }
 
 /// Signals that wake workers early, so that they can poll slowly.
 #[derive(Debug, Default)]
-pub struct Wake {
+pub struct WorkerSignals {
     pub executor: Notify,
     /// A transaction was sent, so there may be a new block.
     pub sync: Notify,
@@ -67,13 +67,13 @@ impl Ctx {
     }
 
     /// Returns the state that a market read from now on will reflect. Take it before the read.
-    pub fn markets_as_of(&self) -> AsOf {
-        AsOf { version: self.store.markets_version(), at: self.now() }
+    pub fn markets_as_of(&self) -> MarketsVersion {
+        MarketsVersion { version: self.store.markets_version(), at: self.now() }
     }
 
     /// Returns the state that a cached market must reflect to be used at `now`.
-    pub fn market_as_of(&self, id: MarketId, now: Timestamp) -> AsOf {
-        AsOf { version: self.store.market_version(id), at: now }
+    pub fn market_as_of(&self, id: MarketId, now: Timestamp) -> MarketsVersion {
+        MarketsVersion { version: self.store.market_version(id), at: now }
     }
 
     pub fn now(&self) -> Timestamp {

@@ -11,7 +11,7 @@ use crate::{AppError, Ctx};
 
 /// The state of the key's account.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Readiness {
+pub struct KeyReadiness {
     /// Known before the account is on chain.
     pub address: Option<Address>,
     /// The account is on chain.
@@ -30,7 +30,7 @@ pub struct Readiness {
     pub funded: bool,
 }
 
-impl Readiness {
+impl KeyReadiness {
     /// Returns whether the key can trade.
     pub const fn is_ready(&self) -> bool {
         self.provisioned && self.delegated && self.funded
@@ -67,13 +67,13 @@ impl Readiness {
 
 /// Returns the readiness of the caller's key. A user without an account gets a result too, not an
 /// error.
-pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<Readiness, AppError> {
+pub async fn of_key(ctx: &Ctx, caller: &Caller) -> Result<KeyReadiness, AppError> {
     let account =
         ctx.store.read(caller.user_id(), |tx, id| Box::pin(store::users::find_account(tx, *id))).await;
     let now_s = ctx.now().s();
     let Some(account) = account? else {
-        return Ok(Readiness::new(None, &AccountState::default(), Usdc::ZERO, now_s));
+        return Ok(KeyReadiness::new(None, &AccountState::default(), Usdc::ZERO, now_s));
     };
     let state = ctx.chain.account_state(account.address, caller.key.key_index).await?;
-    Ok(Readiness::new(Some(account.address), &state, account.reserved, now_s))
+    Ok(KeyReadiness::new(Some(account.address), &state, account.reserved, now_s))
 }

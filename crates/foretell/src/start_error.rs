@@ -22,7 +22,7 @@ pub enum StartError {
     App(#[from] app::AppError),
     /// The problems that prevent the import of a catalog.
     #[error("nothing was imported:{}", .0.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
-    Import(Vec<app::import::Problem>),
+    Import(Vec<app::import::ImportProblem>),
     /// The current state of the resource does not allow the command.
     #[error("{0}")]
     InvalidState(String),
@@ -43,7 +43,7 @@ impl StartError {
         };
         let mut error = serde_json::json!({ "code": self.code(), "message": message });
         if let Self::Import(problems) = self {
-            let problem = |of: &app::import::Problem| {
+            let problem = |of: &app::import::ImportProblem| {
                 let mut problem = serde_json::json!({ "path": of.path, "detail": of.detail });
                 if let Some(line) = of.line {
                     problem["line"] = line.into();

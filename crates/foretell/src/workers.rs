@@ -17,7 +17,7 @@ use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
 use app::webhooks::Dispatcher;
-use app::webhooks::sender::{Sender, SystemResolver};
+use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Worker, supervise};
 use chain::Signer;
 use domain::webhook::target::TargetPolicy;
@@ -120,12 +120,12 @@ impl Supervised<'_> {
 /// Creates the webhook sender. If the machine has no CA certificates, the service starts anyway:
 /// deliveries over https fail and are retried, and work after a restart with certificates
 /// installed.
-fn sender(targets: TargetPolicy) -> Result<Sender, StartError> {
+fn sender(targets: TargetPolicy) -> Result<WebhookSender, StartError> {
     let resolver = Arc::<SystemResolver>::default();
-    Sender::new(targets.clone(), resolver.clone())
+    WebhookSender::new(targets.clone(), resolver.clone())
         .or_else(|error| {
             tracing::error!(%error, "this machine has no certificate authorities: https webhooks fail until they are installed");
-            Sender::believing_nobody(targets, resolver)
+            WebhookSender::believing_nobody(targets, resolver)
         })
         .map_err(|error| StartError::Other(format!("TLS: {error}")))
 }

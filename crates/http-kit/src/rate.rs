@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use app::AppError;
 use app::caller::Caller;
 use app::keys::is_failed_authentication;
-use app::limits::{self, ADDRESS_LIMIT, Kind};
+use app::limits::{self, ADDRESS_LIMIT, LimitKind};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -75,7 +75,7 @@ pub async fn by_address(
 /// error.
 pub async fn by_user(
     app: &Shared,
-    kind: Kind,
+    kind: LimitKind,
     caller: &Caller,
     status: &mut Option<RateLimitStatus>,
 ) -> Result<(), AppError> {

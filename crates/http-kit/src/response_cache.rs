@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use app::Ctx;
-use app::process::ttl_cache::{AsOf, TtlCache, Weigh};
+use app::process::ttl_cache::{MarketsVersion, TtlCache, Weigh};
 use axum::http::Uri;
 use axum::response::Response;
 use domain::Timestamp;
@@ -135,7 +135,7 @@ impl ResponseCache {
         name: &str,
         write: impl AsyncFnOnce() -> Result<(CachedBody, Option<Timestamp>), X>,
     ) -> Result<CachedBody, X> {
-        stable(&self.for_all, name, AsOf::age_alone(ctx.now()), write).await
+        stable(&self.for_all, name, MarketsVersion::age_alone(ctx.now()), write).await
     }
 
     /// Returns the cached record of a market of a list, if it is still fresh. The list's revision
@@ -146,7 +146,7 @@ impl ResponseCache {
     }
 
     /// Caches a record. `as_of` must have been taken before its data was read.
-    pub fn put_record(&self, as_of: AsOf, record: CachedRecord) {
+    pub fn put_record(&self, as_of: MarketsVersion, record: CachedRecord) {
         let (named, until) = (record.0.named, record.0.until);
         self.records.put(named.id, as_of, Some(until), record);
     }
@@ -157,7 +157,7 @@ impl ResponseCache {
 async fn stable<X>(
     kept: &TtlCache<Arc<str>, CachedBody>,
     name: &str,
-    as_of: AsOf,
+    as_of: MarketsVersion,
     write: impl AsyncFnOnce() -> Result<(CachedBody, Option<Timestamp>), X>,
 ) -> Result<CachedBody, X> {
     if let Some(stable) = kept.get(name, as_of) {

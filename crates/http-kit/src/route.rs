@@ -1,6 +1,6 @@
 //! The properties of a route.
 
-use app::limits::Kind;
+use app::limits::LimitKind;
 use axum::http::header::LINK;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
@@ -14,7 +14,7 @@ use super::Surface;
 pub enum Limiter {
     /// One of the user's limiters. The route requires a key, because only a key identifies the
     /// user.
-    User(Kind),
+    User(LimitKind),
     /// The address's shared limiter.
     Address,
     /// The route's own limiter: a number of requests per minute and address.

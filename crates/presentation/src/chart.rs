@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use app::markets::{History, Range};
+use app::markets::{MarketHistory, Range};
 use app::{AppError, Ctx};
 use domain::candle::distance;
 use domain::time::DAY_MS;
@@ -66,7 +66,7 @@ impl Chart {
         Ok(Some(Self::of(market, face, &history, end)))
     }
 
-    fn of(market: &Market, face: &MarketFace, history: &History, end: Timestamp) -> Self {
+    fn of(market: &Market, face: &MarketFace, history: &MarketHistory, end: Timestamp) -> Self {
         let line =
             |shown: &Shown| {
                 let price = |cost: Wad, quantity: Wad| {

@@ -3,7 +3,7 @@
 use alloy_primitives::U256;
 use app::AppError;
 use app::markets::{self, Move};
-use app::redemptions::{Claimed, NewClaim, claim};
+use app::redemptions::{ClaimResult, NewClaim, claim};
 use chain::{Receipt, calls};
 use domain::ids::RedemptionId;
 use domain::page::Page;
@@ -14,7 +14,7 @@ use crate::{TestApp, TestKey, TestMarket, TestUser};
 
 impl TestKey {
     /// Claims a position.
-    pub async fn redeem(&self, market: &TestMarket, outcome: u8) -> Result<Claimed, AppError> {
+    pub async fn redeem(&self, market: &TestMarket, outcome: u8) -> Result<ClaimResult, AppError> {
         let new = NewClaim {
             market_id: market.id.to_string(),
             outcome_index: outcome.into(),
@@ -29,8 +29,8 @@ impl TestKey {
     /// If the position already has one.
     pub async fn redeemed(&self, market: &TestMarket, outcome: u8) -> Redemption {
         match self.redeem(market, outcome).await.unwrap() {
-            Claimed::Created(claim) => claim,
-            Claimed::Existing(claim) => panic!("the claim is not new: {claim:?}"),
+            ClaimResult::Created(claim) => claim,
+            ClaimResult::Existing(claim) => panic!("the claim is not new: {claim:?}"),
         }
     }
 
@@ -40,8 +40,8 @@ impl TestKey {
     /// If a new claim is created.
     pub async fn redeemed_before(&self, market: &TestMarket, outcome: u8) -> Redemption {
         match self.redeem(market, outcome).await.unwrap() {
-            Claimed::Existing(claim) => claim,
-            Claimed::Created(claim) => panic!("the claim is new: {claim:?}"),
+            ClaimResult::Existing(claim) => claim,
+            ClaimResult::Created(claim) => panic!("the claim is new: {claim:?}"),
         }
     }
 }

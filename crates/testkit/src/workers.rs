@@ -11,7 +11,7 @@ use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
 use app::trades::{Executor, Expiry};
 use app::webhooks::dispatch_due;
-use app::webhooks::sender::{Sender, SystemResolver};
+use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx};
 use chain::Signer;
@@ -46,7 +46,7 @@ pub struct Workers {
     /// Checks the state that readiness reports; see [`Self::monitor`].
     pub monitor: HealthMonitor,
     /// Sends webhooks.
-    pub sender: Arc<Sender>,
+    pub sender: Arc<WebhookSender>,
 }
 
 impl Workers {
@@ -185,13 +185,13 @@ impl Workers {
 }
 
 /// A sender for local receivers. It trusts no certificate, because test receivers use plain HTTP.
-fn sender() -> Sender {
+fn sender() -> WebhookSender {
     let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
-    Sender::with_tls(TargetPolicy::development(), Arc::<SystemResolver>::default(), tls)
+    WebhookSender::with_tls(TargetPolicy::development(), Arc::<SystemResolver>::default(), tls)
 }
 
 async fn until_idle<W: Worker>(worker: &W, ctx: &Ctx) -> Result<(), AppError> {

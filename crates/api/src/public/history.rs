@@ -1,6 +1,6 @@
 //! Price history of a market, for charts.
 
-use app::markets::{History, Range, Span, outcome_of};
+use app::markets::{MarketHistory, Range, Span, outcome_of};
 use axum::extract::State;
 use axum::response::Response;
 use domain::candle::{Bucket, Interval};
@@ -127,7 +127,7 @@ pub async fn history(
 }
 
 impl HistoryRecord {
-    fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &History) -> Self {
+    fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &MarketHistory) -> Self {
         let record = |outcome| OutcomeRecord::new(outcome, history, market.liquidity);
         Self {
             market_id: market.id,
@@ -140,7 +140,7 @@ impl HistoryRecord {
 }
 
 impl OutcomeRecord {
-    fn new(outcome: Outcome, history: &History, liquidity: Usdc) -> Self {
+    fn new(outcome: Outcome, history: &MarketHistory, liquidity: Usdc) -> Self {
         let candle = |bucket: &Bucket| CandleRecord::new(bucket, outcome.index, liquidity);
         Self {
             outcome_index: outcome.index,

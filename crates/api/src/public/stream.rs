@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use app::AppError;
-use app::feed::{self, Happening, Subscription, Told, Topic, Wake};
+use app::feed::{self, Happening, MarketEventsPage, Subscription, Topic, WakeReason};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -320,14 +320,14 @@ impl MarketStream {
                 // Events are read on every heartbeat too, which finds events whose wake-up was
                 // missed.
                 _ = self.heartbeats.tick() => self.is_beat_due = true,
-                wake = self.subscription.wait() => if wake == Wake::Closing { return Ok(()) },
+                wake = self.subscription.wait() => if wake == WakeReason::Closing { return Ok(()) },
             }
         }
         // A disabled route must also end its open streams.
         self.app.ctx.process.switches.check("GET", PATH, false)?;
         // Before reading, so that a wake-up during the read is not lost.
         self.subscription.catch_up();
-        let Told { happenings, has_more } =
+        let MarketEventsPage { happenings, has_more } =
             feed::read_market(&self.app.ctx, self.id, &self.position, PAGE).await?;
         for happening in &happenings {
             self.push(happening)?;

@@ -1,6 +1,6 @@
 //! Price history of a market.
 
-use app::markets::{History, PoolState, Span, outcome_of};
+use app::markets::{MarketHistory, PoolState, Span, outcome_of};
 use axum::extract::State;
 use domain::candle::{self, Bucket, Interval};
 use domain::ids::MarketId;
@@ -133,7 +133,7 @@ pub async fn history(
 }
 
 impl HistoryRecord {
-    fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &History) -> Self {
+    fn new(market: &Market, outcomes: Vec<Outcome>, only: Option<u8>, history: &MarketHistory) -> Self {
         let closing = history.buckets.iter().map(PoolState::after);
         // The first state is that at `from`, before any trade of the span.
         let states = std::iter::once(history.opening.clone()).chain(closing);
@@ -151,7 +151,7 @@ impl HistoryRecord {
 }
 
 impl OutcomeRecord {
-    fn new(outcome: Outcome, history: &History, liquidity: Usdc) -> Self {
+    fn new(outcome: Outcome, history: &MarketHistory, liquidity: Usdc) -> Self {
         let candle = |bucket: &Bucket| CandleRecord::new(bucket, outcome.index, liquidity);
         Self {
             outcome_index: outcome.index,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::process::ttl_cache::AsOf;
+use app::process::ttl_cache::MarketsVersion;
 use axum::extract::State;
 use axum::response::Response;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
@@ -131,7 +131,12 @@ async fn records(app: &Shared, filter: ListFilter, page: Page) -> Result<Vec<Cac
 }
 
 /// Builds a market's record and caches it.
-fn write(app: &Shared, as_of: AsOf, market: Market, outcomes: Vec<Outcome>) -> Result<CachedRecord, Problem> {
+fn write(
+    app: &Shared,
+    as_of: MarketsVersion,
+    market: Market,
+    outcomes: Vec<Outcome>,
+) -> Result<CachedRecord, Problem> {
     let now = app.ctx.now();
     let named = Named { id: market.id, status: market.status, as_of_block: market.as_of_block };
     let (created_at, too_old) = (market.created_at, as_of.too_old_at());

@@ -2,7 +2,7 @@
 
 use alloy_primitives::U256;
 use app::AppError;
-use app::markets::{Action, Quote};
+use app::markets::{Quote, QuoteRequest};
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, VARY};
 use axum::response::IntoResponse;
@@ -71,7 +71,7 @@ impl QuoteQuery {
     ///
     /// `AMOUNT_TOO_LARGE` if the amount is above the maximum of a trade: 10,000,000 USDC, or 128
     /// bits of tokens.
-    fn action(&self) -> Result<Action, AppError> {
+    fn action(&self) -> Result<QuoteRequest, AppError> {
         let too_large = || AppError::new(ErrorCode::AmountTooLarge);
         if self.amount.len() > MAX_DIGITS {
             return Err(too_large());
@@ -82,7 +82,7 @@ impl QuoteQuery {
             Side::Buy => U256::from(MAX_TRADE.atomic()),
             Side::Sell => U256::from(u128::MAX),
         };
-        if amount > most { Err(too_large()) } else { Ok(Action { side: self.side, amount }) }
+        if amount > most { Err(too_large()) } else { Ok(QuoteRequest { side: self.side, amount }) }
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
         let (market, outcomes) = testing::market();
         let quote = Quote {
             outcome_index: 0,
-            action: Action { side: Side::Buy, amount: U256::from(10_000_000u64) },
+            action: QuoteRequest { side: Side::Buy, amount: U256::from(10_000_000u64) },
             fill: Fill {
                 usdc_atomic: 10_000_000,
                 tokens_wad: U256::from(19_000_000_000_000_000_000u128),

@@ -1,6 +1,6 @@
 //! Checks which steps are missing before the calling key can trade.
 
-use app::readiness::Readiness;
+use app::readiness::KeyReadiness;
 use axum::extract::State;
 use domain::{ErrorCode, Timestamp, Usdc};
 use http_kit::{Caller, Meta, NoParameters, PortfolioRead, Problem, Query, Shared, Single};
@@ -96,7 +96,7 @@ pub async fn readiness(
 }
 
 impl ReadinessRecord {
-    fn new(readiness: Readiness, key_index: u32) -> Self {
+    fn new(readiness: KeyReadiness, key_index: u32) -> Self {
         let policy = &readiness.policy;
         let next_steps = readiness.missing().map(|code| NextStep::new(code, readiness.address));
         Self {

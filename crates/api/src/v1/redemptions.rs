@@ -1,7 +1,7 @@
 //! Claims payouts of settled positions, and lists the caller's claims.
 
 use app::config::Redemptions;
-use app::redemptions::{Claimed, NewClaim};
+use app::redemptions::{ClaimResult, NewClaim};
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -163,8 +163,8 @@ pub async fn create(
     // In its own task, so that a client that hangs up cannot interrupt the claim.
     let claimed = app.mutate(|app| async move { app::redemptions::claim(&app.ctx, &caller, new).await });
     let (status, claim) = match claimed.await? {
-        Claimed::Created(claim) => (StatusCode::CREATED, claim),
-        Claimed::Existing(claim) => (StatusCode::OK, claim),
+        ClaimResult::Created(claim) => (StatusCode::CREATED, claim),
+        ClaimResult::Existing(claim) => (StatusCode::OK, claim),
     };
     Ok((status, meta.single("redemption", RedemptionRecord::from(claim))).into_response())
 }

@@ -1,6 +1,6 @@
 //! The trading API's routes in one table, and the router that is built from it.
 
-use app::limits::Kind;
+use app::limits::LimitKind;
 use axum::Router;
 use axum::handler::Handler;
 use domain::ErrorCode;
@@ -12,9 +12,9 @@ use crate::openapi::described_table;
 use crate::{docs_pages, v1};
 
 const ADDRESS: Limiter = Limiter::Address;
-const READ: Limiter = Limiter::User(Kind::Read);
-const WRITE: Limiter = Limiter::User(Kind::Write);
-const REDELIVERY: Limiter = Limiter::User(Kind::Redelivery);
+const READ: Limiter = Limiter::User(LimitKind::Read);
+const WRITE: Limiter = Limiter::User(LimitKind::Write);
+const REDELIVERY: Limiter = Limiter::User(LimitKind::Redelivery);
 
 described_table! { Trading:
     GET "/v1/health", ADDRESS => v1::health::health;

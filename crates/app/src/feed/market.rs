@@ -26,7 +26,7 @@ impl Happening {
 
 /// A page of a market's events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct MarketEventsPage {
     /// In the chain's order.
     pub happenings: Vec<Happening>,
     /// More events follow after this page.
@@ -34,7 +34,12 @@ pub struct Told {
 }
 
 /// Returns at most `limit` final events of the market after the position `after`.
-pub async fn read_market(ctx: &Ctx, id: MarketId, after: &str, limit: u32) -> Result<Told, AppError> {
+pub async fn read_market(
+    ctx: &Ctx,
+    id: MarketId,
+    after: &str,
+    limit: u32,
+) -> Result<MarketEventsPage, AppError> {
     let input = (id, after.to_owned(), limit + 1);
     let mut happenings = ctx
         .store
@@ -54,7 +59,7 @@ pub async fn read_market(ctx: &Ctx, id: MarketId, after: &str, limit: u32) -> Re
         .await?;
     let has_more = happenings.len() > limit as usize;
     happenings.truncate(limit as usize);
-    Ok(Told { happenings, has_more })
+    Ok(MarketEventsPage { happenings, has_more })
 }
 
 /// Returns the position after all events that are final now.

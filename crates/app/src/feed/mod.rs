@@ -7,7 +7,7 @@ mod market;
 mod read;
 mod watcher;
 
-pub use crate::process::feed_hub::{Subscription, Topic, Wake};
-pub use market::{Happening, Told, first_position, read_market};
-pub use read::{Part, Place, read};
+pub use crate::process::feed_hub::{Subscription, Topic, WakeReason};
+pub use market::{Happening, MarketEventsPage, first_position, read_market};
+pub use read::{FeedStart, Part, read};
 pub use watcher::Watcher;

@@ -10,7 +10,7 @@ use crate::{AppError, Ctx};
 
 /// The start of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FeedStart {
     /// The oldest event that is stored.
     Oldest,
     /// After the newest event.
@@ -38,14 +38,14 @@ pub struct Part {
 pub async fn read(
     ctx: &Ctx,
     user_id: UserId,
-    place: Place,
+    place: FeedStart,
     kinds: &[EventKind],
     limit: u32,
 ) -> Result<Part, AppError> {
     let after = match place {
-        Place::Oldest => find_extent(ctx, user_id).await?.pruned,
-        Place::Behind(position) => position.sequence,
-        Place::Latest => {
+        FeedStart::Oldest => find_extent(ctx, user_id).await?.pruned,
+        FeedStart::Behind(position) => position.sequence,
+        FeedStart::Latest => {
             let Extent { generation, last, .. } = find_extent(ctx, user_id).await?;
             let position = FeedPosition { generation, sequence: last };
             return Ok(Part { events: Vec::new(), position, has_more: false });
@@ -53,10 +53,10 @@ pub async fn read(
     };
     let mut slice = slice_after(ctx, user_id, after, kinds, limit + 1).await?;
     let generation = slice.extent.generation;
-    if matches!(place, Place::Behind(position) if position.generation != generation) {
+    if matches!(place, FeedStart::Behind(position) if position.generation != generation) {
         return Err(restarted(slice.extent));
     }
-    if place == Place::Oldest && after < slice.extent.pruned {
+    if place == FeedStart::Oldest && after < slice.extent.pruned {
         // Old events were deleted between the two reads. That happens rarely, so one retry is
         // enough.
         slice = slice_after(ctx, user_id, slice.extent.pruned, kinds, limit + 1).await?;

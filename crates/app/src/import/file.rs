@@ -5,7 +5,7 @@ use domain::trade::FieldError;
 use protocol::document::{self, DocumentFault, DocumentFaults, DocumentNode, DocumentValue, Members};
 
 use super::document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
-use super::{Problem, yaml};
+use super::{ImportProblem, yaml};
 
 const INSTANT: &str = "must be an ISO 8601 instant such as 2026-04-29T12:00:00Z";
 const KEY: &str = "an identifier that never changes";
@@ -19,11 +19,11 @@ pub enum Format {
 }
 
 /// Parses a catalog, or returns all format errors.
-pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<Problem>> {
+pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<ImportProblem>> {
     let node = match format {
         Format::Json if text.trim().is_empty() => DocumentNode::new(DocumentValue::Null),
         Format::Json => document::from_json(text.as_bytes())
-            .map_err(|FieldError { pointer, detail }| vec![Problem::new(pointer, detail)])?,
+            .map_err(|FieldError { pointer, detail }| vec![ImportProblem::new(pointer, detail)])?,
         Format::Yaml => yaml::read(text).map_err(|problem| vec![problem])?,
     };
     // An empty YAML document is null, which the parser returns as `~`.
@@ -43,7 +43,8 @@ pub fn read(text: &str, format: Format) -> Result<Catalog, Vec<Problem>> {
     if faults.is_empty() {
         return Ok(catalog);
     }
-    let problem = |DocumentFault { error, line }| Problem { path: error.pointer, line, detail: error.detail };
+    let problem =
+        |DocumentFault { error, line }| ImportProblem { path: error.pointer, line, detail: error.detail };
     Err(faults.into_list().into_iter().map(problem).collect())
 }
 

@@ -9,7 +9,7 @@ use store::markets::Market;
 use store::{StoreError, Tx};
 
 use super::document::Catalog;
-use super::{Kind, Problem};
+use super::{ImportKind, ImportProblem};
 use crate::Ctx;
 
 /// The earlier imports of all items that the catalog contains or refers to, and the owners of its
@@ -17,14 +17,14 @@ use crate::Ctx;
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub organizations: HashMap<String, Organization>,
-    pub imports: HashMap<(Kind, String), Import>,
+    pub imports: HashMap<(ImportKind, String), Import>,
     pub partners: HashMap<String, Partner>,
     pub threads: HashMap<String, Thread>,
     /// Threads of chapters that are referred to without their thread.
     pub threads_of_chapters: HashMap<ThreadId, Thread>,
     pub chapters: HashMap<String, Chapter>,
     pub markets: HashMap<String, (Market, Vec<String>)>,
-    pub slugs: HashMap<(Kind, String), String>,
+    pub slugs: HashMap<(ImportKind, String), String>,
 }
 
 pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreError> {
@@ -38,7 +38,7 @@ pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreErr
                 }
                 for (kind, slug) in slugs {
                     let owner = match kind {
-                        Kind::Organization => {
+                        ImportKind::Organization => {
                             catalog::organization_with_slug(tx, slug).await?.map(|id| id.to_string())
                         }
                         _ => catalog::partner_with_slug(tx, slug).await?.map(|id| id.to_string()),
@@ -52,38 +52,38 @@ pub(super) async fn read(ctx: &Ctx, catalog: &Catalog) -> Result<Known, StoreErr
 }
 
 impl Known {
-    async fn find(&mut self, tx: &mut Tx, kind: Kind, key: &str) -> Result<(), StoreError> {
+    async fn find(&mut self, tx: &mut Tx, kind: ImportKind, key: &str) -> Result<(), StoreError> {
         let Some(import) = imports::find(tx, kind.as_str(), key).await? else { return Ok(()) };
         let owned = key.to_owned();
         // An invalid id leaves the item without a row, and references to it are rejected.
         let id = import.row_id.as_str();
         match kind {
-            Kind::Organization => {
+            ImportKind::Organization => {
                 if let Ok(id) = id.parse() {
                     let found = catalog::find_organization(tx, id).await?;
                     self.organizations.extend(found.map(|organization| (owned.clone(), organization)));
                 }
             }
-            Kind::Partner => {
+            ImportKind::Partner => {
                 if let Ok(id) = id.parse() {
                     let found = catalog::find_partner(tx, id).await?;
                     self.partners.extend(found.map(|partner| (owned.clone(), partner)));
                 }
             }
-            Kind::Thread => {
+            ImportKind::Thread => {
                 if let Ok(id) = id.parse() {
                     let found = catalog::find_thread(tx, id).await?;
                     self.threads.extend(found.map(|thread| (owned.clone(), thread)));
                 }
             }
-            Kind::Chapter => {
+            ImportKind::Chapter => {
                 if let Some(chapter) = catalog::find_chapter(tx, id).await? {
                     let thread = catalog::find_thread(tx, chapter.thread_id).await?;
                     self.threads_of_chapters.extend(thread.map(|thread| (thread.id, thread)));
                     self.chapters.insert(owned.clone(), chapter);
                 }
             }
-            Kind::Market => {
+            ImportKind::Market => {
                 if let Ok(id) = id.parse::<MarketId>()
                     && let Some(market) = store::markets::find(tx, id).await?
                 {
@@ -99,40 +99,40 @@ impl Known {
 }
 
 /// Returns the keys of all items and of all their references.
-fn keys(catalog: &Catalog) -> HashSet<(Kind, String)> {
+fn keys(catalog: &Catalog) -> HashSet<(ImportKind, String)> {
     let Catalog { organizations, partners, threads, chapters, markets } = catalog;
-    let mut keys: HashSet<(Kind, String)> = HashSet::new();
+    let mut keys: HashSet<(ImportKind, String)> = HashSet::new();
     let mut add = |kind, key: &str| {
         keys.insert((kind, key.to_owned()));
     };
     for item in organizations {
-        add(Kind::Organization, &item.key);
+        add(ImportKind::Organization, &item.key);
     }
     for item in partners {
-        add(Kind::Partner, &item.key);
-        add(Kind::Organization, &item.organization);
+        add(ImportKind::Partner, &item.key);
+        add(ImportKind::Organization, &item.organization);
     }
     for item in threads {
-        add(Kind::Thread, &item.key);
-        item.organization.iter().for_each(|key| add(Kind::Organization, key));
-        item.partner.iter().for_each(|key| add(Kind::Partner, key));
+        add(ImportKind::Thread, &item.key);
+        item.organization.iter().for_each(|key| add(ImportKind::Organization, key));
+        item.partner.iter().for_each(|key| add(ImportKind::Partner, key));
     }
     for item in chapters {
-        add(Kind::Chapter, &item.key);
-        add(Kind::Thread, &item.thread);
+        add(ImportKind::Chapter, &item.key);
+        add(ImportKind::Thread, &item.thread);
     }
     for item in markets {
-        add(Kind::Market, &item.key);
-        item.thread.iter().for_each(|key| add(Kind::Thread, key));
-        item.chapter.iter().for_each(|key| add(Kind::Chapter, key));
+        add(ImportKind::Market, &item.key);
+        item.thread.iter().for_each(|key| add(ImportKind::Thread, key));
+        item.chapter.iter().for_each(|key| add(ImportKind::Chapter, key));
     }
     keys.retain(|(_, key)| is_key(key));
     keys
 }
 
-fn slugs(catalog: &Catalog) -> Vec<(Kind, String)> {
-    let organizations = catalog.organizations.iter().map(|item| (Kind::Organization, &item.slug));
-    let partners = catalog.partners.iter().map(|item| (Kind::Partner, &item.slug));
+fn slugs(catalog: &Catalog) -> Vec<(ImportKind, String)> {
+    let organizations = catalog.organizations.iter().map(|item| (ImportKind::Organization, &item.slug));
+    let partners = catalog.partners.iter().map(|item| (ImportKind::Partner, &item.slug));
     let all = organizations.chain(partners).map(|(kind, slug)| (kind, slug.clone()));
     all.filter(|(_, slug)| !slug.contains('\0')).collect()
 }
@@ -145,7 +145,7 @@ pub(super) fn is_key(key: &str) -> bool {
 }
 
 /// Returns a problem if the catalog has more than `most` items.
-pub(super) fn too_large(catalog: &Catalog, most: usize) -> Option<Problem> {
+pub(super) fn too_large(catalog: &Catalog, most: usize) -> Option<ImportProblem> {
     let items = catalog.items();
-    (items > most).then(|| Problem::new("", format!("must have at most {most} items, got {items}")))
+    (items > most).then(|| ImportProblem::new("", format!("must have at most {most} items, got {items}")))
 }

@@ -19,7 +19,7 @@ mod yaml;
 
 pub use document::{Catalog, ChapterItem, Decimal, MarketItem, OrganizationItem, PartnerItem, ThreadItem};
 pub use file::{Format, read};
-pub use plan::{Action, Plan, Step};
+pub use plan::{ImportAction, ImportPlan, Step};
 pub use planner::plan;
 pub use run::{check_funding, run};
 
@@ -31,7 +31,7 @@ use crate::AppError;
 
 /// The kinds of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum ImportKind {
     Organization,
     Partner,
     Thread,
@@ -39,7 +39,7 @@ pub enum Kind {
     Market,
 }
 
-impl Kind {
+impl ImportKind {
     /// The identifier in the database and in output.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ImportKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Kind {
 
 /// A problem that prevents the import.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct ImportProblem {
     /// A JSON pointer such as `/markets/3/endTime`. Empty for the whole file.
     pub path: String,
     /// The line in the file, if known.
@@ -69,7 +69,7 @@ pub struct Problem {
     pub detail: String,
 }
 
-impl Problem {
+impl ImportProblem {
     pub fn new(path: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { path: path.into(), line: None, detail: detail.into() }
     }
@@ -79,7 +79,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ImportProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
@@ -94,7 +94,7 @@ impl fmt::Display for Problem {
 pub enum ImportError {
     /// Nothing was written; the catalog has these problems.
     #[error("the catalog has {} problems", .0.len())]
-    Refused(Vec<Problem>),
+    Refused(Vec<ImportProblem>),
     /// The import was interrupted. Another run continues it.
     #[error(transparent)]
     Failed(#[from] AppError),

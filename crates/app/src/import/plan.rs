@@ -4,12 +4,12 @@ use domain::Usdc;
 use store::catalog::{Chapter, Organization, Partner, Thread};
 use store::imports::Import;
 
-use super::Kind;
+use super::ImportKind;
 use crate::markets::NewMarket;
 
 /// The action for an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum ImportAction {
     Create,
     /// Finish a market whose creation was interrupted before it was on chain.
     Finish,
@@ -19,7 +19,7 @@ pub enum Action {
     Skip,
 }
 
-impl Action {
+impl ImportAction {
     /// The identifier in output.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -34,10 +34,10 @@ impl Action {
 /// An item with its action.
 #[derive(Debug, Clone)]
 pub struct Step {
-    pub kind: Kind,
-    pub action: Action,
+    pub kind: ImportKind,
+    pub action: ImportAction,
     pub(super) import: Import,
-    pub(super) row: Row,
+    pub(super) row: ImportRow,
     pub(super) changed: Vec<String>,
 }
 
@@ -54,18 +54,18 @@ impl Step {
 
     /// The changed members of the row, by their API names.
     pub fn changed(&self) -> &[String] {
-        if self.action == Action::Update { &self.changed } else { &[] }
+        if self.action == ImportAction::Update { &self.changed } else { &[] }
     }
 
     /// Returns whether the item needs a new market on chain.
     pub fn is_for_the_chain(&self) -> bool {
-        self.kind == Kind::Market && matches!(self.action, Action::Create | Action::Finish)
+        self.kind == ImportKind::Market && matches!(self.action, ImportAction::Create | ImportAction::Finish)
     }
 }
 
 /// The new content of the row.
 #[derive(Debug, Clone)]
-pub(super) enum Row {
+pub(super) enum ImportRow {
     Organization(Organization),
     Partner(Partner),
     Thread(Thread),
@@ -75,16 +75,16 @@ pub(super) enum Row {
 
 /// The plan of a valid catalog.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ImportPlan {
     /// In the order of execution: parents come first.
     pub steps: Vec<Step>,
     /// The maximum USDC that the resolver needs for the markets that are not on chain yet.
     pub funding: Usdc,
 }
 
-impl Plan {
+impl ImportPlan {
     /// Returns the number of steps with this action.
-    pub fn count(&self, action: Action) -> usize {
+    pub fn count(&self, action: ImportAction) -> usize {
         self.steps.iter().filter(|step| step.action == action).count()
     }
 }

@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use super::document::Catalog;
 use super::known::{self, Known};
-use super::plan::{Action, Plan, Row, Step};
-use super::{ImportError, Kind, Problem};
+use super::plan::{ImportAction, ImportPlan, ImportRow, Step};
+use super::{ImportError, ImportKind, ImportProblem};
 use crate::{AppError, Ctx, markets};
 
 /// The maximum number of items per catalog.
@@ -27,7 +27,7 @@ const MAX_ITEMS: usize = 10_000;
 
 /// Plans an import without changing anything. For a market whose creation was interrupted, asks the
 /// chain whether it exists.
-pub async fn plan(ctx: &Ctx, catalog: &Catalog) -> Result<Plan, ImportError> {
+pub async fn plan(ctx: &Ctx, catalog: &Catalog) -> Result<ImportPlan, ImportError> {
     if let Some(problem) = known::too_large(catalog, MAX_ITEMS) {
         return Err(ImportError::Refused(vec![problem]));
     }
@@ -45,19 +45,19 @@ pub async fn plan(ctx: &Ctx, catalog: &Catalog) -> Result<Plan, ImportError> {
     }
     settle_finished(ctx, &known, &mut steps).await?;
     let funding = funding(&steps)?;
-    Ok(Plan { steps, funding })
+    Ok(ImportPlan { steps, funding })
 }
 
 /// Changes the action of markets that are on chain but not read by the sync yet: they need nothing
 /// more on chain.
 async fn settle_finished(ctx: &Ctx, known: &Known, steps: &mut [Step]) -> Result<(), AppError> {
-    for step in steps.iter_mut().filter(|step| step.action == Action::Finish) {
-        let Row::Market(new) = &step.row else { continue };
+    for step in steps.iter_mut().filter(|step| step.action == ImportAction::Finish) {
+        let ImportRow::Market(new) = &step.row else { continue };
         let Some(id) = new.id else { continue };
         if ctx.chain.market_of(markets::reference_of(id)).await?.is_some() {
             let old = known.imports.get(&(step.kind, step.import.key.clone()));
             let same = old.is_some_and(|old| old.content_hash == step.import.content_hash);
-            step.action = if same { Action::Skip } else { Action::Update };
+            step.action = if same { ImportAction::Skip } else { ImportAction::Update };
         }
     }
     Ok(())
@@ -66,10 +66,10 @@ async fn settle_finished(ctx: &Ctx, known: &Known, steps: &mut [Step]) -> Result
 fn funding(steps: &[Step]) -> Result<Usdc, ImportError> {
     let mut funding = Usdc::ZERO;
     for step in steps.iter().filter(|step| step.is_for_the_chain()) {
-        let Row::Market(new) = &step.row else { continue };
+        let ImportRow::Market(new) = &step.row else { continue };
         let one = markets::funding_ceil(new.liquidity, new.outcomes.len(), &new.opening_odds);
         funding = one.and_then(|one| funding.checked_add(one)).ok_or_else(|| {
-            ImportError::Refused(vec![Problem::new(
+            ImportError::Refused(vec![ImportProblem::new(
                 "/markets",
                 "must need less USDC in total than can exist",
             )])
@@ -83,10 +83,10 @@ struct Planner<'a> {
     now: Timestamp,
     new_id: &'a (dyn Fn() -> Uuid + Sync),
     steps: Vec<Step>,
-    problems: Vec<Problem>,
+    problems: Vec<ImportProblem>,
     /// The path of each key in this file.
-    seen: HashMap<(Kind, &'a str), String>,
-    slugs: HashMap<(Kind, &'a str), String>,
+    seen: HashMap<(ImportKind, &'a str), String>,
+    slugs: HashMap<(ImportKind, &'a str), String>,
     organizations: HashMap<&'a str, OrganizationId>,
     partners: HashMap<&'a str, Partner>,
     /// As they will be after the run.
@@ -117,26 +117,26 @@ impl<'a> Planner<'a> {
     }
 
     fn refuse(&mut self, at: &str, member: &str, detail: impl Into<String>) {
-        self.problems.push(Problem::new(format!("{at}/{member}"), detail));
+        self.problems.push(ImportProblem::new(format!("{at}/{member}"), detail));
     }
 
     fn refuse_fields(&mut self, at: &str, errors: Vec<FieldError>) {
         for FieldError { pointer, detail } in errors {
-            self.problems.push(Problem::new(format!("{at}{pointer}"), detail));
+            self.problems.push(ImportProblem::new(format!("{at}{pointer}"), detail));
         }
     }
 
-    fn import(&self, kind: Kind, key: &str) -> Option<&'a Import> {
+    fn import(&self, kind: ImportKind, key: &str) -> Option<&'a Import> {
         self.known.imports.get(&(kind, key.to_owned()))
     }
 
     /// Returns the row id of a key, or a new id.
-    fn id_of(&self, kind: Kind, key: &str) -> Uuid {
+    fn id_of(&self, kind: ImportKind, key: &str) -> Uuid {
         let known = self.import(kind, key).and_then(|import| Uuid::try_parse(&import.row_id).ok());
         known.unwrap_or_else(|| (self.new_id)())
     }
 
-    fn check_key(&mut self, kind: Kind, key: &'a str, at: &str) {
+    fn check_key(&mut self, kind: ImportKind, key: &'a str, at: &str) {
         if !known::is_key(key) {
             let requirement =
                 "must have 1 to 100 characters of a-z, A-Z, 0-9 and . _ - /, the first a letter or digit";
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn check_slug(&mut self, kind: Kind, slug: &'a str, id: Uuid, at: &str) {
+    fn check_slug(&mut self, kind: ImportKind, slug: &'a str, id: Uuid, at: &str) {
         if let Some(first) = self.slugs.insert((kind, slug), at.to_owned()) {
             self.refuse(at, "slug", format!("must be unique: {} is the slug of {first}", shown(slug)));
         }
@@ -159,7 +159,7 @@ impl<'a> Planner<'a> {
 
     /// Reports an unknown key, unless the item is in this file. An invalid item in this file
     /// already has its own problem.
-    fn unknown(&mut self, at: &str, member: &str, kind: Kind, key: &str) {
+    fn unknown(&mut self, at: &str, member: &str, kind: ImportKind, key: &str) {
         if self.seen.contains_key(&(kind, key)) {
             return;
         }
@@ -170,13 +170,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Checks that a fixed parent did not change.
-    fn check_stays(&mut self, kind: Kind, key: &str, terms: &Value, at: &str, member: &str) {
+    fn check_stays(&mut self, kind: ImportKind, key: &str, terms: &Value, at: &str, member: &str) {
         if self.import(kind, key).is_some_and(|old| old.terms_hash != digest(terms)) {
             self.refuse(at, member, format!("cannot change: the {member} of the {kind} is fixed"));
         }
     }
 
-    fn step(&mut self, kind: Kind, key: &str, id: Uuid, said: (&Value, &Value), row: Row) {
+    fn step(&mut self, kind: ImportKind, key: &str, id: Uuid, said: (&Value, &Value), row: ImportRow) {
         let (terms, content) = said;
         let import = Import {
             kind: kind.as_str().to_owned(),
@@ -187,9 +187,9 @@ impl<'a> Planner<'a> {
         };
         let changed = changes::members(self.known, key, &row);
         let action = match self.import(kind, key) {
-            None => Action::Create,
-            Some(old) if old.content_hash == import.content_hash => Action::Skip,
-            Some(_) => Action::Update,
+            None => ImportAction::Create,
+            Some(old) if old.content_hash == import.content_hash => ImportAction::Skip,
+            Some(_) => ImportAction::Update,
         };
         self.steps.push(Step { kind, action, import, row, changed });
     }

@@ -7,8 +7,8 @@ use store::audit_log::{Act, note};
 use store::imports::{self, Import};
 use store::{StoreError, Tx, catalog as rows};
 
-use super::plan::{Action, Plan, Row, Step};
-use super::{ImportError, Problem};
+use super::plan::{ImportAction, ImportPlan, ImportRow, Step};
+use super::{ImportError, ImportProblem};
 use crate::markets;
 use crate::{AppError, Ctx};
 
@@ -19,7 +19,7 @@ const CHUNK: usize = 100;
 /// test USDC.
 pub async fn check_funding(
     ctx: &Ctx,
-    plan: &Plan,
+    plan: &ImportPlan,
     resolver: &Signer,
     minter: Option<&Signer>,
 ) -> Result<(), ImportError> {
@@ -34,21 +34,21 @@ pub async fn check_funding(
     Err(unfunded(plan, resolver, &balance.to_string()))
 }
 
-fn unfunded(plan: &Plan, resolver: &Signer, balance_atomic: &str) -> ImportError {
+fn unfunded(plan: &ImportPlan, resolver: &Signer, balance_atomic: &str) -> ImportError {
     let count = plan.steps.iter().filter(|step| step.is_for_the_chain()).count();
     let detail = format!(
         "must be funded by the resolver {1}: the {count} new markets need up to {0} millionths of a USDC, and it has {balance_atomic}",
         plan.funding.atomic(),
         resolver.address()
     );
-    ImportError::Refused(vec![Problem::new("/markets", detail)])
+    ImportError::Refused(vec![ImportProblem::new("/markets", detail)])
 }
 
 /// Executes a plan, and calls `done` for each finished item. Items other than markets come first,
 /// then one market at a time. If it is interrupted, another run with the same catalog continues it.
 pub async fn run(
     ctx: &Ctx,
-    plan: &Plan,
+    plan: &ImportPlan,
     resolver: &Signer,
     minter: Option<&Signer>,
     done: &mut (dyn FnMut(&Step) + Send),
@@ -66,7 +66,7 @@ pub async fn run(
         chunk.iter().for_each(|step| done(step));
     }
     for step in on_chain {
-        let Row::Market(new) = &step.row else { continue };
+        let ImportRow::Market(new) = &step.row else { continue };
         // The row and its key are committed before the market is created on chain. After a crash in
         // between, the next run finds the row and finishes the market under the same id.
         write(ctx, vec![step.clone()]).await?;
@@ -79,7 +79,7 @@ pub async fn run(
 async fn write(ctx: &Ctx, steps: Vec<Step>) -> Result<(), AppError> {
     let now = ctx.now();
     let markets = steps.iter().map(|step| match &step.row {
-        Row::Market(new) => new.id.map(|id| markets::row(ctx, id, new)),
+        ImportRow::Market(new) => new.id.map(|id| markets::row(ctx, id, new)),
         _ => None,
     });
     let steps: Vec<_> = markets.collect::<Vec<_>>().into_iter().zip(steps).collect();
@@ -105,35 +105,35 @@ async fn apply(
     now: Timestamp,
 ) -> Result<(), AppError> {
     match step.action {
-        Action::Skip => return Ok(()),
-        Action::Create => {
+        ImportAction::Skip => return Ok(()),
+        ImportAction::Create => {
             imports::insert(tx, &step.import, now).await.map_err(|e| made_meanwhile(&step.import, e))?
         }
-        Action::Update | Action::Finish => imports::put_content(tx, &step.import, now).await?,
+        ImportAction::Update | ImportAction::Finish => imports::put_content(tx, &step.import, now).await?,
     }
-    let is_new = step.action == Action::Create;
+    let is_new = step.action == ImportAction::Create;
     let action = if is_new { "import.create" } else { "import.update" };
     let act = Act::new(action, format!("{}:{}", step.kind.as_str(), step.id()));
     note(tx, act.after(json!({ "importKey": step.key() })));
     match &step.row {
-        Row::Organization(row) if is_new => rows::insert_organization(tx, row, now).await,
-        Row::Organization(row) => {
+        ImportRow::Organization(row) if is_new => rows::insert_organization(tx, row, now).await,
+        ImportRow::Organization(row) => {
             rows::lock_organization(tx, row.id, now).await?;
             rows::put_organization(tx, row).await
         }
-        Row::Partner(row) if is_new => rows::insert_partner(tx, row, now).await,
-        Row::Partner(row) => {
+        ImportRow::Partner(row) if is_new => rows::insert_partner(tx, row, now).await,
+        ImportRow::Partner(row) => {
             rows::lock_partner(tx, row.id, now).await?;
             rows::put_partner(tx, row).await
         }
-        Row::Thread(row) if is_new => rows::insert_thread(tx, row, now).await,
-        Row::Thread(row) => {
+        ImportRow::Thread(row) if is_new => rows::insert_thread(tx, row, now).await,
+        ImportRow::Thread(row) => {
             rows::lock_thread(tx, row.id, now).await?;
             rows::put_thread(tx, row).await
         }
-        Row::Chapter(row) if is_new => rows::insert_chapter(tx, row).await,
-        Row::Chapter(row) => rows::put_chapter(tx, row).await,
-        Row::Market(new) => {
+        ImportRow::Chapter(row) if is_new => rows::insert_chapter(tx, row).await,
+        ImportRow::Chapter(row) => rows::put_chapter(tx, row).await,
+        ImportRow::Market(new) => {
             return match market {
                 Some(row) if is_new => markets::insert(tx, row, &new.outcomes).await,
                 Some(row) => crate::catalog::put_market(tx, new.listing(row.id)).await,

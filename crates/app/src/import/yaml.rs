@@ -6,19 +6,19 @@ use std::collections::HashMap;
 use granit_parser::{Event, Parser, ScalarStyle, Span};
 use protocol::document::{DocumentNode, DocumentValue};
 
-use super::Problem;
+use super::ImportProblem;
 
 /// The maximum number of nodes that aliases may add. A few lines of nested aliases could otherwise
 /// exhaust the memory.
 const MAX_ALIASED: usize = 1_000_000;
 
 /// Parses the single document of `text`. An empty text is null.
-pub(super) fn read(text: &str) -> Result<DocumentNode, Problem> {
+pub(super) fn read(text: &str) -> Result<DocumentNode, ImportProblem> {
     let mut reader = Reader::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let detail = format!("must be valid YAML: {}", error.info().lines().next().unwrap_or_default());
-            Problem::at_line("", u32::try_from(error.marker().line()).ok(), detail)
+            ImportProblem::at_line("", u32::try_from(error.marker().line()).ok(), detail)
         })?;
         reader.take(event, span)?;
     }
@@ -49,13 +49,13 @@ enum Content {
 }
 
 impl Reader {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), ImportProblem> {
         let line = u32::try_from(span.start.line()).ok();
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
-                    return Err(Problem::at_line("", line, "must be one YAML document"));
+                    return Err(ImportProblem::at_line("", line, "must be one YAML document"));
                 }
             }
             Event::Scalar(text, style, anchor, _) => {
@@ -83,11 +83,11 @@ impl Reader {
             }
             Event::Alias(anchor) => {
                 let node = self.anchors.get(&anchor).cloned();
-                let node =
-                    node.ok_or_else(|| Problem::at_line("", line, "must not contain an alias of itself"))?;
+                let node = node
+                    .ok_or_else(|| ImportProblem::at_line("", line, "must not contain an alias of itself"))?;
                 self.aliased += size(&node);
                 if self.aliased > MAX_ALIASED {
-                    return Err(Problem::at_line(
+                    return Err(ImportProblem::at_line(
                         "",
                         line,
                         "must not expand to more than 1,000,000 values through aliases",
@@ -100,7 +100,7 @@ impl Reader {
         Ok(())
     }
 
-    fn add(&mut self, node: DocumentNode, anchor: usize) -> Result<(), Problem> {
+    fn add(&mut self, node: DocumentNode, anchor: usize) -> Result<(), ImportProblem> {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -111,7 +111,13 @@ impl Reader {
                 Some(name) => members.push((name, node)),
                 None => match node.value {
                     DocumentValue::Plain(name) | DocumentValue::Text(name) => *key = Some(name),
-                    _ => return Err(Problem::at_line("", node.line, "must have strings as member names")),
+                    _ => {
+                        return Err(ImportProblem::at_line(
+                            "",
+                            node.line,
+                            "must have strings as member names",
+                        ));
+                    }
                 },
             },
         }

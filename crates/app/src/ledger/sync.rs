@@ -55,7 +55,7 @@ const CLOSED_AT_ONCE: u32 = 100;
 pub struct Sync {
     first_block: u64,
     blocks_at_once: AtomicU64,
-    windows: aggregates::Windows,
+    windows: aggregates::TrendingWindows,
     lease: LeaseHolder,
 }
 
@@ -84,7 +84,7 @@ impl Sync {
     /// process in leases.
     pub fn new(owner: String, first_block: u64) -> Self {
         let lease = LeaseHolder::new(LEASE.to_owned(), owner);
-        let windows = aggregates::Windows::default();
+        let windows = aggregates::TrendingWindows::default();
         Self { first_block, blocks_at_once: AtomicU64::new(64), windows, lease }
     }
 

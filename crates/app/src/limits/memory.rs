@@ -7,7 +7,7 @@ use domain::ids::UserId;
 use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 
 use super::table::Table;
-use super::{Kind, MAX_ADDRESSES};
+use super::{LimitKind, MAX_ADDRESSES};
 
 /// Rate limit state in memory. The number of users is limited by the service. Addresses can be made
 /// up, so their tables are bounded.
@@ -31,11 +31,11 @@ impl Memory {
         }
     }
 
-    pub fn take(&self, kind: Kind, user: UserId, limit: u32, now: Timestamp) -> RateDecision {
+    pub fn take(&self, kind: LimitKind, user: UserId, limit: u32, now: Timestamp) -> RateDecision {
         match kind {
-            Kind::Read => self.reads.with(user, now, |window| window.take(limit, now)),
-            Kind::Write => self.writes.with(user, now, |bucket| bucket.take(limit, now)),
-            Kind::Redelivery => self.redeliveries.with(user, now, |bucket| bucket.take(limit, now)),
+            LimitKind::Read => self.reads.with(user, now, |window| window.take(limit, now)),
+            LimitKind::Write => self.writes.with(user, now, |bucket| bucket.take(limit, now)),
+            LimitKind::Redelivery => self.redeliveries.with(user, now, |bucket| bucket.take(limit, now)),
         }
     }
 

@@ -40,7 +40,7 @@ const REDIS_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// The limiters of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum LimitKind {
     /// Reads: a sliding window.
     Read,
     /// Writes: a token bucket.
@@ -49,7 +49,7 @@ pub enum Kind {
     Redelivery,
 }
 
-impl Kind {
+impl LimitKind {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Redelivery];
 
     /// The name in headers and errors.
@@ -132,7 +132,7 @@ impl Limits {
     /// Counts one more request of the user. `limit` is the key's limit in requests per minute.
     pub async fn take(
         &self,
-        kind: Kind,
+        kind: LimitKind,
         user: UserId,
         limit: u32,
         now: Timestamp,

@@ -18,7 +18,7 @@ use redis::io::tcp::TcpSettings;
 use redis::{Client, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, Script};
 
 use super::familiar::{SHARE_EVERY_MS, is_recent};
-use super::{BadRedisUrl, KeyMark, Kind, REDIS_TIMEOUT, Unavailable};
+use super::{BadRedisUrl, KeyMark, LimitKind, REDIS_TIMEOUT, Unavailable};
 
 /// The time without an acknowledgement after which a connection counts as lost. Without it, a peer
 /// that vanished would block for minutes.
@@ -57,12 +57,12 @@ impl Redis {
 
     pub async fn take(
         &self,
-        kind: Kind,
+        kind: LimitKind,
         user: UserId,
         limit: u32,
         now: Timestamp,
     ) -> Result<RateDecision, Unavailable> {
-        let script = if kind == Kind::Read { &self.window } else { &self.bucket };
+        let script = if kind == LimitKind::Read { &self.window } else { &self.bucket };
         let key = format!("{}:{}:{user}", self.prefix, kind.as_str());
         self.take_at(script, &key, limit, now).await
     }

@@ -22,11 +22,11 @@ pub struct Decision {
     /// The block's time.
     pub at: Timestamp,
     pub tx_hash: B256,
-    pub verdict: Verdict,
+    pub verdict: LostTradeResult,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LostTradeResult {
     /// The trade was executed.
     Made(Made),
     Failed(Failure),
@@ -46,7 +46,7 @@ pub struct Made {
     pub fee: Usdc,
 }
 
-impl Verdict {
+impl LostTradeResult {
     /// Returns whether the tables agree: the trade was signed and, if it has ended, ended as the
     /// chain says.
     pub fn fits(&self, status: Status) -> bool {
@@ -83,13 +83,13 @@ impl Decision {
                     tokens: Wad::from(*tokens_wad),
                     fee: Usdc::from_atomic(*fee_atomic),
                 };
-                (trade_id, account, Verdict::Made(made))
+                (trade_id, account, LostTradeResult::Made(made))
             }
             EventKind::IntentFailed { trade_id, account, reason, .. } => {
-                (trade_id, account, Verdict::Failed(failure(revert::code_of(reason))))
+                (trade_id, account, LostTradeResult::Failed(failure(revert::code_of(reason))))
             }
             EventKind::IntentDuplicate { trade_id, account, .. } => {
-                (trade_id, account, Verdict::Duplicate(failure(ErrorCode::RequestTimeout)))
+                (trade_id, account, LostTradeResult::Duplicate(failure(ErrorCode::RequestTimeout)))
             }
             _ => return None,
         };

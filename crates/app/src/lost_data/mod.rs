@@ -6,7 +6,7 @@
 mod decision;
 mod detect;
 
-pub use decision::{Decision, Decisions, Verdict, decisions_in, unknown};
+pub use decision::{Decision, Decisions, LostTradeResult, decisions_in, unknown};
 pub use detect::{
     Detection, LostData, default_from, detect, evidence, is_open, open, open_for_nonce, open_for_operator,
 };

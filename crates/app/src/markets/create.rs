@@ -18,7 +18,7 @@ use store::markets::Market;
 use uuid::Uuid;
 
 use super::{funding_ceil, reference_of};
-use crate::roles::{RoleAct, Sender, Sent, perform};
+use crate::roles::{ActResult, ActSender, RoleAct, perform};
 use crate::{AppError, Ctx, catalog};
 
 /// The minimum odds of the hub.
@@ -62,14 +62,14 @@ pub struct NewMarket {
 pub struct Created {
     pub id: MarketId,
     /// The creation on chain; `None` if the market was on chain before.
-    pub sent: Option<Sent>,
+    pub sent: Option<ActResult>,
 }
 
 /// Creates a market, funded by the resolver, who must have approved the funding for the hub. A
 /// wallet approves it in the transaction before this one.
 pub async fn create<'a>(
     ctx: &Ctx,
-    resolver: impl Into<Sender<'a>>,
+    resolver: impl Into<ActSender<'a>>,
     new: NewMarket,
 ) -> Result<Created, AppError> {
     check(&new, ctx.now())?;

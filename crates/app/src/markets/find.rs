@@ -6,12 +6,12 @@ use domain::ErrorCode;
 use domain::ids::MarketId;
 use store::StoreError;
 
-pub use crate::process::market_cache::Rows;
+pub use crate::process::market_cache::CachedMarket;
 use crate::{AppError, Ctx};
 
 /// Returns the market if it is on chain. The rows come from the database or from the cache with the
 /// limits of [`TtlCache`](crate::process::ttl_cache::TtlCache). Writes of this process are visible at once.
-pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreError> {
+pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<CachedMarket>>, StoreError> {
     if let Some(rows) = ctx.process.markets.get(&id, ctx.market_as_of(id, ctx.now())) {
         return Ok(Some(rows));
     }
@@ -25,7 +25,7 @@ pub async fn find(ctx: &Ctx, id: MarketId) -> Result<Option<Arc<Rows>>, StoreErr
 }
 
 /// Returns the market from the database, without the cache.
-pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<Rows>, StoreError> {
+pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<CachedMarket>, StoreError> {
     let found = ctx
         .store
         .read(id, |tx, id| {
@@ -43,7 +43,7 @@ pub async fn read(ctx: &Ctx, id: MarketId) -> Result<Option<Rows>, StoreError> {
 ///
 /// # Errors
 /// `MARKET_NOT_FOUND` for an unknown or malformed id, `CHAIN_NOT_SUPPORTED`.
-pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<Rows>, u64), AppError> {
+pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<CachedMarket>, u64), AppError> {
     let not_found = || AppError::new(ErrorCode::MarketNotFound);
     let id: MarketId = id.parse().map_err(|_| not_found())?;
     let rows = find(ctx, id).await?.ok_or_else(not_found)?;

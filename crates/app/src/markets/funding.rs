@@ -6,7 +6,7 @@ use chain::{Call, ChainError, Signer, calls};
 use domain::Usdc;
 use domain::key::Environment;
 
-use crate::roles::{Sender, Sent, send};
+use crate::roles::{ActResult, ActSender, send};
 use crate::{AppError, Ctx};
 
 const WAD: u64 = 1_000_000_000_000_000_000;
@@ -59,14 +59,14 @@ pub struct Funded {
     /// The resolver's balance.
     pub balance: Usdc,
     /// The approval of the funding for the hub.
-    pub approval: Sent,
+    pub approval: ActResult,
 }
 
 /// Approves a market's funding for the hub. If `minter` is set, it mints missing USDC on test chains,
 /// except for a wallet, for which nothing is sent.
 pub async fn fund<'a>(
     ctx: &Ctx,
-    resolver: impl Into<Sender<'a>>,
+    resolver: impl Into<ActSender<'a>>,
     minter: Option<&Signer>,
     needed: Usdc,
 ) -> Result<Funded, AppError> {
@@ -74,7 +74,7 @@ pub async fn fund<'a>(
     let contracts = ctx.chain.contracts();
     let mut balance = usdc_of(ctx.chain.usdc_balance(resolver.address()).await?);
     let is_test = ctx.config.environment == Environment::Test;
-    let minter = minter.filter(|_| is_test && matches!(resolver, Sender::Key(_)));
+    let minter = minter.filter(|_| is_test && matches!(resolver, ActSender::Key(_)));
     if let (Some(minter), true) = (minter, balance < needed) {
         let mint = calls::mint(resolver.address(), U256::from(needed.saturating_sub(balance).atomic()));
         match ctx.chain.transact(minter, Some(contracts.usdc), mint).await {

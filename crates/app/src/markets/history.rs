@@ -87,7 +87,7 @@ pub struct PoolState {
 
 /// A market's history in whole intervals.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct History {
+pub struct MarketHistory {
     /// The length of a candle.
     pub interval: Interval,
     /// The start of the first interval.
@@ -107,7 +107,7 @@ pub async fn history(
     market: &Market,
     outcomes: &[Outcome],
     span: Span,
-) -> Result<History, AppError> {
+) -> Result<MarketHistory, AppError> {
     let (interval, from, to) = bounds(market, outcomes.len(), span, ctx.now())?;
     let stored = interval.stored();
     let (is_behind, mut buckets) = ctx
@@ -138,7 +138,7 @@ pub async fn history(
             quantities: outcomes.iter().map(|outcome| outcome.opening).collect(),
         },
     };
-    Ok(History { interval, from, to, opening, buckets: roll_up(buckets, interval) })
+    Ok(MarketHistory { interval, from, to, opening, buckets: roll_up(buckets, interval) })
 }
 
 impl PoolState {

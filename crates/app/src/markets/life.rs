@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::audit_log::{Act, Filter, Phase};
 use store::markets::Market;
 
-use crate::roles::{RoleAct, Sender, Senders, Sent, perform};
+use crate::roles::{ActResult, ActSender, RoleAct, Senders, perform};
 use crate::{AppError, Ctx, audit_log};
 
 /// The action in the audit log.
@@ -140,10 +140,10 @@ fn invalid(state: &str) -> AppError {
 /// `InvalidState` if the contracts do not allow the move now.
 pub async fn make_move<'a>(
     ctx: &Ctx,
-    sender: impl Into<Sender<'a>>,
+    sender: impl Into<ActSender<'a>>,
     id: MarketId,
     wanted: Move,
-) -> Result<Sent, AppError> {
+) -> Result<ActResult, AppError> {
     let (market, number) = number_of(ctx, id).await?;
     let act = RoleAct {
         act: Act::new(wanted.action(), subject(id)).before(json!({ "status": market.status.as_str() })),
@@ -197,7 +197,7 @@ pub async fn cancel_senders(ctx: &Ctx, id: MarketId) -> Result<Senders, AppError
 /// only the first of these steps. The reason is stored in the audit log.
 pub async fn cancel<'a>(
     ctx: &Ctx,
-    sender: impl Into<Sender<'a>>,
+    sender: impl Into<ActSender<'a>>,
     id: MarketId,
     reason: Option<String>,
 ) -> Result<Cancelling, AppError> {
@@ -228,9 +228,9 @@ pub async fn cancel<'a>(
             }
         };
         match make_move(ctx, sender, id, step).await? {
-            Sent::Printed(call) => return Ok(Cancelling::Printed(call)),
-            Sent::Mined(mined) if is_cancelled(&mined) => return Ok(Cancelling::Cancelled(mined)),
-            Sent::Mined(mined) => receipt = Some(mined),
+            ActResult::Printed(call) => return Ok(Cancelling::Printed(call)),
+            ActResult::Mined(mined) if is_cancelled(&mined) => return Ok(Cancelling::Cancelled(mined)),
+            ActResult::Mined(mined) => receipt = Some(mined),
         }
     }
 }

@@ -10,11 +10,11 @@ mod quote;
 
 pub use create::{Created, NewMarket, check, check_odds, create, is_on_chain};
 pub(crate) use create::{insert, row, wrong_terms};
-pub use find::{Rows, find, get, outcome_of, read};
+pub use find::{CachedMarket, find, get, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
-pub use history::{History, PoolState, Range, Span, history};
+pub use history::{MarketHistory, PoolState, Range, Span, history};
 pub use life::{Cancelling, Move, cancel, cancel_reason, cancel_senders, make_move, proposal};
-pub use quote::{Action, Quote, quote, quote_usdc};
+pub use quote::{Quote, QuoteRequest, quote, quote_usdc};
 
 use alloy_primitives::B256;
 use domain::ids::MarketId;

@@ -14,7 +14,7 @@ use crate::{AppError, Ctx, minimum};
 
 /// The trade to quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Action {
+pub struct QuoteRequest {
     pub side: Side,
     /// Atomic USDC for a buy, WAD tokens for a sale.
     pub amount: U256,
@@ -27,7 +27,7 @@ pub struct Quote {
     /// As the sync last read them, or with the quantities of the requested block.
     pub outcomes: Vec<Outcome>,
     pub outcome_index: u8,
-    pub action: Action,
+    pub action: QuoteRequest,
     /// The amounts that would move.
     pub fill: Fill,
     /// The requested block, or the newest block at the time of the call.
@@ -40,7 +40,7 @@ pub async fn quote(
     ctx: &Ctx,
     market_id: &str,
     outcome_index: i64,
-    action: Action,
+    action: QuoteRequest,
     block: Option<u64>,
 ) -> Result<Quote, AppError> {
     let (rows, number) = get(ctx, market_id).await?;
@@ -86,7 +86,7 @@ pub async fn quote_usdc(
         Side::Buy => IntentSide::BuyForUsdc,
         Side::Sell => IntentSide::SellForUsdc,
     };
-    let action = Action { side, amount: U256::from(usdc.atomic()) };
+    let action = QuoteRequest { side, amount: U256::from(usdc.atomic()) };
     let (fill, block) = quote_now(ctx, number, outcome_index, on_chain, action.amount).await?;
     Ok(Quote { market, outcomes, outcome_index, action, fill, block })
 }

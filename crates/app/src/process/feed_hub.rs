@@ -52,7 +52,7 @@ struct Open {
 
 /// The reason why a listener was woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wake {
+pub enum WakeReason {
     /// There may be new data.
     News,
     /// The process is stopping.
@@ -139,12 +139,12 @@ impl Subscription {
     }
 
     /// Waits until there may be new data, or the process stops.
-    pub async fn wait(&mut self) -> Wake {
+    pub async fn wait(&mut self) -> WakeReason {
         tokio::select! {
             biased;
             // The hub cannot be gone, because this subscription holds it. So an error never occurs.
-            _ = self.closing.wait_for(|closing| *closing) => Wake::Closing,
-            _ = self.news.changed() => Wake::News,
+            _ = self.closing.wait_for(|closing| *closing) => WakeReason::Closing,
+            _ = self.news.changed() => WakeReason::News,
         }
     }
 
@@ -213,12 +213,12 @@ mod tests {
         let mut place = hub.subscribe(user(1), 5).unwrap();
         let mut other = hub.subscribe(user(2), 5).unwrap();
         hub.tell_user(UserId(Uuid::from_u128(1)), 7);
-        assert_eq!(place.wait().await, Wake::News);
+        assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
         hub.tell_user(UserId(Uuid::from_u128(1)), 7);
         assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
         hub.close();
-        assert_eq!((place.wait().await, other.wait().await), (Wake::Closing, Wake::Closing));
+        assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));
         assert!(hub.subscribe(user(3), 5).unwrap().is_closing());
     }
 }

@@ -10,9 +10,9 @@ use super::ttl_cache::{TtlCache, Weigh};
 /// The size limit of the market cache in bytes.
 const MOST_BYTES: usize = 16 << 20;
 
-pub type Rows = (Market, Vec<Outcome>);
+pub type CachedMarket = (Market, Vec<Outcome>);
 
-pub type MarketCache = TtlCache<MarketId, Arc<Rows>>;
+pub type MarketCache = TtlCache<MarketId, Arc<CachedMarket>>;
 
 impl Default for MarketCache {
     fn default() -> Self {
@@ -27,7 +27,7 @@ impl Weigh for MarketId {
 }
 
 /// Counts the importer's texts and the rows themselves.
-impl Weigh for Arc<Rows> {
+impl Weigh for Arc<CachedMarket> {
     fn weight_bytes(&self) -> usize {
         let (market, outcomes) = self.as_ref();
         let texts = [&market.description, &market.source_url, &market.resolution_source];

@@ -37,7 +37,7 @@ pub struct TtlCache<K, V>(Cache<K, Entry<V>, WeighEntry>);
 
 #[derive(Debug, Clone)]
 struct Entry<V> {
-    as_of: AsOf,
+    as_of: MarketsVersion,
     /// The time at which the value ends regardless of changes.
     until: Option<Timestamp>,
     value: V,
@@ -55,13 +55,13 @@ impl<K: Weigh, V: Weigh> Weighter<K, Entry<V>> for WeighEntry {
 /// A state of the markets: the state that a value was read in (taken before the read), or the state
 /// that it must at least reflect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AsOf {
+pub struct MarketsVersion {
     /// The store's version of the markets.
     pub version: u64,
     pub at: Timestamp,
 }
 
-impl AsOf {
+impl MarketsVersion {
     /// For values that may be shown despite later changes. Only their age counts.
     pub const fn age_alone(at: Timestamp) -> Self {
         Self { version: 0, at }
@@ -80,7 +80,7 @@ impl AsOf {
 }
 
 impl<V> Entry<V> {
-    fn is_fresh(&self, now: AsOf) -> bool {
+    fn is_fresh(&self, now: MarketsVersion) -> bool {
         self.as_of.is_fresh(now) && self.until.is_none_or(|until| now.at < until)
     }
 }
@@ -99,13 +99,13 @@ impl<K: Hash + Eq + Weigh, V: Clone + Weigh> TtlCache<K, V> {
     }
 
     /// Returns the value if it is still valid.
-    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: AsOf) -> Option<V> {
+    pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: MarketsVersion) -> Option<V> {
         self.0.get(key).filter(|entry| entry.is_fresh(now)).map(|entry| entry.value)
     }
 
     /// Adds a value. `as_of` must be taken before the value was read. The value expires at `until`
     /// in any case.
-    pub fn put(&self, key: K, as_of: AsOf, until: Option<Timestamp>, value: V) {
+    pub fn put(&self, key: K, as_of: MarketsVersion, until: Option<Timestamp>, value: V) {
         self.0.insert(key, Entry { as_of, until, value });
     }
 }
@@ -126,8 +126,8 @@ mod tests {
         }
     }
 
-    fn as_of(version: u64, ms: i64) -> AsOf {
-        AsOf { version, at: Timestamp::from_ms(ms) }
+    fn as_of(version: u64, ms: i64) -> MarketsVersion {
+        MarketsVersion { version, at: Timestamp::from_ms(ms) }
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl Carriers {
 
 /// The chain and lanes that lost trades are assigned to.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct RecoveryLanes {
     pub chain_id: u64,
     /// The number of lanes.
     pub lanes: u16,
@@ -48,7 +48,7 @@ pub async fn rebuild(
     tx: &mut Tx,
     decision: &Decision,
     intent: &Intent,
-    place: Place,
+    place: RecoveryLanes,
 ) -> Result<Option<Trade>, StoreError> {
     let account = decision.account;
     let Some(user_id) = store::users::find_by_address(tx, account).await? else { return Ok(None) };

@@ -20,6 +20,6 @@ mod run;
 mod worker;
 
 pub use crate::lost_data::{Decision, is_open, open, open_for_operator};
-pub use plan::{LostTrade, Plan, RaisedNonce, plan};
+pub use plan::{LostTrade, RaisedNonce, RecoveryPlan, plan};
 pub use run::{Advance, advance};
 pub use worker::Recoverer;

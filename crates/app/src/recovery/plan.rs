@@ -4,14 +4,14 @@ use alloy_primitives::Address;
 use domain::ids::{KeyId, TradeId};
 use domain::trade::Status;
 
-use super::lost::{Carriers, Place, rebuild};
+use super::lost::{Carriers, RecoveryLanes, rebuild};
 use super::run::highest_nonces;
-use crate::lost_data::{Decisions, Verdict, default_from, unknown};
+use crate::lost_data::{Decisions, LostTradeResult, default_from, unknown};
 use crate::{AppError, Ctx};
 
 /// The changes that a recovery would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct RecoveryPlan {
     /// The first compared block.
     pub from_block: u64,
     /// The last compared block.
@@ -48,14 +48,14 @@ pub struct LostTrade {
 }
 
 /// Returns the changes that a recovery from `from_block` on would make now.
-pub async fn plan(ctx: &Ctx, from_block: Option<u64>) -> Result<Plan, AppError> {
+pub async fn plan(ctx: &Ctx, from_block: Option<u64>) -> Result<RecoveryPlan, AppError> {
     let from_block = match from_block {
         Some(from_block) => from_block,
         None => default_from(ctx).await?,
     };
     let until_block = ctx.chain.head().await?.number;
     let trades = lost_trades(ctx, from_block, until_block).await?;
-    Ok(Plan { from_block, until_block, raised_nonces: raised_nonces(ctx).await?, trades })
+    Ok(RecoveryPlan { from_block, until_block, raised_nonces: raised_nonces(ctx).await?, trades })
 }
 
 async fn raised_nonces(ctx: &Ctx) -> Result<Vec<RaisedNonce>, AppError> {
@@ -76,7 +76,7 @@ async fn raised_nonces(ctx: &Ctx) -> Result<Vec<RaisedNonce>, AppError> {
 async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>, AppError> {
     let mut decisions = Decisions::new(from, until);
     let (mut carriers, mut lost) = (Carriers::default(), Vec::new());
-    let place = Place { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    let place = RecoveryLanes { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
     while let Some(some) = decisions.next(ctx).await? {
         let found = ctx.store.read(some, |tx, some| Box::pin(unknown(tx, some))).await?;
         for (decision, status) in found {
@@ -91,8 +91,8 @@ async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>,
                 })
                 .await;
             let becomes = match decision.verdict {
-                Verdict::Made(_) => Status::Completed,
-                Verdict::Failed(_) | Verdict::Duplicate(_) => Status::Failed,
+                LostTradeResult::Made(_) => Status::Completed,
+                LostTradeResult::Failed(_) | LostTradeResult::Duplicate(_) => Status::Failed,
             };
             lost.push(LostTrade {
                 trade_id: decision.trade_id,

@@ -17,9 +17,9 @@ use store::recoveries::{Changes, Recovery};
 use store::trades::{Moved, Trade};
 use store::{StoreError, Tx};
 
-use super::lost::{Carriers, Place, rebuild};
+use super::lost::{Carriers, RecoveryLanes, rebuild};
 use crate::ctx::CHAIN_CONCURRENCY;
-use crate::lost_data::{Decision, Decisions, Verdict, unknown};
+use crate::lost_data::{Decision, Decisions, LostTradeResult, unknown};
 use crate::{AppError, Ctx, ledger};
 
 /// Maximum number of keys in one read.
@@ -210,7 +210,7 @@ async fn write_again(ctx: &Ctx, open: &Recovery, until: u64) -> Result<Written, 
     let mut duplicates = Vec::new();
     while let Some(some) = decisions.next(ctx).await? {
         let (late, some): (Vec<_>, Vec<_>) =
-            some.into_iter().partition(|decision| matches!(decision.verdict, Verdict::Duplicate(_)));
+            some.into_iter().partition(|decision| matches!(decision.verdict, LostTradeResult::Duplicate(_)));
         duplicates.extend(late);
         write_some(ctx, open.id, some, &mut carriers, &mut written).await?;
     }
@@ -226,10 +226,10 @@ async fn write_some(
     written: &mut Written,
 ) -> Result<(), AppError> {
     let found = ctx.store.read(decisions, |tx, decisions| Box::pin(unknown(tx, decisions))).await;
-    let place = Place { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    let place = RecoveryLanes { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
     // One transaction per decision: a crash in between leaves complete trades only.
     for (decision, _) in found? {
-        if let Verdict::Made(made) = &decision.verdict {
+        if let LostTradeResult::Made(made) = &decision.verdict {
             written.touched.insert(made.chain_market_id);
         }
         let intent = carriers.intent_of(ctx, &decision).await?;
@@ -245,7 +245,7 @@ struct Step {
     id: i64,
     decision: Decision,
     intent: Option<chain::Intent>,
-    place: Place,
+    place: RecoveryLanes,
     now: Timestamp,
 }
 
@@ -295,7 +295,7 @@ impl Step {
 
     fn ending(&self) -> Result<Transition, AppError> {
         let ending = match self.decision.verdict.clone() {
-            Verdict::Made(made) => {
+            LostTradeResult::Made(made) => {
                 let settlement = Settlement {
                     tx_hash: self.decision.tx_hash,
                     block_number: self.decision.block_number,
@@ -305,7 +305,7 @@ impl Step {
                 };
                 Transition::complete(Status::Executing, settlement, self.now)
             }
-            Verdict::Failed(failure) | Verdict::Duplicate(failure) => {
+            LostTradeResult::Failed(failure) | LostTradeResult::Duplicate(failure) => {
                 Transition::fail(Status::Executing, failure, self.now)
             }
         };

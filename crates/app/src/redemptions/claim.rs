@@ -26,7 +26,7 @@ pub struct NewClaim {
 
 /// The result of a request.
 #[derive(Debug)]
-pub enum Claimed {
+pub enum ClaimResult {
     Created(Redemption),
     /// The position's existing claim in its current state.
     Existing(Redemption),
@@ -57,7 +57,7 @@ impl From<StoreError> for Refused {
 }
 
 /// Validates a request and creates its claim, unless there is one.
-pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed, AppError> {
+pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<ClaimResult, AppError> {
     let not_submitted = |error: AppError| error.submission(Submission::NotSubmitted);
     let (rows, number) = markets::get(ctx, &new.market_id).await.map_err(not_submitted)?;
     let (market, outcomes) = rows.as_ref();
@@ -66,7 +66,7 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     if let Some(existing) = &existing
         && existing.status != RedemptionStatus::Failed
     {
-        return Ok(Claimed::Existing(existing.clone()));
+        return Ok(ClaimResult::Existing(existing.clone()));
     }
     // The claim may be stored after this point.
     let unknown = |error: AppError| error.submission(Submission::Unknown);
@@ -80,7 +80,7 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
             return match raced.filter(|claim| {
                 error.code == ErrorCode::PositionNotClaimable && Some(claim) != existing.as_ref()
             }) {
-                Some(claim) => Ok(Claimed::Existing(claim)),
+                Some(claim) => Ok(ClaimResult::Existing(claim)),
                 None => Err(not_submitted(crate::nodes::of_right_chain(ctx, error).await)),
             };
         }
@@ -89,7 +89,7 @@ pub async fn claim(ctx: &Ctx, caller: &Caller, new: NewClaim) -> Result<Claimed,
     let made = find(ctx, caller, market.id, outcome_index).await.map_err(unknown)?;
     let made = made.ok_or_else(|| unknown(AppError::new(ErrorCode::InternalError)))?;
     ctx.wake.executor.notify_waiters();
-    Ok(if is_new { Claimed::Created(made) } else { Claimed::Existing(made) })
+    Ok(if is_new { ClaimResult::Created(made) } else { ClaimResult::Existing(made) })
 }
 
 async fn find(

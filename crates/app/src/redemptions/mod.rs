@@ -15,7 +15,7 @@ use domain::{Usdc, Wad};
 use crate::{AppError, Ctx};
 
 pub use announcer::Announcer;
-pub use claim::{Claimed, NewClaim, claim};
+pub use claim::{ClaimResult, NewClaim, claim};
 pub(crate) use judge::{Judged, Sendable, conclude, judge};
 pub use payer::Payer;
 

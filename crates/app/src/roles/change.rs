@@ -6,12 +6,12 @@ use domain::{Timestamp, Usdc};
 use serde_json::{Value, json};
 use store::audit_log::Act;
 
-use super::{RoleAct, Sender, Senders, Sent, invalid, perform};
+use super::{ActResult, ActSender, RoleAct, Senders, invalid, perform};
 use crate::{AppError, Ctx};
 
 /// A change of a role or of an executor. Hourly caps are atomic USDC; `u64::MAX` is no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum RoleChange {
     /// Proposes a new holder of a role.
     ProposeRole(Role, Address),
     /// The proposed holder takes the role.
@@ -51,7 +51,7 @@ enum Subject {
     Gate,
 }
 
-impl Change {
+impl RoleChange {
     /// Returns the addresses that may make the change.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Change {
     ///
     /// # Errors
     /// `InvalidState` if the contracts do not allow the change now.
-    pub async fn make<'a>(self, ctx: &Ctx, sender: impl Into<Sender<'a>>) -> Result<Sent, AppError> {
+    pub async fn make<'a>(self, ctx: &Ctx, sender: impl Into<ActSender<'a>>) -> Result<ActResult, AppError> {
         let subject = self.subject();
         let contracts = ctx.chain.contracts();
         let (target, name) = match subject {

@@ -15,18 +15,18 @@ use store::audit_log::{Act, Phase};
 use crate::audit_log::{around, record};
 use crate::{AppError, Ctx};
 
-pub use change::Change;
+pub use change::RoleChange;
 
 /// The sender of an act.
 #[derive(Debug, Clone, Copy)]
-pub enum Sender<'a> {
+pub enum ActSender<'a> {
     /// The act is sent with this key.
     Key(&'a Signer),
     /// The act is not sent. This address sends it later.
     Wallet(Address),
 }
 
-impl Sender<'_> {
+impl ActSender<'_> {
     pub fn address(self) -> Address {
         match self {
             Self::Key(signer) => signer.address(),
@@ -35,7 +35,7 @@ impl Sender<'_> {
     }
 }
 
-impl<'a> From<&'a Signer> for Sender<'a> {
+impl<'a> From<&'a Signer> for ActSender<'a> {
     fn from(signer: &'a Signer) -> Self {
         Self::Key(signer)
     }
@@ -43,7 +43,7 @@ impl<'a> From<&'a Signer> for Sender<'a> {
 
 /// The result of an act.
 #[derive(Debug, Clone)]
-pub enum Sent {
+pub enum ActResult {
     /// The act is in a block.
     Mined(Receipt),
     /// The act would succeed now. The wallet has to send this call.
@@ -77,10 +77,10 @@ pub(crate) struct RoleAct {
 /// `explain` returns the error for a revert, or `None` to use the general one.
 pub(crate) async fn perform(
     ctx: &Ctx,
-    sender: Sender<'_>,
+    sender: ActSender<'_>,
     act: RoleAct,
     explain: impl AsyncFnOnce(&Revert) -> Result<Option<AppError>, AppError>,
-) -> Result<Sent, AppError> {
+) -> Result<ActResult, AppError> {
     let RoleAct { act, terms, call, prevented } = act;
     let act = if terms.is_null() { act } else { act.after(&terms) };
     let sent = async {
@@ -96,14 +96,14 @@ pub(crate) async fn perform(
         })
     };
     match sender {
-        Sender::Key(_) => {
-            let after = |sent: &Sent| match sent {
-                Sent::Mined(receipt) => merged(sent_as(receipt), terms),
-                Sent::Printed(_) => terms,
+        ActSender::Key(_) => {
+            let after = |sent: &ActResult| match sent {
+                ActResult::Mined(receipt) => merged(sent_as(receipt), terms),
+                ActResult::Printed(_) => terms,
             };
             around(ctx, act, sent, after).await
         }
-        Sender::Wallet(address) => {
+        ActSender::Wallet(address) => {
             let sent = sent.await?;
             let printed = merged(json!({ "from": address.to_string().to_lowercase() }), terms);
             record(ctx, act.after(printed).in_phase(Phase::Printed)).await?;
@@ -116,20 +116,20 @@ pub(crate) async fn perform(
 /// Writes no audit log.
 pub(crate) async fn send(
     ctx: &Ctx,
-    sender: Sender<'_>,
+    sender: ActSender<'_>,
     call: Call,
     prevented: Option<Revert>,
-) -> Result<Sent, ChainError> {
+) -> Result<ActResult, ChainError> {
     match sender {
-        Sender::Key(signer) => {
-            ctx.chain.transact(signer, Some(call.target), call.data).await.map(Sent::Mined)
+        ActSender::Key(signer) => {
+            ctx.chain.transact(signer, Some(call.target), call.data).await.map(ActResult::Mined)
         }
-        Sender::Wallet(from) => {
+        ActSender::Wallet(from) => {
             match ctx.chain.estimate_gas(from, Some(call.target), call.data.clone()).await {
                 Err(ChainError::Reverted(revert)) if prevented.as_ref() == Some(&revert) => {}
                 checked => drop(checked?),
             }
-            Ok(Sent::Printed(call))
+            Ok(ActResult::Printed(call))
         }
     }
 }

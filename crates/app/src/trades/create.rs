@@ -17,7 +17,7 @@ use store::markets::Market;
 use store::trades::{Inserted, Reuse, Trade};
 
 use super::funds::{Funds, delegated_account, insufficient};
-use super::plan::{Plan, Sellable, plan, quoted_amount, side_of};
+use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::caller::Caller;
 use crate::keys::stopped;
@@ -60,7 +60,7 @@ pub struct DryRun {
     pub request: TradeRequest,
     pub market: Market,
     /// The amounts and bounds that would be sent to the chain.
-    pub plan: Plan,
+    pub plan: TradePlan,
     /// The amounts that the trade would move at the current price.
     pub quote: Fill,
     pub is_held: bool,

@@ -19,4 +19,4 @@ pub use executor::Executor;
 pub(crate) use executor::batch_gas;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
-pub use plan::Plan;
+pub use plan::TradePlan;

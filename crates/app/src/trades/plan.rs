@@ -14,7 +14,7 @@ const BPS: u64 = 10_000;
 
 /// The amounts that are sent to the chain and counted against caps and balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct TradePlan {
     pub side: IntentSide,
     /// The exact amount or the bound, depending on `side`.
     pub usdc: Usdc,
@@ -95,7 +95,7 @@ pub fn plan(
     quote: &Fill,
     default_bps: u16,
     sellable: Sellable,
-) -> Result<Plan, AppError> {
+) -> Result<TradePlan, AppError> {
     let side = side_of(request);
     let slippage_bps = slippage_bps(request, default_bps);
     let quoted_usdc = Usdc::from_atomic(quote.usdc_atomic);
@@ -111,7 +111,15 @@ pub fn plan(
                 return Err(AppError::new(ErrorCode::SlippageExceeded));
             }
             let usdc = request.amount;
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
+            Ok(TradePlan {
+                side,
+                usdc,
+                tokens,
+                counted: usdc,
+                reserved: usdc,
+                gives: Wad::ZERO,
+                slippage_bps,
+            })
         }
         IntentSide::BuyTokens => {
             let tokens = Wad::from_amount(request.amount);
@@ -120,7 +128,15 @@ pub fn plan(
                 return Err(AppError::wrong_value("/minTokensOut", requirement, &least.to_string()));
             }
             let usdc = more_bps_floor(quoted_usdc, slippage_bps.unwrap_or(default_bps));
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved: usdc, gives: Wad::ZERO, slippage_bps })
+            Ok(TradePlan {
+                side,
+                usdc,
+                tokens,
+                counted: usdc,
+                reserved: usdc,
+                gives: Wad::ZERO,
+                slippage_bps,
+            })
         }
         IntentSide::SellForUsdc => {
             let by_slippage = slippage_bps.map(|bps| more_bps_wad_floor(quoted_tokens, bps));
@@ -130,7 +146,7 @@ pub fn plan(
             }
             let tokens = most.map_or(sellable.most(), |most| most.min(sellable.most()));
             let (usdc, reserved) = (request.amount, Usdc::ZERO);
-            Ok(Plan { side, usdc, tokens, counted: usdc, reserved, gives: quoted_tokens, slippage_bps })
+            Ok(TradePlan { side, usdc, tokens, counted: usdc, reserved, gives: quoted_tokens, slippage_bps })
         }
         IntentSide::SellTokens | IntentSide::SellAll => {
             if request.max_tokens_in.is_some_and(|most| quoted_tokens > most) {
@@ -146,7 +162,7 @@ pub fn plan(
                 quoted_tokens
             };
             let (counted, reserved) = (quoted_usdc, Usdc::ZERO);
-            Ok(Plan { side, usdc, tokens, counted, reserved, gives: quoted_tokens, slippage_bps })
+            Ok(TradePlan { side, usdc, tokens, counted, reserved, gives: quoted_tokens, slippage_bps })
         }
     }
 }
@@ -214,7 +230,7 @@ mod tests {
 
     const SELLABLE: Sellable = Sellable { per_trade: Wad(U256::MAX), left: Wad(U256::MAX) };
 
-    fn planned(request: &TradeRequest, fill: Fill) -> Result<Plan, AppError> {
+    fn planned(request: &TradeRequest, fill: Fill) -> Result<TradePlan, AppError> {
         plan(request, &fill, DEFAULT_BPS, SELLABLE)
     }
 

@@ -20,7 +20,7 @@ use crate::{AppError, Ctx};
 
 /// The decision about a trade before it is signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RiskDecision {
     /// Sign it, with a nonce above `highest_nonce`.
     Send {
         /// The highest nonce of the key that the Gate has seen.
@@ -49,24 +49,26 @@ pub type Candidate = (Trade, u64);
 /// the last block that the sync read gives a rejection too, and if that block is at least as new as
 /// the trade. The trade may have been accepted on a newer block than the executor's node has; until
 /// that block is read it waits.
-pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<Verdict>, AppError> {
+pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
     let verdicts = judge_on(&ctx.chain, trades, ctx.now()).await;
-    let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+    let refuses = verdicts.iter().any(|verdict| matches!(verdict, RiskDecision::Reject(_)));
     // The embedded chain cannot lag behind itself.
     if !refuses || ctx.chain.is_embedded() {
         return Ok(verdicts);
     }
     let Some((block, block_time)) = last_read_block(ctx).await? else {
-        return Ok(vec![Verdict::Later; trades.len()]);
+        return Ok(vec![RiskDecision::Later; trades.len()]);
     };
     let now = ctx.now();
     let known = judge_on(&ctx.chain.at_block(block), trades, now).await;
     let confirmed =
         trades.iter().zip(verdicts).zip(known).map(|(((trade, _), newest), known)| match (&newest, &known) {
-            (Verdict::Reject(_), Verdict::Reject(_)) if is_covered(trade.updated_at, block_time, now) => {
+            (RiskDecision::Reject(_), RiskDecision::Reject(_))
+                if is_covered(trade.updated_at, block_time, now) =>
+            {
                 known
             }
-            (Verdict::Reject(_), _) => Verdict::Later,
+            (RiskDecision::Reject(_), _) => RiskDecision::Later,
             _ => newest,
         });
     Ok(confirmed.collect())
@@ -88,7 +90,7 @@ fn is_covered(accepted_at: Timestamp, block_time: Timestamp, now: Timestamp) -> 
     block_time.plus_ms(999) >= accepted_at || now.since_ms(accepted_at) >= QUIET_CHAIN_MS
 }
 
-async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Verdict> {
+async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<RiskDecision> {
     let mut accounts: Vec<(Address, u32)> =
         trades.iter().map(|(trade, _)| (trade.account, trade.key_index)).collect();
     accounts.sort_unstable();
@@ -109,7 +111,7 @@ async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ve
         verdicts.push(match (state, quote) {
             // A failed account read gives no state: no decision without one.
             (Some(Ok(state)), quote) => judge_one(trade, state, quote, now),
-            _ => Verdict::Later,
+            _ => RiskDecision::Later,
         });
     }
     verdicts
@@ -143,20 +145,20 @@ fn judge_one(
     state: &mut AccountState,
     quote: Result<Fill, ChainError>,
     now: Timestamp,
-) -> Verdict {
+) -> RiskDecision {
     if trade.deadline <= now {
-        return Verdict::Expired;
+        return RiskDecision::Expired;
     }
     let fill = match quote {
         Ok(fill) => fill,
         Err(ChainError::Reverted(revert)) => return refused(&revert),
-        Err(_) => return Verdict::Later,
+        Err(_) => return RiskDecision::Later,
     };
     // Checked here because a quote knows nothing of the account.
     if !state.policy.is_live(now.s()) || state.gate_allowance_atomic.is_zero() {
-        return Verdict::Reject(RiskRefusal::DelegationInactive);
+        return RiskDecision::Reject(RiskRefusal::DelegationInactive);
     }
-    let Ok(side) = side_of(trade) else { return Verdict::Later };
+    let Ok(side) = side_of(trade) else { return RiskDecision::Later };
     let within_bound = match side {
         IntentSide::BuyForUsdc => fill.tokens_wad >= trade.intent_tokens.0,
         IntentSide::SellForUsdc => fill.tokens_wad <= trade.intent_tokens.0,
@@ -168,7 +170,7 @@ fn judge_one(
     }
     let policy = &mut state.policy;
     let usdc = Usdc::from_atomic(fill.usdc_atomic);
-    let send = Verdict::Send { highest_nonce: policy.nonce_top, usdc };
+    let send = RiskDecision::Send { highest_nonce: policy.nonce_top, usdc };
     if !side.is_buy() {
         let left = policy.sale_left_usdc_atomic(now.s());
         // The Gate first charges the whole token bound against the cap, then refunds the part that
@@ -189,7 +191,7 @@ fn judge_one(
             policy.sale_window_start_s = now.s();
         }
         policy.sold_usdc_atomic = sold;
-        return Verdict::Send { highest_nonce: policy.nonce_top, usdc: Usdc::ZERO };
+        return RiskDecision::Send { highest_nonce: policy.nonce_top, usdc: Usdc::ZERO };
     }
     let window_is_over = now.s() >= policy.window_start_s + (DAY_MS / 1_000) as u64;
     let spent = if window_is_over { 0 } else { policy.spent_usdc_atomic };
@@ -209,8 +211,8 @@ fn judge_one(
     send
 }
 
-fn refused(revert: &Revert) -> Verdict {
-    revert::risk_of(revert).map_or(Verdict::Later, Verdict::Reject)
+fn refused(revert: &Revert) -> RiskDecision {
+    revert::risk_of(revert).map_or(RiskDecision::Later, RiskDecision::Reject)
 }
 
 /// Returns the failure of a trade whose deadline has passed. The message says what the trade was

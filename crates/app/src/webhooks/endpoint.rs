@@ -9,7 +9,7 @@ use crate::{AppError, Ctx};
 
 /// The state of a key's receiver.
 #[derive(Debug, Clone)]
-pub struct Endpoint {
+pub struct ReceiverState {
     /// The breaker's decision about the next attempt.
     pub admission: Admission,
     /// The head of the queue and the time of its next attempt. A time in the past means now.
@@ -21,7 +21,7 @@ pub struct Endpoint {
 }
 
 /// Returns the receiver of the caller's key.
-pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<Endpoint, AppError> {
+pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<ReceiverState, AppError> {
     let (found, secrets) = ctx
         .store
         .read(caller.key.id, |tx, key_id| {
@@ -34,7 +34,7 @@ pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<Endpoint, AppError> 
     let secrets = secrets.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
     // No event was ever queued for this key.
     let Some(found) = found else {
-        return Ok(Endpoint { admission: Admission::Send, head: None, waiting: 0, secrets });
+        return Ok(ReceiverState { admission: Admission::Send, head: None, waiting: 0, secrets });
     };
     let breaker = match found.breaker.as_str() {
         "" => Breaker::default(),
@@ -45,5 +45,5 @@ pub async fn endpoint(ctx: &Ctx, caller: &Caller) -> Result<Endpoint, AppError> 
         let at = due(head.due_at, admission);
         (head, at)
     });
-    Ok(Endpoint { admission, head, waiting: found.waiting, secrets })
+    Ok(ReceiverState { admission, head, waiting: found.waiting, secrets })
 }

@@ -12,7 +12,7 @@ pub mod sender;
 mod url;
 
 pub use dispatcher::{Dispatcher, dispatch_due};
-pub use endpoint::{Endpoint, endpoint};
+pub use endpoint::{ReceiverState, endpoint};
 pub use redeliver::{redeliver, send_test};
 pub use rotate::{Rotated, rotate_secret};
 pub(crate) use url::host_of;

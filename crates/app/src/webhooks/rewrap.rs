@@ -40,12 +40,12 @@ struct Replacement {
 
 /// Some of a column's secrets to replace.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct RewrapBatch {
     column: Column,
     replacements: Vec<Replacement>,
 }
 
-impl Batch {
+impl RewrapBatch {
     /// Returns the start of the column's next batch. `None` if this was the last one.
     fn next(&self) -> Option<KeyId> {
         let full = self.replacements.len() >= AT_ONCE as usize;
@@ -104,7 +104,7 @@ async fn walk(ctx: &Ctx, done: &mut Rewrapped) -> Result<usize, AppError> {
 }
 
 /// Returns the column's next secrets that are under an old key, after the key `after`.
-pub async fn read(ctx: &Ctx, column: Column, after: Option<KeyId>) -> Result<Batch, AppError> {
+pub async fn read(ctx: &Ctx, column: Column, after: Option<KeyId>) -> Result<RewrapBatch, AppError> {
     let prefix = ctx.config.sealing_keys.current_prefix();
     let found = ctx
         .store
@@ -117,12 +117,12 @@ pub async fn read(ctx: &Ctx, column: Column, after: Option<KeyId>) -> Result<Bat
         Ok(Replacement { sealed, new })
     };
     let replacements = found?.into_iter().map(replacement).collect::<Result<_, AppError>>()?;
-    Ok(Batch { column, replacements })
+    Ok(RewrapBatch { column, replacements })
 }
 
 /// Writes a batch. Returns the number of secrets that were replaced, because they had not changed
 /// since the read.
-pub async fn write(ctx: &Ctx, batch: Batch) -> Result<u64, AppError> {
+pub async fn write(ctx: &Ctx, batch: RewrapBatch) -> Result<u64, AppError> {
     Ok(ctx
         .store
         .write(batch, |tx, batch| {

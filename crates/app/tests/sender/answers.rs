@@ -1,6 +1,6 @@
 //! Contents of requests and interpretation of responses.
 
-use app::webhooks::sender::Outcome;
+use app::webhooks::sender::PostOutcome;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -32,7 +32,7 @@ async fn an_answer_has_its_status_retry_after_and_start_of_body() {
     )
     .await;
     let attempt = post(&local_sender(), &receiver.target("/")).await;
-    assert_eq!(attempt.outcome, Outcome::Answered { status: 503, retry_after: Some("120".to_owned()) });
+    assert_eq!(attempt.outcome, PostOutcome::Answered { status: 503, retry_after: Some("120".to_owned()) });
     assert_eq!(attempt.answer_head.as_deref(), Some("back  soon"));
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use app::webhooks::sender::{Attempt, Outcome, Resolver, Sender};
+use app::webhooks::sender::{Attempt, PostOutcome, Resolver, WebhookSender};
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::BoxFuture;
 use tokio::io::AsyncWriteExt;
@@ -15,7 +15,7 @@ use crate::clock::StoppedClock;
 use crate::receiver::{Receiver, Seen};
 use crate::{answered, local_sender, local_target, post, trusting};
 
-fn begin(sender: Sender, target: Target) -> JoinHandle<Attempt> {
+fn begin(sender: WebhookSender, target: Target) -> JoinHandle<Attempt> {
     tokio::spawn(async move { post(&sender, &target).await })
 }
 
@@ -24,7 +24,7 @@ fn begin(sender: Sender, target: Target) -> JoinHandle<Attempt> {
 async fn assert_timed_out(clock: StoppedClock, attempt: JoinHandle<Attempt>) {
     drop(clock);
     let attempt = attempt.await.unwrap();
-    assert_eq!((&attempt.outcome, attempt.answer_head.as_deref()), (&Outcome::TimedOut, None));
+    assert_eq!((&attempt.outcome, attempt.answer_head.as_deref()), (&PostOutcome::TimedOut, None));
     assert!((10_000..=10_500).contains(&attempt.duration_ms), "{attempt:?}");
 }
 
@@ -129,7 +129,7 @@ impl Resolver for SilentNameServer {
 async fn the_time_of_the_name_server_counts() {
     let clock = StoppedClock::new();
     let tls = trusting(RootCertStore::empty());
-    let sender = Sender::with_tls(TargetPolicy::public(), Arc::new(SilentNameServer), tls);
+    let sender = WebhookSender::with_tls(TargetPolicy::public(), Arc::new(SilentNameServer), tls);
     let attempt = begin(sender, local_target("https://hooks.example.com/"));
     tokio::task::yield_now().await;
     clock.pass(Duration::from_secs(11)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use app::webhooks::sender::{NetworkFault, Outcome};
+use app::webhooks::sender::{NetworkFault, PostOutcome};
 use domain::webhook::target::TargetPolicy;
 use futures::future::join_all;
 use tokio::io::AsyncWriteExt;
@@ -105,7 +105,7 @@ async fn a_reset_connection_is_reported_as_cut() {
 async fn a_closed_port_refuses_the_connection() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let attempt = post(&local_sender(), &local_target(&format!("http://{address}/"))).await;
-    assert_eq!(attempt.outcome, Outcome::Unreachable(NetworkFault::Connect));
+    assert_eq!(attempt.outcome, PostOutcome::Unreachable(NetworkFault::Connect));
 }
 
 #[tokio::test]
@@ -113,7 +113,10 @@ async fn a_name_without_an_address_is_not_found() {
     let names = Arc::new(Names::default().with("empty.example.com", &[&[]]));
     let sender = sender(TargetPolicy::public(), names);
     for url in ["https://empty.example.com/", "https://unknown.example.com/"] {
-        assert_eq!(post(&sender, &local_target(url)).await.outcome, Outcome::Unreachable(NetworkFault::Dns));
+        assert_eq!(
+            post(&sender, &local_target(url)).await.outcome,
+            PostOutcome::Unreachable(NetworkFault::Dns)
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use app::webhooks::sender::Outcome;
+use app::webhooks::sender::PostOutcome;
 use domain::webhook::target::{Target, TargetPolicy};
 
 use crate::receiver::Receiver;
@@ -122,7 +122,7 @@ async fn no_spelling_of_an_internal_address_reaches_it() {
         assert!(Target::parse(&url, &TargetPolicy::public()).is_err(), "{url}");
         // As if another policy had accepted the URL's text.
         if let Ok(target) = Target::parse(&url, &TargetPolicy::development()) {
-            assert_eq!(post(&sender, &target).await.outcome, Outcome::TargetRefused, "{url}");
+            assert_eq!(post(&sender, &target).await.outcome, PostOutcome::TargetRefused, "{url}");
         }
     }
     assert_eq!(canary.seen.connections(), 0);
@@ -135,7 +135,7 @@ async fn no_name_reaches_an_internal_address() {
         let names = Arc::new(Names::default().with("hooks.example.com", &[answer]));
         let sender = sender(TargetPolicy::public(), Arc::clone(&names));
         let target = local_target(&format!("https://hooks.example.com:{}/", canary.address.port()));
-        assert_eq!(post(&sender, &target).await.outcome, Outcome::TargetRefused, "{answer:?}");
+        assert_eq!(post(&sender, &target).await.outcome, PostOutcome::TargetRefused, "{answer:?}");
         assert_eq!(names.asked("hooks.example.com"), 1);
     }
     assert_eq!(canary.seen.connections(), 0);
@@ -152,10 +152,10 @@ async fn a_dns_change_after_the_check_has_no_effect() {
     let sender = sender(policy, Arc::clone(&names));
     let target = local_target(&format!("https://hooks.example.com:{}/", canary.address.port()));
     let first = post(&sender, &target).await.outcome;
-    assert_ne!(first, Outcome::TargetRefused);
+    assert_ne!(first, PostOutcome::TargetRefused);
     assert_eq!((names.asked("hooks.example.com"), outside.seen.connections()), (1, 1));
     for _ in 0..3 {
-        assert_eq!(post(&sender, &target).await.outcome, Outcome::TargetRefused);
+        assert_eq!(post(&sender, &target).await.outcome, PostOutcome::TargetRefused);
     }
     assert_eq!((outside.seen.connections(), canary.seen.connections()), (1, 0));
 }

@@ -18,7 +18,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use app::webhooks::sender::{Attempt, NetworkFault, Outcome, Resolver, Sender};
+use app::webhooks::sender::{Attempt, NetworkFault, PostOutcome, Resolver, WebhookSender};
 use bytes::Bytes;
 use domain::webhook::target::{Target, TargetPolicy};
 use futures::future::BoxFuture;
@@ -68,12 +68,12 @@ fn trusting(roots: RootCertStore) -> ClientConfig {
         .with_no_client_auth()
 }
 
-fn sender(policy: TargetPolicy, names: Arc<Names>) -> Sender {
-    Sender::with_tls(policy, names, trusting(RootCertStore::empty()))
+fn sender(policy: TargetPolicy, names: Arc<Names>) -> WebhookSender {
+    WebhookSender::with_tls(policy, names, trusting(RootCertStore::empty()))
 }
 
 /// Returns a sender that may call this machine.
-fn local_sender() -> Sender {
+fn local_sender() -> WebhookSender {
     sender(TargetPolicy::development(), Arc::default())
 }
 
@@ -81,12 +81,12 @@ fn local_target(url: &str) -> Target {
     Target::parse(url, &TargetPolicy::development()).unwrap()
 }
 
-async fn post(sender: &Sender, target: &Target) -> Attempt {
+async fn post(sender: &WebhookSender, target: &Target) -> Attempt {
     sender.post(target.as_str(), HeaderMap::new(), Bytes::from_static(BODY)).await
 }
 
-fn answered(status: u16) -> Outcome {
-    Outcome::Answered { status, retry_after: None }
+fn answered(status: u16) -> PostOutcome {
+    PostOutcome::Answered { status, retry_after: None }
 }
 
-const CUT: Outcome = Outcome::Unreachable(NetworkFault::Cut);
+const CUT: PostOutcome = PostOutcome::Unreachable(NetworkFault::Cut);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use app::webhooks::sender::{NetworkFault, Outcome, Sender, SystemResolver};
+use app::webhooks::sender::{NetworkFault, PostOutcome, SystemResolver, WebhookSender};
 use domain::webhook::target::{Target, TargetPolicy};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ const EXPIRED: &str = include_str!("certificates/expired.pem");
 const SELF_SIGNED: &str = include_str!("certificates/self_signed.pem");
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-const NO_TLS: Outcome = Outcome::Unreachable(NetworkFault::Tls);
+const NO_TLS: PostOutcome = PostOutcome::Unreachable(NetworkFault::Tls);
 
 /// The names and protocols that clients requested.
 type Asked = Arc<Mutex<Vec<(Option<String>, Option<Vec<u8>>)>>>;
@@ -64,13 +64,13 @@ async fn receiver(certificate: &str, answer: &'static str) -> (Receiver, Asked) 
 }
 
 /// Returns a sender that trusts the authority, and knows two names of this machine.
-fn believer() -> Sender {
+fn believer() -> WebhookSender {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
     let names = Names::default()
         .with("hooks.example.com", &[&["127.0.0.1"]])
         .with("other.example.com", &[&["127.0.0.1"]]);
-    Sender::with_tls(TargetPolicy::development(), Arc::new(names), trusting(roots))
+    WebhookSender::with_tls(TargetPolicy::development(), Arc::new(names), trusting(roots))
 }
 
 fn target(receiver: &Receiver, host: &str) -> Target {
@@ -115,7 +115,7 @@ async fn an_invalid_certificate_is_rejected_before_anything_is_sent() {
 async fn an_unknown_certificate_authority_is_rejected() {
     // A machine without any trusted authority cannot create such a sender.
     let resolver = Arc::new(SystemResolver::default());
-    let Ok(sender) = Sender::new(TargetPolicy::development(), resolver) else { return };
+    let Ok(sender) = WebhookSender::new(TargetPolicy::development(), resolver) else { return };
     let (receiver, _) = receiver(RECEIVER, OK).await;
     for host in ["127.0.0.1", "localhost"] {
         assert_eq!(post(&sender, &target(&receiver, host)).await.outcome, NO_TLS);

@@ -4,7 +4,7 @@
 use alloy_primitives::U256;
 use app::catalog;
 use app::leaderboard::{Ranked, leaderboard};
-use app::ledger::aggregates::{Verified, rebuild, verify};
+use app::ledger::aggregates::{AggregatesVerification, rebuild, verify};
 use domain::ids::{MarketId, OrganizationId, ThreadId};
 use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Usdc, UsdcDelta};
@@ -95,7 +95,7 @@ async fn sums(app: &TestApp) -> Kept {
     sums
 }
 
-async fn spoil(app: &TestApp, sql: &'static str) -> Verified {
+async fn spoil(app: &TestApp, sql: &'static str) -> AggregatesVerification {
     let spoilt = app.ctx.store.write((), move |tx, ()| Box::pin(tx.exec(sql, &[]))).await;
     assert!(spoilt.unwrap() > 0, "{sql}");
     verify(&app.ctx).await.unwrap()

@@ -1,7 +1,7 @@
 //! A hundred invalid catalogs: each is a valid one with one replacement. None of them creates
 //! anything, and each reports the problem and its place.
 
-use app::import::{self, Format, ImportError, Problem};
+use app::import::{self, Format, ImportError, ImportProblem};
 use testkit::TestApp;
 
 const EXAMPLE: &str = include_str!("../../../../docs/examples/catalog.yaml");
@@ -128,8 +128,9 @@ fn edited(from: &str, to: &str) -> String {
 }
 
 async fn told(app: &TestApp, text: &str) -> String {
-    let lines =
-        |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n    ");
+    let lines = |problems: Vec<ImportProblem>| {
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n    ")
+    };
     let catalog = match import::read(text, Format::Yaml) {
         Ok(catalog) => catalog,
         Err(problems) => return lines(problems),

@@ -1,7 +1,7 @@
 //! The events of a user's feed: their content, time and number.
 
 use app::config::Redemptions;
-use app::feed::{Happening, Place, read, read_market};
+use app::feed::{FeedStart, Happening, read, read_market};
 use domain::event::EventKind::{self, MarketResolved, PositionClaimable, RedemptionCompleted};
 use domain::event::FeedPosition;
 use domain::ids::UserId;
@@ -16,7 +16,7 @@ use crate::scene::Scene;
 
 /// Returns the kinds and data of the user's events of these kinds.
 async fn told(app: &TestApp, user: UserId, kinds: &[EventKind]) -> Vec<(EventKind, Value)> {
-    let part = read(&app.ctx, user, Place::Oldest, kinds, 1_000).await.unwrap();
+    let part = read(&app.ctx, user, FeedStart::Oldest, kinds, 1_000).await.unwrap();
     let data = |body: &str| serde_json::from_str::<Value>(body).unwrap()["data"].take();
     part.events.iter().map(|event| (event.kind, data(&event.body))).collect()
 }
@@ -159,10 +159,10 @@ store::on_each_engine! {
         const PRUNE: &str = "UPDATE feeds SET pruned_seq = 2";
         let scene = Scene::on(store).await;
         let Scene { app, ada, key, market } = &scene;
-        let behind = |sequence| Place::Behind(FeedPosition { generation: 1, sequence });
-        let at = async |place: Place| read(&app.ctx, ada.id, place, EventKind::ALL, 2).await;
+        let behind = |sequence| FeedStart::Behind(FeedPosition { generation: 1, sequence });
+        let at = async |place: FeedStart| read(&app.ctx, ada.id, place, EventKind::ALL, 2).await;
         // An empty feed returns nothing, and a position to continue from.
-        let nothing = at(Place::Oldest).await.unwrap();
+        let nothing = at(FeedStart::Oldest).await.unwrap();
         assert_eq!((nothing.events.len(), nothing.position.sequence, nothing.has_more), (0, 0, false));
         assert_eq!(at(behind(0)).await.unwrap(), nothing);
         key.buy(market, 0, "100").await;
@@ -170,14 +170,14 @@ store::on_each_engine! {
         let pruned =
             app.ctx.store.write((), |tx, ()| Box::pin(tx.exec(PRUNE, &[]))).await;
         assert_eq!(pruned.unwrap(), 1);
-        let last = at(Place::Latest).await.unwrap().position.sequence;
+        let last = at(FeedStart::Latest).await.unwrap().position.sequence;
         assert!(last > 3, "{last}");
         for place in [behind(0), behind(1), behind(last + 1)] {
             let refusal = at(place).await.unwrap_err();
             assert_eq!((refusal.code, &refusal.extensions["oldestSequence"]), (ErrorCode::CursorExpired, &3.into()));
         }
         assert_eq!(at(behind(2)).await.unwrap().events[0].seq, 3);
-        assert!(at(Place::Oldest).await.is_ok());
+        assert!(at(FeedStart::Oldest).await.is_ok());
         let end = at(behind(last)).await.unwrap();
         assert_eq!((end.events.len(), end.position.sequence), (0, last));
     }

@@ -281,7 +281,7 @@ store::on_each_engine! {
         let Some(anvil) = Anvil::start() else { return };
         let app = TestApp::with().over(anvil.provider.clone()).on(store).start().await;
         let market = app.market(&["Yes", "No"]).await;
-        let action = markets::Action { side: Side::Buy, amount: U256::from(25_000_000) };
+        let action = markets::QuoteRequest { side: Side::Buy, amount: U256::from(25_000_000) };
         let id = market.id.to_string();
         app.stranger_buys(market, 1, "30").await;
         app.run_workers().await;

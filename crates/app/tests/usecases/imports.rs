@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use app::import::{self, Action, Catalog, Format, ImportError, Plan};
+use app::import::{self, Catalog, Format, ImportAction, ImportError, ImportPlan};
 use domain::ids::{MarketId, ThreadId};
 use domain::{Timestamp, Usdc};
 use store::Store;
@@ -48,15 +48,15 @@ async fn refused(app: &TestApp, catalog: &Catalog) -> Vec<String> {
     }
 }
 
-fn id_of(plan: &Plan, key: &str) -> String {
+fn id_of(plan: &ImportPlan, key: &str) -> String {
     plan.steps.iter().find(|step| step.key() == key).unwrap().id().to_owned()
 }
 
-async fn plan(app: &TestApp, catalog: &Catalog) -> Plan {
+async fn plan(app: &TestApp, catalog: &Catalog) -> ImportPlan {
     import::plan(&app.ctx, catalog).await.unwrap()
 }
 
-fn everything_is(plan: &Plan, action: Action) -> bool {
+fn everything_is(plan: &ImportPlan, action: ImportAction) -> bool {
     plan.count(action) == plan.steps.len()
 }
 
@@ -98,14 +98,14 @@ async fn cut_short(mut polls: usize, future: impl Future) -> bool {
 store::on_each_engine! {
     async fn a_catalog_is_imported_once(store: Store) {
         let app = started(store).await;
-        assert!(everything_is(&plan(&app, &example()).await, Action::Create));
+        assert!(everything_is(&plan(&app, &example()).await, ImportAction::Create));
         let done = run(&app, &example()).await.unwrap();
         assert_eq!(done.len(), 9);
         assert_eq!(done[0], "create organization harbour");
         assert_eq!(done[8], "create market town-hall/bridge");
 
         let sent = app.faults.sent().len();
-        assert!(everything_is(&plan(&app, &example()).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip));
         run(&app, &example()).await.unwrap();
         assert_eq!(app.faults.sent().len(), sent, "nothing is asked of the chain");
 
@@ -157,7 +157,7 @@ store::on_each_engine! {
                 "market town-hall/bridge"
             ]
         );
-        assert!(everything_is(&plan(&app, &changed).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &changed).await, ImportAction::Skip));
         let made = markets(&app).await;
         let market = |key: &str| made.iter().find(|(market, _)| market.id.to_string() == id_of(&ids, key)).unwrap();
         assert_eq!(market("regatta-2030/winner").0.featured_position, None);
@@ -199,7 +199,7 @@ store::on_each_engine! {
         let mut same = example();
         same.markets[0].opening_odds = ["0.40", "0.300", "0.2", "0.10"].map(Into::into).to_vec();
         same.markets[0].liquidity = "2500.000000".into();
-        assert!(everything_is(&plan(&app, &same).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &same).await, ImportAction::Skip));
     }
 
     async fn a_file_can_refer_to_entries_of_an_earlier_one(store: Store) {
@@ -227,7 +227,7 @@ markets:
             (thread.category, thread.tags) = (Some("boats".to_owned()), vec!["sails".to_owned()]);
         };
         app::catalog::change_thread(&app.ctx, thread, change).await.unwrap();
-        assert!(everything_is(&plan(&app, &example()).await, Action::Skip), "the file says what it said");
+        assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip), "the file says what it said");
 
         let mut more = example();
         let new = import::MarketItem { key: "new".to_owned(), category: None, tags: None, ..more.markets[0].clone() };
@@ -238,7 +238,7 @@ markets:
         let made = markets(&app).await.into_iter().find(|(market, _)| market.id == id).unwrap().0;
         assert_eq!((made.thread_id, made.organization_id, made.partner_id), (Some(thread), Some(club), None));
         assert_eq!((made.category.as_deref(), made.tags.join(" ")), (Some("boats"), "sails".to_owned()));
-        assert!(everything_is(&plan(&app, &more).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &more).await, ImportAction::Skip));
         app.assert_aggregates().await;
     }
 
@@ -265,7 +265,7 @@ markets:
         let app = started(store).await;
         run(&app, &example()).await.unwrap();
         app.clock.advance(Timestamp::from_s(2_000_000_000).since_ms(app.ctx.now()));
-        assert!(everything_is(&plan(&app, &example()).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip));
         let mut more = example();
         let again = import::MarketItem { key: "again".to_owned(), ..more.markets[0].clone() };
         more.markets.push(again);
@@ -286,7 +286,7 @@ markets:
             app.faults.heal();
         }
         run(&app, &example()).await.unwrap();
-        assert!(everything_is(&plan(&app, &example()).await, Action::Skip));
+        assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip));
         assert_three_on_chain(&app).await;
     }
 
@@ -300,7 +300,7 @@ markets:
             if run(&app, &catalog).await.is_err() {
                 run(&app, &catalog).await.unwrap();
             }
-            assert!(everything_is(&plan(&app, &catalog).await, Action::Skip), "after {polls} steps");
+            assert!(everything_is(&plan(&app, &catalog).await, ImportAction::Skip), "after {polls} steps");
             if ended {
                 break;
             }
@@ -375,7 +375,7 @@ async fn json_and_yaml_files_are_equivalent() {
     let read = import::read(&json, Format::Json).unwrap();
     assert_eq!(read, example());
     run(&app, &read).await.unwrap();
-    assert!(everything_is(&plan(&app, &example()).await, Action::Skip));
+    assert!(everything_is(&plan(&app, &example()).await, ImportAction::Skip));
 }
 
 #[tokio::test]

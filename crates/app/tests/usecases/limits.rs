@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use app::AppError;
-use app::limits::{ADDRESS_LIMIT, KeyMark, Kind, Limits};
+use app::limits::{ADDRESS_LIMIT, KeyMark, LimitKind, Limits};
 use domain::ids::UserId;
 use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 use domain::time::DAY_MS;
@@ -78,7 +78,7 @@ mod steps {
             for step in 0..1_500 {
                 let limit = numbers[usize::from(dice.below(9) == 0)];
                 let expected = window.take(limit, now);
-                let found = limits.take(Kind::Read, user, limit, now).await.unwrap();
+                let found = limits.take(LimitKind::Read, user, limit, now).await.unwrap();
                 assert_eq!(found, expected, "user {number} step {step}");
                 now = now.plus_ms(dice.pause_ms());
             }
@@ -94,7 +94,7 @@ mod steps {
             for step in 0..1_500 {
                 let limit = numbers[usize::from(dice.below(9) == 0)];
                 let which = usize::from(dice.below(4) == 0);
-                let kind = [Kind::Write, Kind::Redelivery][which];
+                let kind = [LimitKind::Write, LimitKind::Redelivery][which];
                 let expected = buckets[which].take(limit, now);
                 let found = limits.take(kind, user, limit, now).await.unwrap();
                 assert_eq!(found, expected, "user {number} step {step}");
@@ -125,7 +125,7 @@ mod steps {
 
     pub async fn users_and_kinds_have_separate_limiters(limits: &Limits) {
         for user in [ADA, BOB] {
-            for kind in Kind::ALL {
+            for kind in LimitKind::ALL {
                 assert!(limits.take(kind, user, 1, START).await.unwrap().allowed, "{user:?} {kind:?}");
                 assert!(!limits.take(kind, user, 1, START).await.unwrap().allowed, "{user:?} {kind:?}");
             }
@@ -164,7 +164,7 @@ mod steps {
 }
 
 /// Makes 200 concurrent requests to all `processes`. Returns how many were allowed.
-async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
+async fn at_once(processes: &[Arc<Limits>], kind: LimitKind, limit: u32) -> usize {
     let asks = (0..200).map(|number| {
         let limits = Arc::clone(&processes[number % processes.len()]);
         tokio::spawn(async move { limits.take(kind, ADA, limit, START).await.unwrap() })
@@ -180,7 +180,7 @@ async fn at_once(processes: &[Arc<Limits>], kind: Kind, limit: u32) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn parallel_requests_get_exactly_the_limit() {
     let process = [Arc::new(Limits::memory())];
-    for kind in Kind::ALL {
+    for kind in LimitKind::ALL {
         assert_eq!(at_once(&process, kind, 137).await, 137);
     }
 }
@@ -189,7 +189,7 @@ async fn parallel_requests_get_exactly_the_limit() {
 async fn parallel_requests_over_two_processes_get_exactly_the_limit() {
     let Some(redis) = TestRedis::start().await else { return };
     let processes = [Arc::new(redis.limits()), Arc::new(redis.limits())];
-    for kind in Kind::ALL {
+    for kind in LimitKind::ALL {
         assert_eq!(at_once(&processes, kind, 137).await, 137);
     }
 }
@@ -219,7 +219,7 @@ async fn a_key_used_in_one_process_is_familiar_to_the_other() {
 async fn a_process_with_a_slow_clock_gains_no_requests() {
     let Some(redis) = TestRedis::start().await else { return };
     let (right, behind) = (redis.limits(), redis.limits());
-    for kind in Kind::ALL {
+    for kind in LimitKind::ALL {
         assert!(right.take(kind, ADA, 1, START).await.unwrap().allowed);
         let refused = behind.take(kind, ADA, 1, START.plus_ms(-3_600_000)).await.unwrap();
         assert_eq!((refused.allowed, refused.retry_after_ms), (false, 60_000), "{kind:?}");
@@ -232,8 +232,8 @@ async fn assert_unavailable(limits: &Limits) {
     let ip = "192.0.2.1".parse().unwrap();
     let began = Instant::now();
     let errors = [
-        limits.take(Kind::Read, ADA, 60, START).await.map(drop),
-        limits.take(Kind::Write, ADA, 60, START).await.map(drop),
+        limits.take(LimitKind::Read, ADA, 60, START).await.map(drop),
+        limits.take(LimitKind::Write, ADA, 60, START).await.map(drop),
         limits.shut_out(ip, START).await.map(drop),
         limits.fail(ip, START).await.map(drop),
         limits.ping().await,
@@ -248,7 +248,7 @@ async fn assert_unavailable(limits: &Limits) {
 /// Repeats a request until Redis responds, which may need a few attempts.
 async fn recovered(limits: &Limits, now: Timestamp) -> RateDecision {
     for _ in 0..100 {
-        if let Ok(verdict) = limits.take(Kind::Read, ADA, 60, now).await {
+        if let Ok(verdict) = limits.take(LimitKind::Read, ADA, 60, now).await {
             return verdict;
         }
         tokio::task::yield_now().await;
@@ -260,7 +260,7 @@ async fn recovered(limits: &Limits, now: Timestamp) -> RateDecision {
 async fn a_redis_outage_admits_no_request_and_recovers_automatically() {
     let Some(redis) = TestRedis::start().await else { return };
     let limits = redis.limits();
-    assert_eq!(limits.take(Kind::Read, ADA, 60, START).await.unwrap().remaining, 59);
+    assert_eq!(limits.take(LimitKind::Read, ADA, 60, START).await.unwrap().remaining, 59);
     for _ in 0..2 {
         redis.cut();
         assert_unavailable(&limits).await;

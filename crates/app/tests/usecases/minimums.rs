@@ -2,8 +2,8 @@
 
 use alloy_primitives::U256;
 use app::AppError;
-use app::markets::{Action, quote, quote_usdc};
-use app::redemptions::Claimed;
+use app::markets::{QuoteRequest, quote, quote_usdc};
+use app::redemptions::ClaimResult;
 use domain::trade::{Side, Status};
 use domain::{ErrorCode, Usdc};
 use store::Store;
@@ -75,7 +75,7 @@ store::on_each_engine! {
         app.run_workers().await;
         let id = market.id.to_string();
         let ask = async |side, amount: u128| {
-            let action = Action { side, amount: U256::from(amount) };
+            let action = QuoteRequest { side, amount: U256::from(amount) };
             quote(&app.ctx, &id, 0, action, None).await.map(|quote| quote.fill.usdc_atomic)
         };
         assert_names_the_minimum(&ask(Side::Buy, 9_999).await.unwrap_err());
@@ -94,7 +94,7 @@ store::on_each_engine! {
         app.run_workers().await;
         resolve_in_parts(&app, market, &[10, 90]).await;
         assert_names_the_minimum(&key.redeem(&market, 0).await.unwrap_err());
-        assert!(matches!(key.redeem(&market, 1).await.unwrap(), Claimed::Created(_)));
+        assert!(matches!(key.redeem(&market, 1).await.unwrap(), ClaimResult::Created(_)));
         let positions = app::portfolio::positions(&app.ctx, &key.caller, Some(market.id)).await.unwrap();
         let claimable: Vec<_> = positions.iter().map(|position| position.is_claimable).collect();
         assert_eq!(claimable, [false, true]);

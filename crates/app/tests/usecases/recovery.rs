@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use app::AppError;
-use app::feed::{Place, read};
+use app::feed::{FeedStart, read};
 use app::recovery::{Advance, advance, is_open, plan};
 use chain::EventKind as OnChain;
 use domain::ErrorCode;
@@ -91,7 +91,7 @@ impl Restored {
         }
         lost.push(key.sell_all(market, 1).await.id);
         app.run_workers().await;
-        let position = read(&app.ctx, ada.id, Place::Latest, EventKind::ALL, 1).await.unwrap().position;
+        let position = read(&app.ctx, ada.id, FeedStart::Latest, EventKind::ALL, 1).await.unwrap().position;
         app.assert_ledger_equals_chain().await;
         app.restore(earlier, "restored").await;
         let key = key.in_process(app.ctx.clone());
@@ -126,9 +126,9 @@ store::on_each_engine! {
         assert_eq!((recovery.changes.recovered_trades, recovery.changes.corrected_trades), (4, 2));
         assert!(recovery.changes.raised_nonces > 0 && recovery.ended_at.is_some());
         // Feed readers start again, and then see every event once.
-        let refusal = read(&app.ctx, ada.id, Place::Behind(position), EventKind::ALL, 1).await.unwrap_err();
+        let refusal = read(&app.ctx, ada.id, FeedStart::Behind(position), EventKind::ALL, 1).await.unwrap_err();
         assert_eq!(refusal.code, ErrorCode::FeedRestarted);
-        let part = read(&app.ctx, ada.id, Place::Oldest, EventKind::ALL, 1_000).await.unwrap();
+        let part = read(&app.ctx, ada.id, FeedStart::Oldest, EventKind::ALL, 1_000).await.unwrap();
         assert!(part.position.generation > FIRST_GENERATION);
         let completed = part.events.iter().filter(|event| event.kind == EventKind::TradeCompleted).count();
         assert_eq!(completed, made(&app).await.len());

@@ -3,7 +3,7 @@
 use app::AppError;
 use app::markets::{Cancelling, Move};
 use app::portfolio::positions;
-use app::redemptions::Claimed;
+use app::redemptions::ClaimResult;
 use domain::key::Tier;
 use domain::market::MarketStatus;
 use domain::redemption::RedemptionStatus;
@@ -59,8 +59,8 @@ store::on_each_engine! {
             app.workers.execute(&app.ctx).await;
             claimed.push(claim.await.unwrap().unwrap());
         }
-        let created = claimed.iter().filter(|claimed| matches!(claimed, Claimed::Created(_))).count();
-        let ids: std::collections::BTreeSet<_> = claimed.iter().map(|(Claimed::Created(claim) | Claimed::Existing(claim))| claim.id).collect();
+        let created = claimed.iter().filter(|claimed| matches!(claimed, ClaimResult::Created(_))).count();
+        let ids: std::collections::BTreeSet<_> = claimed.iter().map(|(ClaimResult::Created(claim) | ClaimResult::Existing(claim))| claim.id).collect();
         assert_eq!((created, ids.len()), (1, 1));
         app.run_workers().await;
         let [claim] = app.claims(ada).await.try_into().unwrap();
@@ -82,7 +82,7 @@ store::on_each_engine! {
         app.run_workers().await;
         held.release();
         match late.await.unwrap().unwrap() {
-            Claimed::Existing(found) => assert_eq!((found.id, found.status), (claim.id, RedemptionStatus::Completed)),
+            ClaimResult::Existing(found) => assert_eq!((found.id, found.status), (claim.id, RedemptionStatus::Completed)),
             other => panic!("{other:?}"),
         }
         assert_not_claimable(&scene, 1, "losing_outcome").await;
@@ -190,7 +190,7 @@ store::on_each_engine! {
         });
         let mut ids = Vec::new();
         for claim in claims.collect::<Vec<_>>() {
-            let (Claimed::Created(claim) | Claimed::Existing(claim)) = claim.await.unwrap().unwrap();
+            let (ClaimResult::Created(claim) | ClaimResult::Existing(claim)) = claim.await.unwrap().unwrap();
             ids.push(claim.id);
         }
         ids.dedup();

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use app::feed::{Place, read};
+use app::feed::{FeedStart, read};
 use chain::EventKind as OnChain;
 use domain::ErrorCode;
 use domain::event::{EventKind, FeedPosition};
@@ -63,8 +63,9 @@ impl Drill {
     async fn positions(&self) -> Vec<FeedPosition> {
         let mut positions = Vec::new();
         for user in &self.users {
-            positions
-                .push(read(&self.app.ctx, *user, Place::Latest, EventKind::ALL, 1).await.unwrap().position);
+            positions.push(
+                read(&self.app.ctx, *user, FeedStart::Latest, EventKind::ALL, 1).await.unwrap().position,
+            );
         }
         positions
     }
@@ -87,17 +88,17 @@ impl Drill {
     /// event of its user once.
     async fn assert_feeds_begin_again(&self, positions: &[FeedPosition]) {
         for (user, position) in self.users.iter().zip(positions) {
-            let place = Place::Behind(*position);
+            let place = FeedStart::Behind(*position);
             let refusal = read(&self.app.ctx, *user, place, EventKind::ALL, 1).await.unwrap_err();
             assert_eq!(refusal.code, ErrorCode::FeedRestarted);
-            let (mut place, mut numbers, mut ids) = (Place::Oldest, Vec::new(), BTreeSet::new());
+            let (mut place, mut numbers, mut ids) = (FeedStart::Oldest, Vec::new(), BTreeSet::new());
             loop {
                 let part = read(&self.app.ctx, *user, place, EventKind::ALL, 50).await.unwrap();
                 for event in &part.events {
                     numbers.push(event.seq);
                     assert!(ids.insert(event.id.to_string()), "an event comes twice");
                 }
-                place = Place::Behind(part.position);
+                place = FeedStart::Behind(part.position);
                 if !part.has_more {
                     break;
                 }

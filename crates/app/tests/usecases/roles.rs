@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, U256};
 use app::markets::{self, Cancelling, Move};
-use app::roles::{Change, Sender, Senders, Sent};
+use app::roles::{ActResult, ActSender, RoleChange, Senders};
 use app::{AppError, InvalidState};
 use chain::{Call, Role, Signer, calls};
 use domain::market::MarketStatus;
@@ -16,14 +16,14 @@ use crate::scene::Scene;
 const DELAY_S: u32 = 3_600;
 const DELAY_MS: i64 = DELAY_S as i64 * 1_000;
 
-fn wallet(signer: &Signer) -> Sender<'static> {
-    Sender::Wallet(signer.address())
+fn wallet(signer: &Signer) -> ActSender<'static> {
+    ActSender::Wallet(signer.address())
 }
 
-fn printed(sent: Sent) -> Call {
+fn printed(sent: ActResult) -> Call {
     match sent {
-        Sent::Printed(call) => call,
-        Sent::Mined(receipt) => panic!("it was sent: {receipt:?}"),
+        ActResult::Printed(call) => call,
+        ActResult::Mined(receipt) => panic!("it was sent: {receipt:?}"),
     }
 }
 
@@ -45,7 +45,7 @@ async fn make_move(app: &TestApp, signer: &Signer, market: TestMarket, wanted: M
 }
 
 /// Prints a change for the wallet of a role and sends it with the role's key.
-async fn change(app: &TestApp, signer: &Signer, wanted: Change) {
+async fn change(app: &TestApp, signer: &Signer, wanted: RoleChange) {
     let call = printed(wanted.make(&app.ctx, wallet(signer)).await.unwrap());
     send(app, signer, call).await;
 }
@@ -127,7 +127,7 @@ async fn a_reverting_act_is_neither_printed_nor_logged() {
     let stranger = wallet(&app.roles.stranger);
     let refused = markets::make_move(&ctx, stranger, market.id, Move::FREEZE).await.unwrap_err();
     assert!(state(&refused).ends_with("does not hold a role that may do this"), "{refused}");
-    let refused = Change::Resume.make(&ctx, wallet(&app.roles.owner)).await.unwrap_err();
+    let refused = RoleChange::Resume.make(&ctx, wallet(&app.roles.owner)).await.unwrap_err();
     assert!(state(&refused).ends_with("does not hold a role that may do this"), "{refused}");
     let missing_funds = market_of(&app, &["Yes", "No"]);
     markets::create(&ctx, stranger, missing_funds).await.unwrap_err();
@@ -191,10 +191,10 @@ async fn a_role_is_handed_over_after_the_delay() {
     let Scene { app, market, .. } = Scene::of(TestApp::with().role_delay_s(DELAY_S).start().await).await;
     let ctx = operator(&app.ctx);
     let (old, new) = (&app.roles.guardian, &app.roles.stranger);
-    let accept = Change::AcceptRole(Role::Guardian);
+    let accept = RoleChange::AcceptRole(Role::Guardian);
     let nothing = accept.senders(&ctx).await.unwrap_err();
     assert_eq!(state(&nothing), "there is no proposal of a new guardian");
-    change(&app, &app.roles.owner, Change::ProposeRole(Role::Guardian, new.address())).await;
+    change(&app, &app.roles.owner, RoleChange::ProposeRole(Role::Guardian, new.address())).await;
     assert_eq!(accept.senders(&ctx).await.unwrap(), Senders::Proposed(new.address()));
     let proposal = ctx.chain.role_proposal(Role::Guardian).await.unwrap().unwrap();
     assert_eq!(proposal.acceptable_at_s, ctx.chain.head().await.unwrap().timestamp_s + u64::from(DELAY_S));
@@ -226,26 +226,26 @@ async fn role_proposals_can_be_vetoed_by_their_watchers() {
     for (role, watcher) in
         [(Role::Guardian, resolver), (Role::Resolver, guardian), (Role::Treasury, guardian)]
     {
-        change(&app, owner, Change::ProposeRole(role, thief)).await;
-        change(&app, watcher, Change::VetoRole(role)).await;
+        change(&app, owner, RoleChange::ProposeRole(role, thief)).await;
+        change(&app, watcher, RoleChange::VetoRole(role)).await;
         assert_eq!(ctx.chain.role_proposal(role).await.unwrap(), None);
     }
-    let refused = Change::VetoRole(Role::Owner).make(ctx, wallet(guardian)).await.unwrap_err();
+    let refused = RoleChange::VetoRole(Role::Owner).make(ctx, wallet(guardian)).await.unwrap_err();
     assert_eq!(state(&refused), "there is no proposal of a new owner");
 
-    change(&app, guardian, Change::ProposeRecovery(thief)).await;
-    change(&app, resolver, Change::VetoRecovery).await;
+    change(&app, guardian, RoleChange::ProposeRecovery(thief)).await;
+    change(&app, resolver, RoleChange::VetoRecovery).await;
     assert_eq!(ctx.chain.seats().await.unwrap().recovery, None);
-    change(&app, guardian, Change::ProposeRecovery(app.roles.stranger.address())).await;
+    change(&app, guardian, RoleChange::ProposeRecovery(app.roles.stranger.address())).await;
     app.advance_ms(DELAY_MS).await;
-    change(&app, &app.roles.stranger, Change::AcceptRecovery).await;
+    change(&app, &app.roles.stranger, RoleChange::AcceptRecovery).await;
     assert_eq!(ctx.chain.role_holder(Role::Owner).await.unwrap(), app.roles.stranger.address());
 }
 
 #[tokio::test]
 async fn an_act_of_a_suspended_resolver_reports_the_suspension() {
     let Scene { app, market, .. } = Scene::new().await;
-    change(&app, &app.roles.guardian, Change::SuspendResolver).await;
+    change(&app, &app.roles.guardian, RoleChange::SuspendResolver).await;
     assert!(app.ctx.chain.seats().await.unwrap().is_resolver_suspended);
     let resolver = wallet(&app.roles.resolver);
     let refused = markets::make_move(&app.ctx, resolver, market.id, winner_0()).await.unwrap_err();
@@ -260,25 +260,26 @@ async fn an_executor_is_proposed_enacted_lowered_and_removed() {
     let executor = async || app.ctx.chain.executor(new).await.unwrap();
     let cap = async || executor().await.volume.map(|volume| volume.cap_usdc_atomic);
 
-    change(&app, owner, Change::ProposeExecutor(new, 7_000_000)).await;
-    change(&app, guardian, Change::VetoExecutor(new)).await;
+    change(&app, owner, RoleChange::ProposeExecutor(new, 7_000_000)).await;
+    change(&app, guardian, RoleChange::VetoExecutor(new)).await;
     assert_eq!(executor().await.proposal, None);
-    change(&app, owner, Change::ProposeExecutor(new, 5_000_000)).await;
+    change(&app, owner, RoleChange::ProposeExecutor(new, 5_000_000)).await;
     assert_eq!(executor().await.proposal.unwrap().hourly_cap_usdc_atomic, 5_000_000);
     assert_eq!(app.ctx.chain.ever_proposed_executors().await.unwrap(), [new]);
-    let early = Change::EnactExecutor(new).make(&app.ctx, wallet(owner)).await.unwrap_err();
+    let early = RoleChange::EnactExecutor(new).make(&app.ctx, wallet(owner)).await.unwrap_err();
     assert!(state(&early).starts_with("the delay of the proposal is not over before 20"), "{early}");
     app.advance_ms(DELAY_MS).await;
-    change(&app, &app.roles.relayer, Change::EnactExecutor(new)).await;
+    change(&app, &app.roles.relayer, RoleChange::EnactExecutor(new)).await;
     assert_eq!(cap().await, Some(5_000_000));
 
-    let higher = Change::LowerExecutor(new, 6_000_000).make(&app.ctx, wallet(guardian)).await.unwrap_err();
+    let higher =
+        RoleChange::LowerExecutor(new, 6_000_000).make(&app.ctx, wallet(guardian)).await.unwrap_err();
     assert!(state(&higher).ends_with("is 5 USDC, and can only be lowered at once"), "{higher}");
-    change(&app, guardian, Change::LowerExecutor(new, 4_000_000)).await;
+    change(&app, guardian, RoleChange::LowerExecutor(new, 4_000_000)).await;
     assert_eq!(cap().await, Some(4_000_000));
-    change(&app, owner, Change::RemoveExecutor(new)).await;
+    change(&app, owner, RoleChange::RemoveExecutor(new)).await;
     assert_eq!(cap().await, None);
-    let again = Change::RemoveExecutor(new).make(&app.ctx, wallet(owner)).await.unwrap_err();
+    let again = RoleChange::RemoveExecutor(new).make(&app.ctx, wallet(owner)).await.unwrap_err();
     assert_eq!(state(&again), format!("{new} is not an executor"));
 }
 
@@ -286,9 +287,9 @@ async fn an_executor_is_proposed_enacted_lowered_and_removed() {
 async fn the_owner_can_pause_the_gate_and_only_the_guardian_resumes_it() {
     let app = TestApp::new().await;
     let (owner, guardian) = (&app.roles.owner, &app.roles.guardian);
-    change(&app, owner, Change::Pause).await;
+    change(&app, owner, RoleChange::Pause).await;
     assert!(app.ctx.chain.is_gate_paused().await.unwrap());
-    Change::Resume.make(&app.ctx, wallet(owner)).await.unwrap_err();
-    change(&app, guardian, Change::Resume).await;
+    RoleChange::Resume.make(&app.ctx, wallet(owner)).await.unwrap_err();
+    change(&app, guardian, RoleChange::Resume).await;
     assert!(!app.ctx.chain.is_gate_paused().await.unwrap());
 }

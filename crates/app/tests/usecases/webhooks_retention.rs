@@ -2,7 +2,7 @@
 //! deletions.
 
 use app::cleanup::Cleaner;
-use app::feed::{Place, read};
+use app::feed::{FeedStart, read};
 use app::worker::Worker;
 use domain::event::EventKind;
 use domain::time::DAY_MS;
@@ -122,11 +122,11 @@ store::on_each_engine! {
         }
         let Extent { pruned, last, .. } = extent(&told).await;
         assert!(0 < pruned && pruned + 4 < last, "{pruned} of {last}");
-        let (mut place, mut walked) = (Place::Oldest, Vec::new());
+        let (mut place, mut walked) = (FeedStart::Oldest, Vec::new());
         loop {
             let part = read(&told.app.ctx, told.ada.id, place, EventKind::ALL, 2).await.unwrap();
             walked.extend(part.events.iter().map(|event| event.seq));
-            place = Place::Behind(part.position);
+            place = FeedStart::Behind(part.position);
             if !part.has_more {
                 break;
             }

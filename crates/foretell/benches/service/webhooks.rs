@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use app::encryption::SealingKeys;
-use app::webhooks::sender::{Sender, SystemResolver};
+use app::webhooks::sender::{SystemResolver, WebhookSender};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -210,7 +210,7 @@ async fn bare_posts(bare: &Bare, times: Times) -> Sample {
 /// Sends signed events with the sender in this process, with the same number of tasks.
 async fn sent(bare: &Bare, times: Times) -> Sample {
     let policy = TargetPolicy::development();
-    let sender = Arc::new(Sender::new(policy, Arc::<SystemResolver>::default()).expect("a sender"));
+    let sender = Arc::new(WebhookSender::new(policy, Arc::<SystemResolver>::default()).expect("a sender"));
     let url: Arc<str> = format!("http://{}/hook", bare.address()).into();
     let secret = Arc::new(WebhookSecret::from_bytes([7; 32]));
     let begun = Begun::now(Process::own());

@@ -10,7 +10,7 @@ use alloy_primitives::U256;
 use app::accounts::OwnerChange;
 use app::caller::Caller;
 use app::entropy::{Entropy, SeededEntropy};
-use app::import::{self, ImportError, Kind, Step};
+use app::import::{self, ImportError, ImportKind, Step};
 use app::keys::{IssueKey, issue};
 use app::ledger::Sync;
 use app::markets::{self, Move};
@@ -117,7 +117,7 @@ async fn make_markets(
     let (resolver, deployer) = (secrets.roles.resolver()?, secrets.roles.deployer()?);
     let mut ids = Vec::new();
     let mut done = |step: &Step| {
-        if step.kind == Kind::Market {
+        if step.kind == ImportKind::Market {
             // Different creation times, so that lists show the markets in this order.
             clock.advance(1_000);
             ids.extend(step.id().parse::<MarketId>());

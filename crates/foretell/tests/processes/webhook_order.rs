@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use app::Ctx;
 use app::keys::IssueKey;
 use app::webhooks::Dispatcher;
-use app::webhooks::sender::{Resolver, Sender};
+use app::webhooks::sender::{Resolver, WebhookSender};
 use app::worker;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -138,7 +138,8 @@ fn send(
     config.webhooks.hold_ms *= i64::from(SPEED);
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
     let ctx = Ctx::new(store.clone(), ctx.chain.clone(), clock, ctx.ids.entropy(), config);
-    let sender = Sender::new(ctx.config.webhooks.targets.clone(), Arc::clone(&names) as Arc<dyn Resolver>);
+    let sender =
+        WebhookSender::new(ctx.config.webhooks.targets.clone(), Arc::clone(&names) as Arc<dyn Resolver>);
     let sender = Arc::new(sender.unwrap());
     let dispatcher = move || Dispatcher::new(Arc::clone(&sender), 1_024);
     (names, tokio::spawn(worker::supervise(dispatcher, ctx, PAUSE, stop.clone())))

@@ -1,6 +1,6 @@
 //! The feed's query parameters.
 
-use app::feed::Place;
+use app::feed::FeedStart;
 use domain::event::EventKind;
 use utoipa::ToSchema;
 
@@ -12,7 +12,7 @@ pub struct EventsQuery {
     /// The requested kinds, in the order of their definition.
     pub kinds: Vec<EventKind>,
     /// The position to read from.
-    pub place: Place,
+    pub place: FeedStart,
     /// The page size.
     pub limit: u32,
     /// True if `limit` was sent, which streams reject.
@@ -40,10 +40,10 @@ impl Beginning {
         }
     }
 
-    const fn place(self) -> Place {
+    const fn place(self) -> FeedStart {
         match self {
-            Self::Oldest => Place::Oldest,
-            Self::Latest => Place::Latest,
+            Self::Oldest => FeedStart::Oldest,
+            Self::Latest => FeedStart::Latest,
         }
     }
 }
@@ -70,12 +70,12 @@ impl Parameters for EventsQuery {
         let filters = kinds.as_deref().map(spelled).unwrap_or_default();
         let after = given.cursor(&filters)?;
         let place = match after.map(|position| position.id.parse()) {
-            Some(Ok(position)) => Place::Behind(position),
+            Some(Ok(position)) => FeedStart::Behind(position),
             Some(Err(_)) => {
                 given.wrong("cursor", "must be a cursor that this list returned for the same filters");
                 return None;
             }
-            None => from.map_or(Place::Oldest, Beginning::place),
+            None => from.map_or(FeedStart::Oldest, Beginning::place),
         };
         Some(Self { kinds: kinds?, place, limit: limit?, is_paged, filters })
     }

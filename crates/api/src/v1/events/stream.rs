@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use app::AppError;
 use app::caller::Caller;
-use app::feed::{self, Place, Subscription, Topic, Wake};
+use app::feed::{self, FeedStart, Subscription, Topic, WakeReason};
 use app::keys;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -47,7 +47,7 @@ struct EventStream {
     caller: Caller,
     ip: IpAddr,
     kinds: Vec<EventKind>,
-    place: Place,
+    place: FeedStart,
     subscription: Subscription,
     heartbeats: Interval,
     /// Events for the next chunk.
@@ -77,14 +77,14 @@ pub async fn open(
         Some(text) => {
             let requirement = "must be the id of an event of this stream";
             let refusal = |_| AppError::wrong_value("/header/Last-Event-ID", requirement, text);
-            Place::Behind(text.parse().map_err(refusal)?)
+            FeedStart::Behind(text.parse().map_err(refusal)?)
         }
     };
     // Subscribe before the first read, so that no event is missed in between.
     let subscription = app.ctx.process.feed.subscribe(Topic::User(caller.user_id()), MOST_STREAMS)?;
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
-    let place = if place == Place::Latest { Place::Behind(first.position) } else { place };
+    let place = if place == FeedStart::Latest { FeedStart::Behind(first.position) } else { place };
     let mut heartbeats = interval(HEARTBEAT);
     heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     heartbeats.reset();
@@ -138,7 +138,7 @@ impl EventStream {
                 biased;
                 // Heartbeats first: on a busy stream, wake-ups would otherwise hold them back.
                 _ = self.heartbeats.tick() => self.is_beat_due = true,
-                wake = self.subscription.wait() => if wake == Wake::Closing { return Ok(()) },
+                wake = self.subscription.wait() => if wake == WakeReason::Closing { return Ok(()) },
             }
             self.is_behind = true;
         }
@@ -153,7 +153,7 @@ impl EventStream {
             let at = FeedPosition { sequence: event.seq, ..part.position };
             self.push(Some(at), event.kind.as_str(), &item)?;
         }
-        self.place = Place::Behind(part.position);
+        self.place = FeedStart::Behind(part.position);
         self.is_behind = part.has_more;
         if !self.is_behind && self.is_beat_due {
             self.is_beat_due = false;

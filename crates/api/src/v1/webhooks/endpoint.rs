@@ -1,6 +1,6 @@
 //! The state of the calling key's webhook receiver, and of its delivery queue.
 
-use app::webhooks::Endpoint;
+use app::webhooks::ReceiverState;
 use axum::extract::State;
 use domain::Timestamp;
 use domain::event::EventKind;
@@ -104,7 +104,7 @@ pub async fn endpoint(
 }
 
 impl EndpointRecord {
-    fn new(key: &Key, endpoint: Endpoint, now: Timestamp) -> Self {
+    fn new(key: &Key, endpoint: ReceiverState, now: Timestamp) -> Self {
         let (state, open_until) = match endpoint.admission {
             Admission::Send => ("closed", None),
             Admission::Wait { until } => ("open", Some(until)),

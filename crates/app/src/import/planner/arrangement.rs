@@ -5,9 +5,9 @@ use domain::text::shown;
 use serde_json::{Value, json};
 use store::catalog::{Chapter, Organization, Partner, Thread};
 
-use super::super::Kind;
+use super::super::ImportKind;
 use super::super::document::{ChapterItem, OrganizationItem, PartnerItem, ThreadItem};
-use super::super::plan::{Action, Row};
+use super::super::plan::{ImportAction, ImportRow};
 use super::Planner;
 use crate::catalog::check;
 
@@ -15,8 +15,8 @@ impl<'a> Planner<'a> {
     pub(super) fn organizations(&mut self, items: &'a [OrganizationItem]) {
         for (index, item) in items.iter().enumerate() {
             let at = format!("/organizations/{index}");
-            self.check_key(Kind::Organization, &item.key, &at);
-            let id = self.id_of(Kind::Organization, &item.key);
+            self.check_key(ImportKind::Organization, &item.key, &at);
+            let id = self.id_of(ImportKind::Organization, &item.key);
             let row = Organization {
                 id: OrganizationId(id),
                 name: item.name.clone(),
@@ -26,18 +26,18 @@ impl<'a> Planner<'a> {
                 website: item.website.clone(),
             };
             self.refuse_fields(&at, check::organization(&row));
-            self.check_slug(Kind::Organization, &item.slug, id, &at);
+            self.check_slug(ImportKind::Organization, &item.slug, id, &at);
             self.organizations.insert(&item.key, row.id);
             let said = (&Value::Null, &json!(item));
-            self.step(Kind::Organization, &item.key, id, said, Row::Organization(row));
+            self.step(ImportKind::Organization, &item.key, id, said, ImportRow::Organization(row));
         }
     }
 
     pub(super) fn partners(&mut self, items: &'a [PartnerItem]) {
         for (index, item) in items.iter().enumerate() {
             let at = format!("/partners/{index}");
-            self.check_key(Kind::Partner, &item.key, &at);
-            let id = self.id_of(Kind::Partner, &item.key);
+            self.check_key(ImportKind::Partner, &item.key, &at);
+            let id = self.id_of(ImportKind::Partner, &item.key);
             let Some(organization_id) = self.organization(&at, &item.organization) else { continue };
             let row = Partner {
                 id: PartnerId(id),
@@ -50,19 +50,19 @@ impl<'a> Planner<'a> {
                 active: item.active,
             };
             self.refuse_fields(&at, check::partner(&row));
-            self.check_slug(Kind::Partner, &item.slug, id, &at);
+            self.check_slug(ImportKind::Partner, &item.slug, id, &at);
             let terms = json!(organization_id);
-            self.check_stays(Kind::Partner, &item.key, &terms, &at, "organization");
+            self.check_stays(ImportKind::Partner, &item.key, &terms, &at, "organization");
             self.partners.insert(&item.key, row.clone());
-            self.step(Kind::Partner, &item.key, id, (&terms, &json!(item)), Row::Partner(row));
+            self.step(ImportKind::Partner, &item.key, id, (&terms, &json!(item)), ImportRow::Partner(row));
         }
     }
 
     pub(super) fn threads(&mut self, items: &'a [ThreadItem]) {
         for (index, item) in items.iter().enumerate() {
             let at = format!("/threads/{index}");
-            self.check_key(Kind::Thread, &item.key, &at);
-            let id = self.id_of(Kind::Thread, &item.key);
+            self.check_key(ImportKind::Thread, &item.key, &at);
+            let id = self.id_of(ImportKind::Thread, &item.key);
             let (organization_id, partner_id) = self.place_of_thread(&at, item);
             let row = Thread {
                 id: ThreadId(id),
@@ -79,10 +79,10 @@ impl<'a> Planner<'a> {
             };
             self.refuse_fields(&at, check::thread(&row));
             let said = (&Value::Null, &json!([item, organization_id, partner_id]));
-            self.step(Kind::Thread, &item.key, id, said, Row::Thread(row.clone()));
+            self.step(ImportKind::Thread, &item.key, id, said, ImportRow::Thread(row.clone()));
             // A skipped item keeps changes that were made outside of imports, and its markets must
             // be listed under those.
-            let is_skipped = self.steps.last().is_some_and(|step| step.action == Action::Skip);
+            let is_skipped = self.steps.last().is_some_and(|step| step.action == ImportAction::Skip);
             let kept = self.known.threads.get(&item.key).filter(|_| is_skipped).cloned();
             self.threads.insert(&item.key, kept.unwrap_or_else(|| row.clone()));
             self.said_threads.insert(row.id, row);
@@ -92,24 +92,24 @@ impl<'a> Planner<'a> {
     pub(super) fn chapters(&mut self, items: &'a [ChapterItem]) {
         for (index, item) in items.iter().enumerate() {
             let at = format!("/chapters/{index}");
-            self.check_key(Kind::Chapter, &item.key, &at);
-            let id = self.id_of(Kind::Chapter, &item.key);
+            self.check_key(ImportKind::Chapter, &item.key, &at);
+            let id = self.id_of(ImportKind::Chapter, &item.key);
             let next = self.next_position.entry(&item.thread).or_default();
             // Positions follow the order of the file, also after an explicit position.
             let position = item.position.unwrap_or(*next);
             *next = position.saturating_add(1);
             let Some(thread) = self.thread(&item.thread) else {
-                self.unknown(&at, "thread", Kind::Thread, &item.thread);
+                self.unknown(&at, "thread", ImportKind::Thread, &item.thread);
                 continue;
             };
             let thread_id = thread.id;
             let row = Chapter { id: id.to_string(), thread_id, title: item.title.clone(), position };
             self.refuse_fields(&at, check::chapter(&row));
             let terms = json!(thread_id);
-            self.check_stays(Kind::Chapter, &item.key, &terms, &at, "thread");
+            self.check_stays(ImportKind::Chapter, &item.key, &terms, &at, "thread");
             self.chapters.insert(&item.key, row.clone());
             let content = json!([item, position]);
-            self.step(Kind::Chapter, &item.key, id, (&terms, &content), Row::Chapter(row));
+            self.step(ImportKind::Chapter, &item.key, id, (&terms, &content), ImportRow::Chapter(row));
         }
     }
 
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
         let Some(key) = &item.partner else { return (organization_id, None) };
         let found = self.partners.get(key.as_str()).or_else(|| self.known.partners.get(key));
         let Some((id, of_partner)) = found.map(|partner| (partner.id, partner.organization_id)) else {
-            self.unknown(at, "partner", Kind::Partner, key);
+            self.unknown(at, "partner", ImportKind::Partner, key);
             return (organization_id, None);
         };
         if organization_id.is_some_and(|organization| organization != of_partner) {
@@ -137,10 +137,11 @@ impl<'a> Planner<'a> {
 
     fn organization(&mut self, at: &str, key: &str) -> Option<OrganizationId> {
         let here = self.organizations.get(key).copied();
-        let before = || self.import(Kind::Organization, key).and_then(|import| import.row_id.parse().ok());
+        let before =
+            || self.import(ImportKind::Organization, key).and_then(|import| import.row_id.parse().ok());
         let found = here.or_else(before);
         if found.is_none() {
-            self.unknown(at, "organization", Kind::Organization, key);
+            self.unknown(at, "organization", ImportKind::Organization, key);
         }
         found
     }

@@ -7,16 +7,16 @@ use store::catalog::Listing;
 use store::markets::Market;
 
 use super::super::known::Known;
-use super::super::plan::Row;
+use super::super::plan::ImportRow;
 
 /// Returns the members that differ from the stored row. Empty if there is no stored row.
-pub(super) fn members(known: &Known, key: &str, row: &Row) -> Vec<String> {
+pub(super) fn members(known: &Known, key: &str, row: &ImportRow) -> Vec<String> {
     match row {
-        Row::Organization(new) => differing(known.organizations.get(key), new),
-        Row::Partner(new) => differing(known.partners.get(key), new),
-        Row::Thread(new) => differing(known.threads.get(key), new),
-        Row::Chapter(new) => differing(known.chapters.get(key), new),
-        Row::Market(new) => {
+        ImportRow::Organization(new) => differing(known.organizations.get(key), new),
+        ImportRow::Partner(new) => differing(known.partners.get(key), new),
+        ImportRow::Thread(new) => differing(known.threads.get(key), new),
+        ImportRow::Chapter(new) => differing(known.chapters.get(key), new),
+        ImportRow::Market(new) => {
             let old = known.markets.get(key).map(|(market, _)| listing(market));
             differing(old.as_ref(), &new.listing(new.id.unwrap_or(MarketId(uuid::Uuid::nil()))))
         }

@@ -7,9 +7,9 @@ use domain::{Usdc, Wad};
 use serde_json::{Value, json};
 use store::catalog::Thread;
 
-use super::super::Kind;
+use super::super::ImportKind;
 use super::super::document::MarketItem;
-use super::super::plan::{Action, Row};
+use super::super::plan::{ImportAction, ImportRow};
 use super::{Planner, digest};
 use crate::catalog::check;
 use crate::markets::{NewMarket, wrong_terms};
@@ -18,8 +18,8 @@ impl<'a> Planner<'a> {
     pub(super) fn markets(&mut self, items: &'a [MarketItem]) {
         for (index, item) in items.iter().enumerate() {
             let at = format!("/markets/{index}");
-            self.check_key(Kind::Market, &item.key, &at);
-            let id = self.id_of(Kind::Market, &item.key);
+            self.check_key(ImportKind::Market, &item.key, &at);
+            let id = self.id_of(ImportKind::Market, &item.key);
             let read = (self.liquidity(&at, item), self.odds(&at, item));
             let (thread, chapter_id) = self.place_of_market(&at, item);
             let (Some(liquidity), Some(opening_odds)) = read else { continue };
@@ -53,7 +53,7 @@ impl<'a> Planner<'a> {
         let id = new.id.unwrap_or(MarketId(uuid::Uuid::nil()));
         let terms = terms(&new);
         self.refuse_fields(at, check::listing(&new.listing(id)));
-        let made = self.import(Kind::Market, key);
+        let made = self.import(ImportKind::Market, key);
         match made {
             Some(old) if old.terms_hash != digest(&terms) => self.refuse_changed(at, key, &new),
             Some(_) => {}
@@ -66,12 +66,12 @@ impl<'a> Planner<'a> {
             let detail = format!("must be in the future, got {}", shown(&new.end_time.to_string()));
             self.refuse(at, "endTime", detail);
         }
-        self.step(Kind::Market, key, id.0, (&terms, content), Row::Market(Box::new(new)));
+        self.step(ImportKind::Market, key, id.0, (&terms, content), ImportRow::Market(Box::new(new)));
         if is_made
             && !on_chain
             && let Some(step) = self.steps.last_mut()
         {
-            step.action = Action::Finish;
+            step.action = ImportAction::Finish;
         }
     }
 
@@ -125,13 +125,13 @@ impl<'a> Planner<'a> {
         if let Some(key) = &item.thread {
             thread = self.thread(key).cloned();
             if thread.is_none() {
-                self.unknown(at, "thread", Kind::Thread, key);
+                self.unknown(at, "thread", ImportKind::Thread, key);
             }
         }
         let Some(key) = &item.chapter else { return (thread, None) };
         let found = self.chapters.get(key.as_str()).or_else(|| self.known.chapters.get(key)).cloned();
         let Some(chapter) = found else {
-            self.unknown(at, "chapter", Kind::Chapter, key);
+            self.unknown(at, "chapter", ImportKind::Chapter, key);
             return (thread, None);
         };
         if item.thread.is_none() {

@@ -16,7 +16,7 @@ use store::traders::{BUCKET_MS, Deeds};
 use store::{StoreError, Tx};
 
 pub use remake::{catch_up, rebuild};
-pub use verify::{Difference, Verified, verify};
+pub use verify::{AggregatesVerification, Difference, verify};
 
 use crate::{AppError, Ctx, lease};
 
@@ -25,12 +25,12 @@ const PAGE: u32 = 1_000;
 
 /// The time windows of trending markets, which the sync advances.
 #[derive(Debug, Default)]
-pub struct Windows {
+pub struct TrendingWindows {
     /// The five-minute slot of this process's last update. It only avoids unnecessary writes.
     slot: AtomicI64,
 }
 
-impl Windows {
+impl TrendingWindows {
     /// Advances the windows once per five minutes.
     pub async fn advance(&self, ctx: &Ctx, lease: &Lease) -> Result<(), AppError> {
         let now = ctx.now();

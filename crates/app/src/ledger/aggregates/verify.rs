@@ -27,7 +27,7 @@ pub struct Difference {
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct AggregatesVerification {
     /// The last block in the tables.
     pub block: Option<u64>,
     /// The number of compared markets.
@@ -42,7 +42,7 @@ pub struct Verified {
 ///
 /// The pages are read in separate transactions. If the sync advances during an attempt, differences
 /// may be false, so it is repeated.
-pub async fn verify(ctx: &Ctx) -> Result<Verified, AppError> {
+pub async fn verify(ctx: &Ctx) -> Result<AggregatesVerification, AppError> {
     let mut attempt = 1;
     loop {
         let before = last_block(ctx).await?;
@@ -59,10 +59,10 @@ async fn last_block(ctx: &Ctx) -> Result<Option<u64>, AppError> {
     Ok(last.map(|block| block.number))
 }
 
-async fn compare(ctx: &Ctx, block: Option<u64>) -> Result<Verified, AppError> {
+async fn compare(ctx: &Ctx, block: Option<u64>) -> Result<AggregatesVerification, AppError> {
     let (kept, edges) = ctx.store.read((), |tx, ()| Box::pin(kept::all(tx))).await?;
     let mut computed = Computed::new(edges);
-    let mut verified = Verified { block, markets: 0, movements: 0, differences: Vec::new() };
+    let mut verified = AggregatesVerification { block, markets: 0, movements: 0, differences: Vec::new() };
     let mut after: Option<MarketId> = None;
     loop {
         let ids =

@@ -58,7 +58,7 @@ use tokio::sync::Notify;
 use self::holding::admit;
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
-use super::risk::{self, Candidate, Verdict};
+use super::risk::{self, Candidate, RiskDecision};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
 use crate::lost_data::{self, Detection, LostData};
@@ -288,23 +288,23 @@ impl Executor {
             .collect();
         let verdicts = risk::judge(ctx, &fresh).await?;
         // Do not reject a trade because of a node of another chain.
-        let refuses = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Reject(_)));
+        let refuses = verdicts.iter().any(|verdict| matches!(verdict, RiskDecision::Reject(_)));
         let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
         let (mut to_send, mut misfits, mut later) = (Vec::new(), Vec::new(), 0);
         for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
             let trade = &candidate.0;
             match verdict {
-                Verdict::Send { highest_nonce, usdc } if budget.admit(trade.account, usdc) => {
+                RiskDecision::Send { highest_nonce, usdc } if budget.admit(trade.account, usdc) => {
                     to_send.push(ToSign { candidate, highest_nonce });
                 }
-                Verdict::Send { usdc, .. } => misfits.push((trade.id, usdc)),
-                Verdict::Reject(_) if !is_right_chain => later += 1,
-                Verdict::Reject(reason) => ends.push((candidate.0, reject(reason))),
-                Verdict::Expired => {
+                RiskDecision::Send { usdc, .. } => misfits.push((trade.id, usdc)),
+                RiskDecision::Reject(_) if !is_right_chain => later += 1,
+                RiskDecision::Reject(reason) => ends.push((candidate.0, reject(reason))),
+                RiskDecision::Expired => {
                     let failed = Transition::fail(Status::Validating, risk::expired(trade), now);
                     ends.push((candidate.0, failed));
                 }
-                Verdict::Later => later += 1,
+                RiskDecision::Later => later += 1,
             }
         }
         later += misfits.len();

@@ -17,13 +17,13 @@ use crate::lost_data::LostData;
 use crate::trades::risk::{self, Candidate};
 use crate::{AppError, Ctx};
 
-pub(super) enum Again {
+pub(super) enum RenewedTrade {
     /// With its present nonce.
     Same(Candidate),
     Renewed(ToSign),
 }
 
-impl Again {
+impl RenewedTrade {
     pub fn candidate(&self) -> &Candidate {
         match self {
             Self::Same(candidate) | Self::Renewed(ToSign { candidate, .. }) => candidate,
@@ -77,7 +77,7 @@ pub(super) async fn take_nonce(
 /// The trades of lost batches that can be signed again or ended now.
 #[derive(Default)]
 pub(super) struct Lost {
-    pub again: Vec<Again>,
+    pub again: Vec<RenewedTrade>,
     pub ended: Vec<(Trade, Result<Transition, IllegalMove>)>,
 }
 
@@ -99,7 +99,7 @@ impl Executor {
             let stop = stops.get(&trade.key_id);
             if trade.nonce.is_some() && stop.is_none() {
                 // The same intent cannot execute twice, so no state of the chain is read.
-                lost.again.push(Again::Same(candidate));
+                lost.again.push(RenewedTrade::Same(candidate));
                 continue;
             }
             let created_at = trade.created_at;
@@ -124,7 +124,7 @@ impl Executor {
                 }
                 None => {
                     let highest_nonce = ctx.chain.policy(trade.account, trade.key_index).await?.nonce_top;
-                    lost.again.push(Again::Renewed(ToSign { candidate, highest_nonce }));
+                    lost.again.push(RenewedTrade::Renewed(ToSign { candidate, highest_nonce }));
                 }
             }
         }

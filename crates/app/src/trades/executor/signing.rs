@@ -10,7 +10,7 @@ use store::batches::{Batch, Kind, SignedForm};
 use store::leases::Lease;
 use store::trades::Trade;
 
-use super::renewing::{Again, take_nonce};
+use super::renewing::{RenewedTrade, take_nonce};
 use super::{Executor, ToSign};
 use crate::trades::intents::intent_of;
 use crate::{AppError, Ctx, lease};
@@ -37,7 +37,7 @@ impl Executor {
         open: &[Batch],
         fees: Fees,
         fresh: Vec<ToSign>,
-        again: Vec<Again>,
+        again: Vec<RenewedTrade>,
     ) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
         let chain_nonce = self.next_nonce(ctx, open).await?;
         let now = ctx.now();
@@ -104,7 +104,7 @@ struct Signing {
     chain_nonce: u64,
     fees: Fees,
     fresh: Vec<ToSign>,
-    again: Vec<Again>,
+    again: Vec<RenewedTrade>,
     execute: Transition,
     signer: Signer,
     lane: u16,

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use store::webhooks::{Attempt, Ending, Job};
 
 use crate::webhooks::secret;
-use crate::webhooks::sender::Sender;
+use crate::webhooks::sender::WebhookSender;
 use crate::{AppError, Ctx};
 
 /// The failure code of an event whose key has no URL any more.
@@ -30,7 +30,7 @@ pub(super) struct Attempted {
 /// Makes the due attempt for the head of a queue.
 pub(super) async fn make(
     ctx: &Ctx,
-    sender: &Sender,
+    sender: &WebhookSender,
     key_id: KeyId,
     job: &Job,
     breaker: Breaker,

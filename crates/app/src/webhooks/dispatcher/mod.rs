@@ -31,7 +31,7 @@ use store::webhooks::Held;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use super::sender::Sender;
+use super::sender::WebhookSender;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -46,14 +46,14 @@ pub struct Dispatcher {
 
 /// State shared by the tasks of one dispatcher.
 struct Shared {
-    sender: Arc<Sender>,
+    sender: Arc<WebhookSender>,
     /// One permit per queue that may be held.
     slots: Arc<Semaphore>,
     stopping: AtomicBool,
 }
 
 impl Shared {
-    fn new(sender: Arc<Sender>, slots: u32) -> Self {
+    fn new(sender: Arc<WebhookSender>, slots: u32) -> Self {
         let slots = Arc::new(Semaphore::new(usize::try_from(slots).unwrap_or(Semaphore::MAX_PERMITS)));
         Self { sender, slots, stopping: AtomicBool::new(false) }
     }
@@ -66,7 +66,7 @@ impl Shared {
 }
 
 impl Dispatcher {
-    pub fn new(sender: Arc<Sender>, max_in_flight: u32) -> Self {
+    pub fn new(sender: Arc<WebhookSender>, max_in_flight: u32) -> Self {
         Self { shared: Arc::new(Shared::new(sender, max_in_flight)), tasks: TaskTracker::new() }
     }
 }
@@ -116,7 +116,7 @@ impl Worker for Dispatcher {
 
 /// Posts everything that is due now, including what becomes due by it. For tests and tools that run
 /// the work step by step. Returns the number of queues worked through.
-pub async fn dispatch_due(ctx: &Ctx, sender: &Arc<Sender>) -> Result<usize, AppError> {
+pub async fn dispatch_due(ctx: &Ctx, sender: &Arc<WebhookSender>) -> Result<usize, AppError> {
     let shared = Shared::new(Arc::clone(sender), ctx.config.webhooks.max_in_flight);
     let mut worked = 0;
     loop {

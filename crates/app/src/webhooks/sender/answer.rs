@@ -13,7 +13,7 @@ const MAX_KEPT_BYTES: usize = 1_024;
 const MAX_RETRY_AFTER_BYTES: usize = 64;
 
 /// A response, as far as it was read.
-pub(super) struct Answer {
+pub(super) struct ReceiverResponse {
     pub status: u16,
     pub retry_after: Option<String>,
     pub head: Option<String>,
@@ -23,7 +23,7 @@ pub(super) struct Answer {
 
 /// Reads the response. Only the status decides the attempt: a body that breaks off or is too long
 /// does not matter.
-pub(super) async fn read(response: Response<Incoming>) -> Answer {
+pub(super) async fn read(response: Response<Incoming>) -> ReceiverResponse {
     let status = response.status().as_u16();
     let retry_after = retry_after(response.headers());
     let mut body = response.into_body();
@@ -46,7 +46,7 @@ pub(super) async fn read(response: Response<Incoming>) -> Answer {
             }
         }
     };
-    Answer { status, retry_after, head: legible(&head), is_whole }
+    ReceiverResponse { status, retry_after, head: legible(&head), is_whole }
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<String> {

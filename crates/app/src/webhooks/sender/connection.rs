@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::outcome::{NetworkFault, Outcome};
+use super::outcome::{NetworkFault, PostOutcome};
 
 /// The read buffer's size, which also limits the response head.
 const MAX_BUFFER_BYTES: usize = 32 * 1_024;
@@ -20,13 +20,15 @@ const MAX_BUFFER_BYTES: usize = 32 * 1_024;
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// A connection that is closed on drop.
-pub(super) struct Connection {
+pub(super) struct TargetConnection {
     requests: SendRequest<Full<Bytes>>,
     _io: AbortOnDropHandle<()>,
 }
 
-impl Connection {
-    pub async fn over(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Result<Self, Outcome> {
+impl TargetConnection {
+    pub async fn over(
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Result<Self, PostOutcome> {
         let mut builder = Builder::new();
         builder.max_buf_size(MAX_BUFFER_BYTES).max_header_size(MAX_BUFFER_BYTES);
         let (requests, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(cut)?;
@@ -42,10 +44,10 @@ impl Connection {
     ///
     /// If nothing of it was written, the error returns the request for another connection. In all
     /// other cases the receiver may have seen it.
-    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Unanswered> {
+    pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, SendFailure> {
         self.requests.try_send_request(request).await.map_err(|mut error| match error.take_message() {
-            Some(request) => Unanswered::Unsent(Box::new(request)),
-            None => Unanswered::Cut(error.into_error()),
+            Some(request) => SendFailure::Unsent(Box::new(request)),
+            None => SendFailure::Cut(error.into_error()),
         })
     }
 
@@ -63,23 +65,23 @@ impl Connection {
 }
 
 /// The reason why there is no response.
-pub(super) enum Unanswered {
+pub(super) enum SendFailure {
     /// The connection was closed before anything was written.
     Unsent(Box<Request<Full<Bytes>>>),
     /// The connection broke while the request was under way.
     Cut(hyper::Error),
 }
 
-impl From<Unanswered> for Outcome {
-    fn from(unanswered: Unanswered) -> Self {
+impl From<SendFailure> for PostOutcome {
+    fn from(unanswered: SendFailure) -> Self {
         match unanswered {
-            Unanswered::Unsent(_) => Self::Unreachable(NetworkFault::Cut),
-            Unanswered::Cut(error) => cut(error),
+            SendFailure::Unsent(_) => Self::Unreachable(NetworkFault::Cut),
+            SendFailure::Cut(error) => cut(error),
         }
     }
 }
 
-pub(super) fn cut(error: hyper::Error) -> Outcome {
+pub(super) fn cut(error: hyper::Error) -> PostOutcome {
     tracing::debug!(%error, "a webhook target did not answer");
-    Outcome::Unreachable(NetworkFault::Cut)
+    PostOutcome::Unreachable(NetworkFault::Cut)
 }

@@ -14,8 +14,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::connection::Connection;
-use super::outcome::{NetworkFault, Outcome};
+use super::connection::TargetConnection;
+use super::outcome::{NetworkFault, PostOutcome};
 use super::resolver::Resolver;
 
 /// The maximum number of addresses to try.
@@ -30,11 +30,11 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    pub async fn dial(&self, target: &Target) -> Result<Connection, Outcome> {
+    pub async fn dial(&self, target: &Target) -> Result<TargetConnection, PostOutcome> {
         let addresses = self.judged_addresses(target.host()).await?;
         let stream = connect(&addresses, target.port()).await?;
         if !target.is_https() {
-            return Connection::over(stream).await;
+            return TargetConnection::over(stream).await;
         }
         let name = match target.host() {
             TargetHost::Address(ip) => ServerName::from(*ip),
@@ -42,26 +42,26 @@ impl Dialer {
         };
         let stream =
             TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await.map_err(tls_fault)?;
-        Connection::over(stream).await
+        TargetConnection::over(stream).await
     }
 
     /// Resolves the host. One forbidden address rejects all: a name that points to public and
     /// internal addresses at once is an attack.
-    async fn judged_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, Outcome> {
+    async fn judged_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, PostOutcome> {
         let addresses = match host {
             TargetHost::Address(ip) => vec![*ip],
             TargetHost::Name(name) => self.resolver.resolve(name).await.map_err(|error| {
                 tracing::debug!(%error, "could not resolve the host of a webhook target");
-                Outcome::Unreachable(NetworkFault::Dns)
+                PostOutcome::Unreachable(NetworkFault::Dns)
             })?,
         };
         if addresses.is_empty() {
-            return Err(Outcome::Unreachable(NetworkFault::Dns));
+            return Err(PostOutcome::Unreachable(NetworkFault::Dns));
         }
         if addresses.iter().all(|ip| self.policy.admits(*ip)) {
             Ok(in_turns(addresses))
         } else {
-            Err(Outcome::TargetRefused)
+            Err(PostOutcome::TargetRefused)
         }
     }
 }
@@ -84,7 +84,7 @@ fn in_turns(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
 
 /// Connects to the first address that accepts. Each attempt gets a head start before the next one
 /// joins it (RFC 8305).
-async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, Outcome> {
+async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, PostOutcome> {
     let mut untried = addresses.iter().take(MAX_TRIED);
     let mut tries = FuturesUnordered::new();
     loop {
@@ -103,15 +103,15 @@ async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, Outcome> 
                 return Ok(stream);
             }
             Some(Some(Err(error))) => tracing::debug!(%error, "could not connect to a webhook target"),
-            Some(None) => return Err(Outcome::Unreachable(NetworkFault::Connect)),
+            Some(None) => return Err(PostOutcome::Unreachable(NetworkFault::Connect)),
             None => {}
         }
     }
 }
 
-fn tls_fault(error: impl std::fmt::Display) -> Outcome {
+fn tls_fault(error: impl std::fmt::Display) -> PostOutcome {
     tracing::debug!(%error, "the TLS handshake with a webhook target failed");
-    Outcome::Unreachable(NetworkFault::Tls)
+    PostOutcome::Unreachable(NetworkFault::Tls)
 }
 
 #[cfg(test)]

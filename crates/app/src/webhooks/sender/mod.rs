@@ -32,11 +32,11 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{self, ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 
-pub use outcome::{Attempt, NetworkFault, Outcome};
+pub use outcome::{Attempt, NetworkFault, PostOutcome};
 pub use resolver::{Resolver, SystemResolver};
 
-use answer::Answer;
-use connection::{Connection, Unanswered, cut};
+use answer::ReceiverResponse;
+use connection::{SendFailure, TargetConnection, cut};
 use dial::Dialer;
 use pool::Pool;
 
@@ -44,12 +44,12 @@ use pool::Pool;
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Posts to targets over pooled connections. One sender per process is enough.
-pub struct Sender {
+pub struct WebhookSender {
     dialer: Dialer,
     pool: Arc<Pool>,
 }
 
-impl Sender {
+impl WebhookSender {
     /// Creates a sender that trusts the certificates of the operating system. Fails if the system
     /// has none.
     pub fn new(policy: TargetPolicy, resolver: Arc<dyn Resolver>) -> Result<Self, rustls::Error> {
@@ -69,7 +69,7 @@ impl Sender {
 
     /// Creates a sender with the given TLS configuration.
     pub fn with_tls(policy: TargetPolicy, resolver: Arc<dyn Resolver>, mut tls: ClientConfig) -> Self {
-        // `Connection` only speaks HTTP/1.1.
+        // `TargetConnection` only speaks HTTP/1.1.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         Self { dialer: Dialer { policy, resolver, tls: Arc::new(tls) }, pool: Arc::default() }
     }
@@ -78,7 +78,7 @@ impl Sender {
     /// again, because the policy may have changed since it was set.
     pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Attempt {
         let Ok(target) = Target::parse(url, &self.dialer.policy) else {
-            return Attempt { outcome: Outcome::TargetRefused, duration_ms: 0, answer_head: None };
+            return Attempt { outcome: PostOutcome::TargetRefused, duration_ms: 0, answer_head: None };
         };
         let began_at = Instant::now();
         let exchange = timeout_at(began_at + DEADLINE, self.exchange(&target, headers, body)).await;
@@ -88,10 +88,13 @@ impl Sender {
                 if answer.is_whole {
                     self.keep(&target, connection).await;
                 }
-                (Outcome::Answered { status: answer.status, retry_after: answer.retry_after }, answer.head)
+                (
+                    PostOutcome::Answered { status: answer.status, retry_after: answer.retry_after },
+                    answer.head,
+                )
             }
             Ok(Err(outcome)) => (outcome, None),
-            Err(_) => (Outcome::TimedOut, None),
+            Err(_) => (PostOutcome::TimedOut, None),
         };
         Attempt { outcome, duration_ms, answer_head }
     }
@@ -101,13 +104,13 @@ impl Sender {
         target: &Target,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(Connection, Answer), Outcome> {
+    ) -> Result<(TargetConnection, ReceiverResponse), PostOutcome> {
         let request = request(target, headers, body)?;
         let (connection, response) = self.send(target, request).await?;
         Ok((connection, answer::read(response).await))
     }
 
-    async fn keep(&self, target: &Target, connection: Connection) {
+    async fn keep(&self, target: &Target, connection: TargetConnection) {
         if let Some(connection) = connection.settled().await {
             self.pool.put(target.origin(), connection);
         }
@@ -117,7 +120,7 @@ impl Sender {
         &self,
         target: &Target,
         mut request: Request<Full<Bytes>>,
-    ) -> Result<(Connection, Response<Incoming>), Outcome> {
+    ) -> Result<(TargetConnection, Response<Incoming>), PostOutcome> {
         while let Some(mut connection) = self.pool.take(target.origin()) {
             if connection.is_closed() {
                 continue;
@@ -125,8 +128,8 @@ impl Sender {
             match connection.send(request).await {
                 Ok(response) => return Ok((connection, response)),
                 // Nothing was written, so sending it again cannot deliver it twice.
-                Err(Unanswered::Unsent(unsent)) => request = *unsent,
-                Err(Unanswered::Cut(error)) => return Err(cut(error)),
+                Err(SendFailure::Unsent(unsent)) => request = *unsent,
+                Err(SendFailure::Cut(error)) => return Err(cut(error)),
             }
         }
         let mut connection = self.dialer.dial(target).await?;
@@ -140,12 +143,16 @@ fn tls() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
         .with_safe_default_protocol_versions()
 }
 
-fn request(target: &Target, mut headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, Outcome> {
-    let host = HeaderValue::try_from(target.authority()).map_err(|_| Outcome::TargetRefused)?;
+fn request(
+    target: &Target,
+    mut headers: HeaderMap,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>, PostOutcome> {
+    let host = HeaderValue::try_from(target.authority()).map_err(|_| PostOutcome::TargetRefused)?;
     headers.insert(HOST, host);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = Uri::try_from(target.path_and_query()).map_err(|_| Outcome::TargetRefused)?;
+    *request.uri_mut() = Uri::try_from(target.path_and_query()).map_err(|_| PostOutcome::TargetRefused)?;
     *request.headers_mut() = headers;
     Ok(request)
 }

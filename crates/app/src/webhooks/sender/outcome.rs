@@ -6,7 +6,7 @@ pub use domain::webhook::NetworkFault;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    pub outcome: Outcome,
+    pub outcome: PostOutcome,
     /// Total duration in milliseconds.
     pub duration_ms: i64,
     /// The beginning of the response body, for the endpoint's owner: at most 1 KiB, without control
@@ -15,7 +15,7 @@ pub struct Attempt {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PostOutcome {
     /// The receiver responded, with any status.
     Answered {
         status: u16,
@@ -30,7 +30,7 @@ pub enum Outcome {
     TargetRefused,
 }
 
-impl Outcome {
+impl PostOutcome {
     /// Converts the outcome for the delivery rules. `now` is the time of the response.
     pub fn at(&self, now: Timestamp) -> webhook::AttemptOutcome {
         match self {

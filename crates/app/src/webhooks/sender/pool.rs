@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, interval};
 
-use super::connection::Connection;
+use super::connection::TargetConnection;
 
 /// The maximum number of idle connections per origin.
 const MAX_PER_ORIGIN: usize = 32;
@@ -22,7 +22,7 @@ const MAX_IDLE: Duration = Duration::from_secs(30);
 /// The interval at which expired connections are closed.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-pub(super) struct Pool<C = Connection> {
+pub(super) struct Pool<C = TargetConnection> {
     kept: Mutex<Kept<C>>,
 }
 

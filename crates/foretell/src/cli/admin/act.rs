@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use alloy_primitives::{Address, B256, keccak256};
-use app::roles::{Sender, Senders};
+use app::roles::{ActSender, Senders};
 use app::{AppError, Ctx};
 use chain::{Call, Role, Signer};
 use clap::Args;
@@ -130,8 +130,8 @@ impl ActArgs {
 }
 
 impl NamedSender {
-    pub fn sender(&self) -> Sender<'_> {
-        self.key.as_ref().map_or(Sender::Wallet(self.address), Sender::Key)
+    pub fn sender(&self) -> ActSender<'_> {
+        self.key.as_ref().map_or(ActSender::Wallet(self.address), ActSender::Key)
     }
 
     pub const fn address(&self) -> Address {

@@ -1,6 +1,6 @@
 //! `foretell admin aggregates`: verifies or rebuilds the aggregates of markets and movements.
 
-use app::ledger::aggregates::{Difference, Verified, rebuild, verify};
+use app::ledger::aggregates::{AggregatesVerification, Difference, rebuild, verify};
 use clap::Subcommand;
 use domain::ErrorCode;
 
@@ -34,7 +34,7 @@ pub async fn run(command: AggregatesCommand, admin: &AdminCtx) -> Result<Command
     Err(refuse(ErrorCode::InternalError, summary(&verified)))
 }
 
-fn record(verified: &Verified) -> OutputRecord {
+fn record(verified: &AggregatesVerification) -> OutputRecord {
     OutputRecord::new()
         .with("block", verified.block)
         .with("markets", verified.markets)
@@ -42,7 +42,7 @@ fn record(verified: &Verified) -> OutputRecord {
         .with("differences", verified.differences.len())
 }
 
-fn summary(verified: &Verified) -> String {
+fn summary(verified: &AggregatesVerification) -> String {
     let line = |difference: &Difference| {
         let Difference { what, kept, computed } = difference;
         format!("\n{what}: {kept} is stored, {computed} is correct")

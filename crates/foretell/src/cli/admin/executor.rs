@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::Address;
-use app::roles::{Change, Sent};
+use app::roles::{ActResult, RoleChange};
 use app::{AppError, Ctx};
 use chain::{ExecutorState, Signer};
 use clap::{Args, Subcommand};
@@ -110,30 +110,34 @@ pub async fn run(command: ExecutorCommand, admin: &AdminCtx) -> Result<CommandOu
         ExecutorCommand::Propose { executor: ExecutorArgs { address }, cap, act } => {
             let cap = cap.atomic()?;
             let title = format!("Propose the executor {address} with an hourly cap of {}", cap_text(cap));
-            make(Change::ProposeExecutor(address, cap), &title, &act, admin, &ctx).await
+            make(RoleChange::ProposeExecutor(address, cap), &title, &act, admin, &ctx).await
         }
         ExecutorCommand::Enact { executor: ExecutorArgs { address }, act } => {
             let title = format!("Enact the proposal for the executor {address}");
-            make(Change::EnactExecutor(address), &title, &act, admin, &ctx).await
+            make(RoleChange::EnactExecutor(address), &title, &act, admin, &ctx).await
         }
         ExecutorCommand::Veto { executor: ExecutorArgs { address }, act, consent } => {
             let title = format!("Veto the proposal for the executor {address}");
             obtain_consent(consent, &act, &title, address)?;
-            make(Change::VetoExecutor(address), &title, &act, admin, &ctx).await
+            make(RoleChange::VetoExecutor(address), &title, &act, admin, &ctx).await
         }
         ExecutorCommand::Lower { executor: ExecutorArgs { address }, cap, act, consent } => {
             let cap = cap.atomic()?;
             let title = format!("Lower the hourly cap of the executor {address} to {}", cap_text(cap));
             obtain_consent(consent, &act, &title, address)?;
-            make(Change::LowerExecutor(address, cap), &title, &act, admin, &ctx).await
+            make(RoleChange::LowerExecutor(address, cap), &title, &act, admin, &ctx).await
         }
         ExecutorCommand::Remove { executor: ExecutorArgs { address }, act, consent } => {
             let title = format!("Remove the executor {address}");
             obtain_consent(consent, &act, &title, address)?;
-            make(Change::RemoveExecutor(address), &title, &act, admin, &ctx).await
+            make(RoleChange::RemoveExecutor(address), &title, &act, admin, &ctx).await
         }
-        ExecutorCommand::Pause(act) => make(Change::Pause, "Pause all executors", &act, admin, &ctx).await,
-        ExecutorCommand::Resume(act) => make(Change::Resume, "Resume all executors", &act, admin, &ctx).await,
+        ExecutorCommand::Pause(act) => {
+            make(RoleChange::Pause, "Pause all executors", &act, admin, &ctx).await
+        }
+        ExecutorCommand::Resume(act) => {
+            make(RoleChange::Resume, "Resume all executors", &act, admin, &ctx).await
+        }
     }
 }
 
@@ -153,7 +157,7 @@ fn obtain_consent(
 
 /// Makes a change and shows the executors, or prints the change's transaction.
 async fn make(
-    change: Change,
+    change: RoleChange,
     title: &str,
     act: &ActArgs,
     admin: &AdminCtx,
@@ -161,16 +165,16 @@ async fn make(
 ) -> Result<CommandOutput, StartError> {
     let acting = act.acting(admin, ctx, change.senders(ctx).await?, None).await?;
     let receipt = match change.make(ctx, acting.sender()).await? {
-        Sent::Printed(call) => return Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
-        Sent::Mined(receipt) => receipt,
+        ActResult::Printed(call) => return Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
+        ActResult::Mined(receipt) => receipt,
     };
     // Read back from the chain: the record shows the result and not the request.
     let done = match change {
-        Change::ProposeExecutor(address, _)
-        | Change::EnactExecutor(address)
-        | Change::VetoExecutor(address)
-        | Change::LowerExecutor(address, _)
-        | Change::RemoveExecutor(address) => record(&find(ctx, address).await?),
+        RoleChange::ProposeExecutor(address, _)
+        | RoleChange::EnactExecutor(address)
+        | RoleChange::VetoExecutor(address)
+        | RoleChange::LowerExecutor(address, _)
+        | RoleChange::RemoveExecutor(address) => record(&find(ctx, address).await?),
         _ => OutputRecord::new().with("paused", ctx.chain.is_gate_paused().await.map_err(AppError::from)?),
     };
     let done = admin.deployment_hint(done);

@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use app::Ctx;
-use app::import::{self, Action, Catalog, Format, ImportError, Kind, Plan, Step};
+use app::import::{self, Catalog, Format, ImportAction, ImportError, ImportKind, ImportPlan, Step};
 use clap::{Args, ValueEnum};
 use domain::key::Environment;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -97,22 +97,22 @@ fn refused(error: ImportError) -> StartError {
 }
 
 /// Waits for the running service to index the plan's markets. Returns whether it did.
-async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &Plan) -> Result<bool, StartError> {
+async fn followed(admin: &AdminCtx, ctx: &Ctx, plan: &ImportPlan) -> Result<bool, StartError> {
     // Skipped markets count too: the run that created them may have been killed before this wait.
-    if !plan.steps.iter().any(|step| step.kind == Kind::Market) {
+    if !plan.steps.iter().any(|step| step.kind == ImportKind::Market) {
         return Ok(true);
     }
     admin.follow(ctx.chain.head().await?.number).await
 }
 
-fn summary(plan: &Plan, dry_run: bool) -> OutputRecord {
+fn summary(plan: &ImportPlan, dry_run: bool) -> OutputRecord {
     OutputRecord::new()
         .with("dryRun", dry_run)
         .with("items", plan.steps.len())
-        .with("created", plan.count(Action::Create))
-        .with("finished", plan.count(Action::Finish))
-        .with("updated", plan.count(Action::Update))
-        .with("skipped", plan.count(Action::Skip))
+        .with("created", plan.count(ImportAction::Create))
+        .with("finished", plan.count(ImportAction::Finish))
+        .with("updated", plan.count(ImportAction::Update))
+        .with("skipped", plan.count(ImportAction::Skip))
         .with("fundingUsdc", usdc_text(plan.funding))
 }
 
@@ -138,7 +138,7 @@ impl Shown {
     fn planned(&mut self, step: &Step) {
         match self {
             Self::Lines => self.step(step),
-            Self::Bar(_) if step.action == Action::Skip => {}
+            Self::Bar(_) if step.action == ImportAction::Skip => {}
             Self::Bar(bar) => {
                 let changed = match step.changed() {
                     [] => String::new(),

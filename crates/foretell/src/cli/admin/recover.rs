@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use app::Ctx;
-use app::recovery::{Advance, LostTrade, Plan, advance, open_for_operator, plan};
+use app::recovery::{Advance, LostTrade, RecoveryPlan, advance, open_for_operator, plan};
 use chain::Signer;
 use clap::Args;
 use domain::ErrorCode;
@@ -76,7 +76,7 @@ async fn ended(ctx: &Ctx, id: i64) -> Result<CommandOutput, StartError> {
     ))
 }
 
-fn planned(plan: &Plan) -> OutputRecord {
+fn planned(plan: &RecoveryPlan) -> OutputRecord {
     let trades: Vec<_> = plan.trades.iter().map(trade_of).collect();
     let nonces: Vec<_> = plan
         .raised_nonces

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::Address;
-use app::roles::{Change, Sent};
+use app::roles::{ActResult, RoleChange};
 use app::{AppError, Ctx};
 use chain::{Role, RoleProposal};
 use clap::{Args, Subcommand};
@@ -97,36 +97,36 @@ pub async fn run(command: RoleCommand, admin: &AdminCtx) -> Result<CommandOutput
         RoleCommand::List => show(&ctx).await.map(CommandOutput::One),
         RoleCommand::Propose { role: RoleArgs { role }, to, act } => {
             let title = format!("Propose {to} as the new {role}");
-            make(Change::ProposeRole(role, to), &title, &act, None, admin, &ctx).await
+            make(RoleChange::ProposeRole(role, to), &title, &act, None, admin, &ctx).await
         }
         RoleCommand::Accept { role: RoleArgs { role }, accept } => {
-            accept_role(Change::AcceptRole(role), role, accept, admin, &ctx).await
+            accept_role(RoleChange::AcceptRole(role), role, accept, admin, &ctx).await
         }
         RoleCommand::Veto { role: RoleArgs { role }, remove } => {
             let title = format!("Veto the proposal of a new {role}");
-            remove_power(Change::VetoRole(role), role, &title, remove, admin, &ctx).await
+            remove_power(RoleChange::VetoRole(role), role, &title, remove, admin, &ctx).await
         }
         RoleCommand::ProposeRecovery { to, act } => {
             let title = format!("Propose {to} as the new owner, because the owner's key is lost or stolen");
-            make(Change::ProposeRecovery(to), &title, &act, None, admin, &ctx).await
+            make(RoleChange::ProposeRecovery(to), &title, &act, None, admin, &ctx).await
         }
         RoleCommand::AcceptRecovery(accept) => {
-            accept_role(Change::AcceptRecovery, Role::Owner, accept, admin, &ctx).await
+            accept_role(RoleChange::AcceptRecovery, Role::Owner, accept, admin, &ctx).await
         }
         RoleCommand::VetoRecovery(remove) => {
             let title = "Veto the guardian's proposal of a new owner";
-            remove_power(Change::VetoRecovery, Role::Owner, title, remove, admin, &ctx).await
+            remove_power(RoleChange::VetoRecovery, Role::Owner, title, remove, admin, &ctx).await
         }
         RoleCommand::SuspendResolver(remove) => {
             let title = "Suspend the resolver until a successor accepts";
-            remove_power(Change::SuspendResolver, Role::Resolver, title, remove, admin, &ctx).await
+            remove_power(RoleChange::SuspendResolver, Role::Resolver, title, remove, admin, &ctx).await
         }
     }
 }
 
 /// Accepts a role. This needs confirmation, because the former holder loses the role at once.
 async fn accept_role(
-    change: Change,
+    change: RoleChange,
     role: Role,
     accept: AcceptArgs,
     admin: &AdminCtx,
@@ -142,7 +142,7 @@ async fn accept_role(
 
 /// Removes power or a proposal. A script must not be blocked by a prompt.
 async fn remove_power(
-    change: Change,
+    change: RoleChange,
     role: Role,
     title: &str,
     remove: RemoveArgs,
@@ -158,7 +158,7 @@ async fn remove_power(
 
 /// Makes a change and shows the roles, or prints the change's transaction.
 async fn make(
-    change: Change,
+    change: RoleChange,
     title: &str,
     act: &ActArgs,
     key_file: Option<PathBuf>,
@@ -167,11 +167,11 @@ async fn make(
 ) -> Result<CommandOutput, StartError> {
     let acting = act.acting(admin, ctx, change.senders(ctx).await?, key_file.as_deref()).await?;
     match change.make(ctx, acting.sender()).await? {
-        Sent::Mined(receipt) => {
+        ActResult::Mined(receipt) => {
             let record = admin.deployment_hint(show(ctx).await?);
             Ok(CommandOutput::One(record.with("txHash", receipt.tx_hash.to_string())))
         }
-        Sent::Printed(call) => Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
+        ActResult::Printed(call) => Ok(acting.print(ctx, title, &[call], OutputRecord::new())),
     }
 }
 

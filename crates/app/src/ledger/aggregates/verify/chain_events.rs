@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use chain::EventKind;
 use store::movements::Movement;
 
-use super::{Difference, Verified};
+use super::{AggregatesVerification, Difference};
 use crate::ledger::aggregates::PAGE;
 use crate::{AppError, Ctx};
 
@@ -14,7 +14,7 @@ const BLOCKS: u64 = 2_000;
 
 /// Checks that every event up to `last` that moved a position of a known market has its movement,
 /// and that there are no other movements.
-pub async fn compare(ctx: &Ctx, last: u64, verified: &mut Verified) -> Result<(), AppError> {
+pub async fn compare(ctx: &Ctx, last: u64, verified: &mut AggregatesVerification) -> Result<(), AppError> {
     let numbers = numbers(ctx).await?;
     let mut from = 0;
     let mut after = String::new();

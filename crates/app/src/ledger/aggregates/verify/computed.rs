@@ -14,7 +14,7 @@ use store::traders::kept::{self, Kept};
 use store::traders::{BUCKET_MS, Edges, SPANS_MS, oldest};
 use store::{StoreError, Tx};
 
-use super::{Difference, Verified, differ};
+use super::{AggregatesVerification, Difference, differ};
 use crate::ledger::aggregates::PAGE;
 use crate::{AppError, Ctx};
 
@@ -59,7 +59,12 @@ impl Computed {
     }
 
     /// Adds a market. Values that only depend on this market are compared at once.
-    pub async fn market(&mut self, ctx: &Ctx, id: MarketId, verified: &mut Verified) -> Result<(), AppError> {
+    pub async fn market(
+        &mut self,
+        ctx: &Ctx,
+        id: MarketId,
+        verified: &mut AggregatesVerification,
+    ) -> Result<(), AppError> {
         let read = ctx.store.read(id, |tx, id| Box::pin(read(tx, *id))).await?;
         let Some(of) = read else { return Ok(()) };
         verified.markets += 1;

@@ -1,7 +1,7 @@
 //! `foretell admin market create`.
 
 use app::markets::{self, NewMarket};
-use app::roles::{Senders, Sent};
+use app::roles::{ActResult, Senders};
 use chain::Role;
 use clap::Args;
 use domain::ids::{MarketId, ThreadId};
@@ -129,7 +129,7 @@ pub async fn create(args: CreateMarketArgs, admin: &AdminCtx) -> Result<CommandO
         error.detail(detail)
     })?;
     match (funded.approval, created.sent) {
-        (Sent::Printed(approve), Some(Sent::Printed(create))) => {
+        (ActResult::Printed(approve), Some(ActResult::Printed(create))) => {
             Ok(resolver.print(&ctx, &title, &[approve, create], market_id(id)))
         }
         _ => {

@@ -7,7 +7,7 @@ mod update;
 use std::time::Duration;
 
 use app::markets::{self, Move};
-use app::roles::Sent;
+use app::roles::ActResult;
 use chain::Receipt;
 use clap::{Args, Subcommand};
 use domain::ids::{MarketId, ThreadId};
@@ -136,8 +136,8 @@ async fn make(
     let acting = act.acting(admin, &ctx, wanted.senders(), None).await?;
     let title = title_of(&wanted, &market);
     match markets::make_move(&ctx, acting.sender(), id, wanted).await? {
-        Sent::Mined(receipt) => followed(admin, id, receipt).await.map(CommandOutput::One),
-        Sent::Printed(call) => Ok(acting.print(&ctx, &title, &[call], market_id(id))),
+        ActResult::Mined(receipt) => followed(admin, id, receipt).await.map(CommandOutput::One),
+        ActResult::Printed(call) => Ok(acting.print(&ctx, &title, &[call], market_id(id))),
     }
 }
 
