@@ -9,7 +9,7 @@ use http_kit::{Problem, PublicCode, RequestId};
 
 /// A code and the contents of its page.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CodePage {
     pub code: &'static str,
     pub status: u16,
     pub title: &'static str,
@@ -21,7 +21,7 @@ pub struct Entry {
     pub examples: Vec<(&'static str, String)>,
 }
 
-impl Entry {
+impl CodePage {
     /// Returns the entry of the code with this name, from either API.
     pub fn find(name: &str, docs_url: &str) -> Option<Self> {
         // Some codes exist in both APIs. Their page shows both examples.
@@ -133,10 +133,10 @@ mod tests {
         let names = ErrorCode::ALL.iter().map(|code| code.as_str());
         for name in names.chain(PublicCode::ALL.iter().map(|code| code.as_str())) {
             let entry =
-                Entry::find(name, "https://docs.test").unwrap_or_else(|| panic!("{name} has no page"));
+                CodePage::find(name, "https://docs.test").unwrap_or_else(|| panic!("{name} has no page"));
             assert_eq!(entry.code, name);
         }
-        assert!(Entry::find("NO_SUCH_CODE", "https://docs.test").is_none());
+        assert!(CodePage::find("NO_SUCH_CODE", "https://docs.test").is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use domain::ErrorCode;
 use pulldown_cmark_escape::escape_html;
 
-use super::entry::{Entry, only_public};
+use super::entry::{CodePage, only_public};
 
 const STYLE: &str = "\
 :root{color-scheme:light dark}\
@@ -44,8 +44,8 @@ pub fn index() -> String {
 }
 
 /// Returns the page of a code.
-pub fn page(entry: &Entry) -> String {
-    let Entry { code, status, title, detail, when, retry, fix, examples } = entry;
+pub fn page(entry: &CodePage) -> String {
+    let CodePage { code, status, title, detail, when, retry, fix, examples } = entry;
     let example = |(heading, body): &(&str, String)| {
         format!("<section>\n<h2>{heading}</h2>\n<pre><code>{}</code></pre>\n</section>\n", escaped(body))
     };

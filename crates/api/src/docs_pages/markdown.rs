@@ -2,7 +2,7 @@
 
 use domain::ErrorCode;
 
-use super::entry::{Entry, only_public};
+use super::entry::{CodePage, only_public};
 
 /// Returns the list of all codes.
 pub fn index() -> String {
@@ -22,8 +22,8 @@ pub fn index() -> String {
 }
 
 /// Returns the page of a code.
-pub fn page(entry: &Entry) -> String {
-    let Entry { code, status, title, detail, when, retry, fix, examples } = entry;
+pub fn page(entry: &CodePage) -> String {
+    let CodePage { code, status, title, detail, when, retry, fix, examples } = entry;
     let example = |(heading, body): &(&str, String)| format!("## {heading}\n\n```json\n{body}\n```\n\n");
     let examples: String = examples.iter().map(example).collect();
     format!(

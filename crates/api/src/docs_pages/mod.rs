@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use http_kit::{PathId, Problem, Shared, StablePart};
 
-use self::entry::Entry;
+use self::entry::CodePage;
 
 /// The pages load nothing and run no scripts. Their styles are inline.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -61,7 +61,7 @@ pub async fn code(
         Some(name) => (name, Form::Markdown),
         None => (name.as_str(), form(&headers)),
     };
-    let Some(entry) = Entry::find(name, &app.docs_url) else { return not_found(&headers) };
+    let Some(entry) = CodePage::find(name, &app.docs_url) else { return not_found(&headers) };
     Ok(match form {
         Form::Html => answer(Form::Html, html::page(&entry)),
         Form::Markdown => answer(Form::Markdown, markdown::page(&entry)),
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_page_shows_every_field_of_its_code() {
         for code in ErrorCode::ALL.iter().copied() {
-            let (guide, entry) = (code.guide(), Entry::find(code.as_str(), "https://docs.test").unwrap());
+            let (guide, entry) = (code.guide(), CodePage::find(code.as_str(), "https://docs.test").unwrap());
             let example = &entry.examples[0].1;
             assert!(example.contains(&format!("https://docs.test/api-errors/{code}")), "{code}");
             let (html, markdown) = (html::page(&entry), markdown::page(&entry));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_page_matches_its_snapshot() {
-        let entry = Entry::find("SPENDING_LIMIT_EXCEEDED", "https://docs.test").unwrap();
+        let entry = CodePage::find("SPENDING_LIMIT_EXCEEDED", "https://docs.test").unwrap();
         insta::assert_snapshot!(html::page(&entry));
         insta::assert_snapshot!(markdown::page(&entry));
     }
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn codes_of_the_public_read_api_have_pages_and_are_listed() {
         for code in entry::only_public() {
-            let (name, entry) = (code.as_str(), Entry::find(code.as_str(), "https://docs.test").unwrap());
+            let (name, entry) = (code.as_str(), CodePage::find(code.as_str(), "https://docs.test").unwrap());
             assert!(html::page(&entry).contains(&html::escaped(entry.when)), "{name}");
             assert!(markdown::page(&entry).contains(entry.fix), "{name}");
             assert!(html::index().contains(&format!("/docs/api-errors/{name}\"")), "{name}");
             assert!(markdown::index().contains(&format!("(/docs/api-errors/{name}.md)")), "{name}");
         }
-        let shared = Entry::find("MARKET_NOT_FOUND", "https://docs.test").unwrap();
+        let shared = CodePage::find("MARKET_NOT_FOUND", "https://docs.test").unwrap();
         assert_eq!(shared.examples.len(), 2);
     }
 

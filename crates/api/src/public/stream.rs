@@ -69,7 +69,7 @@ struct Price<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = StreamedTrade)]
 #[serde(rename_all = "camelCase")]
-pub struct Trade<'a> {
+pub struct TradeMessage<'a> {
     /// The position of the trade on the chain, which is the id of the event.
     id: &'a str,
     outcome_index: u8,
@@ -91,7 +91,7 @@ pub struct Trade<'a> {
 #[derive(Serialize, ToSchema)]
 #[schema(as = StreamedStatus)]
 #[serde(rename_all = "camelCase")]
-pub struct Status<'a> {
+pub struct StatusMessage<'a> {
     id: &'a str,
     status: MarketStatus,
     block: u64,
@@ -120,8 +120,8 @@ pub struct Closing<'a> {
 #[serde(untagged)]
 pub enum EventData<'a> {
     Market(Snapshot<'a>),
-    Trade(Trade<'a>),
-    Status(Status<'a>),
+    Trade(TradeMessage<'a>),
+    Status(StatusMessage<'a>),
     Heartbeat(Heartbeat),
     Closing(Closing<'a>),
 }
@@ -130,7 +130,13 @@ pub enum EventData<'a> {
 /// heartbeat. Only the event's name distinguishes them.
 impl utoipa::PartialSchema for EventData<'_> {
     fn schema() -> RefOr<Schema> {
-        let names = [Snapshot::name(), Trade::name(), Status::name(), Heartbeat::name(), Closing::name()];
+        let names = [
+            Snapshot::name(),
+            TradeMessage::name(),
+            StatusMessage::name(),
+            Heartbeat::name(),
+            Closing::name(),
+        ];
         let any = names
             .iter()
             .fold(AnyOfBuilder::new(), |any, name| any.item(Ref::from_schema_name(name.as_ref())));
@@ -146,8 +152,8 @@ impl ToSchema for EventData<'_> {
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         add::<Snapshot<'_>>(schemas);
-        add::<Trade<'_>>(schemas);
-        add::<Status<'_>>(schemas);
+        add::<TradeMessage<'_>>(schemas);
+        add::<StatusMessage<'_>>(schemas);
         add::<Heartbeat>(schemas);
         add::<Closing<'_>>(schemas);
     }
@@ -351,7 +357,11 @@ impl MarketStream {
             }
             Happening::Status(change) => {
                 let (status, block, at) = (change.status, change.block_number, change.at);
-                self.pending.push(Some(&id), "status", &EventData::Status(Status { id, status, block, at }))
+                self.pending.push(
+                    Some(&id),
+                    "status",
+                    &EventData::Status(StatusMessage { id, status, block, at }),
+                )
             }
         };
         self.position = id.to_owned();
@@ -366,9 +376,9 @@ impl MarketStream {
     }
 }
 
-fn trade(movement: &Movement, liquidity: Usdc) -> Trade<'_> {
+fn trade(movement: &Movement, liquidity: Usdc) -> TradeMessage<'_> {
     let after = movement.quantity.zip(movement.cost);
-    Trade {
+    TradeMessage {
         id: &movement.id,
         outcome_index: movement.outcome_index,
         side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },

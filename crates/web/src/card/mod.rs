@@ -28,13 +28,13 @@ use super::resources::{get_market, get_thread};
 
 /// A card's URL: the resource's id, and the version from the file name.
 #[derive(Debug)]
-pub struct Address {
+pub struct CardPath {
     id: String,
     /// `None` if the file is not a PNG.
     version: Option<String>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Address {
+impl<S: Send + Sync> FromRequestParts<S> for CardPath {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
@@ -47,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Address {
 pub async fn of_market(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
-    address: Address,
+    address: CardPath,
 ) -> Result<Response, Problem> {
     let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let (market, outcomes) = get_market(&app, &address.id).await?;
@@ -68,7 +68,7 @@ pub async fn of_market(
 pub async fn of_thread(
     State(app): State<Shared>,
     State(cards): State<Arc<Cards>>,
-    address: Address,
+    address: CardPath,
 ) -> Result<Response, Problem> {
     let asked = address.version.ok_or_else(|| Problem::from(PublicCode::NotFound))?;
     let (face, _) = ThreadFace::read(&app.ctx, get_thread(&app, &address.id).await?).await?;

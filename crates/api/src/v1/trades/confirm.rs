@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::read::TradeAnswer;
-use super::view::{Finality, TradeRecord};
+use super::view::{FinalitySettings, TradeRecord};
 
 /// The one-time token that releases a held trade.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,5 +56,5 @@ pub async fn confirm(
     let confirmed =
         app.mutate(|app| async move { app::trades::confirm(&app.ctx, &caller, &id, &token).await });
     let (trade, history) = confirmed.await?;
-    Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
+    Ok(meta.single("trade", TradeRecord::now(trade, history, FinalitySettings::from(&app.ctx))))
 }

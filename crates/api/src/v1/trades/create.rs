@@ -21,7 +21,7 @@ use store::trades::{History, Trade};
 use utoipa::ToSchema;
 
 use super::read::TradeAnswer;
-use super::view::{Finality, TradeRecord};
+use super::view::{FinalitySettings, TradeRecord};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
 
@@ -248,7 +248,7 @@ pub async fn create(
     let caller = caller.into_inner();
     // In its own task, so that a client that hangs up cannot leave a half-created trade.
     let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
-    let finality = Finality::from(&app.ctx);
+    let finality = FinalitySettings::from(&app.ctx);
     let (status, record, is_replay) = match created.await? {
         Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
             Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), false),

@@ -11,7 +11,7 @@ use http_kit::{
 use store::StoreError;
 use store::trades::{ListFilter, Trade};
 
-use super::view::{Finality, TradeRecord};
+use super::view::{FinalitySettings, TradeRecord};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::ClientRequestId;
 
@@ -70,7 +70,7 @@ pub async fn list(
         .read(input, |tx, (user_id, filter, page)| Box::pin(store::trades::list(tx, *user_id, filter, page)))
         .await;
     let (rows, pagination) = paging.cut(&app.cursor, listed?, |(trade, _)| position(trade));
-    let finality = Finality::from(&app.ctx);
+    let finality = FinalitySettings::from(&app.ctx);
     let records = rows.into_iter().map(|(trade, history)| TradeRecord::now(trade, history, finality));
     Ok(meta.list(records.collect(), pagination))
 }
@@ -103,7 +103,7 @@ pub async fn find(
         })
         .await;
     let (trade, history) = found?.ok_or_else(Problem::not_found)?;
-    Ok(meta.single("trade", TradeRecord::now(trade, history, Finality::from(&app.ctx))))
+    Ok(meta.single("trade", TradeRecord::now(trade, history, FinalitySettings::from(&app.ctx))))
 }
 
 fn position(trade: &Trade) -> PagePosition {

@@ -113,12 +113,12 @@ struct ChainRecord {
 
 /// The finality settings of the chain, which every record contains.
 #[derive(Debug, Clone, Copy)]
-pub struct Finality {
+pub struct FinalitySettings {
     chain_id: u64,
     confirmations: u64,
 }
 
-impl From<&Ctx> for Finality {
+impl From<&Ctx> for FinalitySettings {
     fn from(ctx: &Ctx) -> Self {
         Self { chain_id: ctx.chain.chain_id(), confirmations: ctx.confirmations() }
     }
@@ -126,7 +126,7 @@ impl From<&Ctx> for Finality {
 
 impl TradeRecord {
     /// Builds the record of the current state of `trade`, with its status history.
-    pub fn now(trade: Trade, history: Vec<(Status, Timestamp)>, finality: Finality) -> Self {
+    pub fn now(trade: Trade, history: Vec<(Status, Timestamp)>, finality: FinalitySettings) -> Self {
         let (settlement, failure, refusal) = match &trade.state {
             State::Completed(settlement) => (Some(settlement), None, None),
             State::Failed(failure) => (None, Some(failure), None),
@@ -172,7 +172,7 @@ impl TradeRecord {
     }
 
     /// Builds the record that the trade's creation returned, whatever its current state is.
-    pub fn as_created(trade: Trade, finality: Finality) -> Self {
+    pub fn as_created(trade: Trade, finality: FinalitySettings) -> Self {
         let at = trade.created_at;
         let state =
             trade.held_until.map_or(State::Pending, |expires_at| State::PendingConfirmation { expires_at });
@@ -182,7 +182,7 @@ impl TradeRecord {
     }
 
     /// Builds the record that a held trade's creation returned, with its confirmation token.
-    pub fn held(trade: Trade, confirmation: Confirmation, finality: Finality) -> Self {
+    pub fn held(trade: Trade, confirmation: Confirmation, finality: FinalitySettings) -> Self {
         let Confirmation { token, expires_at } = confirmation;
         let confirmation = Some(ConfirmationRecord { token, expires_at });
         Self { confirmation, ..Self::as_created(trade, finality) }
@@ -198,7 +198,7 @@ mod tests {
     use domain::trade::{Failure, RiskRejection, Settlement};
     use uuid::Uuid;
 
-    const FINALITY: Finality = Finality { chain_id: 31_337, confirmations: 1 };
+    const FINALITY: FinalitySettings = FinalitySettings { chain_id: 31_337, confirmations: 1 };
 
     fn trade(state: State) -> Trade {
         let ended_at = state.status().is_terminal().then_some(Timestamp::from_ms(900));
