@@ -11,7 +11,7 @@ use alloy_primitives::Address;
 use domain::market::probability_for_display;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 use store::StoreError;
-use store::public::{Extent, Leader, LeaderSort, Listed, OpenPosition, Timeframe};
+use store::public::{Leader, LeaderSort, Listed, OpenPosition, PageRange, Timeframe};
 
 use crate::Ctx;
 use crate::process::leaderboards::Values;
@@ -44,7 +44,7 @@ pub async fn leaderboard(
     ctx: &Ctx,
     timeframe: Timeframe,
     sort: LeaderSort,
-    extent: Extent,
+    extent: PageRange,
 ) -> Result<Listed<Ranked>, StoreError> {
     let leaders = ranked(ctx, timeframe, sort).await?;
     // A ranking by total profit must show the values that it was computed with.

@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::ids::ThreadId;
 use domain::thread::ThreadStatus;
 use store::StoreError;
-use store::public::{Extent, MarketFilter, MarketSort, Order, ThreadRow};
+use store::public::{MarketFilter, MarketSort, Order, PageRange, ThreadRow};
 
 use super::market_face::{MarketFace, dollars, version_of};
 use super::{next_end, next_turn};
@@ -34,7 +34,7 @@ impl ThreadFace {
         let listed = ctx
             .store
             .read(filter, |tx, filter| {
-                let extent = Extent { limit: MOST_MARKETS, offset: 0 };
+                let extent = PageRange { limit: MOST_MARKETS, offset: 0 };
                 Box::pin(store::public::list_markets(
                     tx,
                     filter,

@@ -7,7 +7,7 @@ use domain::ids::KeyId;
 use domain::{ErrorCode, Timestamp};
 
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// Equal failures within one minute.
@@ -39,11 +39,11 @@ pub async fn add(tx: &mut Tx, entries: &[AuditEntry]) -> Result<(), StoreError> 
         ON CONFLICT (key_id, minute_ms, code, ip) DO UPDATE SET failures = key_audit.failures + excluded.failures,
         last_at_ms = CASE WHEN excluded.last_at_ms > key_audit.last_at_ms THEN excluded.last_at_ms
         ELSE key_audit.last_at_ms END";
-    let rows: Vec<Vec<Value<'_>>> = entries.iter().map(values).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = entries.iter().map(values).collect();
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
-fn values(entry: &AuditEntry) -> Vec<Value<'_>> {
+fn values(entry: &AuditEntry) -> Vec<SqlValue<'_>> {
     params![
         entry.key_id,
         entry.minute,

@@ -16,7 +16,7 @@ use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
 
 /// An actor, and the clock that dates its actions.
-pub(crate) struct Acting {
+pub(crate) struct AuditContext {
     pub actor: Actor,
     pub clock: Arc<dyn Clock>,
 }
@@ -27,14 +27,14 @@ pub fn note(tx: &mut Tx, act: Act) {
 }
 
 /// Appends the actions that the unit of work noted to the log.
-pub(crate) async fn write_noted(tx: &mut Tx, acting: &Acting) -> Result<(), StoreError> {
+pub(crate) async fn write_noted(tx: &mut Tx, acting: &AuditContext) -> Result<(), StoreError> {
     match tx.take_acts() {
         acts if acts.is_empty() => Ok(()),
         acts => write(tx, acting, acts).await,
     }
 }
 
-async fn write(tx: &mut Tx, acting: &Acting, acts: Vec<Act>) -> Result<(), StoreError> {
+async fn write(tx: &mut Tx, acting: &AuditContext, acts: Vec<Act>) -> Result<(), StoreError> {
     // The no-op UPDATE locks the head row, which serializes all writers of the log.
     const LOCK: &str = "UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq, hash";
     const ENTRY: &str = const_format::concatcp!(

@@ -9,11 +9,11 @@ use domain::ids::BatchId;
 
 use crate::bind::{column_from_text, word_to_column};
 use crate::record::{Insert, Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum BatchEnding {
     /// Mined successfully. Its intents ended with events.
     Mined,
     /// Mined, but reverted as a whole. Its intents are unchanged.
@@ -22,7 +22,7 @@ pub enum Ending {
     Displaced,
 }
 
-impl Ending {
+impl BatchEnding {
     /// The ending as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Ending {
 
 /// The content of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum BatchKind {
     /// Intents, for the Gate.
     Trades,
     /// Redemptions, for the hub.
@@ -44,7 +44,7 @@ pub enum Kind {
     Delegation,
 }
 
-impl Kind {
+impl BatchKind {
     /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,24 +55,24 @@ impl Kind {
     }
 }
 
-column_from_text!(Kind);
-word_to_column!(Kind);
+column_from_text!(BatchKind);
+word_to_column!(BatchKind);
 
-impl FromStr for Kind {
-    type Err = UnknownKind;
+impl FromStr for BatchKind {
+    type Err = UnknownBatchKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         [Self::Trades, Self::Redemptions, Self::Delegation]
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or(UnknownKind)
+            .ok_or(UnknownBatchKind)
     }
 }
 
 /// The error for a text that is not a kind of batch.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("not a kind of batch")]
-pub struct UnknownKind;
+pub struct UnknownBatchKind;
 
 record! {
     /// A batch.
@@ -80,7 +80,7 @@ record! {
     pub struct Batch: Insert {
         pub id: BatchId,
         pub lane: u16,
-        pub kind: Kind,
+        pub kind: BatchKind,
         /// The executor's address.
         pub executor: Address,
         /// The executor's nonce that the batch uses.
@@ -175,7 +175,7 @@ pub async fn mark_sent(tx: &mut Tx, id: BatchId, now: Timestamp) -> Result<(), S
 pub async fn mark_ended(
     tx: &mut Tx,
     id: BatchId,
-    ending: Ending,
+    ending: BatchEnding,
     now: Timestamp,
 ) -> Result<bool, StoreError> {
     const SQL: &str =
@@ -190,7 +190,7 @@ pub async fn delete_ended(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<
     const FORMS: &str = "DELETE FROM batch_transactions WHERE batch_id = $1";
     const BATCH: &str = "DELETE FROM batches WHERE id = $1";
     let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.only()).await?;
-    let rows: Vec<Vec<Value<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
     // The forms first, because they reference the batch.
     tx.exec_each(FORMS, &rows).await?;
     tx.exec_each(BATCH, &rows).await?;

@@ -22,14 +22,14 @@ use serde::de::DeserializeOwned;
 
 use crate::engine::not_a;
 use crate::record::ToColumn;
-use crate::{Cell, FromColumn, StoreError, Value};
+use crate::{Cell, FromColumn, SqlValue, StoreError};
 
 /// Values that are cheap to copy.
 macro_rules! copied_to_column {
     ($($type:ty),* $(,)?) => {$(
         impl ToColumn for $type {
-            fn to_column(&self) -> Result<Value<'_>, StoreError> {
-                Ok(Value::from(*self))
+            fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+                Ok(SqlValue::from(*self))
             }
         }
     )*};
@@ -40,8 +40,8 @@ copied_to_column!(i64, u32, u16, u8, bool, Timestamp, Usdc, UsdcDelta, Address);
 macro_rules! word_to_column {
     ($($type:ty),* $(,)?) => {$(
         impl $crate::record::ToColumn for $type {
-            fn to_column(&self) -> ::core::result::Result<$crate::Value<'_>, $crate::StoreError> {
-                Ok($crate::Value::from(self.as_str()))
+            fn to_column(&self) -> ::core::result::Result<$crate::SqlValue<'_>, $crate::StoreError> {
+                Ok($crate::SqlValue::from(self.as_str()))
             }
         }
     )*};
@@ -51,43 +51,43 @@ pub(crate) use word_to_column;
 word_to_column!(MarketStatus);
 
 impl ToColumn for u64 {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        Value::try_from(*self)
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        SqlValue::try_from(*self)
     }
 }
 
 impl ToColumn for String {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        Ok(Value::from(self))
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        Ok(SqlValue::from(self))
     }
 }
 
 impl<T: ToColumn> ToColumn for Option<T> {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        self.as_ref().map_or(Ok(Value::Null), T::to_column)
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        self.as_ref().map_or(Ok(SqlValue::Null), T::to_column)
     }
 }
 
 impl ToColumn for Vec<u8> {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        Ok(Value::from(self))
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        Ok(SqlValue::from(self))
     }
 }
 
 impl ToColumn for u128 {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        Ok(Value::from(self.to_string()))
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        Ok(SqlValue::from(self.to_string()))
     }
 }
 
 impl ToColumn for Vec<String> {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
         to_json(self)
     }
 }
 
 impl ToColumn for Vec<Wad> {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
         to_json(self)
     }
 }
@@ -95,7 +95,7 @@ impl ToColumn for Vec<Wad> {
 /// Values that are stored as their text.
 macro_rules! stored_as_text {
     ($($type:ty),* $(,)?) => {$(
-        impl From<$type> for Value<'_> {
+        impl From<$type> for SqlValue<'_> {
             fn from(value: $type) -> Self {
                 Self::from(value.to_string())
             }
@@ -241,8 +241,8 @@ impl FromColumn for serde_json::Map<String, serde_json::Value> {
 }
 
 /// Encodes a column of JSON.
-pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<Value<'static>, StoreError> {
-    serde_json::to_string(value).map(Value::from).map_err(|error| StoreError::unwritable(&error))
+pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<SqlValue<'static>, StoreError> {
+    serde_json::to_string(value).map(SqlValue::from).map_err(|error| StoreError::unwritable(&error))
 }
 
 /// Decodes a column of JSON.
@@ -253,21 +253,21 @@ pub(crate) fn from_json<T: DeserializeOwned>(
     serde_json::from_str(cell.text()?).map_err(|_| otherwise.into())
 }
 
-impl From<Address> for Value<'_> {
+impl From<Address> for SqlValue<'_> {
     /// Lower-case hex, not the checksummed form.
     fn from(address: Address) -> Self {
         Self::from(format!("{address:#x}"))
     }
 }
 
-impl From<Usdc> for Value<'_> {
+impl From<Usdc> for SqlValue<'_> {
     /// Atomic units. The whole supply of USDC is far below 2^63 units, so the cap is never reached.
     fn from(usdc: Usdc) -> Self {
         Self::Int(i64::try_from(usdc.atomic()).unwrap_or(i64::MAX))
     }
 }
 
-impl From<UsdcDelta> for Value<'_> {
+impl From<UsdcDelta> for SqlValue<'_> {
     fn from(delta: UsdcDelta) -> Self {
         Self::Int(delta.0)
     }

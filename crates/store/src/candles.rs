@@ -9,7 +9,7 @@ use domain::{Timestamp, Usdc, Wad};
 
 use crate::bind::{from_json, to_json};
 use crate::record::{Insert, Record, ToColumn, record};
-use crate::{Cell, FromColumn, StoreError, Tx, Value, params};
+use crate::{Cell, FromColumn, SqlValue, StoreError, Tx, params};
 
 /// A traded outcome as stored: index, open/high/low/close, atomic USDC, tokens, number of trades.
 type Traded = (u8, [String; 4], u64, String, u64);
@@ -41,13 +41,13 @@ impl FromColumn for Interval {
 }
 
 impl ToColumn for Interval {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
-        Ok(Value::from(self.ms()))
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
+        Ok(SqlValue::from(self.ms()))
     }
 }
 
 impl ToColumn for BTreeMap<u8, Candle> {
-    fn to_column(&self) -> Result<Value<'_>, StoreError> {
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
         to_json(&self.iter().map(traded).collect::<Vec<Traded>>())
     }
 }
@@ -88,7 +88,7 @@ pub async fn put(tx: &mut Tx, market_id: MarketId, buckets: &[Bucket]) -> Result
         low_cost_wad = excluded.low_cost_wad, cost_wad = excluded.cost_wad, quantities = excluded.quantities,
         traded = excluded.traded"
     );
-    let rows: Result<Vec<Vec<Value<'_>>>, StoreError> = buckets
+    let rows: Result<Vec<Vec<SqlValue<'_>>>, StoreError> = buckets
         .iter()
         .map(|bucket| {
             let mut values = bucket.values()?;
@@ -153,7 +153,7 @@ pub async fn delete_after(tx: &mut Tx, market_id: MarketId, at: Timestamp) -> Re
 record! {
     /// A market in the backlog.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Behind {
+    pub struct CandleBacklogEntry {
         pub market_id: MarketId,
         /// The last movement that its candles include. Empty if none.
         pub after_movement_id: String,
@@ -161,13 +161,13 @@ record! {
 }
 
 /// Returns a market from the backlog, if there is one.
-pub async fn find_behind(tx: &mut Tx) -> Result<Option<Behind>, StoreError> {
+pub async fn find_behind(tx: &mut Tx) -> Result<Option<CandleBacklogEntry>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        Behind::COLUMNS,
+        CandleBacklogEntry::COLUMNS,
         " FROM candle_backlog ORDER BY market_id LIMIT 1"
     );
-    tx.find(SQL, &[], Behind::from_row).await
+    tx.find(SQL, &[], CandleBacklogEntry::from_row).await
 }
 
 /// Reports whether a market is in the backlog.

@@ -12,12 +12,12 @@ use domain::ids::{EventId, KeyId, UserId};
 
 pub use crate::new_event::NewEvent;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params, webhooks};
+use crate::{SqlValue, StoreError, Tx, params, webhooks};
 
 record! {
     /// An event of a feed.
     #[derive(Debug, Clone, PartialEq, Eq)]
-    pub struct Event {
+    pub struct FeedEvent {
         /// The number, from 1 for the user's first event.
         pub seq: u64,
         pub id: EventId,
@@ -31,7 +31,7 @@ record! {
 record! {
     /// The range of a user's feed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Extent {
+    pub struct FeedRange {
         pub generation: u64,
         /// The number of the last removed event. The feed can be read from the next one on.
         pub pruned: u64 = "COALESCE(pruned_seq, 0) AS pruned_seq",
@@ -70,7 +70,7 @@ async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError>
     events.iter().for_each(|event| *counts.entry(event.user_id).or_default() += 1);
     let numbers: Vec<_> = counts.iter().map(|(user, count)| params![*user, *count].to_vec()).collect();
     tx.exec_each(NUMBERS, &numbers).await?;
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::with_capacity(events.len());
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(events.len());
     for event in &events {
         let behind = counts.get_mut(&event.user_id).map_or(0, |left| {
             *left -= 1;
@@ -92,16 +92,16 @@ pub async fn list_after(
     after: u64,
     kinds: &[EventKind],
     limit: u32,
-) -> Result<Vec<Event>, StoreError> {
+) -> Result<Vec<FeedEvent>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        Event::COLUMNS,
+        FeedEvent::COLUMNS,
         " FROM events WHERE user_id = $1 AND seq > $2 AND $3 LIKE '%,' || kind || ',%' ORDER BY seq LIMIT $4"
     );
     let kinds = format!(",{},", kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
     // No stored number is above `i64::MAX`, so a greater `after` finds nothing either way.
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    tx.list(SQL, &params![user_id, after, kinds, limit], Event::from_row).await
+    tx.list(SQL, &params![user_id, after, kinds, limit], FeedEvent::from_row).await
 }
 
 /// A part of a user's feed, consistent with concurrent writes and removals. All events up to
@@ -109,9 +109,9 @@ pub async fn list_after(
 /// removed by then. The numbers are valid for readers of the same generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slice {
-    pub events: Vec<Event>,
+    pub events: Vec<FeedEvent>,
     /// The range: its end as read before the events, its beginning as read after them.
-    pub extent: Extent,
+    pub extent: FeedRange,
 }
 
 /// Like [`list_after`], with the range of the feed.
@@ -126,8 +126,8 @@ pub async fn slice_after(
     // range safe.
     let last = extent(tx, user_id).await?.last;
     let events = list_after(tx, user_id, after, kinds, limit).await?;
-    let Extent { generation, pruned, .. } = extent(tx, user_id).await?;
-    Ok(Slice { events, extent: Extent { generation, pruned, last } })
+    let FeedRange { generation, pruned, .. } = extent(tx, user_id).await?;
+    Ok(Slice { events, extent: FeedRange { generation, pruned, last } })
 }
 
 /// The number of users in each query of [`list_last`].
@@ -142,20 +142,20 @@ pub async fn list_last(tx: &mut Tx, users: &[UserId]) -> Result<Vec<(UserId, u64
         // The statement has a fixed number of placeholders. Unused ones repeat the first user.
         let Some(one) = some.first() else { continue };
         let filled = some.iter().chain(std::iter::repeat(one)).take(LAST_AT_ONCE);
-        let bound: Vec<Value<'_>> = filled.map(|user| Value::from(*user)).collect();
+        let bound: Vec<SqlValue<'_>> = filled.map(|user| SqlValue::from(*user)).collect();
         found.extend(tx.list(SQL, &bound, |row| Ok((row.get("user_id")?, row.get("last_seq")?))).await?);
     }
     Ok(found)
 }
 
 /// Returns the range of a user's feed.
-pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<Extent, StoreError> {
+pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<FeedRange, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
-        Extent::COLUMNS,
+        FeedRange::COLUMNS,
         " FROM feed_generation LEFT JOIN feeds ON user_id = $1 WHERE id = 1"
     );
-    let found = tx.find(SQL, &params![user_id], Extent::from_row).await?;
+    let found = tx.find(SQL, &params![user_id], FeedRange::from_row).await?;
     found.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 
@@ -165,7 +165,7 @@ pub async fn begin_generation(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreE
     const SQL: &str = "UPDATE feed_generation
         SET generation = CASE WHEN generation < $1 THEN $1 ELSE generation + 1 END, began_at_ms = $2
         WHERE id = 1 RETURNING generation";
-    let begun = tx.find(SQL, &params![Value::try_from(now.s())?, now], |row| row.only()).await?;
+    let begun = tx.find(SQL, &params![SqlValue::try_from(now.s())?, now], |row| row.only()).await?;
     begun.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 
@@ -188,7 +188,7 @@ pub async fn prune(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, St
     }
     let mut rows = Vec::with_capacity(last.len());
     for (user, seq) in last {
-        rows.push(params![Value::try_from(seq)?, user].to_vec());
+        rows.push(params![SqlValue::try_from(seq)?, user].to_vec());
     }
     tx.exec_each(PRUNED, &rows).await?;
     Ok(gone.len() as u64)

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::act::Actor;
-use crate::audit_log::{self, Acting};
+use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, Workload};
 use crate::{Engine, StoreError, Tx, events};
 
@@ -19,7 +19,7 @@ use crate::{Engine, StoreError, Tx, events};
 pub struct Store {
     inner: Arc<Inner>,
     /// The actor whose actions are written to the audit log, if any.
-    acting: Option<Arc<Acting>>,
+    acting: Option<Arc<AuditContext>>,
     /// The kind of connections that units of work use.
     workload: Workload,
 }
@@ -64,7 +64,7 @@ impl Store {
     /// `clock`.
     #[must_use]
     pub fn acting_as(&self, actor: Actor, clock: Arc<dyn Clock>) -> Self {
-        Self { acting: Some(Arc::new(Acting { actor, clock })), ..self.clone() }
+        Self { acting: Some(Arc::new(AuditContext { actor, clock })), ..self.clone() }
     }
 
     /// Reports whether actions are written to the audit log.
@@ -216,7 +216,7 @@ impl Store {
 /// events. Events are written last because that step locks rows of several users.
 fn completed<I, T, E>(
     unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
-    acting: Option<Arc<Acting>>,
+    acting: Option<Arc<AuditContext>>,
 ) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static
 where
     I: Send + Sync + 'static,

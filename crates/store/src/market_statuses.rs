@@ -7,7 +7,7 @@ use domain::market::MarketStatus;
 
 use crate::movements::Movement;
 use crate::record::{Insert, Record, all_values, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// A log index after every event of a block.
 const BEHIND_ALL: u32 = 999_999;
@@ -66,7 +66,7 @@ pub async fn list_after(
         StatusChange::COLUMNS,
         " FROM market_statuses WHERE market_id = $1 AND id > $2 AND block_number <= $3 ORDER BY id LIMIT $4"
     );
-    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], StatusChange::from_row).await
+    tx.list(SQL, &params![market_id, after, SqlValue::try_from(to)?, limit], StatusChange::from_row).await
 }
 
 /// Returns a market's last status change in blocks up to `block`.
@@ -80,7 +80,7 @@ pub async fn find_last(
         StatusChange::COLUMNS,
         " FROM market_statuses WHERE market_id = $1 AND block_number <= $2 ORDER BY id DESC LIMIT 1"
     );
-    tx.find(SQL, &params![market_id, Value::try_from(block)?], StatusChange::from_row).await
+    tx.find(SQL, &params![market_id, SqlValue::try_from(block)?], StatusChange::from_row).await
 }
 
 /// Returns the block of a market's first status change, which is its creation.
@@ -92,18 +92,18 @@ pub async fn find_first_block(tx: &mut Tx, market_id: MarketId) -> Result<Option
 /// Deletes a market's status changes in blocks after `block`.
 pub async fn delete_of_market_after(tx: &mut Tx, market_id: MarketId, block: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM market_statuses WHERE market_id = $1 AND block_number > $2";
-    tx.exec(SQL, &params![market_id, Value::try_from(block)?]).await.map(drop)
+    tx.exec(SQL, &params![market_id, SqlValue::try_from(block)?]).await.map(drop)
 }
 
 /// Deletes all status changes in blocks after `fork`.
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM market_statuses WHERE block_number > $1";
-    tx.exec(SQL, &[Value::try_from(fork)?]).await.map(drop)
+    tx.exec(SQL, &[SqlValue::try_from(fork)?]).await.map(drop)
 }
 
 /// Lists the markets with a status change or a movement in the blocks `from..=to`.
 pub async fn list_touched(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<MarketId>, StoreError> {
     const SQL: &str = "SELECT market_id FROM movements WHERE block_number >= $1 AND block_number <= $2
         UNION SELECT market_id FROM market_statuses WHERE block_number >= $1 AND block_number <= $2";
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.only()).await
+    tx.list(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?], |row| row.only()).await
 }

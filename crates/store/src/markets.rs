@@ -11,7 +11,7 @@ use domain::{Timestamp, Usdc, Wad};
 
 use crate::bind::position_or_end;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, listed, params, redemptions};
+use crate::{SqlValue, StoreError, Tx, listed, params, redemptions};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
     let tags = serde_json::to_string(&market.tags).map_err(|error| StoreError::unwritable(&error))?;
     let bound = params![
         market.id,
-        Value::try_from(market.chain_id)?,
+        SqlValue::try_from(market.chain_id)?,
         market.contract_address,
         &market.question,
         market.description.as_deref(),
@@ -148,7 +148,7 @@ pub async fn insert(tx: &mut Tx, market: &Market, labels: &[String]) -> Result<(
         market.liquidity,
         market.cost,
         market.end_time,
-        Value::try_from(market.as_of_block)?,
+        SqlValue::try_from(market.as_of_block)?,
         market.as_of,
         market.created_at,
         market.featured_position
@@ -182,7 +182,8 @@ pub async fn list_ids(tx: &mut Tx, after: Option<MarketId>, limit: u32) -> Resul
 pub async fn list_numbers(tx: &mut Tx, chain_id: u64) -> Result<Vec<(u64, MarketId)>, StoreError> {
     const SQL: &str =
         "SELECT chain_market_id, id FROM markets WHERE chain_id = $1 AND chain_market_id IS NOT NULL";
-    tx.list(SQL, &[Value::try_from(chain_id)?], |row| Ok((row.get("chain_market_id")?, row.get("id")?))).await
+    tx.list(SQL, &[SqlValue::try_from(chain_id)?], |row| Ok((row.get("chain_market_id")?, row.get("id")?)))
+        .await
 }
 
 /// Returns the market with this number on the hub.
@@ -192,7 +193,7 @@ pub async fn find_by_chain_id(tx: &mut Tx, chain_id: u64, number: u64) -> Result
         Market::COLUMNS,
         " FROM markets WHERE chain_id = $1 AND chain_market_id = $2"
     );
-    tx.find(SQL, &[Value::try_from(chain_id)?, Value::try_from(number)?], Market::from_row).await
+    tx.find(SQL, &[SqlValue::try_from(chain_id)?, SqlValue::try_from(number)?], Market::from_row).await
 }
 
 /// Returns a market's outcomes, in order.
@@ -208,7 +209,7 @@ pub async fn outcomes(tx: &mut Tx, id: MarketId) -> Result<Vec<Outcome>, StoreEr
 
 /// A filter for lists of markets.
 #[derive(Debug, Clone, Default)]
-pub struct ListFilter {
+pub struct MarketListFilter {
     /// Allowed statuses. Empty means all.
     pub statuses: Vec<MarketStatus>,
     pub category: Option<String>,
@@ -235,7 +236,7 @@ const CHOSEN: &str = "FROM markets WHERE (created_at_ms, id) < ($1, $2) AND chai
     AND (LENGTH($8) = 0 OR LOWER(question) LIKE LOWER($8) ESCAPE '!')
     ORDER BY created_at_ms DESC, id DESC LIMIT $9";
 
-fn chosen<'a>(filter: &'a ListFilter, page: &'a Page) -> [Value<'a>; 9] {
+fn chosen<'a>(filter: &'a MarketListFilter, page: &'a Page) -> [SqlValue<'a>; 9] {
     let (created_at, id) = position_or_end(page.after.as_ref());
     let statuses = match filter.statuses.as_slice() {
         [] => String::new(),
@@ -267,7 +268,7 @@ record! {
 
 /// Lists the identities of the markets that [`list`] would return. For callers that have cached the
 /// data.
-pub async fn name(tx: &mut Tx, filter: &ListFilter, page: &Page) -> Result<Vec<Named>, StoreError> {
+pub async fn name(tx: &mut Tx, filter: &MarketListFilter, page: &Page) -> Result<Vec<Named>, StoreError> {
     const SQL: &str = const_format::concatcp!("SELECT ", Named::COLUMNS, " ", CHOSEN);
     tx.list(SQL, &chosen(filter, page), Named::from_row).await
 }
@@ -276,7 +277,7 @@ pub async fn name(tx: &mut Tx, filter: &ListFilter, page: &Page) -> Result<Vec<N
 /// extra row shows that there is a next page.
 pub async fn list(
     tx: &mut Tx,
-    filter: &ListFilter,
+    filter: &MarketListFilter,
     page: &Page,
 ) -> Result<Vec<(Market, Vec<Outcome>)>, StoreError> {
     // One statement, so that the filters are evaluated once. A market's columns are decoded only
@@ -327,7 +328,7 @@ pub async fn mark_created(
     chain_market_id: u64,
     cost: Wad,
     quantities: &[Wad],
-    at: AsOf,
+    at: ChangeBlock,
 ) -> Result<bool, StoreError> {
     const MARKET: &str =
         "UPDATE markets SET chain_market_id = $1, opening_cost_wad = $2, cost_wad = $2, as_of_block = $3,
@@ -335,11 +336,11 @@ pub async fn mark_created(
     const OUTCOME: &str =
         "UPDATE outcomes SET opening_wad = $1, quantity_wad = $1 WHERE market_id = $2 AND outcome_index = $3";
     let bound = [
-        Value::try_from(chain_market_id)?,
-        Value::from(cost),
-        Value::try_from(at.block)?,
-        Value::from(at.time),
-        Value::from(id),
+        SqlValue::try_from(chain_market_id)?,
+        SqlValue::from(cost),
+        SqlValue::try_from(at.block)?,
+        SqlValue::from(at.time),
+        SqlValue::from(id),
     ];
     tx.mark_market_changed(id);
     // The market already has a number: the event was applied before.
@@ -355,7 +356,7 @@ pub async fn mark_created(
 
 /// The block of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AsOf {
+pub struct ChangeBlock {
     pub block: u64,
     pub time: Timestamp,
 }
@@ -379,12 +380,12 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
         market.status.as_str(),
         market.cost,
         market.volume,
-        Value::try_from(market.trade_count)?,
+        SqlValue::try_from(market.trade_count)?,
         payouts.as_deref(),
         market.resolution_tx_hash,
         market.frozen_at,
         market.resolved_at,
-        Value::try_from(market.as_of_block)?,
+        SqlValue::try_from(market.as_of_block)?,
         market.as_of,
         market.id
     ];
@@ -393,7 +394,7 @@ pub async fn put_state(tx: &mut Tx, market: &Market, outcomes: &[Outcome]) -> Re
     let rows: Result<Vec<_>, StoreError> = outcomes
         .iter()
         .map(|o| {
-            Ok(params![o.quantity, o.volume, Value::try_from(o.trade_count)?, market.id, o.index].to_vec())
+            Ok(params![o.quantity, o.volume, SqlValue::try_from(o.trade_count)?, market.id, o.index].to_vec())
         })
         .collect();
     tx.exec_each(OUTCOME, &rows?).await?;
@@ -449,7 +450,7 @@ pub async fn list_changed_after(tx: &mut Tx, chain_id: u64, block: u64) -> Resul
         " FROM markets WHERE chain_id = $1 AND as_of_block > $2 AND chain_market_id IS NOT NULL
         ORDER BY id"
     );
-    tx.list(SQL, &[Value::try_from(chain_id)?, Value::try_from(block)?], Market::from_row).await
+    tx.list(SQL, &[SqlValue::try_from(chain_id)?, SqlValue::try_from(block)?], Market::from_row).await
 }
 
 /// Marks a market as not on chain, because its creation was undone by a reorganization.

@@ -12,11 +12,11 @@ use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
 use crate::bind::{column_from_text, position_or_end, word_to_column};
 use crate::record::{Insert, Record, all_values, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The kind of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum MovementKind {
     Buy,
     Sell,
     /// The payout of a settled market.
@@ -29,7 +29,7 @@ pub enum Kind {
     Merge,
 }
 
-impl Kind {
+impl MovementKind {
     /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-impl Kind {
+impl MovementKind {
     pub const fn is_trade(self) -> bool {
         matches!(self, Self::Buy | Self::Sell)
     }
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MovementKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -62,19 +62,19 @@ impl fmt::Display for Kind {
 /// The error for a text that is not a kind of movement.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("not a kind of movement")]
-pub struct UnknownKind;
+pub struct UnknownMovementKind;
 
-column_from_text!(Kind);
-word_to_column!(Kind);
+column_from_text!(MovementKind);
+word_to_column!(MovementKind);
 
-impl FromStr for Kind {
-    type Err = UnknownKind;
+impl FromStr for MovementKind {
+    type Err = UnknownMovementKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         [Self::Buy, Self::Sell, Self::Redeem, Self::Transfer, Self::Split, Self::Merge]
             .into_iter()
             .find(|k| k.as_str() == text)
-            .ok_or(UnknownKind)
+            .ok_or(UnknownMovementKind)
     }
 }
 
@@ -89,7 +89,7 @@ record! {
         pub log_index: u32,
         /// The transaction.
         pub tx_hash: B256,
-        pub kind: Kind,
+        pub kind: MovementKind,
         pub market_id: MarketId,
         pub outcome_index: u8,
         pub account: Address,
@@ -180,7 +180,7 @@ pub async fn list_settled(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Movemen
         " FROM movements WHERE block_number >= $1 AND block_number <= $2 AND trade_id IS NOT NULL
         ORDER BY id"
     );
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], Movement::from_row).await
+    tx.list(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?], Movement::from_row).await
 }
 
 /// Lists movements of the service's still executing trades in a market, in the blocks `from..=to`,
@@ -198,7 +198,7 @@ pub async fn list_unsettled(
         (SELECT id FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL) ORDER BY id"
     );
     let first = Movement::id_at(from, 0);
-    tx.list(SQL, &params![market_id, first, Value::try_from(to)?], Movement::from_row).await
+    tx.list(SQL, &params![market_id, first, SqlValue::try_from(to)?], Movement::from_row).await
 }
 
 /// Lists a market's movements after the id `after` (empty for all), in chain order.
@@ -230,7 +230,7 @@ pub async fn list_trades_after(
         " FROM movements WHERE market_id = $1 AND id > $2 AND block_number <= $3 AND kind IN ('buy', 'sell')
         ORDER BY id LIMIT $4"
     );
-    tx.list(SQL, &params![market_id, after, Value::try_from(to)?, limit], Movement::from_row).await
+    tx.list(SQL, &params![market_id, after, SqlValue::try_from(to)?, limit], Movement::from_row).await
 }
 
 /// Lists a transaction's movements in chain order, at most 1,000.
@@ -258,7 +258,7 @@ pub async fn list_after(
     // Ids begin with the block, so the range can start within the primary key.
     let floor = Movement::id_at(fork, u32::MAX);
     let after = after.max(floor.as_str());
-    tx.list(SQL, &params![Value::try_from(fork)?, after, limit], Movement::from_row).await
+    tx.list(SQL, &params![SqlValue::try_from(fork)?, after, limit], Movement::from_row).await
 }
 
 /// Lists all movements after the id `after` (empty for all), in chain order.
@@ -281,14 +281,14 @@ pub async fn list_places(
     const SQL: &str =
         "SELECT id, tx_hash, market_id FROM movements WHERE block_number >= $1 AND block_number <= $2
         AND (kind NOT IN ('split', 'merge') OR outcome_index = 0)";
-    let bound = [Value::try_from(from)?, Value::try_from(to)?];
+    let bound = [SqlValue::try_from(from)?, SqlValue::try_from(to)?];
     tx.list(SQL, &bound, |row| Ok((row.get("id")?, row.get("tx_hash")?, row.get("market_id")?))).await
 }
 
 /// Stores the realized profit of movements.
 pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE movements SET realized_pnl_usdc_atomic = $1 WHERE id = $2";
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         movements.iter().map(|m| params![m.realized_pnl, &m.id].to_vec()).collect();
     tx.exec_each(SQL, &rows).await.map(drop)
 }
@@ -297,7 +297,7 @@ pub async fn put_realized(tx: &mut Tx, movements: &[Movement]) -> Result<(), Sto
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM movements WHERE block_number > $1";
     const FAILURES: &str = "DELETE FROM intent_failures WHERE block_number > $1";
-    let fork = [Value::try_from(fork)?];
+    let fork = [SqlValue::try_from(fork)?];
     tx.exec(DELETE, &fork).await?;
     tx.exec(FAILURES, &fork).await.map(drop)
 }
@@ -341,7 +341,7 @@ pub async fn insert_failures(tx: &mut Tx, failures: &[IntentFailure]) -> Result<
 /// Deletes the failures in the blocks `from..=to`.
 pub async fn delete_failures(tx: &mut Tx, from: u64, to: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM intent_failures WHERE block_number >= $1 AND block_number <= $2";
-    tx.exec(SQL, &[Value::try_from(from)?, Value::try_from(to)?]).await.map(drop)
+    tx.exec(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?]).await.map(drop)
 }
 
 /// Lists the failures in the blocks `from..=to`, in chain order.
@@ -351,7 +351,7 @@ pub async fn list_failures(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Intent
         IntentFailure::COLUMNS,
         " FROM intent_failures WHERE block_number >= $1 AND block_number <= $2 ORDER BY block_number, log_index"
     );
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], IntentFailure::from_row).await
+    tx.list(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?], IntentFailure::from_row).await
 }
 
 record! {
@@ -420,7 +420,7 @@ pub async fn list_of_market_positions(tx: &mut Tx, market_id: MarketId) -> Resul
 pub type LastPosition = Option<(Address, u8)>;
 
 /// The account and outcome to compare with positions, so that those after `last` are greater.
-pub(crate) fn position_values(last: LastPosition) -> [Value<'static>; 2] {
+pub(crate) fn position_values(last: LastPosition) -> [SqlValue<'static>; 2] {
     match last {
         Some((account, outcome_index)) => params![account, outcome_index],
         None => params!["", -1],

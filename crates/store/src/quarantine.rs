@@ -5,7 +5,7 @@ use domain::Timestamp;
 use domain::ids::MarketId;
 
 use crate::record::{Insert, Record, record};
-use crate::{StoreError, Tx, Value, markets, params};
+use crate::{SqlValue, StoreError, Tx, markets, params};
 
 record! {
     /// A market whose rows may differ from the chain.
@@ -57,7 +57,7 @@ pub async fn release(tx: &mut Tx, market_id: MarketId) -> Result<bool, StoreErro
 /// no longer on the chain.
 pub async fn release_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const SQL: &str = "SELECT market_id FROM market_quarantine WHERE block_number > $1";
-    let released: Vec<MarketId> = tx.list(SQL, &[Value::try_from(fork)?], |row| row.only()).await?;
+    let released: Vec<MarketId> = tx.list(SQL, &[SqlValue::try_from(fork)?], |row| row.only()).await?;
     for id in released {
         release(tx, id).await?;
     }
@@ -110,7 +110,7 @@ pub async fn count(tx: &mut Tx) -> Result<u64, StoreError> {
 pub async fn list_numbers(tx: &mut Tx, chain_id: u64) -> Result<Vec<u64>, StoreError> {
     const SQL: &str = "SELECT m.chain_market_id FROM market_quarantine q JOIN markets m ON m.id = q.market_id
         WHERE m.chain_id = $1 AND m.chain_market_id IS NOT NULL";
-    tx.list(SQL, &[Value::try_from(chain_id)?], |row| row.only()).await
+    tx.list(SQL, &[SqlValue::try_from(chain_id)?], |row| row.only()).await
 }
 
 /// Lists the quarantined markets in which a lane has validating trades.
@@ -124,20 +124,20 @@ pub async fn list_validating(tx: &mut Tx, lane: u16) -> Result<Vec<MarketId>, St
 pub async fn skip_block(tx: &mut Tx, number: u64, reason: &str, now: Timestamp) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO skipped_blocks (number, reason, skipped_at_ms) VALUES ($1, $2, $3)
         ON CONFLICT (number) DO UPDATE SET reason = excluded.reason, skipped_at_ms = excluded.skipped_at_ms";
-    tx.exec(SQL, &params![Value::try_from(number)?, reason, now]).await.map(drop)
+    tx.exec(SQL, &params![SqlValue::try_from(number)?, reason, now]).await.map(drop)
 }
 
 /// Lists the excluded blocks in `from..=to`.
 pub async fn list_skipped_blocks(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<u64>, StoreError> {
     const SQL: &str =
         "SELECT number FROM skipped_blocks WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT 10000";
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], |row| row.only()).await
+    tx.list(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?], |row| row.only()).await
 }
 
 /// Includes all excluded blocks from `from` on again.
 pub async fn unskip_blocks_from(tx: &mut Tx, from: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM skipped_blocks WHERE number >= $1";
-    tx.exec(SQL, &[Value::try_from(from)?]).await.map(drop)
+    tx.exec(SQL, &[SqlValue::try_from(from)?]).await.map(drop)
 }
 
 pub async fn count_up(tx: &mut Tx, name: &str, by: u64) -> Result<(), StoreError> {
@@ -146,7 +146,7 @@ pub async fn count_up(tx: &mut Tx, name: &str, by: u64) -> Result<(), StoreError
     if by == 0 {
         return Ok(());
     }
-    tx.exec(SQL, &params![name, Value::try_from(by)?]).await.map(drop)
+    tx.exec(SQL, &params![name, SqlValue::try_from(by)?]).await.map(drop)
 }
 
 pub async fn list_counters(tx: &mut Tx) -> Result<Vec<(String, u64)>, StoreError> {

@@ -2,7 +2,7 @@
 //! [`record!`].
 
 use crate::engine::Columns;
-use crate::{Row, StoreError, Value};
+use crate::{Row, SqlValue, StoreError};
 
 /// A type that is read from consecutive columns of a row.
 pub(crate) trait Record: Sized {
@@ -27,10 +27,10 @@ pub(crate) trait Insert: Record {
     const PLACEHOLDERS: &'static str = placeholders(Self::COUNT);
 
     /// Appends the values of the columns.
-    fn push_values<'a>(&'a self, values: &mut Vec<Value<'a>>) -> Result<(), StoreError>;
+    fn push_values<'a>(&'a self, values: &mut Vec<SqlValue<'a>>) -> Result<(), StoreError>;
 
     /// Returns the values of the columns.
-    fn values(&self) -> Result<Vec<Value<'_>>, StoreError> {
+    fn values(&self) -> Result<Vec<SqlValue<'_>>, StoreError> {
         let mut values = Vec::with_capacity(Self::COUNT);
         self.push_values(&mut values)?;
         Ok(values)
@@ -38,7 +38,7 @@ pub(crate) trait Insert: Record {
 }
 
 /// Returns the values of each record, for a statement that runs once for each.
-pub(crate) fn all_values<T: Insert>(records: &[T]) -> Result<Vec<Vec<Value<'_>>>, StoreError> {
+pub(crate) fn all_values<T: Insert>(records: &[T]) -> Result<Vec<Vec<SqlValue<'_>>>, StoreError> {
     records.iter().map(Insert::values).collect()
 }
 
@@ -60,7 +60,7 @@ const fn placeholders(count: usize) -> &'static str {
 
 /// A type that a column is encoded from.
 pub(crate) trait ToColumn {
-    fn to_column(&self) -> Result<Value<'_>, StoreError>;
+    fn to_column(&self) -> Result<SqlValue<'_>, StoreError>;
 }
 
 /// Declares a struct that is a [`Record`].
@@ -110,7 +110,7 @@ macro_rules! record {
 
             fn push_values<'a>(
                 &'a self,
-                values: &mut Vec<$crate::Value<'a>>,
+                values: &mut Vec<$crate::SqlValue<'a>>,
             ) -> ::core::result::Result<(), $crate::StoreError> {
                 $($crate::record::record!(@push values &self.$field, $type $(, $column)?);)+
                 Ok(())

@@ -4,7 +4,7 @@
 use domain::Timestamp;
 
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub async fn open(tx: &mut Tx, opening: &Opening, now: Timestamp) -> Result<bool
     // Lock the lanes' leases: this waits for transactions that are signing now. Every later one
     // checks for an open recovery before it signs.
     tx.exec(LANES, &[]).await?;
-    let from_block = Value::try_from(opening.from_block)?;
+    let from_block = SqlValue::try_from(opening.from_block)?;
     Ok(tx.exec(OPEN, &params![opening.reason, &opening.detail, from_block, now]).await? == 1)
 }
 
@@ -98,7 +98,7 @@ pub async fn put_waits_for(tx: &mut Tx, id: i64, waits_for: Option<&str>) -> Res
 /// Stores the last block whose trades are compared, unless it is already known.
 pub async fn put_until_block(tx: &mut Tx, id: i64, block: u64) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE recoveries SET until_block = $1 WHERE id = $2 AND until_block IS NULL";
-    tx.exec(SQL, &params![Value::try_from(block)?, id]).await.map(drop)
+    tx.exec(SQL, &params![SqlValue::try_from(block)?, id]).await.map(drop)
 }
 
 /// Starts a new generation of the event feed, once per recovery.
@@ -109,7 +109,7 @@ pub async fn begin_generation(tx: &mut Tx, id: i64, now: Timestamp) -> Result<()
         return Ok(());
     }
     let generation = crate::events::begin_generation(tx, now).await?;
-    tx.exec(NOTE, &params![Value::try_from(generation)?, id]).await.map(drop)
+    tx.exec(NOTE, &params![SqlValue::try_from(generation)?, id]).await.map(drop)
 }
 
 /// Adds to the number of rows that a recovery changed.
@@ -119,10 +119,10 @@ pub async fn add_changes(tx: &mut Tx, id: i64, changes: Changes) -> Result<(), S
     // The number of unattributed trades is set once, when the recovery ends.
     let Changes { recovered_trades, corrected_trades, raised_nonces, unattributed_trades: _ } = changes;
     let bound = [
-        Value::try_from(recovered_trades)?,
-        Value::try_from(corrected_trades)?,
-        Value::try_from(raised_nonces)?,
-        Value::from(id),
+        SqlValue::try_from(recovered_trades)?,
+        SqlValue::try_from(corrected_trades)?,
+        SqlValue::try_from(raised_nonces)?,
+        SqlValue::from(id),
     ];
     tx.exec(SQL, &bound).await.map(drop)
 }
@@ -131,5 +131,5 @@ pub async fn add_changes(tx: &mut Tx, id: i64, changes: Changes) -> Result<(), S
 pub async fn end(tx: &mut Tx, id: i64, unattributed: u64, now: Timestamp) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE recoveries SET open_slot = NULL, waits_for = NULL, ended_at_ms = $1,
         unattributed_trades = $2 WHERE id = $3 AND open_slot = 1";
-    Ok(tx.exec(SQL, &params![now, Value::try_from(unattributed)?, id]).await? == 1)
+    Ok(tx.exec(SQL, &params![now, SqlValue::try_from(unattributed)?, id]).await? == 1)
 }

@@ -13,7 +13,7 @@ use crate::engine::Columns;
 use crate::events::{self, NewEvent};
 use crate::movements::LastPosition;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 mod announcements;
 mod payouts;
@@ -98,7 +98,7 @@ pub async fn insert(tx: &mut Tx, claim: &Redemption) -> Result<bool, StoreError>
 
 /// Another attempt at an ended claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Again {
+pub struct ClaimRetry {
     pub id: RedemptionId,
     /// The end time that the caller has read. It detects a claim that was reopened and ended again
     /// meanwhile.
@@ -110,7 +110,7 @@ pub struct Again {
 }
 
 /// Reopens an ended claim. Returns false if it has changed since it was read.
-pub async fn reopen(tx: &mut Tx, again: &Again, now: Timestamp) -> Result<bool, StoreError> {
+pub async fn reopen(tx: &mut Tx, again: &ClaimRetry, now: Timestamp) -> Result<bool, StoreError> {
     // Zero tokens leave the stored amount unchanged.
     const SQL: &str = "UPDATE redemptions SET status = 'pending', expected_usdc_atomic = $1,
         tokens_wad = CASE WHEN $2 = '0' THEN tokens_wad ELSE $2 END, error_code = NULL, error_message = NULL,
@@ -147,7 +147,7 @@ pub async fn find_of_position(
 
 /// A filter for lists of claims.
 #[derive(Debug, Clone, Default)]
-pub struct ListFilter {
+pub struct RedemptionListFilter {
     /// Allowed statuses. Empty means all.
     pub statuses: Vec<RedemptionStatus>,
     pub market_id: Option<MarketId>,
@@ -158,7 +158,7 @@ pub struct ListFilter {
 pub async fn list(
     tx: &mut Tx,
     user_id: UserId,
-    filter: &ListFilter,
+    filter: &RedemptionListFilter,
     page: &Page,
 ) -> Result<Vec<Redemption>, StoreError> {
     const SQL: &str = const_format::concatcp!(
@@ -194,7 +194,7 @@ pub async fn list_unsent(
         AND NOT EXISTS (SELECT 1 FROM batches WHERE batches.id = batch_id AND batches.ended_at_ms IS NULL)
         ORDER BY created_at_ms, id LIMIT $3"
     );
-    tx.list(SQL, &params![Value::try_from(chain_id)?, now, limit], |row| {
+    tx.list(SQL, &params![SqlValue::try_from(chain_id)?, now, limit], |row| {
         Ok((Redemption::from_row(row)?, row.get("chain_market_id")?))
     })
     .await
@@ -209,7 +209,7 @@ pub async fn set_batch(
 ) -> Result<Vec<bool>, StoreError> {
     const SQL: &str = "UPDATE redemptions SET status = 'executing', batch_id = $1, updated_at_ms = $2
         WHERE id = $3 AND ended_at_ms IS NULL";
-    let rows: Vec<Vec<Value<'_>>> = claims.iter().map(|id| params![batch_id, now, *id].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = claims.iter().map(|id| params![batch_id, now, *id].to_vec()).collect();
     let moved = tx.exec_each(SQL, &rows).await?;
     Ok(moved.into_iter().map(|affected| affected == 1).collect())
 }
@@ -217,7 +217,8 @@ pub async fn set_batch(
 /// Postpones the next look at open claims.
 pub async fn defer(tx: &mut Tx, claims: &[(RedemptionId, Timestamp)]) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE redemptions SET judge_after_ms = $1 WHERE id = $2 AND ended_at_ms IS NULL";
-    let rows: Vec<Vec<Value<'_>>> = claims.iter().map(|(id, until)| params![*until, *id].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> =
+        claims.iter().map(|(id, until)| params![*until, *id].to_vec()).collect();
     tx.exec_each(SQL, &rows).await.map(drop)
 }
 
@@ -243,7 +244,7 @@ pub async fn list_payments(tx: &mut Tx, from: u64, to: u64) -> Result<Vec<Paymen
         WHERE m.block_number >= $1 AND m.block_number <= $2 AND m.kind = 'redeem' AND r.ended_at_ms IS NULL
         ORDER BY m.id"
     );
-    tx.list(SQL, &[Value::try_from(from)?, Value::try_from(to)?], Payment::from_row).await
+    tx.list(SQL, &[SqlValue::try_from(from)?, SqlValue::try_from(to)?], Payment::from_row).await
 }
 
 /// Returns the last payment for the claim's position up to block `to` that the claim does not
@@ -262,7 +263,7 @@ pub async fn find_uncounted_payment(
         WHERE r.id = $1 AND m.kind = 'redeem' AND m.block_number <= $2 AND m.id > COALESCE(r.paid_movement_id, '')
         ORDER BY m.id DESC LIMIT 1"
     );
-    tx.find(SQL, &params![id, Value::try_from(to)?], Payment::from_row).await
+    tx.find(SQL, &params![id, SqlValue::try_from(to)?], Payment::from_row).await
 }
 
 /// Adds a payment, completes the claim and emits its event. Returns false if the claim does not

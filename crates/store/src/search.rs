@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 use domain::search::words;
 
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The kind of a searchable row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SearchKind {
     Market,
     Thread,
 }
 
-impl Kind {
+impl SearchKind {
     /// The kind as stored.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Texts {
 pub const MOST_FOUND: u32 = 2_000;
 
 /// Returns the words of a query, rarest first.
-pub(crate) async fn asked(tx: &mut Tx, kind: Kind, text: &str) -> Result<Vec<String>, StoreError> {
+pub(crate) async fn asked(tx: &mut Tx, kind: SearchKind, text: &str) -> Result<Vec<String>, StoreError> {
     const SQL: &str =
         "SELECT COUNT(*) AS count FROM (SELECT 1 AS one FROM search_terms WHERE kind = $1 AND term >= $2 AND term < $3
         LIMIT $4) found";
@@ -91,7 +91,11 @@ pub(crate) fn beyond(word: &str) -> String {
 }
 
 /// Returns the stored words of a row, with their weights.
-pub(crate) async fn find(tx: &mut Tx, kind: Kind, id: &str) -> Result<BTreeMap<String, i64>, StoreError> {
+pub(crate) async fn find(
+    tx: &mut Tx,
+    kind: SearchKind,
+    id: &str,
+) -> Result<BTreeMap<String, i64>, StoreError> {
     const SQL: &str = "SELECT term, weight FROM search_terms WHERE kind = $1 AND id = $2";
     let terms =
         tx.list(SQL, &params![kind.as_str(), id], |row| Ok((row.get("term")?, row.get("weight")?))).await?;
@@ -99,12 +103,12 @@ pub(crate) async fn find(tx: &mut Tx, kind: Kind, id: &str) -> Result<BTreeMap<S
 }
 
 /// Replaces the stored words of a row.
-pub(crate) async fn put(tx: &mut Tx, kind: Kind, id: &str, texts: &Texts) -> Result<(), StoreError> {
+pub(crate) async fn put(tx: &mut Tx, kind: SearchKind, id: &str, texts: &Texts) -> Result<(), StoreError> {
     const FORGET: &str = "DELETE FROM search_terms WHERE kind = $1 AND id = $2";
     const PUT: &str = "INSERT INTO search_terms (kind, id, term, weight) VALUES ($1, $2, $3, $4)";
     tx.exec(FORGET, &params![kind.as_str(), id]).await?;
     let weights = texts.weights();
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         weights.iter().map(|(term, weight)| params![kind.as_str(), id, term, *weight].to_vec()).collect();
     tx.exec_each(PUT, &rows).await.map(drop)
 }

@@ -5,7 +5,7 @@ use alloy_primitives::B256;
 use domain::Timestamp;
 
 use crate::record::{Insert, Record, all_values, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// A block up to which the sync has read.
@@ -26,7 +26,7 @@ pub async fn find_last(tx: &mut Tx, at_most: Option<u64>) -> Result<Option<SyncB
         SyncBlock::COLUMNS,
         " FROM sync_blocks WHERE number <= $1 ORDER BY number DESC LIMIT 1"
     );
-    let at_most = at_most.map_or(Ok(Value::Int(i64::MAX)), Value::try_from)?;
+    let at_most = at_most.map_or(Ok(SqlValue::Int(i64::MAX)), SqlValue::try_from)?;
     tx.find(SQL, &[at_most], SyncBlock::from_row).await
 }
 
@@ -37,8 +37,8 @@ pub async fn list(tx: &mut Tx, from: u64, to: u64, limit: u32) -> Result<Vec<Syn
         SyncBlock::COLUMNS,
         " FROM sync_blocks WHERE number >= $1 AND number <= $2 ORDER BY number LIMIT $3"
     );
-    let (from, to) = (Value::try_from(from)?, Value::try_from(to)?);
-    tx.list(SQL, &[from, to, Value::from(limit)], SyncBlock::from_row).await
+    let (from, to) = (SqlValue::try_from(from)?, SqlValue::try_from(to)?);
+    tx.list(SQL, &[from, to, SqlValue::from(limit)], SyncBlock::from_row).await
 }
 
 /// Returns the number of the newest stored block that is not newer than `at`, or 0 if there is
@@ -60,13 +60,13 @@ pub async fn put(tx: &mut Tx, blocks: &[SyncBlock], keep_from: u64) -> Result<()
     );
     const FORGET: &str = "DELETE FROM sync_blocks WHERE number < $1";
     tx.exec_each(SQL, &all_values(blocks)?).await?;
-    tx.exec(FORGET, &[Value::try_from(keep_from)?]).await.map(drop)
+    tx.exec(FORGET, &[SqlValue::try_from(keep_from)?]).await.map(drop)
 }
 
 /// Deletes the blocks after `fork`, which are no longer on the canonical chain.
 pub async fn delete_after(tx: &mut Tx, fork: u64) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM sync_blocks WHERE number > $1";
-    tx.exec(SQL, &[Value::try_from(fork)?]).await.map(drop)
+    tx.exec(SQL, &[SqlValue::try_from(fork)?]).await.map(drop)
 }
 
 pub async fn find_setting(tx: &mut Tx, name: &str) -> Result<Option<String>, StoreError> {

@@ -11,7 +11,7 @@ use domain::usage::{
 };
 use domain::{ErrorCode, Timestamp, Usdc};
 
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Row, SqlValue, StoreError, Tx, params};
 
 /// Requests of a key within one hour, as counted by one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +60,12 @@ pub async fn add(tx: &mut Tx, hours: &[KeyHour]) -> Result<(), StoreError> {
     let (mut refusals, mut latencies, mut last_used) = (Vec::new(), Vec::new(), Vec::new());
     for KeyHour { key_id, hour, last_used_at, counts } in hours {
         for (code, refused) in counts.refusals() {
-            refusals.push(params![*key_id, *hour, code.as_str(), Value::try_from(refused)?].to_vec());
+            refusals.push(params![*key_id, *hour, code.as_str(), SqlValue::try_from(refused)?].to_vec());
         }
         for (octave, counts) in counts.latency.octaves() {
-            let mut row = params![*key_id, *hour, Value::try_from(octave as u64)?].to_vec();
+            let mut row = params![*key_id, *hour, SqlValue::try_from(octave as u64)?].to_vec();
             for count in counts {
-                row.push(Value::try_from(*count)?);
+                row.push(SqlValue::try_from(*count)?);
             }
             latencies.push(row);
         }
@@ -171,9 +171,9 @@ pub async fn add_batch_gas(
         let row = params![
             key_id,
             hour_of(at),
-            Value::try_from(gas_used)?,
-            Value::try_from(gwei)?,
-            Value::try_from(wei)?
+            SqlValue::try_from(gas_used)?,
+            SqlValue::try_from(gwei)?,
+            SqlValue::try_from(wei)?
         ];
         rows.push(row.to_vec());
     }

@@ -8,7 +8,7 @@ use chain::{Receipt, calls};
 use domain::ids::RedemptionId;
 use domain::page::Page;
 use domain::redemption::RedemptionStatus;
-use store::redemptions::{ListFilter, Redemption};
+use store::redemptions::{Redemption, RedemptionListFilter};
 
 use crate::{TestApp, TestKey, TestMarket, TestUser};
 
@@ -69,9 +69,9 @@ impl TestApp {
             .ctx
             .store
             .read((user.id, page), |tx, (user_id, page)| {
-                Box::pin(
-                    async move { store::redemptions::list(tx, *user_id, &ListFilter::default(), page).await },
-                )
+                Box::pin(async move {
+                    store::redemptions::list(tx, *user_id, &RedemptionListFilter::default(), page).await
+                })
             })
             .await;
         listed.unwrap()

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
 use pulldown_cmark_escape::escape_html_body_text;
-use store::public::{Place, PlaceKind};
+use store::public::{SitemapPage, SitemapPageKind};
 use tokio::sync::Mutex;
 
 use http_kit::{PathId, Problem, PublicCode, Shared, StablePart};
@@ -36,8 +36,8 @@ pub async fn sitemap(
         return Ok(file(XML, Bytes::from(index(&app.app_url, threads, markets, MOST))));
     }
     let write = async || {
-        let mut places = places(&app, PlaceKind::Thread, 0).await?;
-        places.extend(self::places(&app, PlaceKind::Market, 0).await?);
+        let mut places = places(&app, SitemapPageKind::Thread, 0).await?;
+        places.extend(self::places(&app, SitemapPageKind::Market, 0).await?);
         Ok(Some(urls(&app.app_url, &places)))
     };
     let written = sitemaps.find("", app.ctx.now(), write).await?;
@@ -108,7 +108,7 @@ pub async fn robots(State(app): State<Shared>) -> Response {
     file("text/plain; charset=utf-8", Bytes::from(text))
 }
 
-async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, Problem> {
+async fn places(app: &Shared, kind: SitemapPageKind, part: u32) -> Result<Vec<SitemapPage>, Problem> {
     let read = app
         .ctx
         .store
@@ -117,19 +117,20 @@ async fn places(app: &Shared, kind: PlaceKind, part: u32) -> Result<Vec<Place>, 
     Ok(read?)
 }
 
-fn part_of(name: &str) -> Option<(PlaceKind, u32)> {
+fn part_of(name: &str) -> Option<(SitemapPageKind, u32)> {
     let (kind, part) = name.strip_suffix(".xml")?.split_once('-')?;
-    let kind = [PlaceKind::Thread, PlaceKind::Market].into_iter().find(|known| word(*known) == kind)?;
+    let kind =
+        [SitemapPageKind::Thread, SitemapPageKind::Market].into_iter().find(|known| word(*known) == kind)?;
     // Reject other spellings of a number, and implausibly large numbers, because each name is a
     // cache key.
     let number = part.parse().ok().filter(|number: &u32| *number < 10_000 && number.to_string() == part)?;
     Some((kind, number))
 }
 
-const fn word(kind: PlaceKind) -> &'static str {
+const fn word(kind: SitemapPageKind) -> &'static str {
     match kind {
-        PlaceKind::Thread => "threads",
-        PlaceKind::Market => "markets",
+        SitemapPageKind::Thread => "threads",
+        SitemapPageKind::Market => "markets",
     }
 }
 
@@ -137,7 +138,7 @@ fn index(base: &str, threads: u64, markets: u64, most: u32) -> String {
     let base = escaped(base);
     let mut xml =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<sitemapindex xmlns=\"{NAMESPACE}\">\n");
-    for (kind, count) in [(PlaceKind::Thread, threads), (PlaceKind::Market, markets)] {
+    for (kind, count) in [(SitemapPageKind::Thread, threads), (SitemapPageKind::Market, markets)] {
         for part in 0..count.div_ceil(u64::from(most)) {
             let _ = writeln!(xml, "<sitemap><loc>{base}/sitemaps/{}-{part}.xml</loc></sitemap>", word(kind));
         }
@@ -146,11 +147,11 @@ fn index(base: &str, threads: u64, markets: u64, most: u32) -> String {
     xml
 }
 
-fn urls(base: &str, places: &[Place]) -> String {
+fn urls(base: &str, places: &[SitemapPage]) -> String {
     let base = escaped(base);
     let mut xml = String::with_capacity(200 + places.len() * (base.len() + 120));
     let _ = write!(xml, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"{NAMESPACE}\">\n");
-    for Place { kind, id, changed_at } in places {
+    for SitemapPage { kind, id, changed_at } in places {
         let kind = word(*kind);
         let _ = writeln!(xml, "<url><loc>{base}/{kind}/{id}</loc><lastmod>{changed_at}</lastmod></url>");
     }
@@ -204,7 +205,7 @@ mod tests {
             ["threads-0.xml", "threads-1.xml", "markets-0.xml", "markets-1.xml", "markets-2.xml"]
         );
         assert!(parts.iter().all(|name| part_of(name).is_some()));
-        assert_eq!(part_of("markets-2.xml"), Some((PlaceKind::Market, 2)));
+        assert_eq!(part_of("markets-2.xml"), Some((SitemapPageKind::Market, 2)));
         for name in
             ["", "markets", "markets-0", "markets-.xml", "markets-00.xml", "other-0.xml", "markets-+1.xml"]
         {

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use serde::Serialize;
 use std::convert::Infallible;
-use store::public::Extent;
+use store::public::PageRange;
 use utoipa::ToSchema;
 
 use http_kit::{CachedBody, Problem, Shared, with_meta};
@@ -47,8 +47,8 @@ pub struct Pagination {
 
 impl Pagination {
     /// Returns the pagination of a page with `given` rows out of `total`.
-    pub fn new(window: Extent, given: usize, total: u64) -> Self {
-        let Extent { offset, limit } = window;
+    pub fn new(window: PageRange, given: usize, total: u64) -> Self {
+        let PageRange { offset, limit } = window;
         Self { offset, limit, total, has_more: u64::from(offset) + (given as u64) < total }
     }
 }

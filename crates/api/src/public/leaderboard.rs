@@ -6,7 +6,7 @@ use axum::response::Response;
 use domain::{Cents, UsdcDelta};
 use http_kit::{NamedQuery, Parameters, Problem, RawQuery, Shared};
 use serde::Serialize;
-use store::public::{Extent, LeaderSort, Timeframe};
+use store::public::{LeaderSort, PageRange, Timeframe};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -59,7 +59,7 @@ const SORTS_BY: &[(&str, LeaderSort)] = &[("profit", LeaderSort::Total), ("volum
 pub struct LeaderboardQuery {
     timeframe: Timeframe,
     sort: LeaderSort,
-    window: Extent,
+    window: PageRange,
 }
 
 impl Parameters for LeaderboardQuery {

@@ -9,7 +9,7 @@ use presentation::next_end;
 use serde::Serialize;
 use store::StoreError;
 use store::listed::ListStatus;
-use store::public::{Extent, MarketFilter, MarketSort, Order};
+use store::public::{MarketFilter, MarketSort, Order, PageRange};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -30,7 +30,7 @@ pub struct Chosen {
     filter: MarketFilter,
     sort: MarketSort,
     order: Order,
-    window: Extent,
+    window: PageRange,
 }
 
 const ACTIVE: &[ListStatus] = &[ListStatus::Open];
@@ -256,7 +256,7 @@ async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<d
 /// Returns a thread's newest 100 markets, for the thread's own response.
 pub async fn within(app: &Shared, thread_id: ThreadId) -> Result<Vec<MarketRecord>, Problem> {
     let filter = MarketFilter { thread_id: Some(thread_id), ..MarketFilter::default() };
-    let window = Extent { offset: 0, limit: 100 };
+    let window = PageRange { offset: 0, limit: 100 };
     let (answer, _) =
         listed(app, Chosen { filter, sort: MarketSort::CreatedAt, order: Order::Desc, window }).await?;
     Ok(answer.markets)

@@ -10,7 +10,7 @@ use presentation::{find_market, next_end};
 use serde::Serialize;
 use store::StoreError;
 use store::markets::{Market, Outcome};
-use store::public::{ListedMarket, TrendingMarket, Window};
+use store::public::{ListedMarket, RankingWindow, TrendingMarket};
 use utoipa::ToSchema;
 
 use super::answer::Meta;
@@ -98,13 +98,13 @@ struct RecentMetrics {
     unique_traders: u64,
 }
 
-const WINDOWS: &[(&str, Window)] =
-    &[("24h", Window::OneDay), ("1h", Window::OneHour), ("7d", Window::SevenDays)];
+const WINDOWS: &[(&str, RankingWindow)] =
+    &[("24h", RankingWindow::OneDay), ("1h", RankingWindow::OneHour), ("7d", RankingWindow::SevenDays)];
 
 /// The parameters `timeframe`, `category` and `limit`.
 #[derive(Debug)]
 pub struct TrendingQuery {
-    window: Window,
+    window: RankingWindow,
     category: Option<String>,
     limit: u32,
 }

@@ -7,7 +7,7 @@ use domain::{Cents, Timestamp};
 use http_kit::{NamedQuery, NoParameters, Parameters, PathId, Problem, PublicCode, RawQuery, Shared};
 use serde::Serialize;
 use store::StoreError;
-use store::public::{Extent, OrganizationRow, PartnerFilter};
+use store::public::{OrganizationRow, PageRange, PartnerFilter};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -110,7 +110,7 @@ const STATUSES: &[(&str, Option<bool>)] = &[("active", Some(true)), ("inactive",
 #[derive(Debug)]
 pub struct PartnersQuery {
     active: Option<bool>,
-    window: Extent,
+    window: PageRange,
 }
 
 impl Parameters for PartnersQuery {

@@ -20,7 +20,7 @@ use domain::{Timestamp, Usdc, Wad};
 use serde::Serialize;
 use store::StoreError;
 use store::markets::{Market, Outcome};
-use store::movements::{Kind, Movement};
+use store::movements::{Movement, MovementKind};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AnyOfBuilder;
@@ -381,7 +381,7 @@ fn trade(movement: &Movement, liquidity: Usdc) -> TradeMessage<'_> {
     TradeMessage {
         id: &movement.id,
         outcome_index: movement.outcome_index,
-        side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },
+        side: if movement.kind == MovementKind::Sell { Side::Sell } else { Side::Buy },
         amount: movement.usdc,
         tokens: movement.tokens,
         price_after: after.map(|(quantity, cost)| price_of(quantity, cost, liquidity)),

@@ -8,7 +8,9 @@ use http_kit::{NamedQuery, NoParameters, Parameters, PathId, Problem, PublicCode
 use presentation::{find_thread, next_turn};
 use serde::Serialize;
 use store::StoreError;
-use store::public::{ChapterRow, Extent, MAX_TAGS, Order, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen};
+use store::public::{
+    ChapterRow, MAX_TAGS, Order, PageRange, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen,
+};
 use utoipa::ToSchema;
 
 use super::answer::{Meta, Pagination};
@@ -58,7 +60,7 @@ pub struct Chosen {
     filter: ThreadFilter,
     sort: ThreadSort,
     order: Order,
-    window: Extent,
+    window: PageRange,
 }
 
 impl Chosen {

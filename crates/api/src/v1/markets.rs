@@ -14,7 +14,7 @@ use http_kit::{
     Problem, RawQuery, Shared,
 };
 use store::StoreError;
-use store::markets::{ListFilter, Market, Named, Outcome};
+use store::markets::{Market, MarketListFilter, Named, Outcome};
 
 use super::market_record::MarketRecord;
 use crate::openapi::answers::answers;
@@ -32,7 +32,7 @@ answers! {
 /// `partnerId`, `q` (part of the question, case-insensitive), `limit` (default 20) and `cursor`.
 #[derive(Debug)]
 pub struct MarketsQuery {
-    filter: ListFilter,
+    filter: MarketListFilter,
     paging: Paging,
 }
 
@@ -44,7 +44,7 @@ impl Parameters for MarketsQuery {
         const STATUS: &str = "must be a comma-separated list of OPEN, FROZEN, RESOLVED and CANCELLED (or active, paused, \
             resolved, cancelled, refunded, all)";
         let statuses: Vec<&[MarketStatus]> = given.list("status", STATUS, MarketStatus::from_filter_word);
-        let filter = ListFilter {
+        let filter = MarketListFilter {
             statuses: statuses.concat(),
             category: given.text("category"),
             thread_id: given.parsed("threadId", "must be a UUID"),
@@ -93,7 +93,7 @@ pub async fn list(
 
 /// Returns the records of a page, and one more if there are further markets. Cached records are
 /// reused, because usually only a few markets changed since the last request.
-async fn records(app: &Shared, filter: ListFilter, page: Page) -> Result<Vec<CachedRecord>, Problem> {
+async fn records(app: &Shared, filter: MarketListFilter, page: Page) -> Result<Vec<CachedRecord>, Problem> {
     let input = (filter, page);
     let named: Result<Vec<Named>, StoreError> = app
         .ctx

@@ -13,7 +13,7 @@ use http_kit::{
 use serde::Serialize;
 use store::StoreError;
 use store::markets::Market;
-use store::movements::{Kind, Movement, TradeFilter};
+use store::movements::{Movement, MovementKind, TradeFilter};
 use utoipa::ToSchema;
 
 use super::markets::get_market;
@@ -76,7 +76,7 @@ impl PredictionRecord {
             market_id: movement.market_id,
             outcome_index: movement.outcome_index,
             // The query only returns buys and sells.
-            side: if movement.kind == Kind::Sell { Side::Sell } else { Side::Buy },
+            side: if movement.kind == MovementKind::Sell { Side::Sell } else { Side::Buy },
             amount: movement.usdc,
             tokens: movement.tokens,
             price: numbers::per_token(movement.usdc, movement.tokens),
@@ -138,7 +138,7 @@ mod tests {
             block_number: 7,
             log_index: 2,
             tx_hash: alloy_primitives::B256::repeat_byte(0xaa),
-            kind: Kind::Sell,
+            kind: MovementKind::Sell,
             market_id: market.id,
             outcome_index: 1,
             account: alloy_primitives::Address::repeat_byte(0xbb),

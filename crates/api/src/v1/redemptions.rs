@@ -17,7 +17,7 @@ use http_kit::{
 use protocol::document::Members;
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::redemptions::{ListFilter, Redemption};
+use store::redemptions::{Redemption, RedemptionListFilter};
 use utoipa::ToSchema;
 
 use crate::openapi::answers::answers;
@@ -172,7 +172,7 @@ pub async fn create(
 /// The parameters `status` (comma-separated), `marketId`, `limit` (default 20) and `cursor`.
 #[derive(Debug)]
 pub struct RedemptionsQuery {
-    filter: ListFilter,
+    filter: RedemptionListFilter,
     paging: Paging,
 }
 
@@ -180,7 +180,7 @@ impl Parameters for RedemptionsQuery {
     const NAMES: &'static [&'static str] = &["status", "marketId", "limit", "cursor"];
 
     fn read(given: &mut RawQuery<'_>) -> Option<Self> {
-        let filter = ListFilter {
+        let filter = RedemptionListFilter {
             statuses: given.list("status", "must be a comma-separated list of redemption statuses", |word| {
                 word.parse().ok()
             }),

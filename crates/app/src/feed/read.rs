@@ -4,7 +4,7 @@ use domain::ErrorCode;
 use domain::event::{EventKind, FeedPosition};
 use domain::ids::UserId;
 use store::StoreError;
-use store::events::{Event, Extent, Slice};
+use store::events::{FeedEvent, FeedRange, Slice};
 
 use crate::{AppError, Ctx};
 
@@ -23,7 +23,7 @@ pub enum FeedStart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     /// The events of the requested kinds.
-    pub events: Vec<Event>,
+    pub events: Vec<FeedEvent>,
     /// The position to continue from. Events of other kinds up to here are included.
     pub position: FeedPosition,
     pub has_more: bool,
@@ -46,7 +46,7 @@ pub async fn read(
         FeedStart::Oldest => find_extent(ctx, user_id).await?.pruned,
         FeedStart::Behind(position) => position.sequence,
         FeedStart::Latest => {
-            let Extent { generation, last, .. } = find_extent(ctx, user_id).await?;
+            let FeedRange { generation, last, .. } = find_extent(ctx, user_id).await?;
             let position = FeedPosition { generation, sequence: last };
             return Ok(Part { events: Vec::new(), position, has_more: false });
         }
@@ -74,7 +74,7 @@ pub async fn read(
     Ok(Part { events, position, has_more })
 }
 
-async fn find_extent(ctx: &Ctx, user_id: UserId) -> Result<Extent, StoreError> {
+async fn find_extent(ctx: &Ctx, user_id: UserId) -> Result<FeedRange, StoreError> {
     ctx.store.read(user_id, |tx, user_id| Box::pin(store::events::extent(tx, *user_id))).await
 }
 
@@ -92,11 +92,11 @@ async fn slice_after(
         .await
 }
 
-fn restarted(extent: Extent) -> AppError {
+fn restarted(extent: FeedRange) -> AppError {
     let restarted = AppError::new(ErrorCode::FeedRestarted).with("generation", extent.generation);
     restarted.with("oldestSequence", extent.pruned + 1)
 }
 
-fn expired(extent: Extent) -> AppError {
+fn expired(extent: FeedRange) -> AppError {
     AppError::new(ErrorCode::CursorExpired).with("oldestSequence", extent.pruned + 1)
 }

@@ -14,8 +14,8 @@ use domain::money::shares_by_weight;
 use domain::position;
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 use store::market_statuses::StatusChange;
-use store::markets::{AsOf, Market, Outcome};
-use store::movements::{Held, IntentFailure, Kind, Movement};
+use store::markets::{ChangeBlock, Market, Outcome};
+use store::movements::{Held, IntentFailure, Movement, MovementKind};
 use store::traders::Deeds;
 use store::{StoreError, Tx};
 
@@ -148,7 +148,7 @@ impl Fold {
             EventKind::MarketCreated { market_id, reference, cost_wad, quantities_wad, .. } => {
                 let Some(id) = id_of(*reference) else { return Ok(()) };
                 let quantities: Vec<Wad> = quantities_wad.iter().copied().map(Wad).collect();
-                let as_of = AsOf { block: event.block_number, time: at };
+                let as_of = ChangeBlock { block: event.block_number, time: at };
                 store::markets::mark_created(tx, id, *market_id, Wad(*cost_wad), &quantities, as_of).await?;
                 // Forget a cached "not found", so that later events in this fold find the created
                 // market.
@@ -198,7 +198,7 @@ impl Fold {
                 quantity_wad,
             } => {
                 let movement = Movement {
-                    kind: if side.is_buy() { Kind::Buy } else { Kind::Sell },
+                    kind: if side.is_buy() { MovementKind::Buy } else { MovementKind::Sell },
                     usdc: Usdc::from_atomic(*usdc_atomic),
                     fee: Usdc::from_atomic(*fee_atomic),
                     cost: Some(Wad(*cost_wad)),
@@ -220,7 +220,7 @@ impl Fold {
             EventKind::Transfer { tokens_wad: 0, .. } => self.ignored.empty_transfers += 1,
             EventKind::Transfer { sender, receiver, market_id, outcome, tokens_wad } => {
                 let movement = Movement {
-                    kind: Kind::Transfer,
+                    kind: MovementKind::Transfer,
                     counterparty: Some(*receiver),
                     ..moved(event, at, *sender, *outcome, *tokens_wad)
                 };
@@ -384,7 +384,7 @@ impl Fold {
         for ((index, usdc), quantity) in (0u8..).zip(shares).zip(quantities) {
             let movement = Movement {
                 id: Movement::id_of_part(&event_id, index),
-                kind: if sets.is_split { Kind::Split } else { Kind::Merge },
+                kind: if sets.is_split { MovementKind::Split } else { MovementKind::Merge },
                 usdc,
                 tokens,
                 cost: Some(sets.cost),
@@ -500,7 +500,7 @@ fn moved(
         block_number: event.block_number,
         log_index,
         tx_hash: event.tx_hash,
-        kind: Kind::Redeem,
+        kind: MovementKind::Redeem,
         market_id: MarketId(uuid::Uuid::nil()),
         outcome_index,
         account,
@@ -546,18 +546,18 @@ impl Positions {
     pub async fn add(&mut self, tx: &mut Tx, movement: &Movement) -> Result<UsdcDelta, ApplyError> {
         let Movement { usdc, tokens, fee, .. } = *movement;
         let moved = match movement.kind {
-            Kind::Buy => position::Movement::Bought { usdc, tokens, fee },
-            Kind::Sell => position::Movement::Sold { usdc, tokens, fee },
-            Kind::Redeem => position::Movement::Redeemed { usdc, tokens },
-            Kind::Transfer => position::Movement::Sent { tokens },
-            Kind::Split => position::Movement::Bought { usdc, tokens, fee },
-            Kind::Merge => position::Movement::Sold { usdc, tokens, fee },
+            MovementKind::Buy => position::Movement::Bought { usdc, tokens, fee },
+            MovementKind::Sell => position::Movement::Sold { usdc, tokens, fee },
+            MovementKind::Redeem => position::Movement::Redeemed { usdc, tokens },
+            MovementKind::Transfer => position::Movement::Sent { tokens },
+            MovementKind::Split => position::Movement::Bought { usdc, tokens, fee },
+            MovementKind::Merge => position::Movement::Sold { usdc, tokens, fee },
         };
         // Read before the move: the receiver of a transfer takes over this cost basis.
         let sender = self.held(tx, movement.account, movement).await?;
         let before = sender.position;
         self.move_one(tx, movement.account, movement, moved).await?;
-        if let (Kind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
+        if let (MovementKind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
             let received = position::Movement::Received { tokens, cost_basis: before.cost_of(tokens) };
             self.move_one(tx, receiver, movement, received).await?;
             return Ok(UsdcDelta(0));

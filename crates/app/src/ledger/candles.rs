@@ -13,7 +13,7 @@
 use domain::Timestamp;
 use domain::candle::{Bucket, CandleTrade, Interval, Level};
 use domain::ids::MarketId;
-use store::candles::Behind;
+use store::candles::CandleBacklogEntry;
 use store::leases::Lease;
 use store::markets::{Market, Outcome};
 use store::movements::Movement;
@@ -175,7 +175,7 @@ pub async fn catch_up(ctx: &Ctx, lease: &Lease) -> Result<bool, AppError> {
         .await
 }
 
-async fn make(tx: &mut Tx, behind: &Behind) -> Result<(), StoreError> {
+async fn make(tx: &mut Tx, behind: &CandleBacklogEntry) -> Result<(), StoreError> {
     let id = behind.market_id;
     let Some(mut market) = store::markets::find(tx, id).await? else {
         return store::candles::finish(tx, id).await;

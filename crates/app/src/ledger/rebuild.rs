@@ -3,7 +3,7 @@
 
 use domain::market::MarketStatus;
 use store::StoreError;
-use store::markets::{AsOf, Market};
+use store::markets::{ChangeBlock, Market};
 
 use super::apply::ApplyError;
 use super::candles::Remade;
@@ -54,7 +54,7 @@ pub async fn rebuild(
     tx: &mut store::Tx,
     id: domain::ids::MarketId,
     life: Option<&Life>,
-    stands: AsOf,
+    stands: ChangeBlock,
 ) -> Result<(), ApplyError> {
     let Some(mut market) = store::markets::find(tx, id).await? else { return Ok(()) };
     let mut outcomes = store::markets::outcomes(tx, id).await?;

@@ -7,7 +7,7 @@ use chain::{BlockEvents, ChainError, MarketOnChain};
 use domain::ids::MarketId;
 use domain::{ErrorCode, Timestamp};
 use store::Tx;
-use store::markets::{AsOf, Market};
+use store::markets::{ChangeBlock, Market};
 use store::quarantine;
 use store::sync::SyncBlock;
 use store::traders::Deeds;
@@ -93,7 +93,7 @@ struct Input {
     market: Market,
     number: u64,
     /// The last block that is not replaced.
-    stands: AsOf,
+    stands: ChangeBlock,
     last: SyncBlock,
     blocks: Vec<BlockEvents>,
     on_chain: MarketOnChain,
@@ -103,11 +103,11 @@ struct Input {
 async fn repair_from(ctx: &Ctx, market: &Market, from: u64, last: &SyncBlock) -> Result<Repaired, AppError> {
     let number = market.chain_market_id.ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;
     let stands = match from.checked_sub(1) {
-        None => AsOf { block: 0, time: Timestamp::from_ms(0) },
+        None => ChangeBlock { block: 0, time: Timestamp::from_ms(0) },
         Some(below) => {
             let block = ctx.chain.block(below).await?;
             let block = block.ok_or_else(|| not_now("the node does not have the block to start from"))?;
-            AsOf { block: below, time: Timestamp::from_s(block.timestamp_s) }
+            ChangeBlock { block: below, time: Timestamp::from_s(block.timestamp_s) }
         }
     };
     let blocks = gather(ctx, number, from, last.number).await?;

@@ -20,7 +20,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::StoreError;
 use store::leases::Lease;
 use store::market_statuses::StatusChange;
-use store::markets::{AsOf, Market};
+use store::markets::{ChangeBlock, Market};
 use store::sync::SyncBlock;
 use tokio::sync::Notify;
 
@@ -315,7 +315,7 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
 /// Without a lease (operator command), settled blocks are taken back too.
 pub async fn take_back_to(ctx: &Ctx, lease: Option<&Lease>, fork: u64) -> Result<(), AppError> {
     let stands = ctx.store.read(fork, |tx, fork| Box::pin(store::sync::find_last(tx, Some(*fork)))).await;
-    let stands = stands?.map_or(AsOf { block: 0, time: Timestamp::from_ms(0) }, |block| AsOf {
+    let stands = stands?.map_or(ChangeBlock { block: 0, time: Timestamp::from_ms(0) }, |block| ChangeBlock {
         block: block.number,
         time: block.at,
     });
@@ -364,7 +364,7 @@ async fn noted_before(ctx: &Ctx, number: u64) -> Result<Option<SyncBlock>, AppEr
 /// The input of the transaction that takes blocks back.
 struct TakeBack {
     lease: Option<Lease>,
-    stands: AsOf,
+    stands: ChangeBlock,
     lives: Vec<(MarketId, Option<Life>)>,
     now: Timestamp,
 }

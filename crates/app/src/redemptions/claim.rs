@@ -6,7 +6,7 @@ use domain::redemption::{self, RedemptionStatus};
 use domain::{ErrorCode, Usdc, Wad};
 use store::StoreError;
 use store::markets::Market;
-use store::redemptions::{Again, Redemption};
+use store::redemptions::{ClaimRetry, Redemption};
 
 use super::{FinalResult, redeemable, settled_block};
 use crate::accounts::account_of;
@@ -133,7 +133,7 @@ async fn make(
     let (tokens, now) = (Wad(held), ctx.now());
     let written = match ended.and_then(|claim| Some((claim.id, claim.ended_at?))) {
         Some((id, ended_at)) => {
-            let again = Again { id, ended_at, expected, tokens };
+            let again = ClaimRetry { id, ended_at, expected, tokens };
             ctx.write_of_user(caller.user_id(), (again, now), |tx, (again, now)| {
                 Box::pin(store::redemptions::reopen(tx, again, *now))
             })

@@ -11,7 +11,7 @@ use domain::redemption::RedemptionStatus;
 use domain::{Timestamp, Usdc, Wad};
 use futures::StreamExt;
 use store::leases::Lease;
-use store::redemptions::{Again, Payable, Redemption, SettledMarket};
+use store::redemptions::{ClaimRetry, Payable, Redemption, SettledMarket};
 
 use super::{FinalResult, redeemable, settled_block};
 use crate::config::Redemptions;
@@ -151,14 +151,14 @@ async fn winning(
 
 enum Claim {
     New(Box<Redemption>),
-    Again(Again),
+    Again(ClaimRetry),
 }
 
 fn claim_of(ctx: &Ctx, market: &SettledMarket, winning: Winning, now: Timestamp) -> Claim {
     let Winning { position, worth: expected } = winning;
     let tokens = position.tokens;
     if let Some((id, Some(ended_at))) = position.claim {
-        return Claim::Again(Again { id, ended_at, expected, tokens });
+        return Claim::Again(ClaimRetry { id, ended_at, expected, tokens });
     }
     let id = RedemptionId(ctx.uuid());
     Claim::New(Box::new(Redemption {

@@ -7,7 +7,7 @@ use domain::trade::{
 use domain::{ErrorCode, Timestamp};
 use store::Tx;
 use store::keys::TradingStop;
-use store::trades::{History, Moved, Trade};
+use store::trades::{Moved, StatusHistory, Trade};
 
 use crate::caller::Caller;
 use crate::keys::stopped;
@@ -42,7 +42,7 @@ pub async fn confirm(
     caller: &Caller,
     id: &str,
     token: &str,
-) -> Result<(Trade, History), AppError> {
+) -> Result<(Trade, StatusHistory), AppError> {
     let id: Option<TradeId> = id.parse().ok();
     let now = ctx.now();
     let input = Input {
@@ -77,7 +77,7 @@ struct Input {
     longest: Timestamp,
 }
 
-async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, History), AppError> {
+async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistory), AppError> {
     let Input { caller, id, token_fits, now, longest } = input;
     if let Some(stop) = store::keys::find_trading_stop(tx, caller.key.id, *now).await? {
         return Err(stopped(stop));

@@ -12,8 +12,8 @@ use store::Store;
 use store::catalog::{Organization, Thread};
 use store::listed::{ListStatus, ScopeKind, Totals};
 use store::public::{
-    Extent, LeaderSort, ListedMarket, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe,
-    TrendingMarket, Window,
+    LeaderSort, ListedMarket, MarketFilter, MarketSort, Order, PageRange, RankingWindow, ThreadFilter,
+    ThreadSort, Timeframe, TrendingMarket,
 };
 use store::traders::kept::Kept;
 use testkit::{TestApp, TestMarket};
@@ -71,7 +71,7 @@ async fn listed(app: &TestApp, market: TestMarket) -> ListedMarket {
     read.unwrap().expect("the market is listed")
 }
 
-async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64)> {
+async fn trending(app: &TestApp, window: RankingWindow) -> Vec<(MarketId, u64, u64, u64)> {
     let read = app
         .ctx
         .store
@@ -82,7 +82,7 @@ async fn trending(app: &TestApp, window: Window) -> Vec<(MarketId, u64, u64, u64
 }
 
 async fn leaders(app: &TestApp, timeframe: Timeframe, sort: LeaderSort) -> Vec<Ranked> {
-    let extent = Extent { limit: 10, offset: 0 };
+    let extent = PageRange { limit: 10, offset: 0 };
     // Another process, with an empty cache.
     leaderboard(&app.ctx_of_another_process(), timeframe, sort, extent).await.unwrap().items
 }
@@ -106,7 +106,7 @@ async fn spoil(app: &TestApp, sql: &'static str) -> AggregatesVerification {
 async fn a_leaderboard_is_at_most_five_seconds_old() {
     let Scene { app, key, market, .. } = Scene::new().await;
     let volumes = async |sort| {
-        let page = Extent { limit: 10, offset: 0 };
+        let page = PageRange { limit: 10, offset: 0 };
         let read = leaderboard(&app.ctx, Timeframe::All, sort, page).await.unwrap();
         let volumes: Vec<_> = read.items.iter().map(|ranked| ranked.leader.volume).collect();
         assert_eq!(read.total, volumes.len() as u64);
@@ -166,22 +166,22 @@ store::on_each_engine! {
         app.run_workers().await;
         app.stranger_buys(market, 1, "20").await;
         app.run_workers().await;
-        for window in Window::ALL {
+        for window in RankingWindow::ALL {
             assert_eq!(trending(&app, window).await, [(market.id, 2, 30_000_000, 2)]);
         }
         app.advance_ms(HOUR_MS + 600_000).await;
         key.buy(&market, 0, "1").await;
         app.run_workers().await;
-        assert_eq!(trending(&app, Window::OneHour).await, [(market.id, 1, 1_000_000, 1)]);
-        assert_eq!(trending(&app, Window::OneDay).await, [(market.id, 3, 31_000_000, 2)]);
+        assert_eq!(trending(&app, RankingWindow::OneHour).await, [(market.id, 1, 1_000_000, 1)]);
+        assert_eq!(trending(&app, RankingWindow::OneDay).await, [(market.id, 3, 31_000_000, 2)]);
         app.assert_aggregates().await;
         app.advance_ms(DAY_MS + 600_000).await;
         app.run_workers().await;
-        assert_eq!(trending(&app, Window::OneDay).await, []);
-        assert_eq!(trending(&app, Window::SevenDays).await, [(market.id, 3, 31_000_000, 2)]);
+        assert_eq!(trending(&app, RankingWindow::OneDay).await, []);
+        assert_eq!(trending(&app, RankingWindow::SevenDays).await, [(market.id, 3, 31_000_000, 2)]);
         app.advance_ms(7 * DAY_MS).await;
         app.run_workers().await;
-        assert_eq!(trending(&app, Window::SevenDays).await, []);
+        assert_eq!(trending(&app, RankingWindow::SevenDays).await, []);
         app.assert_aggregates().await;
     }
 
@@ -191,10 +191,10 @@ store::on_each_engine! {
         app.run_workers().await;
         app.freeze(market).await;
         app.run_workers().await;
-        assert_eq!(trending(&app, Window::OneHour).await, []);
+        assert_eq!(trending(&app, RankingWindow::OneHour).await, []);
         app.unfreeze(market).await;
         app.run_workers().await;
-        assert_eq!(trending(&app, Window::OneHour).await.len(), 1);
+        assert_eq!(trending(&app, RankingWindow::OneHour).await.len(), 1);
     }
 
     async fn leaders_are_ranked_by_total_or_realized_profit(store: Store) {
@@ -278,9 +278,9 @@ store::on_each_engine! {
         key.sell_all(&market, 0).await;
         app.run_workers().await;
         app.assert_aggregates().await;
-        let before = (totals(&app, ScopeKind::Thread, one).await, trending(&app, Window::OneDay).await);
+        let before = (totals(&app, ScopeKind::Thread, one).await, trending(&app, RankingWindow::OneDay).await);
         rebuild(&app.ctx).await.unwrap();
-        assert_eq!((totals(&app, ScopeKind::Thread, one).await, trending(&app, Window::OneDay).await), before);
+        assert_eq!((totals(&app, ScopeKind::Thread, one).await, trending(&app, RankingWindow::OneDay).await), before);
         key.buy(&market, 0, "1").await;
         app.run_workers().await;
         app.assert_ledger_equals_chain().await;
@@ -353,7 +353,7 @@ store::on_each_engine! {
         app.resolve(apple, 1).await;
         app.run_workers().await;
         let list = async |filter: MarketFilter, sort: MarketSort, order: Order| {
-            let extent = Extent { limit: 10, offset: 0 };
+            let extent = PageRange { limit: 10, offset: 0 };
             let read = app
                 .ctx
                 .store
@@ -403,7 +403,7 @@ store::on_each_engine! {
         let app = TestApp::with().on(store).start().await;
         let (one, two) = (thread(&app, None, "World Cup").await, thread(&app, None, "Rain in May").await);
         let list = async |filter: ThreadFilter| {
-            let extent = Extent { limit: 10, offset: 0 };
+            let extent = PageRange { limit: 10, offset: 0 };
             let read = app
                 .ctx
                 .store

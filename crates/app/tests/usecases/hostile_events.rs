@@ -202,7 +202,7 @@ async fn forget_movements(app: &TestApp, market: TestMarket) {
                 }
                 store::movements::delete_of_market_after(tx, *id, 0).await?;
                 deeds.write(tx).await?;
-                let start = store::markets::AsOf { block: 0, time: domain::Timestamp::from_ms(0) };
+                let start = store::markets::ChangeBlock { block: 0, time: domain::Timestamp::from_ms(0) };
                 Ok(app::ledger::rebuild(tx, *id, None, start).await?)
             })
         })

@@ -67,9 +67,9 @@ async fn markets(app: &TestApp) -> Vec<(Market, Vec<Outcome>)> {
         .ctx
         .store
         .read(page, |tx, page| {
-            Box::pin(
-                async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },
-            )
+            Box::pin(async move {
+                store::markets::list(tx, &store::markets::MarketListFilter::default(), page).await
+            })
         })
         .await;
     listed.unwrap()

@@ -10,7 +10,7 @@ use app::{AppError, Ctx};
 use domain::ErrorCode;
 use domain::key::Tier;
 use domain::trade::Status;
-use store::{Store, StoreError, Value};
+use store::{SqlValue, Store, StoreError};
 use testkit::TestApp;
 
 use crate::scene::Scene;
@@ -33,7 +33,7 @@ async fn lease_end(ctx: &Ctx, name: &'static str) -> i64 {
     let found: Result<Option<i64>, StoreError> = ctx
         .store
         .read(name, |tx, name| {
-            Box::pin(async move { tx.find(SQL, &[Value::from(*name)], |row| row.get("until_ms")).await })
+            Box::pin(async move { tx.find(SQL, &[SqlValue::from(*name)], |row| row.get("until_ms")).await })
         })
         .await;
     found.unwrap().unwrap_or_default()

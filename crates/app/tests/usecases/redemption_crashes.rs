@@ -270,7 +270,7 @@ async fn set_outcome(app: &TestApp, id: RedemptionId, outcome: i64) {
         .store
         .write((id, outcome), |tx, (id, outcome)| {
             Box::pin(async move {
-                let bound = [store::Value::from(*outcome), store::Value::from(*id)];
+                let bound = [store::SqlValue::from(*outcome), store::SqlValue::from(*id)];
                 tx.exec(SQL, &bound).await
             })
         })

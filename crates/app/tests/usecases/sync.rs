@@ -8,8 +8,8 @@ use domain::market::MarketStatus;
 use domain::position::Position;
 use domain::time::HOUR_MS;
 use domain::{Timestamp, Usdc, Wad};
-use store::markets::{AsOf, Market};
-use store::movements::{Kind, Movement};
+use store::markets::{ChangeBlock, Market};
+use store::movements::{Movement, MovementKind};
 use store::{Store, params};
 use testkit::{TestApp, TestMarket, hub};
 
@@ -73,7 +73,7 @@ store::on_each_engine! {
                     let quantities: Vec<_> = outcomes.iter().map(|outcome| outcome.opening).collect();
                     for copy in copies {
                         let number = copy.chain_market_id.unwrap_or_default();
-                        let at = AsOf { block: copy.as_of_block, time: copy.as_of };
+                        let at = ChangeBlock { block: copy.as_of_block, time: copy.as_of };
                         store::markets::insert(tx, copy, &labels).await?;
                         store::markets::mark_created(tx, copy.id, number, copy.cost, &quantities, at).await?;
                     }
@@ -107,8 +107,8 @@ store::on_each_engine! {
 
         let moved = movements(&app, market).await;
         let told: Vec<_> = moved.iter().map(|m| (m.kind, m.outcome_index, m.trade_id.is_some())).collect();
-        let sold = (Kind::Sell, 0, false);
-        assert_eq!(told, [(Kind::Buy, 0, false), (Kind::Buy, 0, true), (Kind::Buy, 1, false), sold]);
+        let sold = (MovementKind::Sell, 0, false);
+        assert_eq!(told, [(MovementKind::Buy, 0, false), (MovementKind::Buy, 0, true), (MovementKind::Buy, 1, false), sold]);
         assert_eq!(moved[0].account, app.roles.stranger.address());
         assert_eq!(moved[0].usdc, Usdc::from_whole(30));
         app.assert_ledger_equals_chain().await;
@@ -161,7 +161,7 @@ store::on_each_engine! {
         app.run_workers().await;
 
         let before = (app.market_row(market).await, app.positions().await);
-        let as_of = AsOf { block: before.0.0.as_of_block, time: Timestamp::from_ms(0) };
+        let as_of = ChangeBlock { block: before.0.0.as_of_block, time: Timestamp::from_ms(0) };
         let rebuilt: Result<(), app::AppError> = app
             .ctx
             .store
@@ -301,7 +301,7 @@ async fn a_redemption_closes_the_position_at_its_payout() {
 
     let paid = app.balance(&ada).await.saturating_sub(before);
     let moved = movements(&app, market).await.pop().unwrap();
-    assert_eq!((moved.kind, moved.usdc, moved.tokens), (Kind::Redeem, paid, tokens));
+    assert_eq!((moved.kind, moved.usdc, moved.tokens), (MovementKind::Redeem, paid, tokens));
     let closed = position(&app, ada.account, market, 0).await;
     assert_eq!((closed.tokens, closed.cost_basis), (Wad::ZERO, Usdc::ZERO));
     assert_eq!(closed.realized_pnl.0, paid.atomic() as i64 - 100_000_000);

@@ -7,14 +7,14 @@ use app::worker::Worker;
 use domain::event::EventKind;
 use domain::time::DAY_MS;
 use domain::webhook::DeliveryStatus;
-use store::events::Extent;
+use store::events::FeedRange;
 use store::webhooks::Redelivered;
 use store::{Store, StoreError};
 use testkit::Reply;
 
 use crate::webhooks::Told;
 
-async fn extent(told: &Told) -> Extent {
+async fn extent(told: &Told) -> FeedRange {
     let found = told.app.ctx.store.read(told.ada.id, |tx, id| Box::pin(store::events::extent(tx, *id))).await;
     found.unwrap()
 }
@@ -120,7 +120,7 @@ store::on_each_engine! {
             told.key.buy(&market, 0, "1").await;
             told.app.run_workers().await;
         }
-        let Extent { pruned, last, .. } = extent(&told).await;
+        let FeedRange { pruned, last, .. } = extent(&told).await;
         assert!(0 < pruned && pruned + 4 < last, "{pruned} of {last}");
         let (mut place, mut walked) = (FeedStart::Oldest, Vec::new());
         loop {

@@ -10,7 +10,7 @@ use domain::time::SystemClock;
 use domain::{Clock, Usdc, UsdcDelta, Wad};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use store::movements::{Kind, Movement};
+use store::movements::{Movement, MovementKind};
 use store::sized::{self, Size};
 use store::traders::Deeds;
 use store::{Store, StoreError};
@@ -297,7 +297,7 @@ fn bought(number: u64) -> Movement {
         block_number: 2_000_000_000 + number,
         log_index: 0,
         tx_hash: B256::ZERO,
-        kind: Kind::Buy,
+        kind: MovementKind::Buy,
         market_id: sized::market(market).expect("an id"),
         outcome_index: 0,
         account: sized::account((number % 50) as u32),

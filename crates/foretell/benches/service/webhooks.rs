@@ -22,7 +22,7 @@ use foretell::secrets::Secrets;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyper::StatusCode;
 use store::events::NewEvent;
-use store::{Store, StoreError, Value};
+use store::{SqlValue, Store, StoreError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -104,7 +104,7 @@ async fn set_url(store: &Store, url: &str) {
     const SQL: &str = "UPDATE keys SET webhook_url = $1";
     let set: Result<u64, StoreError> = store
         .write(url.to_owned(), |tx, url| {
-            Box::pin(async move { tx.exec(SQL, &[Value::from(url.as_str())]).await })
+            Box::pin(async move { tx.exec(SQL, &[SqlValue::from(url.as_str())]).await })
         })
         .await;
     assert!(set.expect("the database takes it") > 0, "there are no keys");
@@ -343,7 +343,7 @@ async fn add_keys(
     let like = like.expect("the database answers");
     let secret = WebhookSecret::from_bytes([7; 32]);
     let mut made = BTreeMap::new();
-    let (mut keys, mut ends): (Vec<Vec<Value<'static>>>, Vec<Vec<Value<'static>>>) = Default::default();
+    let (mut keys, mut ends): (Vec<Vec<SqlValue<'static>>>, Vec<Vec<SqlValue<'static>>>) = Default::default();
     for number in first..first + count {
         let id = KeyId(uuid::Uuid::from_u128((7 << 120) | number as u128));
         let (user, pattern) = like[number % like.len()];
@@ -351,13 +351,13 @@ async fn add_keys(
         nonce[..16].copy_from_slice(id.0.as_bytes());
         let sealed = sealing.seal(secret.expose().as_bytes(), &id.to_string(), nonce).expect("it seals");
         keys.push(vec![
-            Value::from(id.to_string()),
-            Value::from(1_000 + number as i64),
-            Value::from(url.to_owned()),
-            Value::from(sealed),
-            Value::from(pattern.to_string()),
+            SqlValue::from(id.to_string()),
+            SqlValue::from(1_000 + number as i64),
+            SqlValue::from(url.to_owned()),
+            SqlValue::from(sealed),
+            SqlValue::from(pattern.to_string()),
         ]);
-        ends.push(vec![Value::from(id.to_string())]);
+        ends.push(vec![SqlValue::from(id.to_string())]);
         made.insert(id, user);
     }
     let written: Result<(), StoreError> = store

@@ -169,9 +169,9 @@ async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
     let page = Page { limit: domain::page::MAX_PAGE, after: None };
     let listed = store
         .read(page, |tx, page| {
-            Box::pin(
-                async move { store::markets::list(tx, &store::markets::ListFilter::default(), page).await },
-            )
+            Box::pin(async move {
+                store::markets::list(tx, &store::markets::MarketListFilter::default(), page).await
+            })
         })
         .await;
     let markets = listed?.into_iter().map(|(market, outcomes)| DevMarket {

@@ -63,7 +63,7 @@ async fn is_completed(store: &Store, id: &str) -> bool {
     let found: Result<Option<String>, StoreError> = store
         .read(id.to_owned(), |tx, id| {
             Box::pin(async move {
-                let id = [store::Value::from(id)];
+                let id = [store::SqlValue::from(id)];
                 tx.find("SELECT status FROM trades WHERE id = $1", &id, |row| row.only::<String>()).await
             })
         })

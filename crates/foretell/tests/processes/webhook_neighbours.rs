@@ -14,7 +14,7 @@ use std::time::Duration;
 use app::encryption::SealingKeys;
 use domain::ids::{KeyId, UserId};
 use domain::webhook::WebhookSecret;
-use store::{Store, StoreError, Value};
+use store::{SqlValue, Store, StoreError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -139,11 +139,11 @@ async fn add_keys(
         let index = i64::from(tag) * 10_000 + number as i64;
         let url = format!("{}/{id}", urls[number % urls.len()]);
         rows.push(vec![
-            Value::from(id.to_string()),
-            Value::from(index),
-            Value::from(url),
-            Value::from(sealed),
-            Value::from(pattern.to_string()),
+            SqlValue::from(id.to_string()),
+            SqlValue::from(index),
+            SqlValue::from(url),
+            SqlValue::from(sealed),
+            SqlValue::from(pattern.to_string()),
         ]);
         made.push((user, id));
     }

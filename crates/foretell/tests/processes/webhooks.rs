@@ -19,7 +19,7 @@ use domain::ids::{EventId, KeyId, UserId};
 use domain::time::SystemClock;
 use domain::{Clock, Timestamp};
 use store::events::NewEvent;
-use store::{Store, StoreError, Value};
+use store::{SqlValue, Store, StoreError};
 
 use crate::clients::{Clients, Trader};
 use crate::dice::Dice;
@@ -45,7 +45,7 @@ async fn point_keys_at(store: &Store, receiver: &Receiver) {
     const SQL: &str = "UPDATE keys SET webhook_url = CAST($1 AS TEXT) || '/' || id";
     let set: Result<u64, StoreError> = store
         .write(receiver.url.clone(), |tx, url| {
-            Box::pin(async move { tx.exec(SQL, &[Value::from(url.as_str())]).await })
+            Box::pin(async move { tx.exec(SQL, &[SqlValue::from(url.as_str())]).await })
         })
         .await;
     assert!(set.unwrap() > 0, "there are no keys");

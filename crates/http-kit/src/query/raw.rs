@@ -6,7 +6,7 @@ use domain::Timestamp;
 use domain::page::{Page, PagePosition};
 use domain::trade::FieldError;
 use protocol::CursorCodec;
-use store::public::Extent;
+use store::public::PageRange;
 
 use super::QueryRules;
 use crate::page::page_size;
@@ -122,13 +122,13 @@ impl RawQuery<'_> {
     }
 
     /// Returns the page of `limit` and `offset`.
-    pub fn extent(&mut self) -> Option<Extent> {
+    pub fn extent(&mut self) -> Option<PageRange> {
         let limit = self.limit();
         let offset = match self.text("offset") {
             None => Some(0),
             Some(_) => self.with("offset", "must be an integer from 0 to 4294967295", number),
         };
-        Some(Extent { offset: offset?, limit: limit? })
+        Some(PageRange { offset: offset?, limit: limit? })
     }
 
     /// Decodes `cursor`, which must have been issued for this path and `filters`. Returns `None` if

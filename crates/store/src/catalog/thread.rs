@@ -122,5 +122,5 @@ pub async fn put_thread(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
 /// Updates the search index of a thread.
 pub async fn put_words(tx: &mut Tx, t: &Thread) -> Result<(), StoreError> {
     let texts = Texts { title: t.title.clone(), tags: t.tags.clone(), category: t.category.clone() };
-    search::put(tx, search::Kind::Thread, &t.id.to_string(), &texts).await
+    search::put(tx, search::SearchKind::Thread, &t.id.to_string(), &texts).await
 }

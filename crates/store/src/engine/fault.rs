@@ -3,7 +3,7 @@
 use crate::StoreError;
 
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct EngineFault {
     pub(super) error: StoreError,
     pub(super) after: After,
 }
@@ -23,14 +23,14 @@ pub(super) enum After {
     Hung,
 }
 
-impl Fault {
+impl EngineFault {
     pub(super) fn give_up(error: StoreError) -> Self {
         Self { error, after: After::GiveUp }
     }
 }
 
 /// An error from the caller's mapping of a row. The database did not fail.
-impl From<StoreError> for Fault {
+impl From<StoreError> for EngineFault {
     fn from(error: StoreError) -> Self {
         Self { error, after: After::GoOn }
     }

@@ -28,7 +28,7 @@ pub use dialect::placeholders_in_order;
 pub use row::{Cell, FromColumn, Row};
 pub(crate) use row::{Columns, not_a};
 pub use tx::Tx;
-pub use value::Value;
+pub use value::SqlValue;
 
 use crate::StoreError;
 pub(crate) use changes::Changes;

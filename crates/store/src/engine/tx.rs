@@ -5,8 +5,8 @@ use futures::future::BoxFuture;
 
 use super::changes::{Changed, Touched};
 use super::dialect::parameters_in_order;
-use super::fault::{After, Fault};
-use super::{Engine, Row, Value, postgres, sqlite};
+use super::fault::{After, EngineFault};
+use super::{Engine, Row, SqlValue, postgres, sqlite};
 use crate::StoreError;
 use crate::act::Act;
 use crate::new_event::NewEvent;
@@ -31,11 +31,11 @@ pub struct Tx {
 
 /// A statement and its bound values.
 #[cfg(test)]
-pub(crate) type Statement = (String, Vec<Value<'static>>);
+pub(crate) type Statement = (String, Vec<SqlValue<'static>>);
 
 pub(super) enum Conn {
-    Sqlite(sqlite::Connection),
-    Postgres(postgres::Connection),
+    Sqlite(sqlite::SqliteConnection),
+    Postgres(postgres::PooledConnection),
 }
 
 impl Tx {
@@ -77,7 +77,7 @@ impl Tx {
     ///
     /// # Errors
     /// `Conflict` if a unique constraint rejects a row, otherwise see [`StoreError`].
-    pub async fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+    pub async fn exec(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64, StoreError> {
         self.check_write()?;
         self.check(sql, params)?;
         let done = match &mut self.conn {
@@ -95,14 +95,16 @@ impl Tx {
     pub async fn find<T>(
         &mut self,
         sql: &'static str,
-        params: &[Value<'_>],
+        params: &[SqlValue<'_>],
         map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Option<T>, StoreError> {
         self.check(sql, params)?;
         let found = match &mut self.conn {
             Conn::Sqlite(conn) => conn.find(sql, params, &map),
             Conn::Postgres(conn) => match conn.rows(sql, params).await {
-                Ok(rows) => rows.first().map(|row| map(&Row::postgres(row))).transpose().map_err(Fault::from),
+                Ok(rows) => {
+                    rows.first().map(|row| map(&Row::postgres(row))).transpose().map_err(EngineFault::from)
+                }
                 Err(fault) => Err(fault),
             },
         };
@@ -113,7 +115,7 @@ impl Tx {
     ///
     /// # Errors
     /// The same as [`Tx::find`].
-    pub async fn exists(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<bool, StoreError> {
+    pub async fn exists(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<bool, StoreError> {
         Ok(self.find(sql, params, |_| Ok(())).await?.is_some())
     }
 
@@ -125,14 +127,16 @@ impl Tx {
     pub async fn list<T>(
         &mut self,
         sql: &'static str,
-        params: &[Value<'_>],
+        params: &[SqlValue<'_>],
         map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         self.check(sql, params)?;
         let listed = match &mut self.conn {
             Conn::Sqlite(conn) => conn.list(sql, params, &map),
             Conn::Postgres(conn) => match conn.rows(sql, params).await {
-                Ok(rows) => rows.iter().map(|row| map(&Row::postgres(row)).map_err(Fault::from)).collect(),
+                Ok(rows) => {
+                    rows.iter().map(|row| map(&Row::postgres(row)).map_err(EngineFault::from)).collect()
+                }
                 Err(fault) => Err(fault),
             },
         };
@@ -144,14 +148,16 @@ impl Tx {
     pub(crate) async fn list_shaped<T>(
         &mut self,
         sql: &str,
-        params: &[Value<'_>],
+        params: &[SqlValue<'_>],
         map: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, StoreError> {
         self.check(sql, params)?;
         let listed = match &mut self.conn {
             Conn::Sqlite(conn) => conn.list(sql, params, &map),
             Conn::Postgres(conn) => match conn.rows_once(sql, params).await {
-                Ok(rows) => rows.iter().map(|row| map(&Row::postgres(row)).map_err(Fault::from)).collect(),
+                Ok(rows) => {
+                    rows.iter().map(|row| map(&Row::postgres(row)).map_err(EngineFault::from)).collect()
+                }
                 Err(fault) => Err(fault),
             },
         };
@@ -167,7 +173,7 @@ impl Tx {
     pub async fn exec_each(
         &mut self,
         sql: &'static str,
-        rows: &[Vec<Value<'_>>],
+        rows: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<u64>, StoreError> {
         self.check_write()?;
         for params in rows {
@@ -296,18 +302,18 @@ impl Tx {
         if self.writes { Ok(()) } else { Err(StoreError::driver("a reader cannot write")) }
     }
 
-    fn check(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    fn check(&mut self, sql: &str, params: &[SqlValue<'_>]) -> Result<(), StoreError> {
         // A debug assertion, because it parses the whole statement.
         debug_assert_eq!(parameters_in_order(sql), Some(params.len()), "placeholders of {sql}");
         #[cfg(test)]
         if let Some(recorded) = &mut self.recorded {
-            recorded.push((sql.to_owned(), params.iter().map(Value::to_static).collect()));
+            recorded.push((sql.to_owned(), params.iter().map(SqlValue::to_static).collect()));
         }
         self.check_usable()?;
-        params.iter().try_for_each(Value::check)
+        params.iter().try_for_each(SqlValue::check)
     }
 
-    fn note<T>(&mut self, done: Result<T, Fault>) -> Result<T, StoreError> {
+    fn note<T>(&mut self, done: Result<T, EngineFault>) -> Result<T, StoreError> {
         done.map_err(|fault| {
             // A row that cannot be mapped does not fail the transaction.
             if fault.after != After::GoOn {

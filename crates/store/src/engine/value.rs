@@ -13,7 +13,7 @@ use crate::StoreError;
 
 /// A value for a placeholder, borrowed if possible.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum SqlValue<'a> {
     /// NULL, for a column of any type.
     Null,
     Int(i64),
@@ -22,14 +22,14 @@ pub enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
-impl Value<'_> {
+impl SqlValue<'_> {
     #[cfg(test)]
-    pub(super) fn to_static(&self) -> Value<'static> {
+    pub(super) fn to_static(&self) -> SqlValue<'static> {
         match self {
-            Self::Null => Value::Null,
-            Self::Int(int) => Value::Int(*int),
-            Self::Text(text) => Value::Text(text.clone().into_owned().into()),
-            Self::Bytes(bytes) => Value::Bytes(bytes.clone().into_owned().into()),
+            Self::Null => SqlValue::Null,
+            Self::Int(int) => SqlValue::Int(*int),
+            Self::Text(text) => SqlValue::Text(text.clone().into_owned().into()),
+            Self::Bytes(bytes) => SqlValue::Bytes(bytes.clone().into_owned().into()),
         }
     }
 
@@ -54,7 +54,7 @@ impl Value<'_> {
 }
 
 /// Prints only the kind and length: bound values may be secrets, and drivers log their parameters.
-impl fmt::Debug for Value<'_> {
+impl fmt::Debug for SqlValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("Null"),
@@ -67,7 +67,7 @@ impl fmt::Debug for Value<'_> {
 
 macro_rules! from_integers {
     ($($integer:ty),*) => {$(
-        impl From<$integer> for Value<'_> {
+        impl From<$integer> for SqlValue<'_> {
             fn from(n: $integer) -> Self {
                 Self::Int(i64::from(n))
             }
@@ -76,7 +76,7 @@ macro_rules! from_integers {
 }
 from_integers!(i64, i32, i16, u32, u16, u8, bool);
 
-impl TryFrom<u64> for Value<'_> {
+impl TryFrom<u64> for SqlValue<'_> {
     type Error = StoreError;
 
     fn try_from(n: u64) -> Result<Self, StoreError> {
@@ -84,79 +84,79 @@ impl TryFrom<u64> for Value<'_> {
     }
 }
 
-impl From<Timestamp> for Value<'_> {
+impl From<Timestamp> for SqlValue<'_> {
     /// Milliseconds since the epoch.
     fn from(at: Timestamp) -> Self {
         Self::Int(at.ms())
     }
 }
 
-impl<'a> From<&'a str> for Value<'a> {
+impl<'a> From<&'a str> for SqlValue<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 }
 
-impl<'a> From<&'a String> for Value<'a> {
+impl<'a> From<&'a String> for SqlValue<'a> {
     fn from(text: &'a String) -> Self {
         Self::Text(Cow::Borrowed(text))
     }
 }
 
-impl From<String> for Value<'_> {
+impl From<String> for SqlValue<'_> {
     fn from(text: String) -> Self {
         Self::Text(Cow::Owned(text))
     }
 }
 
-impl<'a> From<Cow<'a, str>> for Value<'a> {
+impl<'a> From<Cow<'a, str>> for SqlValue<'a> {
     fn from(text: Cow<'a, str>) -> Self {
         Self::Text(text)
     }
 }
 
-impl<'a> From<&'a [u8]> for Value<'a> {
+impl<'a> From<&'a [u8]> for SqlValue<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::Bytes(Cow::Borrowed(bytes))
     }
 }
 
-impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
+impl<'a, const N: usize> From<&'a [u8; N]> for SqlValue<'a> {
     fn from(bytes: &'a [u8; N]) -> Self {
         Self::Bytes(Cow::Borrowed(bytes))
     }
 }
 
-impl<'a> From<&'a Vec<u8>> for Value<'a> {
+impl<'a> From<&'a Vec<u8>> for SqlValue<'a> {
     fn from(bytes: &'a Vec<u8>) -> Self {
         Self::Bytes(Cow::Borrowed(bytes))
     }
 }
 
-impl From<Vec<u8>> for Value<'_> {
+impl From<Vec<u8>> for SqlValue<'_> {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Bytes(Cow::Owned(bytes))
     }
 }
 
-impl<'a> From<&'a Value<'_>> for Value<'a> {
-    fn from(value: &'a Value<'_>) -> Self {
+impl<'a> From<&'a SqlValue<'_>> for SqlValue<'a> {
+    fn from(value: &'a SqlValue<'_>) -> Self {
         match value {
-            Value::Null => Self::Null,
-            Value::Int(n) => Self::Int(*n),
-            Value::Text(text) => Self::Text(Cow::Borrowed(text)),
-            Value::Bytes(bytes) => Self::Bytes(Cow::Borrowed(bytes)),
+            SqlValue::Null => Self::Null,
+            SqlValue::Int(n) => Self::Int(*n),
+            SqlValue::Text(text) => Self::Text(Cow::Borrowed(text)),
+            SqlValue::Bytes(bytes) => Self::Bytes(Cow::Borrowed(bytes)),
         }
     }
 }
 
-impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
+impl<'a, T: Into<SqlValue<'a>>> From<Option<T>> for SqlValue<'a> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
 }
 
-impl<'a> From<&'a Option<String>> for Value<'a> {
+impl<'a> From<&'a Option<String>> for SqlValue<'a> {
     fn from(text: &'a Option<String>) -> Self {
         text.as_deref().into()
     }
@@ -165,11 +165,11 @@ impl<'a> From<&'a Option<String>> for Value<'a> {
 /// The values of a statement's placeholders, in order: `params![id, now, reason.as_deref()]`.
 #[macro_export]
 macro_rules! params {
-    () => { [] as [$crate::Value<'static>; 0] };
-    ($($value:expr),+ $(,)?) => { [$($crate::Value::from($value)),+] };
+    () => { [] as [$crate::SqlValue<'static>; 0] };
+    ($($value:expr),+ $(,)?) => { [$($crate::SqlValue::from($value)),+] };
 }
 
-impl rusqlite::ToSql for Value<'_> {
+impl rusqlite::ToSql for SqlValue<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -180,7 +180,7 @@ impl rusqlite::ToSql for Value<'_> {
     }
 }
 
-impl ToSql for Value<'_> {
+impl ToSql for SqlValue<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         let is_text = matches!(*ty, Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME);
         match self {

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 
 use domain::ids::MarketId;
 
-use crate::{StoreError, Tx, Value, params, search};
+use crate::{SqlValue, StoreError, Tx, params, search};
 pub(crate) use participants::come_and_go;
 use place::Place;
 pub use place::{ListStatus, REFUNDS_PAID, Scope, ScopeKind};
-use totals::Change;
+use totals::TotalsChange;
 pub(crate) use totals::count;
 pub use totals::{Totals, find_totals};
 
@@ -34,7 +34,7 @@ pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     if old.is_some() && from != to {
         participants::move_participants(tx, id, &from, &to).await?;
     }
-    let mut changes: BTreeMap<Scope, Change> = BTreeMap::new();
+    let mut changes: BTreeMap<Scope, TotalsChange> = BTreeMap::new();
     if let Some(old) = &old {
         from.into_iter().for_each(|scope| changes.entry(scope).or_default().take(old));
     }
@@ -45,7 +45,8 @@ pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {
     let words = |place: &Option<Place>| place.as_ref().map(Place::words);
     // Most calls follow a trade, which changes no words.
     if words(&old) != words(&new) {
-        search::put(tx, search::Kind::Market, &id.to_string(), &words(&new).unwrap_or_default()).await?;
+        search::put(tx, search::SearchKind::Market, &id.to_string(), &words(&new).unwrap_or_default())
+            .await?;
     }
     match &new {
         Some(new) => place::put(tx, new).await,
@@ -62,7 +63,7 @@ pub(crate) async fn compare(tx: &mut Tx, id: MarketId) -> Result<Option<(String,
         return Ok(Some((format!("{old:?}"), format!("{new:?}"))));
     }
     let expected = new.as_ref().map(Place::words).unwrap_or_default().weights();
-    let words = search::find(tx, search::Kind::Market, &id.to_string()).await?;
+    let words = search::find(tx, search::SearchKind::Market, &id.to_string()).await?;
     Ok((words != expected).then(|| (format!("{words:?}"), format!("{expected:?}"))))
 }
 
@@ -97,12 +98,13 @@ async fn add_participants(
     of_scopes: &BTreeMap<Scope, i64>,
 ) -> Result<(), StoreError> {
     const MARKET: &str = "UPDATE listed_markets SET participants = participants + $1 WHERE market_id = $2";
-    let rows: Vec<Vec<Value<'_>>> = of_markets
+    let rows: Vec<Vec<SqlValue<'_>>> = of_markets
         .iter()
         .filter(|(_, change)| **change != 0)
         .map(|(id, change)| params![*change, *id].to_vec())
         .collect();
     tx.exec_each(MARKET, &rows).await?;
-    let participants = |(scope, change): (&Scope, &i64)| (scope.clone(), Change::of_participants(*change));
+    let participants =
+        |(scope, change): (&Scope, &i64)| (scope.clone(), TotalsChange::of_participants(*change));
     totals::add(tx, &of_scopes.iter().map(participants).collect()).await
 }

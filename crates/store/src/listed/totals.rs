@@ -6,7 +6,7 @@ use domain::Usdc;
 
 use super::place::{ListStatus, Place, Scope, ScopeKind};
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// The totals of a scope.
@@ -23,13 +23,13 @@ record! {
 
 /// A change of a scope's totals.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Change {
+pub struct TotalsChange {
     markets: [i64; ListStatus::ALL.len()],
     volume: i64,
     participants: i64,
 }
 
-impl Change {
+impl TotalsChange {
     /// A change of only the number of participants.
     pub const fn of_participants(participants: i64) -> Self {
         Self { markets: [0; ListStatus::ALL.len()], volume: 0, participants }
@@ -58,7 +58,7 @@ impl Change {
 }
 
 /// Applies changes to totals.
-pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, Change>) -> Result<(), StoreError> {
+pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, TotalsChange>) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO totals (scope, scope_id, open_markets, frozen_markets, resolved_markets,
         cancelled_markets, refunded_markets, volume_usdc_atomic, participants)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (scope, scope_id) DO UPDATE SET
@@ -69,7 +69,7 @@ pub async fn add(tx: &mut Tx, changes: &BTreeMap<Scope, Change>) -> Result<(), S
         refunded_markets = totals.refunded_markets + excluded.refunded_markets,
         volume_usdc_atomic = totals.volume_usdc_atomic + excluded.volume_usdc_atomic,
         participants = totals.participants + excluded.participants";
-    let rows: Vec<Vec<Value<'_>>> = changes
+    let rows: Vec<Vec<SqlValue<'_>>> = changes
         .iter()
         .filter(|(_, change)| !change.is_none())
         .map(|((kind, id), c)| {

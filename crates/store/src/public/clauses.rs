@@ -1,17 +1,17 @@
 //! A builder of SQL conditions with bound values.
 
-use crate::Value;
+use crate::SqlValue;
 
 /// SQL conditions that are combined with AND.
 #[derive(Default)]
 pub struct Clauses {
     sql: String,
-    pub bound: Vec<Value<'static>>,
+    pub bound: Vec<SqlValue<'static>>,
 }
 
 impl Clauses {
     /// Adds a condition. Each `?` in it is replaced by the placeholder of the next value.
-    pub fn and<const N: usize>(&mut self, condition: &str, values: [Value<'static>; N]) {
+    pub fn and<const N: usize>(&mut self, condition: &str, values: [SqlValue<'static>; N]) {
         self.sql.push_str(" AND ");
         let mut values = values.into_iter();
         for (n, piece) in condition.split('?').enumerate() {
@@ -25,7 +25,7 @@ impl Clauses {
 
     /// Binds a value and returns its placeholder. Placeholders must be used in the statement in the
     /// order in which they were bound.
-    pub fn bind(&mut self, value: Value<'static>) -> String {
+    pub fn bind(&mut self, value: SqlValue<'static>) -> String {
         self.bound.push(value);
         format!("${}", self.bound.len())
     }

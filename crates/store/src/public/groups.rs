@@ -5,11 +5,11 @@ use domain::ids::{OrganizationId, PartnerId, ThreadId};
 
 use super::clauses::Clauses;
 use super::threads::count_of;
-use super::{Extent, Listed};
+use super::{Listed, PageRange};
 use crate::catalog::{self, Chapter, Organization, Partner};
 use crate::listed::{ScopeKind, Totals, find_totals};
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// An organization with its totals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub async fn get_partner(tx: &mut Tx, id: PartnerId) -> Result<Option<PartnerRow
 }
 
 /// Loads the partners of a page, newest first, with one statement. `page` is a query of their ids.
-async fn partners(tx: &mut Tx, page: &str, bound: &[Value<'_>]) -> Result<Vec<PartnerRow>, StoreError> {
+async fn partners(tx: &mut Tx, page: &str, bound: &[SqlValue<'_>]) -> Result<Vec<PartnerRow>, StoreError> {
     // SQLite never reorders a CROSS JOIN, so the page stays the outer loop.
     let sql = format!(
         "SELECT {} FROM ({page}) page CROSS JOIN partners LEFT JOIN totals ON scope = 'partner' AND scope_id = partners.id
@@ -102,7 +102,7 @@ async fn partners(tx: &mut Tx, page: &str, bound: &[Value<'_>]) -> Result<Vec<Pa
 pub async fn list_partners(
     tx: &mut Tx,
     filter: &PartnerFilter,
-    extent: Extent,
+    extent: PageRange,
 ) -> Result<Listed<PartnerRow>, StoreError> {
     let mut clauses = filter.clauses();
     let conditions = clauses.sql().to_owned();

@@ -6,7 +6,7 @@ use domain::time::{DAY_MS, HOUR_MS};
 use domain::{Timestamp, Usdc, UsdcDelta, Wad};
 
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The time span of a leaderboard. `OneDay` begins at a full hour, the others at midnight UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -127,8 +127,8 @@ pub async fn list_open_positions(
         ORDER BY p.market_id, p.outcome_index LIMIT $4"
     );
     let (market_id, outcome_index) = match after {
-        Some((market_id, outcome_index)) => (Value::from(market_id), outcome_index),
-        None => (Value::from(""), 0),
+        Some((market_id, outcome_index)) => (SqlValue::from(market_id), outcome_index),
+        None => (SqlValue::from(""), 0),
     };
     tx.list(SQL, &params![account, market_id, outcome_index, limit], OpenPosition::from_row).await
 }

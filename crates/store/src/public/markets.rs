@@ -6,13 +6,13 @@ use domain::Timestamp;
 use domain::ids::{MarketId, OrganizationId, PartnerId, ThreadId};
 
 use super::clauses::{Clauses, literals};
-use super::{Extent, Listed, Order};
+use super::{Listed, Order, PageRange};
 use crate::engine::dialect;
 use crate::listed::{ListStatus, Scope, ScopeKind};
 use crate::markets::{Market, Outcome};
 use crate::record::{Record, record};
-use crate::search::{self, Kind, MOST_FOUND};
-use crate::{Engine, StoreError, Tx, Value, params};
+use crate::search::{self, MOST_FOUND, SearchKind};
+use crate::{Engine, SqlValue, StoreError, Tx, params};
 
 /// A market of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl MarketFilter {
                 ScopeKind::Partner => "partner_id = ?",
                 ScopeKind::Chapter => "chapter_id = ?",
             };
-            clauses.and(condition, [Value::from(id)]);
+            clauses.and(condition, [SqlValue::from(id)]);
         }
         if let Some(after) = self.resolved_after {
             clauses.and("(list_status <> 'RESOLVED' OR resolved_at_ms >= ?)", params![after]);
@@ -121,10 +121,10 @@ pub async fn list_markets(
     filter: &MarketFilter,
     sort: MarketSort,
     order: Order,
-    extent: Extent,
+    extent: PageRange,
 ) -> Result<Listed<ListedMarket>, StoreError> {
     let words = match &filter.text {
-        Some(text) => Some(search::asked(tx, Kind::Market, text).await?),
+        Some(text) => Some(search::asked(tx, SearchKind::Market, text).await?),
         None => None,
     };
     let (sql, bound) = match &words {
@@ -168,7 +168,7 @@ pub(super) async fn rows_with_ids(tx: &mut Tx, ids: &[MarketId]) -> Result<Vec<L
 pub(super) async fn rows_of(
     tx: &mut Tx,
     page: &str,
-    bound: &[Value<'_>],
+    bound: &[SqlValue<'_>],
 ) -> Result<Vec<ListedMarket>, StoreError> {
     // SQLite never reorders a CROSS JOIN, so the page stays the outer loop. A market's columns are
     // decoded only from the row of its first outcome.
@@ -222,8 +222,8 @@ pub(super) fn page(
     filter: &MarketFilter,
     sort: MarketSort,
     order: Order,
-    extent: Extent,
-) -> (String, Vec<Value<'static>>) {
+    extent: PageRange,
+) -> (String, Vec<SqlValue<'static>>) {
     // A scope is small, so its index is better than that of the sort key.
     let is_sorted_apart = !filter.scopes().is_empty() && sort != MarketSort::CreatedAt;
     let sign = if is_sorted_apart { dialect::ignoring_index(engine) } else { "" };
@@ -253,7 +253,7 @@ pub(super) fn page(
 
 /// Builds a query of `id` and `score` for the rows that contain all of these words. The rarest word
 /// must come first.
-pub(super) fn found(clauses: &mut Clauses, kind: Kind, words: &[String]) -> String {
+pub(super) fn found(clauses: &mut Clauses, kind: SearchKind, words: &[String]) -> String {
     let Some((rarest, others)) = words.split_first() else {
         return "SELECT '' AS id, 0 AS score".to_owned();
     };
@@ -288,8 +288,8 @@ pub(super) fn found(clauses: &mut Clauses, kind: Kind, words: &[String]) -> Stri
 pub(super) fn found_page(
     filter: &MarketFilter,
     words: &[String],
-    extent: Extent,
-) -> (String, Vec<Value<'static>>) {
+    extent: PageRange,
+) -> (String, Vec<SqlValue<'static>>) {
     let mut clauses = Clauses::default();
     let chosen = found_markets(filter, words, &mut clauses);
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
@@ -302,7 +302,7 @@ pub(super) fn found_page(
 
 /// Builds the FROM and WHERE clauses for markets of the filter that contain all words.
 fn found_markets(filter: &MarketFilter, words: &[String], clauses: &mut Clauses) -> String {
-    let found = found(clauses, Kind::Market, words);
+    let found = found(clauses, SearchKind::Market, words);
     filter.clauses(clauses);
     let (conditions, statuses) = (clauses.sql(), literals(filter.statuses().iter().map(|s| s.as_str())));
     format!(
@@ -314,7 +314,7 @@ async fn total(
     tx: &mut Tx,
     filter: &MarketFilter,
     words: Option<&[String]>,
-    extent: Extent,
+    extent: PageRange,
     rows: usize,
 ) -> Result<u64, StoreError> {
     // A page that is not full is the last one, so the total follows from its offset.

@@ -16,7 +16,7 @@ mod threads;
 mod transactions;
 mod trending;
 
-pub use crate::traders::Window;
+pub use crate::traders::RankingWindow;
 pub use groups::{
     ChapterRow, OrganizationRow, PartnerFilter, PartnerRow, get_organization, get_partner, list_chapters,
     list_partners,
@@ -25,7 +25,7 @@ pub use leaders::{
     Leader, LeaderSort, OpenPosition, Timeframe, list_all_open_positions, list_leaders, list_open_positions,
 };
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
-pub use places::{Place, PlaceKind, count_places, list_places};
+pub use places::{SitemapPage, SitemapPageKind, count_places, list_places};
 pub use threads::{MAX_TAGS, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
 pub use transactions::{TransactionRows, find_transaction};
 pub use trending::{TrendingMarket, list_trending};
@@ -51,7 +51,7 @@ impl Order {
 
 /// A page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct PageRange {
     /// The maximum number of rows.
     pub limit: u32,
     /// The number of rows to skip.

@@ -7,14 +7,14 @@ use crate::{Row, StoreError, Tx, params};
 
 /// The kind of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlaceKind {
+pub enum SitemapPageKind {
     Thread,
     Market,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    pub kind: PlaceKind,
+pub struct SitemapPage {
+    pub kind: SitemapPageKind,
     /// The id of the thread or market.
     pub id: String,
     /// The time of the last known change of its content.
@@ -33,10 +33,10 @@ pub async fn count_places(tx: &mut Tx) -> Result<(u64, u64), StoreError> {
 /// parts are skipped within an index.
 pub async fn list_places(
     tx: &mut Tx,
-    kind: PlaceKind,
+    kind: SitemapPageKind,
     most: u32,
     part: u32,
-) -> Result<Vec<Place>, StoreError> {
+) -> Result<Vec<SitemapPage>, StoreError> {
     const THREADS: &str =
         "SELECT t.id, t.updated_at_ms AS changed_at_ms FROM (SELECT id FROM threads ORDER BY id LIMIT $1 OFFSET $2) p
         CROSS JOIN threads t WHERE t.id = p.id ORDER BY p.id";
@@ -45,9 +45,10 @@ pub async fn list_places(
         FROM (SELECT market_id FROM listed_markets ORDER BY market_id LIMIT $1 OFFSET $2) p
         CROSS JOIN markets m WHERE m.id = p.market_id ORDER BY p.market_id";
     let sql = match kind {
-        PlaceKind::Thread => THREADS,
-        PlaceKind::Market => MARKETS,
+        SitemapPageKind::Thread => THREADS,
+        SitemapPageKind::Market => MARKETS,
     };
-    let place = |row: &Row<'_>| Ok(Place { kind, id: row.get("id")?, changed_at: row.get("changed_at_ms")? });
+    let place =
+        |row: &Row<'_>| Ok(SitemapPage { kind, id: row.get("id")?, changed_at: row.get("changed_at_ms")? });
     tx.list(sql, &params![most, i64::from(most) * i64::from(part)], place).await
 }

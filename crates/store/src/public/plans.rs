@@ -18,13 +18,14 @@ use futures::future::BoxFuture;
 
 use super::markets::{found_page, page};
 use super::{
-    Extent, LeaderSort, MarketFilter, MarketSort, Order, PartnerFilter, PlaceKind, ThreadFilter, ThreadSort,
-    ThreadWhen, Timeframe, Window, count_places, find_transaction, get_partner, list_chapters, list_featured,
-    list_leaders, list_open_positions, list_partners, list_places, list_threads, threads, trending,
+    LeaderSort, MarketFilter, MarketSort, Order, PageRange, PartnerFilter, RankingWindow, SitemapPageKind,
+    ThreadFilter, ThreadSort, ThreadWhen, Timeframe, count_places, find_transaction, get_partner,
+    list_chapters, list_featured, list_leaders, list_open_positions, list_partners, list_places,
+    list_threads, threads, trending,
 };
 use crate::listed::ListStatus;
 use crate::sized::{self, Size};
-use crate::{Engine, Store, StoreError, Tx, Value, params};
+use crate::{Engine, SqlValue, Store, StoreError, Tx, params};
 
 const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
 const SORTS: [MarketSort; 5] = [
@@ -94,7 +95,7 @@ fn scoped() -> Vec<(&'static str, MarketFilter)> {
 }
 
 /// Returns the steps of the query plan, outermost first.
-async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
+async fn explain(tx: &mut Tx, sql: &str, bound: &[SqlValue<'_>]) -> Result<Vec<String>, StoreError> {
     match tx.engine() {
         Engine::Sqlite => {
             tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.get("detail")).await
@@ -107,7 +108,7 @@ async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<Stri
 }
 
 /// Explains a statement in its own unit of work.
-async fn plan(store: &Store, sql: String, bound: Vec<Value<'static>>) -> Vec<String> {
+async fn plan(store: &Store, sql: String, bound: Vec<SqlValue<'static>>) -> Vec<String> {
     let explained = store.write((sql, bound), |tx, (sql, bound)| Box::pin(explain(tx, sql, bound))).await;
     explained.unwrap()
 }
@@ -195,7 +196,7 @@ fn assert_ways(what: &str, ran: &[Ran], statements: usize, whole: &[&str], index
 async fn ran_threads(store: &Store, filter: ThreadFilter, sort: ThreadSort) -> Vec<Ran> {
     ran(store, (filter, sort), |tx, (filter, sort)| {
         // A limit of 1 makes the first page full, so that the total is counted as well.
-        Box::pin(list_threads(tx, filter, *sort, Order::Desc, Extent { limit: 1, offset: 0 }))
+        Box::pin(list_threads(tx, filter, *sort, Order::Desc, PageRange { limit: 1, offset: 0 }))
     })
     .await
 }
@@ -220,8 +221,8 @@ fn sorts(steps: &[String]) -> usize {
     steps.iter().filter(is_sort).count()
 }
 
-fn extent() -> Extent {
-    Extent { limit: 50, offset: 100 }
+fn extent() -> PageRange {
+    PageRange { limit: 50, offset: 100 }
 }
 
 crate::on_each_engine! {
@@ -283,7 +284,7 @@ crate::on_each_engine! {
             let steps = plan(&store, sql, bound).await;
             assert!(whole_reads(&steps).is_empty(), "{words:?}\n{}", steps.join("\n"));
         }
-        let bound = params![Window::OneDay.ms(), "", 200i64].to_vec();
+        let bound = params![RankingWindow::OneDay.ms(), "", 200i64].to_vec();
         let steps = plan(&store, trending::FIGURES.to_owned(), bound).await;
         assert!(whole_reads(&steps).is_empty(), "{}", steps.join("\n"));
         for sort in [ThreadSort::CreatedAt, ThreadSort::StartTime, ThreadSort::TotalVolume] {
@@ -300,7 +301,7 @@ crate::on_each_engine! {
         for (active, limit) in [(None, 1), (None, 100), (Some(true), 100), (Some(false), 100)] {
             let filter = PartnerFilter { organization_id, active };
             let ran = ran(&store, (filter, limit), |tx, (filter, limit)| {
-                Box::pin(list_partners(tx, filter, Extent { limit: *limit, offset: 0 }))
+                Box::pin(list_partners(tx, filter, PageRange { limit: *limit, offset: 0 }))
             })
             .await;
             let what = format!("{limit} partners, active {active:?}");
@@ -352,7 +353,7 @@ crate::on_each_engine! {
         let counts = ran(&store, (), |tx, ()| Box::pin(count_places(tx))).await;
         assert_ways("how many places", &counts, 2, &["threads"], &[]);
         for part in [0, 4] {
-            for kind in [PlaceKind::Thread, PlaceKind::Market] {
+            for kind in [SitemapPageKind::Thread, SitemapPageKind::Market] {
                 let places = ran(&store, (kind, part), |tx, (kind, part)| {
                     Box::pin(list_places(tx, *kind, 100, *part))
                 })

@@ -6,12 +6,12 @@ pub use domain::thread::ThreadStatus as ThreadWhen;
 
 use super::clauses::Clauses;
 use super::markets::found;
-use super::{Extent, Listed, Order};
+use super::{Listed, Order, PageRange};
 use crate::catalog::Thread;
 use crate::listed::Totals;
 use crate::record::{Record, record};
-use crate::search::{self, Kind};
-use crate::{StoreError, Tx, Value, params};
+use crate::search::{self, SearchKind};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// A thread with its totals.
@@ -116,10 +116,10 @@ pub async fn list_threads(
     filter: &ThreadFilter,
     sort: ThreadSort,
     order: Order,
-    extent: Extent,
+    extent: PageRange,
 ) -> Result<Listed<ThreadRow>, StoreError> {
     let words = match &filter.text {
-        Some(text) => Some(search::asked(tx, Kind::Thread, text).await?),
+        Some(text) => Some(search::asked(tx, SearchKind::Thread, text).await?),
         None => None,
     };
     let (sql, bound) = page(filter, words.as_deref(), sort, order, extent);
@@ -136,8 +136,8 @@ pub(super) fn page(
     words: Option<&[String]>,
     sort: ThreadSort,
     order: Order,
-    extent: Extent,
-) -> (String, Vec<Value<'static>>) {
+    extent: PageRange,
+) -> (String, Vec<SqlValue<'static>>) {
     let mut clauses = Clauses::default();
     let chosen = chosen(filter, words, &mut clauses);
     let (key, order) = match words {
@@ -160,7 +160,7 @@ pub(super) fn page(
 fn chosen(filter: &ThreadFilter, words: Option<&[String]>, clauses: &mut Clauses) -> String {
     let from = match words {
         Some(words) => {
-            let found = found(clauses, Kind::Thread, words);
+            let found = found(clauses, SearchKind::Thread, words);
             format!("FROM ({found}) f CROSS JOIN threads t WHERE t.id = f.id")
         }
         None => "FROM threads t WHERE 1 = 1".to_owned(),
@@ -173,7 +173,7 @@ async fn total(
     tx: &mut Tx,
     filter: &ThreadFilter,
     words: Option<&[String]>,
-    extent: Extent,
+    extent: PageRange,
     rows: usize,
 ) -> Result<u64, StoreError> {
     // A page that is not full is the last one, so the total follows from its offset.
@@ -204,7 +204,7 @@ pub(super) async fn count_of(
     let mut clauses = Clauses::default();
     let filter = ThreadFilter { organization_id, partner_id, ..ThreadFilter::default() };
     let sql = format!("SELECT COUNT(*) AS count {}", chosen(&filter, None, &mut clauses));
-    let bound: &[Value<'_>] = &clauses.bound;
+    let bound: &[SqlValue<'_>] = &clauses.bound;
     let counted = tx.list_shaped(&sql, bound, |row| row.only()).await?;
     Ok(counted.first().copied().unwrap_or_default())
 }

@@ -6,7 +6,7 @@ use domain::Usdc;
 use domain::ids::MarketId;
 
 use super::markets::{ListedMarket, rows_with_ids};
-use crate::traders::Window;
+use crate::traders::RankingWindow;
 use crate::{StoreError, Tx, params};
 
 /// A market with its figures of a window.
@@ -32,7 +32,7 @@ pub(super) const FIGURES: &str = "SELECT t.market_id, t.trade_count, t.volume_us
 /// id.
 pub async fn list_trending(
     tx: &mut Tx,
-    window: Window,
+    window: RankingWindow,
     category: Option<&str>,
     limit: u32,
 ) -> Result<Vec<TrendingMarket>, StoreError> {

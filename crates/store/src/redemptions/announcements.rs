@@ -8,7 +8,7 @@ use domain::{Timestamp, Wad};
 
 use crate::movements::{LastPosition, position_values};
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// A settled market, and the progress of its announcement.
@@ -45,7 +45,7 @@ pub async fn list_unannounced(tx: &mut Tx, chain_id: u64, limit: u32) -> Result<
         AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
         AND m.resolved_at_ms IS NOT NULL ORDER BY m.resolved_at_ms, m.id LIMIT $2"
     );
-    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], Announced::from_row).await
+    tx.list(SQL, &params![SqlValue::try_from(chain_id)?, limit], Announced::from_row).await
 }
 
 record! {
@@ -92,6 +92,6 @@ pub async fn put_announced(
         after_outcome_index = excluded.after_outcome_index, told_account = excluded.told_account,
         ended_at_ms = excluded.ended_at_ms";
     let [account, outcome_index] = position_values(market.after);
-    let told = market.told.map_or(Value::from(""), Value::from);
+    let told = market.told.map_or(SqlValue::from(""), SqlValue::from);
     tx.exec(SQL, &params![market.id, account, outcome_index, told, ended_at]).await.map(drop)
 }

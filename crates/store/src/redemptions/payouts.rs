@@ -7,7 +7,7 @@ use domain::{Timestamp, Wad};
 
 use crate::movements::{LastPosition, position_values};
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 record! {
     /// A settled market, and the progress of its payout scan.
@@ -47,7 +47,7 @@ pub async fn list_unscanned(
         AND m.status IN ('RESOLVED', 'CANCELLED') AND m.chain_id = $1 AND m.chain_market_id IS NOT NULL
         ORDER BY m.resolved_at_ms, m.id LIMIT $2"
     );
-    tx.list(SQL, &params![Value::try_from(chain_id)?, limit], SettledMarket::from_row).await
+    tx.list(SQL, &params![SqlValue::try_from(chain_id)?, limit], SettledMarket::from_row).await
 }
 
 /// A position that may be paid.

@@ -8,7 +8,7 @@ use super::{
     ORGANIZATIONS, PARTNERS, Size, THREADS, trust_references,
 };
 use crate::search::Texts;
-use crate::{Store, StoreError, Tx, Value, params};
+use crate::{SqlValue, Store, StoreError, Tx, params};
 
 /// The market maker's state: a cost of ten times its liquidity.
 pub const LIQUIDITY_USDC: u32 = 1_000;
@@ -103,12 +103,12 @@ async fn threads(tx: &mut Tx, size: Size, now: Timestamp) -> Result<(), StoreErr
     put_terms(tx, &terms).await
 }
 
-fn add_terms(terms: &mut Vec<Vec<Value<'static>>>, kind: &'static str, id: &str, texts: &Texts) {
+fn add_terms(terms: &mut Vec<Vec<SqlValue<'static>>>, kind: &'static str, id: &str, texts: &Texts) {
     let rows = texts.weights().into_iter();
     terms.extend(rows.map(|(term, weight)| params![kind, id.to_owned(), term, weight].to_vec()));
 }
 
-async fn put_terms(tx: &mut Tx, terms: &[Vec<Value<'_>>]) -> Result<(), StoreError> {
+async fn put_terms(tx: &mut Tx, terms: &[Vec<SqlValue<'_>>]) -> Result<(), StoreError> {
     const TERM: &str = "INSERT INTO search_terms (kind, id, term, weight) VALUES ($1, $2, $3, $4)";
     tx.exec_each(TERM, terms).await.map(drop)
 }

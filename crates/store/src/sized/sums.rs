@@ -7,9 +7,9 @@ use domain::{Timestamp, Usdc};
 
 use super::markets::COST_WAD;
 use super::{MARKETS, run};
-use crate::public::Window;
+use crate::public::RankingWindow;
 use crate::traders::{BUCKET_MS, Edges, SPANS_MS, oldest};
-use crate::{Store, StoreError, Tx, Value, params};
+use crate::{SqlValue, Store, StoreError, Tx, params};
 
 /// Scopes, and the columns of `listed_markets` that refer to them.
 const SCOPES: [(&str, &str); 4] = [
@@ -35,8 +35,8 @@ pub async fn fill(store: &Store, now: Timestamp) -> Result<(), StoreError> {
 /// Moves the trending windows to the current time and returns their starts.
 async fn edges(store: &Store, now: Timestamp) -> Result<Edges, StoreError> {
     const EDGES: &str = "SELECT window_ms, start_ms FROM trending_windows ORDER BY window_ms";
-    let start = |window: Window| (now.ms() - window.ms()).div_euclid(BUCKET_MS) * BUCKET_MS;
-    let moves = Window::ALL.map(|window| {
+    let start = |window: RankingWindow| (now.ms() - window.ms()).div_euclid(BUCKET_MS) * BUCKET_MS;
+    let moves = RankingWindow::ALL.map(|window| {
         let (start, ms) = (start(window), window.ms());
         format!(
             "UPDATE trending_windows SET start_ms = {start} WHERE window_ms = {ms} AND start_ms < {start}"
@@ -139,7 +139,7 @@ fn of_scopes() -> Vec<String> {
 }
 
 fn of_times(edges: &Edges) -> Vec<String> {
-    let week = edges.of(Window::SevenDays);
+    let week = edges.of(RankingWindow::SevenDays);
     let mut statements = vec![
         format!(
             "INSERT INTO market_buckets (start_ms, market_id, trade_count, volume_usdc_atomic)
@@ -179,7 +179,7 @@ async fn trending(tx: &mut Tx, window_ms: i64, start_ms: i64) -> Result<(), Stor
         })
         .await?;
     let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let rows: Vec<Vec<Value<'_>>> = figures
+    let rows: Vec<Vec<SqlValue<'_>>> = figures
         .into_iter()
         .map(|(id, trades, volume, traders): (MarketId, u64, u64, u64)| {
             let score = score_e4(traders, trades, Usdc::from_atomic(volume));

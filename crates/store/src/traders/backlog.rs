@@ -10,7 +10,7 @@ use crate::{StoreError, Tx, params};
 /// A market or thread in the backlog. New movements of such a market are not added one by one,
 /// because the rebuild includes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behind {
+pub enum TraderBacklogEntry {
     Market(MarketId),
     Thread(ThreadId),
 }
@@ -19,11 +19,11 @@ const MARKET: &str = "market";
 const THREAD: &str = "thread";
 
 /// Lists the first entries of the backlog.
-pub async fn list_behind(tx: &mut Tx, limit: u32) -> Result<Vec<Behind>, StoreError> {
+pub async fn list_behind(tx: &mut Tx, limit: u32) -> Result<Vec<TraderBacklogEntry>, StoreError> {
     const SQL: &str = "SELECT id, kind FROM aggregate_backlog ORDER BY kind, id LIMIT $1";
     tx.list(SQL, &params![limit], |row| match row.get::<String>("kind")?.as_str() {
-        MARKET => row.get("id").map(Behind::Market),
-        THREAD => row.get("id").map(Behind::Thread),
+        MARKET => row.get("id").map(TraderBacklogEntry::Market),
+        THREAD => row.get("id").map(TraderBacklogEntry::Thread),
         _ => Err(row.corrupt("kind", "not a kind of backlog")),
     })
     .await
@@ -36,11 +36,11 @@ pub async fn is_behind(tx: &mut Tx, id: MarketId) -> Result<bool, StoreError> {
 }
 
 /// Removes an entry from the backlog after its rebuild.
-pub async fn finish(tx: &mut Tx, behind: Behind) -> Result<(), StoreError> {
+pub async fn finish(tx: &mut Tx, behind: TraderBacklogEntry) -> Result<(), StoreError> {
     const SQL: &str = "DELETE FROM aggregate_backlog WHERE kind = $1 AND id = $2";
     let bound = match behind {
-        Behind::Market(id) => params![MARKET, id],
-        Behind::Thread(id) => params![THREAD, id],
+        TraderBacklogEntry::Market(id) => params![MARKET, id],
+        TraderBacklogEntry::Thread(id) => params![THREAD, id],
     };
     tx.exec(SQL, &bound).await.map(drop)
 }

@@ -9,7 +9,7 @@ use domain::ids::MarketId;
 use super::windows::{self, BUCKET_MS, Edges, InWindow};
 use super::{backlog, leaderboard, lock};
 use crate::movements::Movement;
-use crate::{StoreError, Tx, Value, listed, params};
+use crate::{SqlValue, StoreError, Tx, listed, params};
 
 /// A change of an account's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -228,7 +228,7 @@ async fn put(tx: &mut Tx, traders: &[(MarketId, Address, Trader)]) -> Result<(),
     const FORGET: &str = "DELETE FROM traders WHERE market_id = $1 AND account = $2";
     let (gone, kept): (Vec<_>, Vec<_>) =
         traders.iter().copied().partition(|(_, _, trader)| trader.figures.is_none());
-    let rows: Vec<Vec<Value<'_>>> = kept
+    let rows: Vec<Vec<SqlValue<'_>>> = kept
         .into_iter()
         .map(|(id, account, trader)| {
             let Figures { trades, volume, realized } = trader.figures;
@@ -236,7 +236,7 @@ async fn put(tx: &mut Tx, traders: &[(MarketId, Address, Trader)]) -> Result<(),
         })
         .collect();
     tx.exec_each(SQL, &rows).await?;
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         gone.into_iter().map(|(id, account, _)| params![id, account].to_vec()).collect();
     tx.exec_each(FORGET, &rows).await.map(drop)
 }

@@ -6,15 +6,15 @@ use alloy_primitives::Address;
 use domain::time::{DAY_MS, HOUR_MS};
 
 use super::deeds::Figures;
-use super::windows::{Edges, Window};
-use crate::{StoreError, Tx, Value, params};
+use super::windows::{Edges, RankingWindow};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The lengths of stored spans: hours for the last day, days for the last month.
 pub const SPANS_MS: [i64; 2] = [HOUR_MS, DAY_MS];
 
 /// The start of the oldest span that a current leaderboard may read, in milliseconds.
 pub fn oldest(span_ms: i64, edges: &Edges) -> i64 {
-    let a_day_ago = edges.of(Window::OneDay);
+    let a_day_ago = edges.of(RankingWindow::OneDay);
     // 29 days before the one-day window, so 30 days in total.
     let from = if span_ms == DAY_MS { a_day_ago - 29 * DAY_MS } else { a_day_ago };
     from.div_euclid(span_ms) * span_ms
@@ -32,12 +32,12 @@ pub async fn add(tx: &mut Tx, accounts: &BTreeMap<Address, Figures>) -> Result<(
         "DELETE FROM leaderboard WHERE account = $1 AND trade_count = 0 AND volume_usdc_atomic = 0
         AND realized_pnl_usdc_atomic = 0";
     let changed = || accounts.iter().filter(|(_, figures)| !figures.is_none());
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         changed().map(|(account, f)| params![*account, f.trades, f.volume, f.realized].to_vec()).collect();
     tx.exec_each(SQL, &rows).await?;
     // Only such changes can reduce a row to zero. Rows that are zero are deleted.
     let less = changed().filter(|(_, f)| f.trades < 0 || (f.trades == 0 && f.realized != 0));
-    let rows: Vec<Vec<Value<'_>>> = less.map(|(account, _)| params![*account].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = less.map(|(account, _)| params![*account].to_vec()).collect();
     tx.exec_each(FORGET, &rows).await.map(drop)
 }
 
@@ -55,14 +55,14 @@ pub async fn add_spans(
     const FORGET: &str = "DELETE FROM leaderboard_spans WHERE span_ms = $1 AND start_ms = $2 AND account = $3
         AND trade_count = 0 AND volume_usdc_atomic = 0 AND realized_pnl_usdc_atomic = 0";
     let kept = || spans.iter().filter(|((span, start, _), f)| !f.is_none() && *start >= oldest(*span, edges));
-    let rows: Vec<Vec<Value<'_>>> = kept()
+    let rows: Vec<Vec<SqlValue<'_>>> = kept()
         .map(|((span, start, account), f)| {
             params![*span, *start, *account, f.trades, f.volume, f.realized].to_vec()
         })
         .collect();
     tx.exec_each(SQL, &rows).await?;
     let less = kept().filter(|(_, f)| f.trades < 0 || (f.trades == 0 && f.realized != 0));
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         less.map(|((span, start, account), _)| params![*span, *start, *account].to_vec()).collect();
     tx.exec_each(FORGET, &rows).await.map(drop)
 }

@@ -16,7 +16,7 @@ mod windows;
 
 pub use deeds::Deeds;
 pub use leaderboard::{SPANS_MS, oldest};
-pub use windows::{BUCKET_MS, Edges, Window, advance};
+pub use windows::{BUCKET_MS, Edges, RankingWindow, advance};
 
 use crate::{StoreError, Tx};
 

@@ -14,21 +14,21 @@ use domain::{Timestamp, Usdc};
 
 use super::deeds::Figures;
 use super::{leaderboard, lock};
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// The granularity of the windows' starts, in milliseconds.
 pub const BUCKET_MS: i64 = 300_000;
 
 /// The time window of a ranking. It ends now and begins at a multiple of five minutes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Window {
+pub enum RankingWindow {
     OneHour,
     #[default]
     OneDay,
     SevenDays,
 }
 
-impl Window {
+impl RankingWindow {
     /// All windows, shortest first.
     pub const ALL: [Self; 3] = [Self::OneHour, Self::OneDay, Self::SevenDays];
 
@@ -48,7 +48,7 @@ pub struct Edges(pub Vec<(i64, i64)>);
 
 impl Edges {
     /// The start of a window.
-    pub fn of(&self, window: Window) -> i64 {
+    pub fn of(&self, window: RankingWindow) -> i64 {
         self.0.iter().find(|(window_ms, _)| *window_ms == window.ms()).map_or(0, |(_, start)| *start)
     }
 }
@@ -80,13 +80,13 @@ pub async fn add_buckets(
         volume_usdc_atomic = market_buckets.volume_usdc_atomic + excluded.volume_usdc_atomic";
     const FORGET: &str =
         "DELETE FROM market_buckets WHERE start_ms = $1 AND market_id = $2 AND trade_count = 0";
-    let oldest = edges.of(Window::SevenDays);
+    let oldest = edges.of(RankingWindow::SevenDays);
     let kept = || buckets.iter().filter(|((start, _), figures)| *start >= oldest && !figures.is_none());
-    let rows: Vec<Vec<Value<'_>>> =
+    let rows: Vec<Vec<SqlValue<'_>>> =
         kept().map(|((start, id), f)| params![*start, *id, f.trades, f.volume].to_vec()).collect();
     tx.exec_each(SQL, &rows).await?;
     let less = kept().filter(|(_, figures)| figures.trades < 0);
-    let rows: Vec<Vec<Value<'_>>> = less.map(|((start, id), _)| params![*start, *id].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = less.map(|((start, id), _)| params![*start, *id].to_vec()).collect();
     tx.exec_each(FORGET, &rows).await.map(drop)
 }
 
@@ -99,7 +99,7 @@ pub async fn add(tx: &mut Tx, changes: &BTreeMap<(i64, MarketId), InWindow>) -> 
         trade_count = excluded.trade_count, volume_usdc_atomic = excluded.volume_usdc_atomic,
         unique_traders = excluded.unique_traders, score_e4 = excluded.score_e4";
     const FORGET: &str = "DELETE FROM trending_markets WHERE window_ms = $1 AND market_id = $2";
-    let (mut rows, mut gone): (Vec<Vec<Value<'_>>>, Vec<Vec<Value<'_>>>) = (Vec::new(), Vec::new());
+    let (mut rows, mut gone): (Vec<Vec<SqlValue<'_>>>, Vec<Vec<SqlValue<'_>>>) = (Vec::new(), Vec::new());
     for ((window_ms, id), change) in changes {
         if change.trades == 0 && change.volume == 0 && change.unique_traders == 0 {
             continue;
@@ -140,7 +140,7 @@ pub async fn advance(tx: &mut Tx, now: Timestamp) -> Result<(), StoreError> {
         *start = next;
     }
     // Only after every window has subtracted the buckets that it leaves.
-    tx.exec(FORGET, &params![edges.of(Window::SevenDays)]).await?;
+    tx.exec(FORGET, &params![edges.of(RankingWindow::SevenDays)]).await?;
     leaderboard::forget(tx, &edges).await
 }
 

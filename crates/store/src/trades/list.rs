@@ -7,14 +7,14 @@ use domain::ids::{MarketId, TradeId, UserId};
 use domain::page::Page;
 use domain::trade::Status;
 
-use super::row::{History, Trade, push_move};
+use super::row::{StatusHistory, Trade, push_move};
 use crate::bind::position_or_end;
 use crate::record::Record;
 use crate::{StoreError, Tx, params};
 
 /// A filter for lists of trades.
 #[derive(Debug, Clone, Default)]
-pub struct ListFilter {
+pub struct TradeListFilter {
     /// Allowed statuses. Empty means all.
     pub statuses: Vec<Status>,
     pub market_id: Option<MarketId>,
@@ -44,9 +44,9 @@ const CHOSEN: &str = "FROM trades WHERE user_id = $1 AND (created_at_ms, id) < (
 pub async fn list(
     tx: &mut Tx,
     user_id: UserId,
-    filter: &ListFilter,
+    filter: &TradeListFilter,
     page: &Page,
-) -> Result<Vec<(Trade, History)>, StoreError> {
+) -> Result<Vec<(Trade, StatusHistory)>, StoreError> {
     const TRADES: &str = const_format::concatcp!("SELECT ", Trade::COLUMNS, " ", CHOSEN);
     const EVENTS: &str = const_format::concatcp!(
         "SELECT trade_id, status, at_ms FROM trace_events WHERE trade_id IN (SELECT id ",
@@ -68,7 +68,7 @@ pub async fn list(
     let events = tx
         .list(EVENTS, &bound, |row| Ok((row.get("trade_id")?, (row.get("status")?, row.get("at_ms")?))))
         .await?;
-    let mut of_trade: HashMap<TradeId, History> = HashMap::with_capacity(trades.len());
+    let mut of_trade: HashMap<TradeId, StatusHistory> = HashMap::with_capacity(trades.len());
     for (trade_id, event) in events {
         push_move(of_trade.entry(trade_id).or_default(), event);
     }

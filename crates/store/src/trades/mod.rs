@@ -18,12 +18,12 @@ pub use create::{
     insert_idempotency,
 };
 pub use holds::{count_held, hold, put_volume, sum_signed};
-pub use list::{ListFilter, find, find_any, list};
+pub use list::{TradeListFilter, find, find_any, list};
 pub use moves::{
     Moved, apply, assign_intent, clear_batch, find_oldest_executing, leave_batch, list_stuck, list_unbatched,
     list_unconfirmed, put_renewed_nonce, release, renew, set_batch, trace_batch,
 };
-pub use queue::{Claimed, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
+pub use queue::{ClaimedTrades, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
 pub use recovered::{insert_recovered, list_statuses, reopen};
-pub use row::{History, Trade, history};
+pub use row::{StatusHistory, Trade, history};
 pub use trace::{Traced, append_trace, find_traced, list_trace, lock};

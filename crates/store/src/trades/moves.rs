@@ -9,7 +9,7 @@ use super::queue::next_rank;
 use super::row::Trade;
 use super::trace;
 use crate::record::Record;
-use crate::{StoreError, Tx, Value, keys, params, usage, users};
+use crate::{SqlValue, StoreError, Tx, keys, params, usage, users};
 
 /// The result of a compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     let bound = params![
         to.as_str(),
         tx_hash,
-        settlement.map(|s| Value::try_from(s.block_number)).transpose()?,
+        settlement.map(|s| SqlValue::try_from(s.block_number)).transpose()?,
         settlement.map(|s| s.tokens),
         settlement.map(|s| s.usdc),
         settlement.map(|s| s.fee),
@@ -130,7 +130,7 @@ pub async fn assign_intent(
 ) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE trades SET status = 'executing', nonce = $1, batch_id = $2, updated_at_ms = $3,
         waiting_for = NULL WHERE id = $4 AND status = 'validating'";
-    let rows: Vec<Vec<Value<'_>>> = intents
+    let rows: Vec<Vec<SqlValue<'_>>> = intents
         .iter()
         .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())
         .collect();
@@ -175,7 +175,7 @@ pub async fn set_batch(
     signed: &TraceEvent,
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE trades SET batch_id = $1 WHERE id = $2 AND status = 'executing'";
-    let rows: Vec<Vec<Value<'_>>> = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
+    let rows: Vec<Vec<SqlValue<'_>>> = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
     let moved = tx.exec_each(SQL, &rows).await?;
     let moved = trades.iter().zip(moved).filter(|(_, affected)| *affected == 1);
     trace::append(tx, moved.map(|(id, _)| (*id, signed))).await

@@ -45,7 +45,7 @@ pub const LOOK_AHEAD: u32 = 1_000;
 
 /// The result of claiming trades from the head of a lane's queue.
 #[derive(Debug, Default)]
-pub struct Claimed {
+pub struct ClaimedTrades {
     /// The claimed trades, now `validating`.
     pub trades: Vec<Trade>,
     /// The trades that were skipped because they do not fit the budget.
@@ -60,7 +60,7 @@ pub async fn claim_pending(
     limit: u32,
     budget: &mut Budget,
     transition: &Transition,
-) -> Result<Claimed, StoreError> {
+) -> Result<ClaimedTrades, StoreError> {
     // The common case, in which everything fits, is claimed with one statement. Only a tight budget
     // needs a choice trade by trade.
     let next = if budget.room() == Room::Unlimited { Usdc::ZERO } else { sum_next(tx, lane, limit).await? };
@@ -81,7 +81,7 @@ pub async fn claim_pending(
     for trade in &trades {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
     }
-    Ok(Claimed { trades, held })
+    Ok(ClaimedTrades { trades, held })
 }
 
 /// Returns the total volume of the next trades.
@@ -208,7 +208,7 @@ mod tests {
     use domain::trade::Status;
 
     use super::*;
-    use crate::{Engine, Store, StoreError, Value};
+    use crate::{Engine, SqlValue, Store, StoreError};
 
     const NOW: Timestamp = Timestamp::from_s(1_790_000_000);
 
@@ -239,7 +239,7 @@ mod tests {
         explained.unwrap()
     }
 
-    async fn explain(tx: &mut Tx, sql: &str, bound: &[Value<'_>]) -> Result<Vec<String>, StoreError> {
+    async fn explain(tx: &mut Tx, sql: &str, bound: &[SqlValue<'_>]) -> Result<Vec<String>, StoreError> {
         match tx.engine() {
             Engine::Sqlite => {
                 tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.only()).await

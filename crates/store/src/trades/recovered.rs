@@ -10,7 +10,7 @@ use domain::{Timestamp, Usdc, limits};
 use super::queue::NOT_QUEUED;
 use super::row::Trade;
 use super::trace;
-use crate::{Row, StoreError, Tx, Value, keys, params, usage, users};
+use crate::{Row, SqlValue, StoreError, Tx, keys, params, usage, users};
 
 /// The number of ids in each query of [`list_statuses`].
 const AT_ONCE: usize = 32;
@@ -24,7 +24,7 @@ pub async fn list_statuses(tx: &mut Tx, ids: &[TradeId]) -> Result<HashMap<Trade
         // The statement has a fixed number of placeholders. Unused ones repeat the first id.
         let Some(one) = some.first() else { continue };
         let filled = some.iter().chain(std::iter::repeat(one)).take(AT_ONCE);
-        let bound: Vec<Value<'_>> = filled.map(|id| Value::from(*id)).collect();
+        let bound: Vec<SqlValue<'_>> = filled.map(|id| SqlValue::from(*id)).collect();
         let rows: Vec<(TradeId, Status)> =
             tx.list(SQL, &bound, |row: &Row<'_>| Ok((row.get("id")?, row.get("status")?))).await?;
         found.extend(rows);

@@ -147,13 +147,13 @@ impl Trade {
 }
 
 /// A trade's statuses and their times, in order.
-pub type History = Vec<(Status, Timestamp)>;
+pub type StatusHistory = Vec<(Status, Timestamp)>;
 
-pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreError> {
+pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<StatusHistory, StoreError> {
     const SQL: &str = "SELECT status, at_ms FROM trace_events WHERE trade_id = $1 AND kind LIKE 'trade.%'
         ORDER BY seq LIMIT 100";
     let events = tx.list(SQL, &params![trade_id], |row| Ok((row.get("status")?, row.get("at_ms")?))).await?;
-    let mut history = History::with_capacity(events.len());
+    let mut history = StatusHistory::with_capacity(events.len());
     for event in events {
         push_move(&mut history, event);
     }
@@ -161,7 +161,7 @@ pub async fn history(tx: &mut Tx, trade_id: TradeId) -> Result<History, StoreErr
 }
 
 /// Appends an event's status, unless it equals the last one. Some events do not change the status.
-pub(super) fn push_move(history: &mut History, event: (Status, Timestamp)) {
+pub(super) fn push_move(history: &mut StatusHistory, event: (Status, Timestamp)) {
     if history.last().is_none_or(|last| last.0 != event.0) {
         history.push(event);
     }

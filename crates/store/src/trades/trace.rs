@@ -8,7 +8,7 @@ use domain::trade::{Status, TraceEvent, TraceStage};
 use serde_json::{Map, Value as Json};
 
 use crate::record::{Record, record};
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{Row, SqlValue, StoreError, Tx, params};
 
 record! {
     /// An event of a trace, as stored.
@@ -36,7 +36,7 @@ pub(super) async fn begin(
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
         VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::with_capacity(2);
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(2);
     for (seq, event) in (1i64..).zip(events) {
         let (stage, status) = (event.stage.as_str(), event.status.as_str());
         rows.push(params![id, seq, stage, event.kind, status, event.at, attributes(event)?].to_vec());
@@ -51,7 +51,7 @@ pub(super) async fn append<'e>(
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
         SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $5, $6 FROM trace_events WHERE trade_id = $1";
-    let mut rows: Vec<Vec<Value<'_>>> = Vec::new();
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::new();
     for (id, event) in events {
         let (stage, status) = (event.stage.as_str(), event.status.as_str());
         rows.push(params![id, stage, event.kind, status, event.at, attributes(event)?].to_vec());

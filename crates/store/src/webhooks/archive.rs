@@ -4,7 +4,7 @@
 use domain::Timestamp;
 use domain::ids::{EventId, UserId};
 
-use crate::{StoreError, Tx, Value, params};
+use crate::{SqlValue, StoreError, Tx, params};
 
 /// Moves at most `limit` events that failed permanently before `before` to the archive, deletes
 /// their attempts, and returns their number. The users' feeds then begin after them.
@@ -42,7 +42,7 @@ pub async fn archive_given_up(
     }
     // Feeds are locked in the order of user ids, as by writers of events, to avoid deadlocks.
     moved.sort_unstable();
-    let of = |row: fn(Timestamp, UserId, EventId) -> Vec<Value<'static>>| -> Vec<Vec<Value<'static>>> {
+    let of = |row: fn(Timestamp, UserId, EventId) -> Vec<SqlValue<'static>>| -> Vec<Vec<SqlValue<'static>>> {
         moved.iter().map(|(user, event)| row(now, *user, *event)).collect()
     };
     tx.exec_each(PRUNED, &of(|_, user, event| params![event, user].to_vec())).await?;

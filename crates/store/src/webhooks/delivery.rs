@@ -7,7 +7,7 @@ use domain::page::Page;
 use domain::webhook::MAX_REPLAYS;
 pub use domain::webhook::{DeliveryStatus, UnknownDeliveryStatus};
 
-use super::queue::{Ending, Job, append, lengthen, rest_if_empty};
+use super::queue::{AttemptResult, Job, append, lengthen, rest_if_empty};
 use crate::bind::position_or_end;
 use crate::record::{Record, record};
 use crate::{StoreError, Tx, params};
@@ -159,7 +159,7 @@ pub(super) async fn record(
     tx: &mut Tx,
     job: &Job,
     attempt: &Attempt,
-    ending: Ending,
+    ending: AttemptResult,
 ) -> Result<(), StoreError> {
     const EVENT: &str =
         "UPDATE deliveries SET status = $1, attempts = attempts + 1, last_attempted_at_ms = $2,
@@ -173,9 +173,9 @@ pub(super) async fn record(
         SELECT event_id, attempts, $1, $2, $3, $4, $5, $6, $7 FROM deliveries WHERE event_id = $8";
     let ended_at = attempt.ended_at();
     let (status, delivered_at, failed_at) = match ending {
-        Ending::Delivered => (DeliveryStatus::Delivered, Some(ended_at), None),
-        Ending::Retry => (DeliveryStatus::Retrying, None, None),
-        Ending::Failed => (DeliveryStatus::Failed, None, Some(ended_at)),
+        AttemptResult::Delivered => (DeliveryStatus::Delivered, Some(ended_at), None),
+        AttemptResult::Retry => (DeliveryStatus::Retrying, None, None),
+        AttemptResult::Failed => (DeliveryStatus::Failed, None, Some(ended_at)),
     };
     let Attempt { at, duration_ms, status_code, failure_code, error_message, answer_head, replay } = attempt;
     let (failure_code, error_message) = (failure_code.as_deref(), error_message.as_deref());

@@ -9,7 +9,7 @@ use crate::{StoreError, Tx, params};
 
 /// A receiver and its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct WebhookEndpoint {
     /// The state of the receiver's circuit breaker.
     pub breaker: String,
     /// The head of the queue. `None` if the queue is empty.
@@ -36,7 +36,7 @@ record! {
 }
 
 /// Returns a key's receiver. `None` if nothing was ever queued for it.
-pub async fn find_endpoint(tx: &mut Tx, key_id: KeyId) -> Result<Option<Endpoint>, StoreError> {
+pub async fn find_endpoint(tx: &mut Tx, key_id: KeyId) -> Result<Option<WebhookEndpoint>, StoreError> {
     const ENDPOINT: &str =
         "SELECT w.breaker, (SELECT COUNT(*) FROM webhook_queue q WHERE q.key_id = w.key_id) AS waiting
         FROM webhook_endpoints w WHERE w.key_id = $1";
@@ -50,5 +50,5 @@ pub async fn find_endpoint(tx: &mut Tx, key_id: KeyId) -> Result<Option<Endpoint
         tx.find(ENDPOINT, &params![key_id], |row| Ok((row.get("breaker")?, row.get("waiting")?))).await?;
     let Some((breaker, waiting)) = found else { return Ok(None) };
     let head = tx.find(HEAD, &params![key_id], Head::from_row).await?;
-    Ok(Some(Endpoint { breaker, head, waiting }))
+    Ok(Some(WebhookEndpoint { breaker, head, waiting }))
 }

@@ -15,10 +15,10 @@ pub use delivery::{
     Attempt, Delivery, DeliveryFilter, DeliveryStatus, Redelivered, UnknownDeliveryStatus, find, find_body,
     list, list_attempts, redeliver,
 };
-pub use endpoint::{Endpoint, Head, find_endpoint};
+pub use endpoint::{Head, WebhookEndpoint, find_endpoint};
 pub(crate) use queue::enqueue;
 pub use queue::{
-    Ending, Finished, Held, Job, begin_anew, claim_due, end_holds, find_job, find_oldest_due, finish,
-    has_due, let_go, postpone,
+    AttemptResult, Finished, Job, QueueHold, begin_anew, claim_due, end_holds, find_job, find_oldest_due,
+    finish, has_due, let_go, postpone,
 };
 pub use secret::{Secrets, find_secrets, lock_secrets, rotate};

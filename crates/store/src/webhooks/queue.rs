@@ -10,7 +10,7 @@ use domain::ids::{EventId, KeyId, TradeId, UserId};
 use super::delivery::{Attempt, DeliveryStatus};
 use crate::new_event::NewEvent;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, Value, params, usage};
+use crate::{SqlValue, StoreError, Tx, params, usage};
 
 /// Records each event that is sent to webhooks, and queues it if the key has a URL.
 pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), StoreError> {
@@ -33,7 +33,7 @@ pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), Stor
     }
     let lengthened: Vec<_> = counts.iter().map(|((_, key), (count, at))| (*key, *count, *at)).collect();
     let queues = lengthen(tx, &lengthened).await?;
-    let mut noted: Vec<Vec<Value<'_>>> = Vec::with_capacity(sent.len());
+    let mut noted: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(sent.len());
     let mut queued = Vec::with_capacity(sent.len());
     for (event, key_id) in &sent {
         let status = if queues.contains(key_id) { DeliveryStatus::Pending } else { DeliveryStatus::None };
@@ -98,7 +98,7 @@ pub async fn find_oldest_due(tx: &mut Tx, now: Timestamp) -> Result<Option<Times
 
 /// A sender's hold on a key's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct QueueHold {
     pub key_id: KeyId,
     /// Incremented with every hold of this queue.
     pub epoch: u64,
@@ -110,7 +110,7 @@ pub async fn claim_due(
     now: Timestamp,
     until: Timestamp,
     limit: u32,
-) -> Result<Vec<Held>, StoreError> {
+) -> Result<Vec<QueueHold>, StoreError> {
     // The conditions are checked again after the row lock, so that two senders never hold the same
     // queue.
     const SQL: &str = "UPDATE webhook_endpoints SET held_until_ms = $1, epoch = epoch + 1
@@ -118,7 +118,7 @@ pub async fn claim_due(
             ORDER BY due_at_ms LIMIT $3)
         AND due_at_ms <= $2 AND held_until_ms <= $2 RETURNING key_id, epoch";
     tx.list(SQL, &params![until, now, limit], |row| {
-        Ok(Held { key_id: row.get("key_id")?, epoch: row.get("epoch")? })
+        Ok(QueueHold { key_id: row.get("key_id")?, epoch: row.get("epoch")? })
     })
     .await
 }
@@ -159,7 +159,7 @@ impl std::fmt::Debug for Job {
 }
 
 /// Returns the head of a held queue. `None` if the queue is empty or another sender holds it now.
-pub async fn find_job(tx: &mut Tx, held: Held) -> Result<Option<Job>, StoreError> {
+pub async fn find_job(tx: &mut Tx, held: QueueHold) -> Result<Option<Job>, StoreError> {
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Job::COLUMNS,
@@ -167,13 +167,13 @@ pub async fn find_job(tx: &mut Tx, held: Held) -> Result<Option<Job>, StoreError
         JOIN keys k ON k.id = w.key_id
         WHERE w.key_id = $1 AND w.epoch = $2 ORDER BY q.position LIMIT 1"
     );
-    let bound = params![held.key_id, Value::try_from(held.epoch)?];
+    let bound = params![held.key_id, SqlValue::try_from(held.epoch)?];
     tx.find(SQL, &bound, Job::from_row).await
 }
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum AttemptResult {
     /// The receiver acknowledged the event.
     Delivered,
     /// The event will be retried. It stays at the head, and later events wait.
@@ -182,7 +182,7 @@ pub enum Ending {
     Failed,
 }
 
-impl Ending {
+impl AttemptResult {
     /// The events of usage. A last failed attempt counts both as a failed attempt and as a failed
     /// delivery.
     const fn counted_as(self) -> &'static [&'static str] {
@@ -198,7 +198,7 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
     pub attempt: Attempt,
-    pub ending: Ending,
+    pub ending: AttemptResult,
     /// The new state of the receiver's circuit breaker.
     pub breaker: String,
     /// The time at which the queue is due again, if it is not empty.
@@ -209,7 +209,12 @@ pub struct Finished {
 
 /// Stores an attempt and its effects on the delivery, the queue and the endpoint. Returns false,
 /// without a change, if another sender holds the queue now.
-pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> Result<bool, StoreError> {
+pub async fn finish(
+    tx: &mut Tx,
+    held: QueueHold,
+    job: &Job,
+    finished: &Finished,
+) -> Result<bool, StoreError> {
     const LOCK: &str =
         "UPDATE webhook_endpoints SET breaker = $1, held_until_ms = $2 WHERE key_id = $3 AND epoch = $4";
     const TRIED: &str =
@@ -218,12 +223,12 @@ pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> 
     const DUE: &str = "UPDATE webhook_endpoints SET due_at_ms = CASE WHEN EXISTS
         (SELECT 1 FROM webhook_queue WHERE key_id = $1) THEN CAST($2 AS BIGINT) END WHERE key_id = $1";
     let Finished { attempt, ending, breaker, due_at, held_until } = finished;
-    let locked = params![breaker.as_str(), *held_until, held.key_id, Value::try_from(held.epoch)?];
+    let locked = params![breaker.as_str(), *held_until, held.key_id, SqlValue::try_from(held.epoch)?];
     if tx.exec(LOCK, &locked).await? == 0 {
         return Ok(false);
     }
-    let place = params![held.key_id, Value::try_from(job.position)?];
-    let gone = tx.exec(if *ending == Ending::Retry { TRIED } else { DONE }, &place).await? == 0;
+    let place = params![held.key_id, SqlValue::try_from(job.position)?];
+    let gone = tx.exec(if *ending == AttemptResult::Retry { TRIED } else { DONE }, &place).await? == 0;
     if gone {
         // Impossible under the epoch that was checked above: only this sender removes the head.
         return Err(StoreError::missing("webhook_queue"));
@@ -236,9 +241,9 @@ pub async fn finish(tx: &mut Tx, held: Held, job: &Job, finished: &Finished) -> 
 
 /// Releases a held queue, so that other senders do not wait for the hold to expire. An empty queue
 /// is no longer due.
-pub async fn let_go(tx: &mut Tx, held: Held) -> Result<(), StoreError> {
+pub async fn let_go(tx: &mut Tx, held: QueueHold) -> Result<(), StoreError> {
     const LOCK: &str = "UPDATE webhook_endpoints SET held_until_ms = 0 WHERE key_id = $1 AND epoch = $2";
-    if tx.exec(LOCK, &params![held.key_id, Value::try_from(held.epoch)?]).await? == 0 {
+    if tx.exec(LOCK, &params![held.key_id, SqlValue::try_from(held.epoch)?]).await? == 0 {
         return Ok(());
     }
     rest_if_empty(tx, held.key_id).await
@@ -263,10 +268,10 @@ pub async fn begin_anew(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<()
 }
 
 /// Releases a held queue and makes it due at `until`, without counting an attempt.
-pub async fn postpone(tx: &mut Tx, held: Held, until: Timestamp) -> Result<(), StoreError> {
+pub async fn postpone(tx: &mut Tx, held: QueueHold, until: Timestamp) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE webhook_endpoints SET held_until_ms = 0, due_at_ms = $1 WHERE key_id = $2 AND epoch = $3";
-    tx.exec(SQL, &params![until, held.key_id, Value::try_from(held.epoch)?]).await.map(drop)
+    tx.exec(SQL, &params![until, held.key_id, SqlValue::try_from(held.epoch)?]).await.map(drop)
 }
 
 /// Ends every hold. Only for a process that is known to be the only one on this database.

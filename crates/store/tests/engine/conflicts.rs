@@ -1,10 +1,10 @@
 //! Unique violations have the same name on both engines, and no other error is a conflict.
 
-use store::{Store, StoreError, Value, params};
+use store::{SqlValue, Store, StoreError, params};
 
 use crate::fixture::prepare;
 
-async fn insert(store: &Store, item: [Value<'static>; 4]) -> Result<u64, StoreError> {
+async fn insert(store: &Store, item: [SqlValue<'static>; 4]) -> Result<u64, StoreError> {
     store
         .write(item, |tx, item| {
             Box::pin(async move {

@@ -12,8 +12,8 @@ use domain::time::DAY_MS;
 use domain::{Timestamp, Usdc};
 use store::listed::{ListStatus, ScopeKind, find_totals};
 use store::public::{
-    Extent, LeaderSort, MarketFilter, MarketSort, Order, ThreadFilter, ThreadSort, Timeframe, Window,
-    list_leaders, list_markets, list_threads, list_trending,
+    LeaderSort, MarketFilter, MarketSort, Order, PageRange, RankingWindow, ThreadFilter, ThreadSort,
+    Timeframe, list_leaders, list_markets, list_threads, list_trending,
 };
 use store::search::MOST_FOUND;
 use store::sized::{self, Size};
@@ -84,7 +84,7 @@ async fn page(
     (sort, order): (MarketSort, Order),
     offset: u32,
 ) -> (Vec<MarketId>, u64) {
-    let extent = Extent { limit: 50, offset };
+    let extent = PageRange { limit: 50, offset };
     let read: Result<_, StoreError> = store
         .read((filter.clone(), sort, order, extent), |tx, (filter, sort, order, extent)| {
             Box::pin(list_markets(tx, filter, *sort, *order, *extent))
@@ -123,7 +123,7 @@ async fn other_lists(store: &Store) {
         for offset in [0, size().markets / 50 - 20] {
             let began = Instant::now();
             let read: Result<_, StoreError> = store
-                .read((sort, Extent { limit: 20, offset }), |tx, (sort, extent)| {
+                .read((sort, PageRange { limit: 20, offset }), |tx, (sort, extent)| {
                     let (sort, extent) = (*sort, *extent);
                     Box::pin(async move {
                         list_threads(tx, &ThreadFilter::default(), sort, Order::Desc, extent).await
@@ -138,7 +138,7 @@ async fn other_lists(store: &Store) {
             );
         }
     }
-    for window in Window::ALL {
+    for window in RankingWindow::ALL {
         let began = Instant::now();
         let read: Result<_, StoreError> =
             store.read(window, |tx, window| Box::pin(list_trending(tx, *window, None, 200))).await;

@@ -7,7 +7,7 @@ use domain::ids::MarketId;
 use domain::thread::ThreadStatus;
 use domain::{Timestamp, Wad};
 use store::public::{
-    Extent, Order, PartnerFilter, PlaceKind, ThreadFilter, ThreadSort, count_places, list_chapters,
+    Order, PageRange, PartnerFilter, SitemapPageKind, ThreadFilter, ThreadSort, count_places, list_chapters,
     list_featured, list_open_positions, list_partners, list_places, list_threads,
 };
 use store::search::MOST_FOUND;
@@ -76,7 +76,7 @@ pub async fn thread_lists(store: &Store) {
         for sort in [ThreadSort::CreatedAt, ThreadSort::StartTime, ThreadSort::TotalVolume] {
             for (place, offset) in [("first", 0), ("last", last)] {
                 let began = Instant::now();
-                let extent = Extent { limit: ROWS, offset };
+                let extent = PageRange { limit: ROWS, offset };
                 let read: Result<_, StoreError> = store
                     .read((filter.clone(), sort), move |tx, (filter, sort)| {
                         Box::pin(list_threads(tx, filter, *sort, Order::Desc, extent))
@@ -100,7 +100,7 @@ pub async fn group_lists(store: &Store) {
         let last = u32::try_from((number - 1) / 100 * 100).unwrap();
         for (place, offset) in [("first", 0), ("last", last)] {
             let began = Instant::now();
-            let extent = Extent { limit: 100, offset };
+            let extent = PageRange { limit: 100, offset };
             let read: Result<_, StoreError> = store
                 .read(PartnerFilter { organization_id, active }, move |tx, filter| {
                     Box::pin(list_partners(tx, filter, extent))
@@ -183,7 +183,7 @@ pub async fn places(store: &Store) {
     let counted: Result<_, StoreError> = store.read((), |tx, ()| Box::pin(count_places(tx))).await;
     let (threads, markets) = counted.unwrap();
     assert_eq!((threads, markets), (u64::from(size().markets.div_ceil(50)), u64::from(size().markets)));
-    for (kind, number) in [(PlaceKind::Thread, threads), (PlaceKind::Market, markets)] {
+    for (kind, number) in [(SitemapPageKind::Thread, threads), (SitemapPageKind::Market, markets)] {
         let most = u32::try_from(number.div_ceil(3)).unwrap();
         let mut walked = Vec::new();
         for part in 0..4 {

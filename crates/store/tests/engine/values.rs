@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use domain::Timestamp;
-use store::{Store, StoreError, Value, params};
+use store::{SqlValue, Store, StoreError, params};
 
 use crate::fixture::{NOW, add, count, insert, new_counter, prepare};
 
@@ -94,10 +94,10 @@ store::on_each_engine! {
         let counts: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
                 let names: Vec<String> = (0..600).map(|n| format!("counter {}", n % 599)).collect();
-                let rows: Vec<Vec<Value<'_>>> = names
+                let rows: Vec<Vec<SqlValue<'_>>> = names
                     .iter()
                     .enumerate()
-                    .map(|(n, name)| vec![name.into(), Value::Int(n as i64), (n > 3).then_some("late").into()])
+                    .map(|(n, name)| vec![name.into(), SqlValue::Int(n as i64), (n > 3).then_some("late").into()])
                     .collect();
                 tx.exec_each(
                     "INSERT INTO counters (name, value, note) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING",
@@ -116,7 +116,7 @@ store::on_each_engine! {
         let refused: Result<_, StoreError> = store
             .write((), |tx, ()| Box::pin(async move {
                 let rows: Vec<_> =
-                    ["a", "b", "a", "c"].into_iter().map(|name| vec![Value::from(name), Value::Int(1)]).collect();
+                    ["a", "b", "a", "c"].into_iter().map(|name| vec![SqlValue::from(name), SqlValue::Int(1)]).collect();
                 tx.exec_each("INSERT INTO counters (name, value) VALUES ($1, $2)", &rows).await
             }))
             .await;

@@ -5,14 +5,14 @@ use domain::event::EventKind;
 use domain::ids::{EventId, KeyId};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use store::events::Event;
+use store::events::FeedEvent;
 use utoipa::ToSchema;
 
 use http_kit::Problem;
 
 /// An event of the user.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Event)]
+#[schema(as = FeedEvent)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRecord {
     /// The sequence number: 1 for the user's first event, without gaps. It is below 2^53.
@@ -33,8 +33,8 @@ pub struct EventRecord {
 
 /// Returns the event as JSON. Its body is copied byte for byte, so that it is identical to the body
 /// that webhooks receive.
-pub fn item(event: &Event) -> Result<Box<RawValue>, Problem> {
-    let Event { seq, key_id, body, .. } = event;
+pub fn item(event: &FeedEvent) -> Result<Box<RawValue>, Problem> {
+    let FeedEvent { seq, key_id, body, .. } = event;
     let key = key_id.map_or("null".to_owned(), |id| format!("\"{id}\""));
     // Insert the members textually: parsing and serializing could change the bytes.
     let members = body.strip_prefix('{').unwrap_or_default();
@@ -52,9 +52,15 @@ mod tests {
     use http_kit::Surface;
     use uuid::Uuid;
 
-    fn event(body: &str) -> Event {
+    fn event(body: &str) -> FeedEvent {
         let id = EventId(Uuid::from_u128(7));
-        Event { seq: 12, id, kind: EventKind::Test, key_id: Some(KeyId(Uuid::nil())), body: body.to_owned() }
+        FeedEvent {
+            seq: 12,
+            id,
+            kind: EventKind::Test,
+            key_id: Some(KeyId(Uuid::nil())),
+            body: body.to_owned(),
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use presentation::numbers;
 use protocol::document::Members;
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::trades::{History, Trade};
+use store::trades::{StatusHistory, Trade};
 use utoipa::ToSchema;
 
 use super::read::TradeAnswer;
@@ -276,6 +276,6 @@ pub async fn create(
     Ok((status, replayed, meta.idempotent(is_replay).single("trade", record)).into_response())
 }
 
-async fn history(app: &Shared, trade: &Trade) -> Result<History, StoreError> {
+async fn history(app: &Shared, trade: &Trade) -> Result<StatusHistory, StoreError> {
     app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::history(tx, *id))).await
 }

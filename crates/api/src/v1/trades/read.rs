@@ -9,7 +9,7 @@ use http_kit::{
     TradesRead,
 };
 use store::StoreError;
-use store::trades::{ListFilter, Trade};
+use store::trades::{Trade, TradeListFilter};
 
 use super::view::{FinalitySettings, TradeRecord};
 use crate::openapi::answers::answers;
@@ -24,7 +24,7 @@ answers! {
 /// and `cursor`.
 #[derive(Debug)]
 pub struct TradesQuery {
-    filter: ListFilter,
+    filter: TradeListFilter,
     paging: Paging,
 }
 
@@ -34,7 +34,7 @@ impl Parameters for TradesQuery {
     fn read(given: &mut RawQuery<'_>) -> Option<Self> {
         let id_form = "must have 1 to 128 characters from A-Z a-z 0-9 _ - : and the full stop";
         let client_request_id = |text: &str| is_client_request_id(text).then(|| text.to_owned());
-        let filter = ListFilter {
+        let filter = TradeListFilter {
             statuses: given
                 .list("status", "must be a comma-separated list of trade statuses", |word| word.parse().ok()),
             market_id: given.parsed("marketId", "must be a UUID"),

@@ -12,7 +12,7 @@ use store::audit_log::Act;
 use store::leases::Lease;
 use store::movements::Movement;
 use store::traders::Deeds;
-use store::traders::backlog::{self, Behind};
+use store::traders::backlog::{self, TraderBacklogEntry};
 
 use super::PAGE;
 use crate::ledger::apply::Positions;
@@ -79,8 +79,8 @@ async fn step(tx: &mut Tx) -> Result<bool, AppError> {
     let mut counted = 0;
     for behind in backlog::list_behind(tx, AT_ONCE).await? {
         match behind {
-            Behind::Market(id) => counted += make(tx, id).await?,
-            Behind::Thread(id) => {
+            TraderBacklogEntry::Market(id) => counted += make(tx, id).await?,
+            TraderBacklogEntry::Thread(id) => {
                 if let Some(thread) = store::catalog::find_thread(tx, id).await? {
                     store::catalog::put_words(tx, &thread).await?;
                 }

@@ -8,7 +8,7 @@ use chain::{ChainError, Revert};
 use domain::ids::BatchId;
 use domain::time::MINUTE_MS;
 use store::StoreError;
-use store::batches::{Batch, Ending, Kind};
+use store::batches::{Batch, BatchEnding, BatchKind};
 use store::delegations::DelegationChange;
 use store::leases::Lease;
 
@@ -31,7 +31,7 @@ impl Executor {
         open: &[Batch],
         change: DelegationChange,
     ) -> Result<bool, AppError> {
-        if open.iter().filter(|batch| batch.kind == Kind::Delegation).count() >= MAX_IN_FLIGHT {
+        if open.iter().filter(|batch| batch.kind == BatchKind::Delegation).count() >= MAX_IN_FLIGHT {
             return Ok(false);
         }
         let policy = ctx.chain.policy(change.account, change.key_index).await?;
@@ -62,7 +62,7 @@ impl Executor {
         };
         let batch = NewBatch {
             id: BatchId(ctx.uuid()),
-            kind: Kind::Delegation,
+            kind: BatchKind::Delegation,
             chain_nonce: self.next_nonce(ctx, open).await?,
             calldata: calldata.to_vec(),
             // Half of the estimate as a margin: the state may change between the estimate and the
@@ -121,16 +121,18 @@ impl Executor {
 pub(super) async fn conclude(
     tx: &mut store::Tx,
     batch_id: BatchId,
-    ending: Ending,
+    ending: BatchEnding,
     tx_hash: Option<B256>,
     now: domain::Timestamp,
 ) -> Result<(), StoreError> {
     match (ending, tx_hash) {
-        (Ending::Mined, Some(tx_hash)) => store::delegations::mark_mined(tx, batch_id, tx_hash, now).await,
+        (BatchEnding::Mined, Some(tx_hash)) => {
+            store::delegations::mark_mined(tx, batch_id, tx_hash, now).await
+        }
         // The Gate rejected it although the estimate succeeded: do not retry at once.
-        (Ending::Reverted, _) => {
+        (BatchEnding::Reverted, _) => {
             let until = now.plus_ms(REFUSED_MS);
-            store::delegations::requeue(tx, batch_id, Ending::Reverted.as_str(), until, now).await
+            store::delegations::requeue(tx, batch_id, BatchEnding::Reverted.as_str(), until, now).await
         }
         // Displaced: the change itself was not rejected, so it is retried at once.
         (ending, _) => store::delegations::requeue(tx, batch_id, ending.as_str(), now, now).await,

@@ -4,7 +4,7 @@
 
 use chain::{Fees, calls};
 use domain::ids::{BatchId, RedemptionId};
-use store::batches::{Batch, Kind, SignedForm};
+use store::batches::{Batch, BatchKind, SignedForm};
 use store::leases::Lease;
 
 use super::Executor;
@@ -90,7 +90,7 @@ impl Executor {
         let gas = ctx.chain.estimate_gas(self.signer.address(), Some(hub), calldata.clone()).await?;
         let batch = NewBatch {
             id: BatchId(ctx.uuid()),
-            kind: Kind::Redemptions,
+            kind: BatchKind::Redemptions,
             chain_nonce: self.next_nonce(ctx, open).await?,
             calldata: calldata.to_vec(),
             // The hub skips a payment that runs out of gas, so add half of the estimate.

@@ -6,7 +6,7 @@ use chain::{Fees, Signer, Transaction, execute_calldata};
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{Status, TraceEvent, Transition};
 use domain::{ErrorCode, Timestamp};
-use store::batches::{Batch, Kind, SignedForm};
+use store::batches::{Batch, BatchKind, SignedForm};
 use store::leases::Lease;
 use store::trades::Trade;
 
@@ -75,7 +75,7 @@ impl Executor {
 /// The parts of a batch that depend on its content.
 pub(super) struct NewBatch {
     pub id: BatchId,
-    pub kind: Kind,
+    pub kind: BatchKind,
     pub chain_nonce: u64,
     pub calldata: Vec<u8>,
     pub gas_limit: u64,
@@ -140,7 +140,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     }
     let batch = NewBatch {
         id: signing.batch_id,
-        kind: Kind::Trades,
+        kind: BatchKind::Trades,
         chain_nonce: signing.chain_nonce,
         calldata: execute_calldata(&intents).to_vec(),
         gas_limit: batch_gas(intents.len() as u64),
@@ -165,8 +165,8 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
 pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
     let contracts = ctx.chain.contracts();
     let to = match batch.kind {
-        Kind::Trades | Kind::Delegation => contracts.gate,
-        Kind::Redemptions => contracts.hub,
+        BatchKind::Trades | BatchKind::Delegation => contracts.gate,
+        BatchKind::Redemptions => contracts.hub,
     };
     let transaction = Transaction {
         to: Some(to),

@@ -6,7 +6,7 @@ use chain::{Fees, SendOutcome};
 use domain::ErrorCode;
 use domain::ids::BatchId;
 use domain::trade::TraceEvent;
-use store::batches::{Batch, Ending, Kind, SignedForm};
+use store::batches::{Batch, BatchEnding, BatchKind, SignedForm};
 use store::leases::Lease;
 
 use super::signing::sign;
@@ -25,7 +25,7 @@ enum Standing {
 
 /// The end of a batch. `tx_hash` is set if one of its forms was mined.
 struct Final {
-    ending: Ending,
+    ending: BatchEnding,
     tx_hash: Option<B256>,
     /// The gas used and its price in wei.
     gas: Option<(u64, u128)>,
@@ -73,7 +73,7 @@ impl Executor {
     ) -> Result<Standing, AppError> {
         for form in forms {
             if let Some(receipt) = ctx.chain.receipt(form.hash).await? {
-                let ending = if receipt.success { Ending::Mined } else { Ending::Reverted };
+                let ending = if receipt.success { BatchEnding::Mined } else { BatchEnding::Reverted };
                 let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
                 let gas = Some((receipt.gas_used, receipt.effective_gas_price));
                 let end = || Final { ending, tx_hash: Some(form.hash), gas };
@@ -81,14 +81,14 @@ impl Executor {
             }
         }
         Ok(if final_nonce > batch.chain_nonce {
-            Standing::Final(Final { ending: Ending::Displaced, tx_hash: None, gas: None })
+            Standing::Final(Final { ending: BatchEnding::Displaced, tx_hash: None, gas: None })
         } else {
             Standing::Unseen
         })
     }
 
     async fn end(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, end: Final) -> Result<(), AppError> {
-        if end.ending != Ending::Mined {
+        if end.ending != BatchEnding::Mined {
             let (id, ending) = (batch.id, end.ending.as_str());
             tracing::warn!(batch.id = %id, ending, "a batch ended without executing its content");
         }
@@ -99,22 +99,23 @@ impl Executor {
                     lease::check(tx, lease).await?;
                     // False if the batch had already ended: its gas must not be counted twice.
                     let is_new = store::batches::mark_ended(tx, *id, end.ending, *now).await?;
-                    if let (Kind::Trades, true, Some((gas_used, wei_per_gas))) = (kind, is_new, end.gas) {
+                    if let (BatchKind::Trades, true, Some((gas_used, wei_per_gas))) = (kind, is_new, end.gas)
+                    {
                         store::usage::add_batch_gas(tx, *id, gas_used, wei_per_gas, *now).await?;
                     }
                     match kind {
                         // In the same transaction as the end, so that no trade stays in a batch
                         // that will never carry it.
-                        Kind::Trades if end.ending != Ending::Mined => {
+                        BatchKind::Trades if end.ending != BatchEnding::Mined => {
                             let lost = TraceEvent::batch_lost(*id, end.ending.as_str(), *now);
                             store::trades::clear_batch(tx, *id, &lost).await?;
                         }
-                        Kind::Delegation => {
+                        BatchKind::Delegation => {
                             delegating::conclude(tx, *id, end.ending, end.tx_hash, *now).await?;
                         }
                         // The sync completes mined trades and redemptions. A lost redemption is
                         // found again by its ended batch.
-                        Kind::Trades | Kind::Redemptions => {}
+                        BatchKind::Trades | BatchKind::Redemptions => {}
                     }
                     Ok(())
                 })

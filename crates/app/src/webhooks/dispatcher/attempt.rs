@@ -9,7 +9,7 @@ use domain::webhook::{
     AttemptOutcome, Breaker, Cause, Delivery, DeliveryProgress, RetryDecision, due, judge, signing_secrets,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use store::webhooks::{Attempt, Ending, Job};
+use store::webhooks::{Attempt, AttemptResult, Job};
 
 use crate::webhooks::secret;
 use crate::webhooks::sender::WebhookSender;
@@ -21,7 +21,7 @@ const NO_ENDPOINT: &str = "NO_ENDPOINT";
 /// An attempt and its consequences.
 pub(super) struct Attempted {
     pub attempt: Attempt,
-    pub ending: Ending,
+    pub ending: AttemptResult,
     pub breaker: Breaker,
     /// The next time that the queue is due, if it is not empty.
     pub due_at: Timestamp,
@@ -68,9 +68,9 @@ fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: Att
     let standing = DeliveryProgress { attempts: job.attempts + 1, began_at: job.began_at };
     let breaker = breaker.after(!outcome.is_endpoint_failure(), now);
     let (ending, at) = match judge(outcome, standing, now, u64::from_be_bytes(ctx.random())) {
-        RetryDecision::Delivered => (Ending::Delivered, now),
-        RetryDecision::Retry { at } => (Ending::Retry, at),
-        RetryDecision::Failed => (Ending::Failed, now),
+        RetryDecision::Delivered => (AttemptResult::Delivered, now),
+        RetryDecision::Retry { at } => (AttemptResult::Retry, at),
+        RetryDecision::Failed => (AttemptResult::Failed, now),
     };
     let due_at = due(at, breaker.admits(now));
     Attempted { attempt, ending, breaker, due_at }
@@ -88,7 +88,7 @@ fn nowhere(job: &Job, breaker: Breaker, at: Timestamp) -> Attempted {
         answer_head: None,
         replay: job.replay,
     };
-    Attempted { attempt, ending: Ending::Failed, breaker, due_at: at }
+    Attempted { attempt, ending: AttemptResult::Failed, breaker, due_at: at }
 }
 
 /// Builds the signed headers of an attempt at the time `at`.
@@ -124,11 +124,11 @@ fn headers(ctx: &Ctx, key_id: KeyId, job: &Job, at: Timestamp) -> Result<HeaderM
 
 /// Returns the trace event of an attempt. Its status is a placeholder: the trade's own status is
 /// set when it is written.
-pub(super) fn trace(job: &Job, attempt: &Attempt, ending: Ending) -> TraceEvent {
+pub(super) fn trace(job: &Job, attempt: &Attempt, ending: AttemptResult) -> TraceEvent {
     let kind = match ending {
-        Ending::Delivered => "webhook.delivered",
-        Ending::Retry => "webhook.attempt-failed",
-        Ending::Failed => "webhook.failed",
+        AttemptResult::Delivered => "webhook.delivered",
+        AttemptResult::Retry => "webhook.attempt-failed",
+        AttemptResult::Failed => "webhook.failed",
     };
     let told = TraceEvent::of_webhook(kind, job.event_id, job.kind, Status::Pending, attempt.ended_at())
         .with("attempt", job.attempts + 1)

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use domain::Timestamp;
-use store::webhooks::Held;
+use store::webhooks::QueueHold;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
@@ -132,7 +132,7 @@ pub async fn dispatch_due(ctx: &Ctx, sender: &Arc<WebhookSender>) -> Result<usiz
 
 /// A held queue and the end of its hold.
 struct Hold {
-    held: Held,
+    held: QueueHold,
     until: Timestamp,
 }
 

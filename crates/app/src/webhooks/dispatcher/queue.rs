@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::trade::TraceEvent;
 use domain::webhook::{Admission, Breaker};
-use store::webhooks::{Ending, Finished, Held, Job};
+use store::webhooks::{AttemptResult, Finished, Job, QueueHold};
 use store::{StoreError, Tx};
 
 use super::attempt::{self, Attempted};
@@ -61,7 +61,7 @@ async fn try_work_through(ctx: &Ctx, shared: &Shared, hold: Hold) -> Result<(), 
 
 /// Parses the stored breaker. An unreadable one is replaced by a fresh breaker, so that it cannot
 /// block the queue.
-fn breaker_of(job: &Job, held: Held) -> Breaker {
+fn breaker_of(job: &Job, held: QueueHold) -> Breaker {
     if job.breaker.is_empty() {
         return Breaker::default();
     }
@@ -71,7 +71,7 @@ fn breaker_of(job: &Job, held: Held) -> Breaker {
     })
 }
 
-async fn postpone(ctx: &Ctx, held: Held, until: Timestamp) -> Result<(), AppError> {
+async fn postpone(ctx: &Ctx, held: QueueHold, until: Timestamp) -> Result<(), AppError> {
     Ok(ctx
         .store
         .write((held, until), |tx, (held, until)| Box::pin(store::webhooks::postpone(tx, *held, *until)))
@@ -89,7 +89,7 @@ enum Written {
 }
 
 struct Writing {
-    held: Held,
+    held: QueueHold,
     job: Job,
     finished: Finished,
     trace: Option<TraceEvent>,
@@ -99,7 +99,7 @@ struct Writing {
 /// transaction.
 async fn finish(
     ctx: &Ctx,
-    held: Held,
+    held: QueueHold,
     job: Job,
     attempted: Attempted,
     held_until: Timestamp,
@@ -125,7 +125,7 @@ async fn write(tx: &mut Tx, writing: &Writing) -> Result<Written, StoreError> {
     if let (Some(id), Some(_), Some(event)) = (job.trade_id, status, trace) {
         store::trades::append_trace(tx, id, |status| TraceEvent { status, ..event.clone() }).await?;
     }
-    if finished.ending != Ending::Retry && finished.held_until.ms() > 0 {
+    if finished.ending != AttemptResult::Retry && finished.held_until.ms() > 0 {
         if let Some(next) = store::webhooks::find_job(tx, *held).await? {
             return Ok(Written::Next(Box::new(next)));
         }

@@ -9,8 +9,8 @@ use futures::future::join_all;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Row, Statement};
 
-use super::super::Value;
-use super::super::fault::{After, Fault};
+use super::super::SqlValue;
+use super::super::fault::{After, EngineFault};
 use super::fault::{fault, hung, no_connection};
 use super::pools::Sessions;
 use crate::StoreError;
@@ -20,7 +20,7 @@ const PIPELINE: usize = 256;
 
 /// A connection from the pool. Returned to the pool when dropped, unless a transaction is open or
 /// the connection hangs.
-pub(crate) struct Connection {
+pub(crate) struct PooledConnection {
     /// `None` only during drop.
     pooled: Option<Object>,
     in_transaction: bool,
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     answer_timeout: Option<Duration>,
 }
 
-impl Drop for Connection {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if (self.in_transaction || self.is_hung)
             && let Some(pooled) = self.pooled.take()
@@ -42,7 +42,7 @@ impl Drop for Connection {
     }
 }
 
-impl Connection {
+impl PooledConnection {
     /// Returns a connection outside of any transaction.
     pub(super) async fn get(sessions: &Sessions) -> Result<Self, StoreError> {
         let pooled = sessions.pool.get().await.map_err(no_connection)?;
@@ -63,13 +63,13 @@ impl Connection {
             conn.in_transaction = true;
             match conn.batch("BEGIN ISOLATION LEVEL READ COMMITTED").await {
                 Ok(()) => return Ok(conn),
-                Err(Fault { after: After::Lost, .. }) if may_be_broken > 0 => may_be_broken -= 1,
+                Err(EngineFault { after: After::Lost, .. }) if may_be_broken > 0 => may_be_broken -= 1,
                 Err(fault) => return Err(fault.error),
             }
         }
     }
 
-    pub(super) async fn commit(&mut self) -> Result<(), Fault> {
+    pub(super) async fn commit(&mut self) -> Result<(), EngineFault> {
         self.batch("COMMIT").await?;
         self.in_transaction = false;
         Ok(())
@@ -83,7 +83,7 @@ impl Connection {
         }
     }
 
-    pub(crate) async fn exec(&mut self, sql: &str, params: &[Value<'_>]) -> Result<u64, Fault> {
+    pub(crate) async fn exec(&mut self, sql: &str, params: &[SqlValue<'_>]) -> Result<u64, EngineFault> {
         let client = self.client()?;
         let done = async {
             let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
@@ -93,7 +93,7 @@ impl Connection {
         self.note(done)
     }
 
-    pub(crate) async fn rows(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn rows(&mut self, sql: &str, params: &[SqlValue<'_>]) -> Result<Vec<Row>, EngineFault> {
         let client = self.client()?;
         let rows = async {
             let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
@@ -104,7 +104,11 @@ impl Connection {
     }
 
     /// Like [`Self::rows`], without caching the prepared statement.
-    pub(crate) async fn rows_once(&mut self, sql: &str, params: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+    pub(crate) async fn rows_once(
+        &mut self,
+        sql: &str,
+        params: &[SqlValue<'_>],
+    ) -> Result<Vec<Row>, EngineFault> {
         let client = self.client()?;
         let rows = async {
             let statement = client.prepare_typed(sql, &types_of(params)).await?;
@@ -114,7 +118,11 @@ impl Connection {
         self.note(rows)
     }
 
-    pub(crate) async fn exec_each(&mut self, sql: &str, rows: &[Vec<Value<'_>>]) -> Result<Vec<u64>, Fault> {
+    pub(crate) async fn exec_each(
+        &mut self,
+        sql: &str,
+        rows: &[Vec<SqlValue<'_>>],
+    ) -> Result<Vec<u64>, EngineFault> {
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         // All rows share one prepared statement, so a column's type is taken from any row that has
         // a value.
@@ -135,13 +143,13 @@ impl Connection {
         Ok(affected)
     }
 
-    pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), Fault> {
+    pub(crate) async fn batch(&mut self, sql: &str) -> Result<(), EngineFault> {
         let done = answered(self.answer_timeout, self.client()?.batch_execute(sql)).await;
         self.note(done)
     }
 
     /// Converts a result to a fault, and marks the connection if a result is still outstanding.
-    fn note<T>(&mut self, done: Answered<T>) -> Result<T, Fault> {
+    fn note<T>(&mut self, done: Answered<T>) -> Result<T, EngineFault> {
         match done {
             Answered::Ok(value) => Ok(value),
             Answered::Err(error) => Err(fault(error)),
@@ -152,8 +160,9 @@ impl Connection {
         }
     }
 
-    fn client(&self) -> Result<&Object, Fault> {
-        let gone = || Fault { error: StoreError::unavailable("the connection is gone"), after: After::Lost };
+    fn client(&self) -> Result<&Object, EngineFault> {
+        let gone =
+            || EngineFault { error: StoreError::unavailable("the connection is gone"), after: After::Lost };
         self.pooled.as_ref().ok_or_else(gone)
     }
 }
@@ -178,16 +187,16 @@ async fn answered<T>(within: Option<Duration>, done: impl Future<Output = Result
     }
 }
 
-async fn rows_of(client: &Object, statement: &Statement, params: &[Value<'_>]) -> Result<Vec<Row>, Error> {
+async fn rows_of(client: &Object, statement: &Statement, params: &[SqlValue<'_>]) -> Result<Vec<Row>, Error> {
     pin!(client.query_raw(statement, params).await?).try_collect().await
 }
 
-fn types_of(params: &[Value<'_>]) -> Vec<Type> {
-    params.iter().map(Value::postgres_type).collect()
+fn types_of(params: &[SqlValue<'_>]) -> Vec<Type> {
+    params.iter().map(SqlValue::postgres_type).collect()
 }
 
 /// The type of a column of parameters, taken from the first row in which it is not NULL.
-fn column_type(rows: &[Vec<Value<'_>>], column: usize) -> Type {
-    let typed = rows.iter().filter_map(|params| params.get(column)).find(|value| **value != Value::Null);
-    typed.unwrap_or(&Value::Null).postgres_type()
+fn column_type(rows: &[Vec<SqlValue<'_>>], column: usize) -> Type {
+    let typed = rows.iter().filter_map(|params| params.get(column)).find(|value| **value != SqlValue::Null);
+    typed.unwrap_or(&SqlValue::Null).postgres_type()
 }

@@ -7,7 +7,7 @@ use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity};
 
-use super::super::fault::{After, Fault};
+use super::super::fault::{After, EngineFault};
 use super::closed;
 use crate::StoreError;
 
@@ -16,24 +16,24 @@ use crate::StoreError;
 const UNEXPECTED: &str = "unexpected message from server";
 
 /// Maps the error of an operation on a connection.
-pub(super) fn fault(error: Error) -> Fault {
+pub(super) fn fault(error: Error) -> EngineFault {
     if let Some(refused) = error.as_db_error() {
         return refusal(refused);
     }
     let text = error.to_string();
     if error.is_closed() || is_io(&error) || text == UNEXPECTED {
-        return Fault { error: StoreError::unavailable(text), after: After::Lost };
+        return EngineFault { error: StoreError::unavailable(text), after: After::Lost };
     }
     // An error of the driver itself, such as a value of the wrong type. Its source is text of this
     // crate and contains no bound values.
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-    Fault::give_up(StoreError::driver(format!("{text}{cause}")))
+    EngineFault::give_up(StoreError::driver(format!("{text}{cause}")))
 }
 
 /// The fault for a statement that was not answered in time. The server's own statement timeout
 /// should have ended it before.
-pub(super) fn hung() -> Fault {
-    Fault { error: StoreError::unavailable("the database does not answer"), after: After::Hung }
+pub(super) fn hung() -> EngineFault {
+    EngineFault { error: StoreError::unavailable("the database does not answer"), after: After::Hung }
 }
 
 /// Maps the pool's error when no connection is available.
@@ -51,9 +51,9 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
     }
 }
 
-fn refusal(refused: &DbError) -> Fault {
+fn refusal(refused: &DbError) -> EngineFault {
     let text = || describe(refused);
-    let unavailable = |after| Fault { error: StoreError::unavailable(text()), after };
+    let unavailable = |after| EngineFault { error: StoreError::unavailable(text()), after };
     // The server ends the session with this error: it shuts down, crashes, or an administrator
     // ended the session.
     if matches!(refused.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) {
@@ -65,10 +65,10 @@ fn refusal(refused: &DbError) -> Fault {
         // Unique violation.
         "23505" => {
             let constraint = refused.constraint().or(refused.table()).unwrap_or("unknown").to_owned();
-            Fault::give_up(StoreError::Conflict { constraint })
+            EngineFault::give_up(StoreError::Conflict { constraint })
         }
         // The error of `lock_timeout`.
-        "55P03" => Fault::give_up(StoreError::Locked(text())),
+        "55P03" => EngineFault::give_up(StoreError::Locked(text())),
         // The server is read-only. After a failover, a new connection may reach the new primary.
         "25006" => unavailable(After::Lost),
         // Connection errors (08), insufficient resources (53), operator intervention and
@@ -76,7 +76,7 @@ fn refusal(refused: &DbError) -> Fault {
         code if ["08", "53", "57", "58", "XX"].iter().any(|class| code.starts_with(class)) => {
             unavailable(After::GiveUp)
         }
-        _ => Fault::give_up(StoreError::driver(text())),
+        _ => EngineFault::give_up(StoreError::driver(text())),
     }
 }
 

@@ -22,14 +22,14 @@ use futures::future::BoxFuture;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-pub(super) use connection::Connection;
+pub(super) use connection::PooledConnection;
 
 use super::changes::Changes;
-use super::fault::{After, Fault};
+use super::fault::{After, EngineFault};
 use super::tx::Conn;
 use super::{Tx, Workload};
 use crate::StoreError;
-use pools::{Access, Pools, Sessions};
+use pools::{PoolAccess, Pools, Sessions};
 
 /// Attempts at running a unit before giving up.
 const ATTEMPTS: usize = 10;
@@ -47,7 +47,7 @@ impl Postgres {
         let (url, options) = options::split(url)?;
         let pools = Pools::new(&pools::driver_config(&url)?, options)?;
         // Connect once now, so that a wrong address fails at startup and not at the first request.
-        drop(Connection::get(pools.of(Workload::Requests, Access::Read)).await?);
+        drop(PooledConnection::get(pools.of(Workload::Requests, PoolAccess::Read)).await?);
         Ok(Self { pools, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
     }
 
@@ -65,7 +65,7 @@ impl Postgres {
         if self.closed.load(Ordering::Acquire) {
             return Err(E::from(closed()));
         }
-        let sessions = self.pools.of(workload, Access::Write).clone();
+        let sessions = self.pools.of(workload, PoolAccess::Write).clone();
         let task = self.units.spawn(run(sessions, Arc::clone(&self.changes), input, unit).in_current_span());
         // A panic rolls back. A task that was cancelled at the runtime's end may have sent its
         // COMMIT.
@@ -81,10 +81,10 @@ impl Postgres {
         E: From<StoreError>,
         F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
     {
-        let sessions = self.pools.of(workload, Access::Read);
+        let sessions = self.pools.of(workload, PoolAccess::Read);
         let mut attempt = 1;
         loop {
-            let mut tx = Tx::reader(Conn::Postgres(Connection::get(sessions).await?));
+            let mut tx = Tx::reader(Conn::Postgres(PooledConnection::get(sessions).await?));
             let outcome = tx.run(input, &unit).await;
             // A read has no effects, so it is safe to repeat it on another connection.
             match tx.failed() {
@@ -111,7 +111,7 @@ where
 {
     let mut attempt = 1;
     loop {
-        let mut tx = Tx::writer(Conn::Postgres(Connection::begin(&sessions).await?));
+        let mut tx = Tx::writer(Conn::Postgres(PooledConnection::begin(&sessions).await?));
         let outcome = tx.run(&input, &unit).await;
         match finish(tx, &changes, outcome).await {
             End::Settled(outcome) => return outcome,
@@ -154,12 +154,12 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
     changes.tell(touched);
     match committed {
         Ok(()) => End::Settled(Ok(value)),
-        Err(Fault { after: After::Again, .. }) => {
+        Err(EngineFault { after: After::Again, .. }) => {
             conn.rollback().await;
             End::Again
         }
         // No retry: the COMMIT may have taken effect before the connection was lost.
-        Err(Fault { after: After::Lost | After::Hung, error }) => {
+        Err(EngineFault { after: After::Lost | After::Hung, error }) => {
             End::Settled(Err(E::from(StoreError::commit_unknown(error.to_string()))))
         }
         Err(fault) => End::Settled(Err(E::from(fault.error))),

@@ -50,7 +50,7 @@ pub(super) struct Pools {
 
 /// The access that a unit of work needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum PoolAccess {
     Read,
     Write,
 }
@@ -71,10 +71,10 @@ impl Pools {
     }
 
     /// Returns the pool for a unit of work.
-    pub(super) const fn of(&self, workload: Workload, access: Access) -> &Sessions {
+    pub(super) const fn of(&self, workload: Workload, access: PoolAccess) -> &Sessions {
         match (workload, access) {
-            (Workload::Requests, Access::Read) => &self.reads,
-            (Workload::Requests, Access::Write) => &self.writes,
+            (Workload::Requests, PoolAccess::Read) => &self.reads,
+            (Workload::Requests, PoolAccess::Write) => &self.writes,
             (Workload::Workers, _) => &self.workers,
             (Workload::Maintenance, _) => &self.maintenance,
         }

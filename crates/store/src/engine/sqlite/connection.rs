@@ -4,8 +4,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{CachedStatement, OpenFlags};
 
-use super::super::fault::Fault;
-use super::super::{Row, Value};
+use super::super::fault::EngineFault;
+use super::super::{Row, SqlValue};
 use super::fault::{fault, refused};
 use crate::StoreError;
 
@@ -18,7 +18,7 @@ const STATEMENT_CACHE: usize = 512;
 /// The maximum wait for another process's lock.
 const BUSY_TIMEOUT_MS: i64 = 5_000;
 
-pub(crate) struct Connection {
+pub(crate) struct SqliteConnection {
     sqlite: rusqlite::Connection,
 }
 
@@ -33,7 +33,7 @@ fn lower_all_letters(sqlite: &rusqlite::Connection) -> rusqlite::Result<()> {
     })
 }
 
-impl Connection {
+impl SqliteConnection {
     /// Opens the connection that writes. Creates the file and sets its journal mode.
     pub(super) fn writer(path: &str) -> Result<Self, StoreError> {
         let conn = Self::open(path, OpenFlags::SQLITE_OPEN_CREATE)?;
@@ -116,15 +116,15 @@ impl Connection {
         })
     }
 
-    pub(crate) fn exec(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, Fault> {
+    pub(crate) fn exec(&mut self, sql: &'static str, params: &[SqlValue<'_>]) -> Result<u64, EngineFault> {
         self.prepare(sql).and_then(|mut statement| self.exec_prepared(&mut statement, params))
     }
 
     pub(crate) fn exec_each(
         &mut self,
         sql: &'static str,
-        rows: &[Vec<Value<'_>>],
-    ) -> Result<Vec<u64>, Fault> {
+        rows: &[Vec<SqlValue<'_>>],
+    ) -> Result<Vec<u64>, EngineFault> {
         let mut statement = self.prepare(sql)?;
         rows.iter().map(|params| self.exec_prepared(&mut statement, params)).collect()
     }
@@ -132,9 +132,9 @@ impl Connection {
     pub(crate) fn find<T>(
         &mut self,
         sql: &'static str,
-        params: &[Value<'_>],
+        params: &[SqlValue<'_>],
         map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, Fault> {
+    ) -> Result<Option<T>, EngineFault> {
         let mut statement = self.prepare(sql)?;
         let writes = !statement.readonly();
         self.bind(&mut statement, params)?;
@@ -149,9 +149,9 @@ impl Connection {
     pub(crate) fn list<T>(
         &mut self,
         sql: &str,
-        params: &[Value<'_>],
+        params: &[SqlValue<'_>],
         map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, Fault> {
+    ) -> Result<Vec<T>, EngineFault> {
         let mut statement = self.prepare(sql)?;
         self.bind(&mut statement, params)?;
         let mut rows = statement.raw_query();
@@ -169,27 +169,31 @@ impl Connection {
         Ok(listed?)
     }
 
-    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), Fault> {
+    pub(crate) fn batch(&mut self, sql: &str) -> Result<(), EngineFault> {
         self.sqlite.execute_batch(sql).map_err(|e| fault(&self.sqlite, e))
     }
 
-    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, Fault> {
+    fn prepare(&self, sql: &str) -> Result<CachedStatement<'_>, EngineFault> {
         self.sqlite.prepare_cached(sql).map_err(|e| fault(&self.sqlite, e))
     }
 
-    fn exec_prepared(&self, statement: &mut CachedStatement<'_>, params: &[Value<'_>]) -> Result<u64, Fault> {
+    fn exec_prepared(
+        &self,
+        statement: &mut CachedStatement<'_>,
+        params: &[SqlValue<'_>],
+    ) -> Result<u64, EngineFault> {
         self.bind(statement, params)?;
         if statement.column_count() > 0 {
-            return Err(Fault::give_up(StoreError::driver("exec ran a statement that gives rows")));
+            return Err(EngineFault::give_up(StoreError::driver("exec ran a statement that gives rows")));
         }
         statement.raw_execute().map(|rows| rows as u64).map_err(|e| fault(&self.sqlite, e))
     }
 
-    fn bind(&self, statement: &mut CachedStatement<'_>, params: &[Value<'_>]) -> Result<(), Fault> {
+    fn bind(&self, statement: &mut CachedStatement<'_>, params: &[SqlValue<'_>]) -> Result<(), EngineFault> {
         if statement.parameter_count() != params.len() {
             let (takes, given) = (statement.parameter_count(), params.len());
             let text = format!("a statement takes {takes} parameters, {given} were given");
-            return Err(Fault::give_up(StoreError::driver(text)));
+            return Err(EngineFault::give_up(StoreError::driver(text)));
         }
         for (at, value) in params.iter().enumerate() {
             statement.raw_bind_parameter(at + 1, value).map_err(|e| fault(&self.sqlite, e))?;

@@ -2,18 +2,20 @@
 
 use rusqlite::{Connection, Error, ErrorCode, ffi};
 
-use super::super::fault::Fault;
+use super::super::fault::EngineFault;
 use crate::StoreError;
 
 /// Maps the error of an operation on `sqlite`.
-pub(super) fn fault(sqlite: &Connection, error: Error) -> Fault {
-    let Error::SqliteFailure(code, Some(message)) = &error else { return Fault::give_up(refused(error)) };
+pub(super) fn fault(sqlite: &Connection, error: Error) -> EngineFault {
+    let Error::SqliteFailure(code, Some(message)) = &error else {
+        return EngineFault::give_up(refused(error));
+    };
     let constraint = match code.extended_code {
         ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => primary_key(message),
         ffi::SQLITE_CONSTRAINT_UNIQUE => unique_rule(sqlite, message),
-        _ => return Fault::give_up(refused(error)),
+        _ => return EngineFault::give_up(refused(error)),
     };
-    Fault::give_up(StoreError::Conflict { constraint })
+    EngineFault::give_up(StoreError::Conflict { constraint })
 }
 
 /// Maps an error that cannot be a unique violation. SQLite's messages contain names of tables,

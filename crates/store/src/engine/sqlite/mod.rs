@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
-pub(super) use connection::Connection;
+pub(super) use connection::SqliteConnection;
 pub(super) use copy::{check, copy, last_block};
 use writer::Writer;
 
@@ -43,7 +43,7 @@ impl Sqlite {
         if Path::new(path).is_dir() {
             return Err(StoreError::unavailable("the database's path is a directory"));
         }
-        let writer = Writer::start(Connection::writer(path)?, changes)?;
+        let writer = Writer::start(SqliteConnection::writer(path)?, changes)?;
         Ok(Self { path: path.to_owned(), writer, readers: Mutex::new(Some(Vec::new())) })
     }
 
@@ -85,7 +85,7 @@ impl Sqlite {
                 }
             }
         }
-        Ok(Tx::reader(Conn::Sqlite(Connection::reader(&self.path)?)))
+        Ok(Tx::reader(Conn::Sqlite(SqliteConnection::reader(&self.path)?)))
     }
 
     #[cfg(feature = "test-support")]

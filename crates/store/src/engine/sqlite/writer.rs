@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::Tx;
 use super::super::changes::{Changes, Touched};
 use super::super::tx::Conn;
-use super::{Connection, closed, pended};
+use super::{SqliteConnection, closed, pended};
 use crate::StoreError;
 
 /// The maximum number of units in one transaction. Bounds the time that the first of them waits for
@@ -42,7 +42,7 @@ enum Message {
 
 impl Writer {
     /// Starts the thread. It ends when the store is closed or its last handle is dropped.
-    pub(super) fn start(conn: Connection, changes: Arc<Changes>) -> Result<Self, StoreError> {
+    pub(super) fn start(conn: SqliteConnection, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let work = Work { tx: Tx::writer(Conn::Sqlite(conn)), changes };
         thread::Builder::new()
@@ -208,7 +208,7 @@ impl Work {
         self.conn().control("RELEASE unit")
     }
 
-    fn conn(&self) -> &Connection {
+    fn conn(&self) -> &SqliteConnection {
         match &self.tx.conn {
             Conn::Sqlite(conn) => conn,
             Conn::Postgres(_) => unreachable!("the writer thread is given a SQLite connection"),

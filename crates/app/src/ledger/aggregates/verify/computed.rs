@@ -9,7 +9,7 @@ use domain::trending::score_e4;
 use domain::{Usdc, UsdcDelta};
 use store::listed::{ListStatus, Scope};
 use store::markets::Market;
-use store::movements::{Held, Kind, Movement};
+use store::movements::{Held, Movement, MovementKind};
 use store::traders::kept::{self, Kept};
 use store::traders::{BUCKET_MS, Edges, SPANS_MS, oldest};
 use store::{StoreError, Tx};
@@ -204,12 +204,12 @@ fn fold(
     for movement in movements {
         let Movement { usdc, tokens, fee, outcome_index, .. } = *movement;
         let moved = match movement.kind {
-            Kind::Buy => position::Movement::Bought { usdc, tokens, fee },
-            Kind::Sell => position::Movement::Sold { usdc, tokens, fee },
-            Kind::Redeem => position::Movement::Redeemed { usdc, tokens },
-            Kind::Transfer => position::Movement::Sent { tokens },
-            Kind::Split => position::Movement::Bought { usdc, tokens, fee },
-            Kind::Merge => position::Movement::Sold { usdc, tokens, fee },
+            MovementKind::Buy => position::Movement::Bought { usdc, tokens, fee },
+            MovementKind::Sell => position::Movement::Sold { usdc, tokens, fee },
+            MovementKind::Redeem => position::Movement::Redeemed { usdc, tokens },
+            MovementKind::Transfer => position::Movement::Sent { tokens },
+            MovementKind::Split => position::Movement::Bought { usdc, tokens, fee },
+            MovementKind::Merge => position::Movement::Sold { usdc, tokens, fee },
         };
         let own = (movement.account, outcome_index);
         let before = held.get(&own).copied().unwrap_or_default();
@@ -219,7 +219,7 @@ fn fold(
         };
         held.insert(own, after);
         touched.insert(own);
-        if let (Kind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
+        if let (MovementKind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
             let other = (receiver, outcome_index);
             let received = position::Movement::Received { tokens, cost_basis: before.cost_of(tokens) };
             let position = held.get(&other).copied().unwrap_or_default();

@@ -16,7 +16,7 @@ use domain::page::{Page, PagePosition};
 use domain::{Timestamp, Wad};
 use presentation::numbers;
 use serde_json::{Value, json};
-use store::markets::{ListFilter, Market, Outcome};
+use store::markets::{Market, MarketListFilter, Outcome};
 
 use super::act::ActArgs;
 use super::consent::{ConsentArgs, WithoutTerminal};
@@ -245,12 +245,12 @@ async fn list(args: ListArgs, admin: &AdminCtx) -> Result<CommandOutput, StartEr
         }
         None => None,
     };
-    let filter = ListFilter {
+    let filter = MarketListFilter {
         statuses: args.status,
         category: args.category,
         thread_id: args.thread,
         text: args.text,
-        ..ListFilter::default()
+        ..MarketListFilter::default()
     };
     let limit = args.page.limit;
     let listed = admin
