@@ -55,10 +55,10 @@ pub(super) async fn finish_response(
     }
     let status = response.status();
     let headers = response.headers_mut();
-    id.tell(headers);
+    id.add_header(headers);
     rate_limit.write(headers, surface, now);
     match surface {
-        Surface::Trading => version::tell(headers, app.versions.current),
+        Surface::Trading => version::add_header(headers, app.versions.current),
         Surface::Public => cors::open(headers, status),
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

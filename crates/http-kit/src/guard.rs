@@ -61,16 +61,16 @@ pub(super) async fn guard(
         Err(_) => Problem::from(timed_out(route)).into_response(),
     };
     if route.is_write() {
-        say_what_became_of_it(&mut response);
+        add_submission(&mut response);
     }
     // Set here rather than in the checks, because rejections and timeouts report the version too.
     if route.surface == Surface::Trading {
-        version::tell(response.headers_mut(), found.version);
+        version::add_header(response.headers_mut(), found.version);
     }
     if let Some(status) = found.rate_limit {
         response.extensions_mut().insert(status);
     }
-    route.tell_deprecation(&mut response);
+    route.add_deprecation(&mut response);
     if route.asks_for_key() && response.extensions().get::<Problem>().is_none() {
         // Responses to keys must not be stored by shared caches. Errors get `no-store` later.
         let private = HeaderValue::from_static("private, no-cache");
@@ -167,10 +167,10 @@ fn api_key(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
 
 /// Adds the submission state to an error response of a write route. A 4xx is decided before
 /// anything is stored. After any other error the outcome is unknown.
-fn say_what_became_of_it(response: &mut Response) {
+fn add_submission(response: &mut Response) {
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
-        let judged = problem.status(Surface::Trading).is_client_error();
-        let submission = if judged { Submission::NotSubmitted } else { Submission::Unknown };
+        let is_rejected = problem.status(Surface::Trading).is_client_error();
+        let submission = if is_rejected { Submission::NotSubmitted } else { Submission::Unknown };
         *problem = problem.clone().or_submission(submission);
     }
 }
@@ -215,7 +215,7 @@ mod tests {
             [(ErrorCode::ValidationFailed, "NotSubmitted"), (ErrorCode::InternalError, "Unknown")]
         {
             let mut response = Problem::new(code).into_response();
-            say_what_became_of_it(&mut response);
+            add_submission(&mut response);
             let problem = response.extensions().get::<Problem>().unwrap();
             assert!(format!("{problem:?}").contains(&format!("submission: Some({word})")), "{problem:?}");
         }

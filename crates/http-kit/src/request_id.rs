@@ -30,7 +30,7 @@ impl RequestId {
     }
 
     /// Adds the `X-Request-Id` header.
-    pub fn tell(self, headers: &mut HeaderMap) {
+    pub fn add_header(self, headers: &mut HeaderMap) {
         if let Ok(id) = HeaderValue::from_str(self.text(&mut [0; LENGTH])) {
             headers.insert(X_REQUEST_ID, id);
         }

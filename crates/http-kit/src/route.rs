@@ -116,7 +116,7 @@ impl Route {
     }
 
     /// Adds the deprecation headers, if the route is deprecated.
-    pub(super) fn tell_deprecation(&self, response: &mut Response) {
+    pub(super) fn add_deprecation(&self, response: &mut Response) {
         let Some(Deprecation { sunset, link }) = self.deprecation else { return };
         let headers = response.headers_mut();
         headers.insert(DEPRECATION, HeaderValue::from_static("true"));

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::connections::Connections;
-use super::unread::{Refuse, Told};
+use super::unread::{Refuse, ReplacingStream};
 
 /// Limits of a [`Server`].
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +158,7 @@ impl Shared {
         }
         // Responses are written in one piece, so Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
-        let stream = Told::new(stream, peer.ip().to_canonical(), self.refuse);
+        let stream = ReplacingStream::new(stream, peer.ip().to_canonical(), self.refuse);
         let mut stream = TimeoutStream::new(stream);
         // A client that does not read would otherwise hold a connection and its buffers forever.
         stream.set_write_timeout(Some(self.limits.write_timeout));

@@ -76,9 +76,9 @@ pub fn refuse(app: &Shared, ip: IpAddr, unread: Unread) -> Vec<u8> {
     let body = render::render(&mut response, &problem, surface, &app.docs_url, "/", id);
     // These requests never reach `finish_response`, so the common headers are added here.
     let headers = response.headers_mut();
-    version::tell(headers, app.versions.current);
+    version::add_header(headers, app.versions.current);
     rate::draw(app, ip, now).write(headers, surface, now);
-    id.tell(headers);
+    id.add_header(headers);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -120,7 +120,7 @@ fn unread(head: &[u8]) -> Option<Unread> {
 const REFUSAL: usize = 256;
 
 /// A connection's stream that replaces hyper's rejections with problem responses.
-pub struct Told<S> {
+pub struct ReplacingStream<S> {
     stream: S,
     ip: IpAddr,
     refuse: Refuse,
@@ -131,7 +131,7 @@ pub struct Told<S> {
     instead: Option<(Vec<u8>, usize)>,
 }
 
-impl<S: AsyncWrite + Unpin> Told<S> {
+impl<S: AsyncWrite + Unpin> ReplacingStream<S> {
     pub fn new(stream: S, ip: IpAddr, refuse: Refuse) -> Self {
         Self { stream, ip, refuse, reader: HeadReader::default(), shut: false, instead: None }
     }
@@ -160,7 +160,7 @@ impl<S: AsyncWrite + Unpin> Told<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Told<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReplacingStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -210,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Told<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Told<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ReplacingStream<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -48,6 +48,6 @@ fn served(versions: &Versions) -> String {
 }
 
 /// Adds the version header, unless it is already set.
-pub(super) fn tell(headers: &mut HeaderMap, version: &'static str) {
+pub(super) fn add_header(headers: &mut HeaderMap, version: &'static str) {
     headers.entry(X_SERVICE_API_VERSION).or_insert(HeaderValue::from_static(version));
 }

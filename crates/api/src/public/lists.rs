@@ -26,7 +26,7 @@ pub struct MarketsAnswer {
 
 /// The filter, sort order and page of a list of markets.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct MarketsSelection {
     filter: MarketFilter,
     sort: MarketSort,
     order: Order,
@@ -77,7 +77,7 @@ pub fn text(asked: &mut RawQuery<'_>) -> Option<String> {
 
 /// The parameters of `GET /api/markets`.
 #[derive(Debug)]
-pub struct MarketsQuery(Chosen);
+pub struct MarketsQuery(MarketsSelection);
 
 impl Parameters for MarketsQuery {
     const NAMES: &'static [&'static str] = &[
@@ -120,13 +120,13 @@ impl Parameters for MarketsQuery {
         let window = asked.extent();
         // If both are sent, `active` overrides `status`.
         let filter = MarketFilter { statuses: active.or(status)?.to_vec(), ..filter };
-        Some(Self(Chosen { filter, sort: sort?, order: order?, window: window? }))
+        Some(Self(MarketsSelection { filter, sort: sort?, order: order?, window: window? }))
     }
 }
 
 /// The parameters of a list of markets within a thread or an organization.
 #[derive(Debug)]
-pub struct MarketsWithinQuery(Chosen);
+pub struct MarketsWithinQuery(MarketsSelection);
 
 impl Parameters for MarketsWithinQuery {
     const NAMES: &'static [&'static str] = &["status", "limit", "offset", "sortBy", "sortOrder"];
@@ -135,7 +135,7 @@ impl Parameters for MarketsWithinQuery {
         let statuses = asked.word_if_sent("status", STATUSES_WITHIN).unwrap_or_default().to_vec();
         let filter = MarketFilter { statuses, ..MarketFilter::default() };
         let (sort, order) = (asked.word("sortBy", SORTS_WITHIN), asked.word("sortOrder", ORDERS));
-        Some(Self(Chosen { filter, sort: sort?, order: order?, window: asked.extent()? }))
+        Some(Self(MarketsSelection { filter, sort: sort?, order: order?, window: asked.extent()? }))
     }
 }
 
@@ -236,12 +236,15 @@ pub async fn of_organization(
     meta.kept(&app, &name, read).await
 }
 
-async fn listed(app: &Shared, chosen: Chosen) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Problem> {
+async fn listed(
+    app: &Shared,
+    chosen: MarketsSelection,
+) -> Result<(MarketsAnswer, Option<domain::Timestamp>), Problem> {
     let window = chosen.window;
     let read: Result<_, StoreError> = app
         .ctx
         .store
-        .read(chosen, |tx, Chosen { filter, sort, order, window }| {
+        .read(chosen, |tx, MarketsSelection { filter, sort, order, window }| {
             Box::pin(store::public::list_markets(tx, filter, *sort, *order, *window))
         })
         .await;
@@ -258,6 +261,7 @@ pub async fn within(app: &Shared, thread_id: ThreadId) -> Result<Vec<MarketRecor
     let filter = MarketFilter { thread_id: Some(thread_id), ..MarketFilter::default() };
     let window = PageRange { offset: 0, limit: 100 };
     let (answer, _) =
-        listed(app, Chosen { filter, sort: MarketSort::CreatedAt, order: Order::Desc, window }).await?;
+        listed(app, MarketsSelection { filter, sort: MarketSort::CreatedAt, order: Order::Desc, window })
+            .await?;
     Ok(answer.markets)
 }

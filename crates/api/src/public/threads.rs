@@ -55,7 +55,7 @@ struct ChapterRecord {
 
 /// The filter, sort order and page of a list of threads.
 #[derive(Debug)]
-pub struct Chosen {
+pub struct ThreadsSelection {
     when: Option<ThreadWhen>,
     filter: ThreadFilter,
     sort: ThreadSort,
@@ -63,7 +63,7 @@ pub struct Chosen {
     window: PageRange,
 }
 
-impl Chosen {
+impl ThreadsSelection {
     /// Restricts the list to an organization.
     pub fn of_organization(mut self, id: OrganizationId) -> Self {
         self.filter.organization_id = Some(id);
@@ -92,7 +92,7 @@ const SORTS: &[(&str, ThreadSort)] = &[
 
 /// The parameters of `GET /api/threads`.
 #[derive(Debug)]
-pub struct ThreadsQuery(Chosen);
+pub struct ThreadsQuery(ThreadsSelection);
 
 impl Parameters for ThreadsQuery {
     const NAMES: &'static [&'static str] =
@@ -116,7 +116,7 @@ impl Parameters for ThreadsQuery {
 
 /// The parameters of a list of threads within an organization or a partner.
 #[derive(Debug)]
-pub struct ThreadsWithinQuery(pub Chosen);
+pub struct ThreadsWithinQuery(pub ThreadsSelection);
 
 impl Parameters for ThreadsWithinQuery {
     const NAMES: &'static [&'static str] = &["status", "limit", "offset", "sortBy", "sortOrder"];
@@ -126,11 +126,11 @@ impl Parameters for ThreadsWithinQuery {
     }
 }
 
-fn chosen(asked: &mut RawQuery<'_>, filter: ThreadFilter) -> Option<Chosen> {
+fn chosen(asked: &mut RawQuery<'_>, filter: ThreadFilter) -> Option<ThreadsSelection> {
     let when = asked.word("status", STATUSES);
     let (sort, order) = (asked.word("sortBy", SORTS), asked.word("sortOrder", ORDERS));
     let window = asked.extent();
-    Some(Chosen { when: when?, filter, sort: sort?, order: order?, window: window? })
+    Some(ThreadsSelection { when: when?, filter, sort: sort?, order: order?, window: window? })
 }
 
 /// The parameter `includeMarkets`.
@@ -176,7 +176,10 @@ pub async fn list(
 }
 
 /// Returns a page of threads, and when it expires even if nothing changes.
-pub async fn listed(app: &Shared, chosen: Chosen) -> Result<(ThreadsAnswer, Option<Timestamp>), Problem> {
+pub async fn listed(
+    app: &Shared,
+    chosen: ThreadsSelection,
+) -> Result<(ThreadsAnswer, Option<Timestamp>), Problem> {
     let (window, now) = (chosen.window, app.ctx.now());
     let filter = ThreadFilter { when: chosen.when.map(|when| (when, now)), ..chosen.filter };
     let read: Result<_, StoreError> = app

@@ -31,7 +31,7 @@ impl Worker for Watcher {
         let users = ctx.process.feed.users();
         if !users.is_empty() {
             let last = ctx.store.read(users, |tx, users| Box::pin(store::events::list_last(tx, users))).await;
-            last?.into_iter().for_each(|(user, last)| ctx.process.feed.tell_user(user, last));
+            last?.into_iter().for_each(|(user, last)| ctx.process.feed.notify_user(user, last));
         }
         self.watch_markets(ctx).await?;
         Ok(Progress::Idle)

@@ -109,7 +109,7 @@ impl Hub {
         self.open.lock().keys().any(|topic| matches!(topic, Topic::Market(_)))
     }
 
-    pub(crate) fn tell_user(&self, user: UserId, last: u64) {
+    pub(crate) fn notify_user(&self, user: UserId, last: u64) {
         if let Some(open) = self.open.lock().get(&Topic::User(user)) {
             open.news.send_if_modified(|known| {
                 // A lower number is news too: the database was replaced by an older copy.
@@ -212,10 +212,10 @@ mod tests {
         let hub = Arc::new(Hub::default());
         let mut place = hub.subscribe(user(1), 5).unwrap();
         let mut other = hub.subscribe(user(2), 5).unwrap();
-        hub.tell_user(UserId(Uuid::from_u128(1)), 7);
+        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
         assert_eq!(place.wait().await, WakeReason::News);
         // The same number again is no news.
-        hub.tell_user(UserId(Uuid::from_u128(1)), 7);
+        hub.notify_user(UserId(Uuid::from_u128(1)), 7);
         assert!(!place.news.has_changed().unwrap() && !other.news.has_changed().unwrap());
         hub.close();
         assert_eq!((place.wait().await, other.wait().await), (WakeReason::Closing, WakeReason::Closing));

@@ -8,7 +8,7 @@ use store::trades::{Traced, Trade};
 use store::webhooks::{Attempt, Delivery, DeliveryFilter};
 use testkit::{Delivered, Receiver, Reply, TestApp, TestKey, TestMarket, TestUser, key_of};
 
-pub struct Told {
+pub struct WebhookScene {
     pub app: TestApp,
     pub ada: TestUser,
     pub key: TestKey,
@@ -16,7 +16,7 @@ pub struct Told {
     pub receiver: Receiver,
 }
 
-impl Told {
+impl WebhookScene {
     /// Creates Ada with 10,000 USDC and a key with a webhook receiver.
     pub async fn on(store: Store) -> Self {
         let app = TestApp::with().on(store).start().await;
@@ -185,182 +185,183 @@ store::on_each_engine! {
     }
 
     async fn a_delivery_verifies_under_the_keys_secret_by_both_schemes(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.dispatch().await;
-        let came = told.receiver.one();
-        let secret = secret_of(&told).await;
-        assert_eq!(webhook::verify(came.header("x-service-signature"), came.body.as_bytes(), &secret, told.now()), Ok(()));
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.dispatch().await;
+        let came = scene.receiver.one();
+        let secret = secret_of(&scene).await;
+        assert_eq!(webhook::verify(came.header("x-service-signature"), came.body.as_bytes(), &secret, scene.now()), Ok(()));
         let standard = StandardHeaders {
             id: came.header("webhook-id"),
             timestamp: came.header("webhook-timestamp"),
             signature: came.header("webhook-signature"),
         };
-        assert_eq!(webhook::verify_standard(standard, came.body.as_bytes(), &secret, told.now()), Ok(()));
+        assert_eq!(webhook::verify_standard(standard, came.body.as_bytes(), &secret, scene.now()), Ok(()));
         assert_eq!(came.header("content-type"), "application/json");
         assert_eq!(came.header("x-service-api-version"), came.json()["apiVersion"]);
         assert_eq!(came.header("webhook-id"), came.id());
     }
 
     async fn two_secrets_sign_events_for_a_week_after_a_rotation(store: Store) {
-        let told = Told::on(store).await;
+        let scene = WebhookScene::on(store).await;
         let fresh = WebhookSecret::from_bytes([5; 32]);
-        rotate(&told, &fresh).await;
+        rotate(&scene, &fresh).await;
         let signatures = |came: &Delivered| came.header("x-service-signature").matches("v1=").count();
-        told.traded().await;
-        told.dispatch().await;
-        let came = told.receiver.one();
+        scene.traded().await;
+        scene.dispatch().await;
+        let came = scene.receiver.one();
         assert_eq!(signatures(&came), 2);
-        assert_eq!(webhook::verify(came.header("x-service-signature"), came.body.as_bytes(), &fresh, told.now()), Ok(()));
-        told.redeliver(&told.delivery().await).await;
-        told.dispatch().await;
-        assert_eq!(signatures(&told.receiver.one()), 1);
-        told.app.advance_ms(webhook::OVERLAP_MS).await;
-        told.traded().await;
-        told.dispatch().await;
-        assert_eq!(signatures(&told.receiver.one()), 1);
+        assert_eq!(webhook::verify(came.header("x-service-signature"), came.body.as_bytes(), &fresh, scene.now()), Ok(()));
+        scene.redeliver(&scene.delivery().await).await;
+        scene.dispatch().await;
+        assert_eq!(signatures(&scene.receiver.one()), 1);
+        scene.app.advance_ms(webhook::OVERLAP_MS).await;
+        scene.traded().await;
+        scene.dispatch().await;
+        assert_eq!(signatures(&scene.receiver.one()), 1);
     }
 
     async fn events_keep_their_order_and_a_failure_delays_only_its_key(store: Store) {
-        let told = Told::on(store).await;
-        let elsewhere = told.app.receiver().await;
-        let other = told.app.key_to(&told.ada, Tier::Mm, &elsewhere).await;
-        told.receiver.next([Reply::Status(500)]);
-        let first = told.traded().await;
-        let second = told.traded().await;
-        other.buy(&told.market, 0, "1").await;
-        told.app.run_workers().await;
-        assert_eq!((told.receiver.take().len(), elsewhere.take().len()), (1, 1));
-        assert_eq!(told.dispatch().await, 0);
-        told.next_attempt().await;
-        let came: Vec<_> = told.receiver.take().iter().map(|came| came.json()["data"]["tradeId"].clone()).collect();
+        let scene = WebhookScene::on(store).await;
+        let elsewhere = scene.app.receiver().await;
+        let other = scene.app.key_to(&scene.ada, Tier::Mm, &elsewhere).await;
+        scene.receiver.next([Reply::Status(500)]);
+        let first = scene.traded().await;
+        let second = scene.traded().await;
+        other.buy(&scene.market, 0, "1").await;
+        scene.app.run_workers().await;
+        assert_eq!((scene.receiver.take().len(), elsewhere.take().len()), (1, 1));
+        assert_eq!(scene.dispatch().await, 0);
+        scene.next_attempt().await;
+        let came: Vec<_> = scene.receiver.take().iter().map(|came| came.json()["data"]["tradeId"].clone()).collect();
         assert_eq!(came, [first.id.to_string(), second.id.to_string()]);
-        assert_eq!(told.receiver.most_at_once(), 1);
-        told.app.assert_ledger_equals_chain().await;
+        assert_eq!(scene.receiver.most_at_once(), 1);
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_event_has_ten_attempts_over_about_a_day(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.always(Reply::Status(503));
-        let trade = told.traded().await;
-        let began = told.now();
-        told.dispatch().await;
-        let id = told.receiver.one().id();
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.always(Reply::Status(503));
+        let trade = scene.traded().await;
+        let began = scene.now();
+        scene.dispatch().await;
+        let id = scene.receiver.one().id();
         for wait_s in [5, 30, 120, 600, 1_800, 3_600, 10_800, 21_600, 43_200] {
-            let waited_ms = told.next_attempt().await;
+            let waited_ms = scene.next_attempt().await;
             assert!((waited_ms - wait_s * 1_000).abs() <= wait_s * 100, "{waited_ms} for {wait_s} s");
-            assert_eq!(told.receiver.one().id(), id);
+            assert_eq!(scene.receiver.one().id(), id);
             let expected = if wait_s == 43_200 { DeliveryStatus::Failed } else { DeliveryStatus::Retrying };
-            assert_eq!(told.delivery().await.status, expected);
+            assert_eq!(scene.delivery().await.status, expected);
         }
-        let hours = told.now().since_ms(began) / 3_600_000;
+        let hours = scene.now().since_ms(began) / 3_600_000;
         assert!((20..26).contains(&hours), "{hours}");
-        let delivery = told.delivery().await;
+        let delivery = scene.delivery().await;
         assert_eq!((delivery.attempts, delivery.last_status_code), (10, Some(503)));
-        assert_eq!(delivery.terminal_failure_at, Some(told.now()));
+        assert_eq!(delivery.terminal_failure_at, Some(scene.now()));
         assert_eq!(delivery.last_failure_code.as_deref(), Some("HTTP_5XX"));
-        assert_eq!((told.due_at().await, told.attempts(&delivery).await.len()), (None, 10));
-        let trace = told.trace(&trade).await;
+        assert_eq!((scene.due_at().await, scene.attempts(&delivery).await.len()), (None, 10));
+        let trace = scene.trace(&trade).await;
         let kinds: Vec<_> = trace.iter().filter(|event| event.stage.as_str() == "webhook").map(|event| event.kind.as_str()).collect();
         assert_eq!(kinds[..9], ["webhook.attempt-failed"; 9]);
         assert_eq!(kinds[9..], ["webhook.failed"]);
-        told.app.assert_ledger_equals_chain().await;
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_event_that_waited_for_days_has_one_attempt(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.always(Reply::Status(500));
-        told.traded().await;
-        told.later(3 * domain::time::DAY_MS);
-        told.dispatch().await;
-        let delivery = told.delivery().await;
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.always(Reply::Status(500));
+        scene.traded().await;
+        scene.later(3 * domain::time::DAY_MS);
+        scene.dispatch().await;
+        let delivery = scene.delivery().await;
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 1));
     }
 
     async fn a_permanent_failure_ends_the_event_and_the_next_is_sent(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.next([Reply::Status(410)]);
-        told.traded().await;
-        told.traded().await;
-        assert_eq!(told.dispatch().await, 1);
-        let all = told.deliveries().await;
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.next([Reply::Status(410)]);
+        scene.traded().await;
+        scene.traded().await;
+        assert_eq!(scene.dispatch().await, 1);
+        let all = scene.deliveries().await;
         let statuses: Vec<_> = all.iter().map(|delivery| (delivery.status, delivery.attempts)).collect();
         assert_eq!(statuses, [(DeliveryStatus::Failed, 1), (DeliveryStatus::Delivered, 1)]);
         assert_eq!(all[0].last_failure_code.as_deref(), Some("HTTP_4XX"));
-        assert_eq!(all[0].terminal_failure_at, Some(told.now()));
-        assert_eq!(all[1].last_delivered_at, Some(told.now()));
+        assert_eq!(all[0].terminal_failure_at, Some(scene.now()));
+        assert_eq!(all[1].last_delivered_at, Some(scene.now()));
     }
 
     async fn a_redirect_is_retried_and_not_followed(store: Store) {
-        let told = Told::on(store).await;
-        let canary = told.app.receiver().await;
-        told.receiver.next([Reply::Redirect(canary.url.clone())]);
-        told.traded().await;
-        told.dispatch().await;
-        assert_eq!(told.delivery().await.status, DeliveryStatus::Retrying);
-        told.next_attempt().await;
-        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
-        assert_eq!((told.receiver.take().len(), canary.take().len()), (2, 0));
+        let scene = WebhookScene::on(store).await;
+        let canary = scene.app.receiver().await;
+        scene.receiver.next([Reply::Redirect(canary.url.clone())]);
+        scene.traded().await;
+        scene.dispatch().await;
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Retrying);
+        scene.next_attempt().await;
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Delivered);
+        assert_eq!((scene.receiver.take().len(), canary.take().len()), (2, 0));
     }
 
     async fn a_retry_after_delays_the_next_attempt(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.next([Reply::RetryAfter(429, "3600"), Reply::RetryAfter(503, "1")]);
-        told.traded().await;
-        told.dispatch().await;
-        assert_eq!(told.next_attempt().await, 3_600_000);
-        let waited_ms = told.next_attempt().await;
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.next([Reply::RetryAfter(429, "3600"), Reply::RetryAfter(503, "1")]);
+        scene.traded().await;
+        scene.dispatch().await;
+        assert_eq!(scene.next_attempt().await, 3_600_000);
+        let waited_ms = scene.next_attempt().await;
         assert!((27_000..=33_000).contains(&waited_ms), "{waited_ms}");
-        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Delivered);
     }
 
     async fn the_trace_lists_each_attempt(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.next([Reply::Status(500)]);
-        let trade = told.traded().await;
-        told.dispatch().await;
-        told.next_attempt().await;
-        let trace = told.trace(&trade).await;
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.next([Reply::Status(500)]);
+        let trade = scene.traded().await;
+        scene.dispatch().await;
+        scene.next_attempt().await;
+        let trace = scene.trace(&trade).await;
         let [.., failed, delivered] = trace.as_slice() else { panic!("{trace:?}") };
         assert_eq!((failed.kind.as_str(), delivered.kind.as_str()), ("webhook.attempt-failed", "webhook.delivered"));
         assert_eq!(failed.status, domain::trade::Status::Completed);
         let expected = serde_json::json!({
-            "eventId": told.delivery().await.event_id.to_string(), "eventType": "trade.completed",
+            "eventId": scene.delivery().await.event_id.to_string(), "eventType": "trade.completed",
             "attempt": 1, "durationMs": 0, "statusCode": 500, "failureCode": "HTTP_5XX",
         });
         assert_eq!(serde_json::Value::from(failed.attributes.clone()), expected);
         assert_eq!(delivered.attributes["attempt"], 2);
-        told.app.assert_ledger_equals_chain().await;
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn usage_counts_delivered_failed_and_queued_events(store: Store) {
-        let told = Told::on(store).await;
-        told.receiver.next([Reply::Status(200), Reply::Status(400), Reply::Status(500)]);
+        let scene = WebhookScene::on(store).await;
+        scene.receiver.next([Reply::Status(200), Reply::Status(400), Reply::Status(500)]);
         for _ in 0..4 {
-            told.traded().await;
+            scene.traded().await;
         }
-        told.dispatch().await;
-        let used = app::usage::of_key(&told.app.ctx, &told.key.caller).await.unwrap().webhooks;
+        scene.dispatch().await;
+        let used = app::usage::of_key(&scene.app.ctx, &scene.key.caller).await.unwrap().webhooks;
         assert_eq!((used.day.delivered, used.day.failed, used.day.failed_attempts, used.day.pending), (1, 1, 2, 2));
         assert_eq!(used.day, used.month);
-        told.later(domain::time::DAY_MS);
-        let used = app::usage::of_key(&told.app.ctx, &told.key.caller).await.unwrap().webhooks;
+        scene.later(domain::time::DAY_MS);
+        let used = app::usage::of_key(&scene.app.ctx, &scene.key.caller).await.unwrap().webhooks;
         assert_eq!((used.day.delivered, used.week.delivered, used.day.pending, used.week.pending), (0, 1, 0, 2));
     }
 }
 
-async fn secret_of(told: &Told) -> WebhookSecret {
-    let id = told.key.caller.key.id;
-    let found = told.app.ctx.store.write(id, |tx, id| Box::pin(store::webhooks::find_secrets(tx, *id))).await;
+async fn secret_of(scene: &WebhookScene) -> WebhookSecret {
+    let id = scene.key.caller.key.id;
+    let found =
+        scene.app.ctx.store.write(id, |tx, id| Box::pin(store::webhooks::find_secrets(tx, *id))).await;
     let sealed = found.unwrap().unwrap().current;
-    app::webhooks::secret::unseal(&told.app.ctx, id, &sealed).unwrap()
+    app::webhooks::secret::unseal(&scene.app.ctx, id, &sealed).unwrap()
 }
 
-async fn rotate(told: &Told, fresh: &WebhookSecret) {
-    let (id, now) = (told.key.caller.key.id, told.now());
-    let keys = &told.app.ctx.config.sealing_keys;
+async fn rotate(scene: &WebhookScene, fresh: &WebhookSecret) {
+    let (id, now) = (scene.key.caller.key.id, scene.now());
+    let keys = &scene.app.ctx.config.sealing_keys;
     let sealed = keys.seal(fresh.expose().as_bytes(), &id.to_string(), [1; 24]).unwrap();
-    let rotated = told
+    let rotated = scene
         .app
         .ctx
         .store

@@ -10,114 +10,114 @@ use store::{Store, StoreError};
 use testkit::Reply;
 use tokio::sync::Notify;
 
-use crate::webhooks::Told;
+use crate::webhooks::WebhookScene;
 
 /// Makes every due attempt until the breaker opens. Returns how long the breaker then delays the
 /// queue.
-async fn fail_until_open(told: &Told) -> i64 {
+async fn fail_until_open(scene: &WebhookScene) -> i64 {
     for _ in 0..5 {
-        let wait_ms = told.due_at().await.unwrap().since_ms(told.now());
-        told.later(wait_ms.max(0));
-        told.dispatch().await;
+        let wait_ms = scene.due_at().await.unwrap().since_ms(scene.now());
+        scene.later(wait_ms.max(0));
+        scene.dispatch().await;
     }
-    told.due_at().await.unwrap().since_ms(told.now())
+    scene.due_at().await.unwrap().since_ms(scene.now())
 }
 
 store::on_each_engine! {
     async fn five_failures_in_a_row_open_the_breaker_and_one_probe_closes_it(store: Store) {
-        let told = Told::on(store).await;
+        let scene = WebhookScene::on(store).await;
         // The first four fail once each, so that the fifth failure is the second event's first.
-        told.receiver.always(Reply::Status(500));
-        told.traded().await;
-        told.dispatch().await;
-        told.traded().await;
-        assert!(fail_until_open(&told).await >= 30_000);
-        let all = told.deliveries().await;
+        scene.receiver.always(Reply::Status(500));
+        scene.traded().await;
+        scene.dispatch().await;
+        scene.traded().await;
+        assert!(fail_until_open(&scene).await >= 30_000);
+        let all = scene.deliveries().await;
         let before = (all[0].attempts, all[1].attempts);
         // A pause does not use up attempts, no matter how often the queue is checked.
-        told.later(1_000);
-        assert_eq!(told.dispatch().await, 0);
-        let all = told.deliveries().await;
+        scene.later(1_000);
+        assert_eq!(scene.dispatch().await, 0);
+        let all = scene.deliveries().await;
         assert_eq!((all[0].attempts, all[1].attempts), before);
-        told.receiver.take();
-        told.receiver.always(Reply::Status(200));
-        told.next_attempt().await;
-        assert_eq!(told.receiver.take().len(), 2, "the probe, and what it lets through");
-        told.app.assert_ledger_equals_chain().await;
+        scene.receiver.take();
+        scene.receiver.always(Reply::Status(200));
+        scene.next_attempt().await;
+        assert_eq!(scene.receiver.take().len(), 2, "the probe, and what it lets through");
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_open_breaker_delays_the_next_event_without_an_attempt(store: Store) {
-        let told = Told::on(store).await;
+        let scene = WebhookScene::on(store).await;
         // Three of the first five attempts fail.
-        told.receiver.next([Reply::Status(200), Reply::Status(500), Reply::Status(200), Reply::Status(500)]);
-        told.receiver.always(Reply::Status(500));
+        scene.receiver.next([Reply::Status(200), Reply::Status(500), Reply::Status(200), Reply::Status(500)]);
+        scene.receiver.always(Reply::Status(500));
         for _ in 0..4 {
-            told.traded().await;
+            scene.traded().await;
         }
-        told.dispatch().await;
-        told.next_attempt().await;
-        told.next_attempt().await;
-        let kept_back_ms = told.due_at().await.unwrap().since_ms(told.now());
+        scene.dispatch().await;
+        scene.next_attempt().await;
+        scene.next_attempt().await;
+        let kept_back_ms = scene.due_at().await.unwrap().since_ms(scene.now());
         assert!(kept_back_ms >= 29_000, "{kept_back_ms}");
-        let came = told.receiver.take().len();
-        told.later(kept_back_ms - 1);
-        assert_eq!((told.dispatch().await, told.receiver.take().len()), (0, 0), "after {came}");
-        told.later(1);
-        told.dispatch().await;
-        assert_eq!(told.receiver.take().len(), 1, "a failed probe is one attempt");
-        assert!(told.due_at().await.unwrap().since_ms(told.now()) >= 30_000);
+        let came = scene.receiver.take().len();
+        scene.later(kept_back_ms - 1);
+        assert_eq!((scene.dispatch().await, scene.receiver.take().len()), (0, 0), "after {came}");
+        scene.later(1);
+        scene.dispatch().await;
+        assert_eq!(scene.receiver.take().len(), 1, "a failed probe is one attempt");
+        assert!(scene.due_at().await.unwrap().since_ms(scene.now()) >= 30_000);
     }
 
     async fn an_overtaken_sender_writes_nothing(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        let held = told.receiver.hold();
-        let (ctx, sender) = (told.app.ctx.clone(), Arc::clone(&told.app.workers.sender));
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        let held = scene.receiver.hold();
+        let (ctx, sender) = (scene.app.ctx.clone(), Arc::clone(&scene.app.workers.sender));
         let slow = tokio::spawn(async move { dispatch_due(&ctx, &sender).await.unwrap() });
         held.reached().await;
         // While the queue is held, no other process sends from it.
-        told.later(told.app.ctx.config.webhooks.hold_ms - 1);
-        assert_eq!(told.dispatch().await, 0);
-        told.later(1);
-        let other = told.app.another_process("two");
-        assert_eq!(other.dispatch(&told.app.ctx_of_another_process()).await, 1);
-        let before = told.delivery().await;
+        scene.later(scene.app.ctx.config.webhooks.hold_ms - 1);
+        assert_eq!(scene.dispatch().await, 0);
+        scene.later(1);
+        let other = scene.app.another_process("two");
+        assert_eq!(other.dispatch(&scene.app.ctx_of_another_process()).await, 1);
+        let before = scene.delivery().await;
         held.release();
         slow.await.unwrap();
-        assert_eq!(told.delivery().await, before);
+        assert_eq!(scene.delivery().await, before);
         assert_eq!((before.status, before.attempts), (DeliveryStatus::Delivered, 1));
-        let came = told.receiver.take();
+        let came = scene.receiver.take();
         assert_eq!((came.len(), came[0].id()), (2, came[1].id()));
-        told.app.assert_ledger_equals_chain().await;
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_unrecorded_delivery_is_posted_again_with_the_same_id(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        let held = told.receiver.hold();
-        let (ctx, sender) = (told.app.ctx.clone(), Arc::clone(&told.app.workers.sender));
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        let held = scene.receiver.hold();
+        let (ctx, sender) = (scene.app.ctx.clone(), Arc::clone(&scene.app.workers.sender));
         let dies = tokio::spawn(async move { dispatch_due(&ctx, &sender).await });
         held.reached().await;
         dies.abort();
         assert!(dies.await.is_err());
-        assert_eq!(told.delivery().await.attempts, 0);
-        assert_eq!(told.dispatch().await, 0, "its hold lasts");
-        told.later(told.app.ctx.config.webhooks.hold_ms);
-        assert_eq!(told.dispatch().await, 1);
-        let came = told.receiver.take();
+        assert_eq!(scene.delivery().await.attempts, 0);
+        assert_eq!(scene.dispatch().await, 0, "its hold lasts");
+        scene.later(scene.app.ctx.config.webhooks.hold_ms);
+        assert_eq!(scene.dispatch().await, 1);
+        let came = scene.receiver.take();
         assert_eq!((came.len(), came[0].id()), (2, came[1].id()));
-        let delivery = told.delivery().await;
+        let delivery = scene.delivery().await;
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Delivered, 1));
-        told.app.assert_ledger_equals_chain().await;
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn a_stop_waits_for_the_current_attempt_and_releases_the_rest(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.traded().await;
-        let held = told.receiver.hold();
-        let ctx = &told.app.ctx;
-        let dispatcher = Dispatcher::new(Arc::clone(&told.app.workers.sender), 8);
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.traded().await;
+        let held = scene.receiver.hold();
+        let ctx = &scene.app.ctx;
+        let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 8);
         assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
         held.reached().await;
         // The receiver is slow, and the tick did not wait for it.
@@ -129,110 +129,110 @@ store::on_each_engine! {
         };
         let (stopped, ()) = tokio::join!(stop, answer);
         stopped.unwrap();
-        let statuses: Vec<_> = told.deliveries().await.iter().map(|delivery| delivery.status).collect();
+        let statuses: Vec<_> = scene.deliveries().await.iter().map(|delivery| delivery.status).collect();
         assert_eq!(statuses, [DeliveryStatus::Delivered, DeliveryStatus::Pending]);
-        assert_eq!(told.dispatch().await, 1, "nobody waits for the hold's end");
-        told.app.assert_ledger_equals_chain().await;
+        assert_eq!(scene.dispatch().await, 1, "nobody waits for the hold's end");
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn a_slow_receiver_uses_one_slot_and_the_others_continue(store: Store) {
-        let told = Told::on(store).await;
-        let elsewhere = told.app.receiver().await;
-        let other = told.app.key_to(&told.ada, domain::key::Tier::Mm, &elsewhere).await;
-        told.traded().await;
-        let held = told.receiver.hold();
-        let dispatcher = Dispatcher::new(Arc::clone(&told.app.workers.sender), 2);
-        dispatcher.tick(&told.app.ctx).await.unwrap();
+        let scene = WebhookScene::on(store).await;
+        let elsewhere = scene.app.receiver().await;
+        let other = scene.app.key_to(&scene.ada, domain::key::Tier::Mm, &elsewhere).await;
+        scene.traded().await;
+        let held = scene.receiver.hold();
+        let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 2);
+        dispatcher.tick(&scene.app.ctx).await.unwrap();
         held.reached().await;
         let next = elsewhere.hold();
-        other.buy(&told.market, 0, "1").await;
-        told.app.workers.execute(&told.app.ctx).await;
-        told.app.workers.synchronise(&told.app.ctx).await;
-        dispatcher.tick(&told.app.ctx).await.unwrap();
+        other.buy(&scene.market, 0, "1").await;
+        scene.app.workers.execute(&scene.app.ctx).await;
+        scene.app.workers.synchronise(&scene.app.ctx).await;
+        dispatcher.tick(&scene.app.ctx).await.unwrap();
         next.reached().await;
         next.release();
         held.release();
-        dispatcher.release(&told.app.ctx).await.unwrap();
-        assert_eq!((told.receiver.kinds(), elsewhere.kinds()), (vec!["trade.completed".to_owned()], vec!["trade.completed".to_owned()]));
+        dispatcher.release(&scene.app.ctx).await.unwrap();
+        assert_eq!((scene.receiver.kinds(), elsewhere.kinds()), (vec!["trade.completed".to_owned()], vec!["trade.completed".to_owned()]));
     }
 
     async fn a_key_without_its_url_delivers_nothing_and_reports_it(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.exec("UPDATE keys SET webhook_url = NULL").await;
-        told.dispatch().await;
-        let delivery = told.delivery().await;
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.exec("UPDATE keys SET webhook_url = NULL").await;
+        scene.dispatch().await;
+        let delivery = scene.delivery().await;
         assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Failed, 1));
         assert_eq!(delivery.last_failure_code.as_deref(), Some("NO_ENDPOINT"));
-        assert!(told.receiver.take().is_empty());
-        told.app.assert_ledger_equals_chain().await;
+        assert!(scene.receiver.take().is_empty());
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn a_forbidden_address_is_never_called_and_ends_the_event(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'").await;
-        told.dispatch().await;
-        let delivery = told.delivery().await;
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/latest'").await;
+        scene.dispatch().await;
+        let delivery = scene.delivery().await;
         assert_eq!((delivery.status, delivery.last_failure_code.as_deref()), (DeliveryStatus::Failed, Some("TARGET_NOT_ALLOWED")));
     }
 
     async fn an_unreadable_secret_fails_attempts_on_schedule(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.exec("UPDATE keys SET name = webhook_secret_sealed, webhook_secret_sealed = 'unreadable'").await;
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.exec("UPDATE keys SET name = webhook_secret_sealed, webhook_secret_sealed = 'unreadable'").await;
         for (attempts, wait_ms) in [(1, 5_000), (2, 30_000)] {
-            told.next_attempt().await;
-            let delivery = told.delivery().await;
+            scene.next_attempt().await;
+            let delivery = scene.delivery().await;
             assert_eq!((delivery.status, delivery.attempts), (DeliveryStatus::Retrying, attempts));
             assert_eq!(delivery.last_failure_code.as_deref(), Some("SECRET_UNREADABLE"));
-            let until_next_ms = told.due_at().await.unwrap().since_ms(told.now());
+            let until_next_ms = scene.due_at().await.unwrap().since_ms(scene.now());
             assert!((wait_ms * 9 / 10..=wait_ms * 11 / 10).contains(&until_next_ms), "{until_next_ms}");
         }
-        assert!(told.receiver.take().is_empty());
-        told.exec("UPDATE keys SET webhook_secret_sealed = name").await;
-        told.next_attempt().await;
-        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
-        told.app.assert_ledger_equals_chain().await;
+        assert!(scene.receiver.take().is_empty());
+        scene.exec("UPDATE keys SET webhook_secret_sealed = name").await;
+        scene.next_attempt().await;
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Delivered);
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_unreadable_previous_secret_does_not_stop_deliveries(store: Store) {
-        let told = Told::on(store).await;
-        told.traded().await;
-        told.exec(
+        let scene = WebhookScene::on(store).await;
+        scene.traded().await;
+        scene.exec(
             "UPDATE keys SET previous_webhook_secret_sealed = 'unreadable',
             previous_webhook_secret_until_ms = 9000000000000",
         )
         .await;
-        told.dispatch().await;
-        assert_eq!(told.delivery().await.status, DeliveryStatus::Delivered);
-        assert_eq!(told.receiver.one().header("x-service-signature").matches("v1=").count(), 1);
+        scene.dispatch().await;
+        assert_eq!(scene.delivery().await.status, DeliveryStatus::Delivered);
+        assert_eq!(scene.receiver.one().header("x-service-signature").matches("v1=").count(), 1);
     }
 
     async fn a_new_url_gets_the_queued_events_at_once(store: Store) {
-        let told = Told::on(store).await;
-        let elsewhere = told.app.receiver().await;
-        told.receiver.always(Reply::Status(500));
-        told.traded().await;
-        told.traded().await;
-        assert!(fail_until_open(&told).await >= 30_000);
-        set_webhook_url(&told.app.ctx, told.key.caller.key.id, Some(elsewhere.url.clone())).await.unwrap();
-        told.dispatch().await;
+        let scene = WebhookScene::on(store).await;
+        let elsewhere = scene.app.receiver().await;
+        scene.receiver.always(Reply::Status(500));
+        scene.traded().await;
+        scene.traded().await;
+        assert!(fail_until_open(&scene).await >= 30_000);
+        set_webhook_url(&scene.app.ctx, scene.key.caller.key.id, Some(elsewhere.url.clone())).await.unwrap();
+        scene.dispatch().await;
         assert_eq!(elsewhere.take().len(), 2);
-        told.app.assert_ledger_equals_chain().await;
+        scene.app.assert_ledger_equals_chain().await;
     }
 
     async fn an_event_behind_five_failures_waits_without_an_attempt(store: Store) {
-        let told = Told::on(store).await;
+        let scene = WebhookScene::on(store).await;
         for _ in 0..6 {
-            told.traded().await;
+            scene.traded().await;
         }
-        told.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'").await;
-        told.dispatch().await;
-        let standing = async || told.deliveries().await.iter().map(|event| event.attempts).collect::<Vec<_>>();
+        scene.exec("UPDATE keys SET webhook_url = 'http://169.254.169.254/'").await;
+        scene.dispatch().await;
+        let standing = async || scene.deliveries().await.iter().map(|event| event.attempts).collect::<Vec<_>>();
         // Each failed permanently at once, so only the breaker delays the sixth.
         assert_eq!(standing().await, [1, 1, 1, 1, 1, 0]);
-        assert_eq!(told.next_attempt().await, 30_000);
+        assert_eq!(scene.next_attempt().await, 30_000);
         assert_eq!(standing().await, [1; 6]);
     }
 }
@@ -254,11 +254,11 @@ async fn an_event_queued_during_a_release_of_its_queue_is_due() {
         AND wait_event_type = 'Lock'";
     const DUE: &str = "SELECT COUNT(*) FROM webhook_endpoints WHERE due_at_ms IS NOT NULL";
     let Some(store) = store::testing::postgres().await else { return };
-    let told = Told::on(store.clone()).await;
-    told.traded().await;
-    told.dispatch().await;
-    told.exec("UPDATE webhook_endpoints SET due_at_ms = 1").await;
-    let now = told.now();
+    let scene = WebhookScene::on(store.clone()).await;
+    scene.traded().await;
+    scene.dispatch().await;
+    scene.exec("UPDATE webhook_endpoints SET due_at_ms = 1").await;
+    let now = scene.now();
     let held = store
         .write(now, |tx, now| Box::pin(store::webhooks::claim_due(tx, *now, now.plus_ms(1_000), 1)))
         .await;
