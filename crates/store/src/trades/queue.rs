@@ -242,7 +242,7 @@ mod tests {
     async fn explain(tx: &mut Tx, sql: &str, bound: &[SqlValue<'_>]) -> Result<Vec<String>, StoreError> {
         match tx.engine() {
             Engine::Sqlite => {
-                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.only()).await
+                tx.list_shaped(&format!("EXPLAIN QUERY PLAN {sql}"), bound, |row| row.get("detail")).await
             }
             Engine::Postgres => {
                 tx.batch("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off").await?;
