@@ -18,6 +18,7 @@ macro_rules! on_both_nodes {
 }
 
 mod accounts;
+mod browser_vectors;
 mod curve;
 mod deployment;
 mod entry_point;
