@@ -3,6 +3,7 @@
 import { toHex } from "./bytes.js";
 import { describeCalls } from "./describe.js";
 import { batchDigest } from "./eip712.js";
+import { parseUnits } from "./format.js";
 import { announce } from "./page.js";
 import { explain, signDigest } from "./passkey.js";
 import { get, pause, post, visit } from "./request.js";
@@ -84,9 +85,20 @@ function showState(form, { state, reason, txHash }) {
   if (txHash) form.querySelectorAll("[data-tx]").forEach((link) => (link.href = `/tx/${txHash}`));
 }
 
+// The form's fields. Amounts, which have data-units, become strings of their smallest unit.
+export function readFields(form) {
+  const fields = Object.fromEntries(new FormData(form));
+  for (const { name, value, dataset } of form.querySelectorAll("[data-units]:enabled")) {
+    const units = parseUnits(value, Number(dataset.units));
+    if (!units) throw new Error("An amount must be above zero, such as 12.50.");
+    fields[name] = String(units);
+  }
+  return fields;
+}
+
 async function run(form) {
   const { kind, dialog, rpId, next } = form.dataset;
-  const act = await post("/app/acts", { kind, ...Object.fromEntries(new FormData(form)) });
+  const act = await post("/app/acts", { ...readFields(form), kind });
   const review = reviewAct(act, form.dataset);
   const signature = await requestSignature(document.getElementById(dialog), act, review, rpId);
   const sent = await sendSignature(act.id, signature, { get, post, pause });

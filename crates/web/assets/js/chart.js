@@ -78,19 +78,19 @@ export class Chart {
   }
 }
 
-// Replaces the figure with the same figure of another page.
-async function load(figure, url) {
-  const page = await new Promise((done, fail) => {
-    // Trusted Types forbid DOMParser, which parses any string. This parses only a page of the site.
+// Reads the same figure from another page of this site. Trusted Types forbid DOMParser, which
+// parses any string.
+function fetchFigure(id, url) {
+  return new Promise((done, fail) => {
     const request = Object.assign(new XMLHttpRequest(), { responseType: "document", onerror: fail });
-    request.onload = () => done(request.response);
+    request.onload = () => {
+      const figure = request.response?.getElementById(id);
+      if (figure) done(document.adoptNode(figure));
+      else fail(new Error(`no figure in ${url}`));
+    };
     request.open("GET", url);
     request.send();
   });
-  const fresh = page?.getElementById(figure.id);
-  if (!fresh) return location.assign(url);
-  figure.replaceChildren(...document.adoptNode(fresh).childNodes);
-  Object.assign(figure.dataset, fresh.dataset);
 }
 
 const KEYS = {
@@ -130,16 +130,26 @@ function prepare(figure) {
 export function start(figure) {
   let chart = prepare(figure);
   let url = location.href;
-  const reload = () => load(figure, url).then(() => (chart = prepare(figure)));
+  let loading;
+  const load = async () => {
+    const wanted = (loading = url);
+    const fresh = await fetchFigure(figure.id, wanted).finally(() => wanted === url && (loading = undefined));
+    if (wanted !== url) return;
+    figure.replaceChildren(...fresh.childNodes);
+    Object.assign(figure.dataset, fresh.dataset);
+    chart = prepare(figure);
+  };
   figure.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-range]");
     if (!link) return;
     event.preventDefault();
     url = link.href;
     history.replaceState(null, "", url);
-    reload().then(() => figure.querySelector("a[aria-current]")?.focus());
+    load().then(() => figure.querySelector("a[aria-current]")?.focus(), () => location.assign(url));
   });
   follow(`m:${figure.dataset.market}`, {
-    event: ({ outcomes = [] }) => chart.extend(outcomes, Date.now()) || reload(),
+    event: ({ outcomes = [] }) => {
+      if (!chart.extend(outcomes, Date.now()) && !loading) load().catch(() => {});
+    },
   });
 }

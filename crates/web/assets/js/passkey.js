@@ -106,6 +106,7 @@ export const explain = (error) => MESSAGES[error.name] ?? error.message;
 
 export function start(form) {
   const { purpose } = form.dataset;
+  const fail = (error) => announce(explain(error), form);
   const waiting = new AbortController();
   const run = async (options) => {
     const challenge = await post("/app/challenges", { purpose });
@@ -118,10 +119,12 @@ export function start(form) {
     event.preventDefault();
     // The browser allows only one request for a passkey at a time.
     waiting.abort();
-    run({}).catch((error) => announce(explain(error), form));
+    run({}).catch(fail);
   });
-  const offer = () => run({ mediation: "conditional", signal: waiting.signal });
-  if (purpose === "sign-in") canAutofill().then((can) => can && offer()).catch(() => {});
+  if (form.querySelector("[autocomplete~=webauthn]")) {
+    const offer = (can) => can && run({ mediation: "conditional", signal: waiting.signal });
+    canAutofill().then(offer).catch((error) => error.name === "AbortError" || fail(error));
+  }
 }
 
 // True if the browser can offer passkeys in the autofill of an input.
