@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import test from "node:test";
 
 import { followAct, reviewAct, sendSignature } from "../act.js";
+import { toHex } from "../bytes.js";
+import { batchDigest } from "../eip712.js";
 import { Problem } from "../request.js";
 
 const lost = () => { throw new Problem(0, {}); };
@@ -48,9 +50,12 @@ test("an act is reviewed only if account, chain and digest are those of its call
   const page = { ...known, chainId: "31337" };
   const act = find("withdraw");
   assert.match(reviewAct(act, page).sentences.join(), /^Send 1,234\.56789 USDC to 0x/);
+  // The digest fits, but the account is not the page's.
+  const signed = (change) => ({ ...change, digest: toHex(batchDigest({ ...act, ...change })) });
   const changes = [
     { account: known.hub }, { chainId: 1 }, { nonce: act.nonce + 1 }, { deadline: act.deadline + 1 },
     { digest: find("enable").digest }, { calls: find("enable").calls },
+    signed({ account: known.hub }), signed({ chainId: 1 }),
   ];
   for (const change of changes) assert.throws(() => reviewAct({ ...act, ...change }, page), JSON.stringify(change));
 });

@@ -141,6 +141,14 @@ test("if the leader's tab is closed, another tab resumes after the last shared i
   assert.deepEqual(topicsOf(browser.open[0]), ["m:1", "m:2"]);
 });
 
+test("a new leader does not read the topics of closed tabs", async () => {
+  const { browser, tabs } = await openTabs(3);
+  tabs[2].live.stop();
+  tabs[0].live.stop();
+  await browser.pass(100);
+  assert.deepEqual(topicsOf(browser.open[0]), ["m:1"]);
+});
+
 test("a topic of a new tab reopens the stream, and a known topic does not", async () => {
   const { browser } = await openTabs(1);
   const known = browser.tab("known");
@@ -148,6 +156,7 @@ test("a topic of a new tab reopens the stream, and a known topic does not", asyn
   await browser.pass(100);
   assert.equal(browser.streams.length, 1);
   assert.equal(known.modes.at(-1), false);
+  assert.deepEqual(browser.polls, ["tab 0", "known"]);
   browser.tab("new").follow("u");
   await browser.pass(100);
   assert.deepEqual(topicsOf(browser.open[0]), ["m:0", "u"]);

@@ -98,11 +98,12 @@ test("only the newest of two quotes counts", async () => {
 });
 
 test("a worse price never widens the bound unless the user accepts it", async () => {
-  const { ticket, sent, last } = open({ "/app/quotes": [quote(1_000), quote(995), quote(900)], "/app/trades": [done] });
+  const { ticket, sent, last } = open({ "/app/quotes": [quote(1_000), quote(995), quote(900), quote(800)], "/app/trades": [done] });
   await ticket.change(buy());
   await ticket.refresh();
   assert.equal(last("quote").worst, 990n);
   assert.equal(last("moved"), undefined);
+  await ticket.refresh();
   await ticket.refresh();
   assert.equal(last("moved").tokensOut, "900");
   await ticket.submit();

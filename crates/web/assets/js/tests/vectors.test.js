@@ -94,6 +94,14 @@ test("padding of bytes must be zero, and their offset and length canonical", () 
   for (const [at, value] of bad) assert.throws(() => describeCalls(withWord(at, value), known), UnknownCall, value);
 });
 
+test("a token's id has no bits above the market's", () => {
+  const [call] = find("send a position").calls;
+  const id = call.data.slice(74, 138);
+  const data = call.data.replace(id, id.replace("0".repeat(46), "0".repeat(45) + "1"));
+  assert.notEqual(data, call.data);
+  assert.throws(() => describeCalls([{ ...call, data }], known), /not a position/);
+});
+
 test("an owner's change counts only on the user's own account", () => {
   const calls = find("add a wallet").calls.map((call) => ({ ...call, target: RECIPIENT }));
   assert.throws(() => describeCalls(calls, known), UnknownCall);
