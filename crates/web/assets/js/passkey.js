@@ -110,7 +110,7 @@ export function start(form) {
   const waiting = new AbortController();
   const run = async (options) => {
     const challenge = await post("/app/challenges", { purpose });
-    const name = new FormData(form).get("name") ?? undefined;
+    const name = new FormData(form).get("name") || undefined;
     const passkey = isSignUp(purpose) ? await createPasskey(challenge, name) : await assertSession(challenge, options);
     const answer = await post(form.getAttribute("action"), { challengeId: challenge.id, name, passkey });
     visit(answer.next ?? form.dataset.next ?? location.href);

@@ -148,7 +148,8 @@ export class Ticket {
   }
 
   // A buy names its fewest tokens. The API bounds a sale of tokens only by its slippage from the
-  // price at acceptance. So the price is read again, and what it has lost already is subtracted.
+  // price at acceptance. So the price is read again, and what it has lost already is subtracted. A
+  // loss between this read and the acceptance is not bounded.
   async priceBound() {
     if (this.order.side === "buy") return { minTokensOut: String(this.worst) };
     const maxSlippageBps = remainingSlippage((await this.requestQuote()).usdcOut, this.worst);

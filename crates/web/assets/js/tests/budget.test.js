@@ -24,6 +24,13 @@ test("an anonymous page loads at most 5 kB of scripts before its first use", () 
   assert.ok(bytes <= 5_000, `${bytes} bytes`);
 });
 
+test("a page that trades, and one that signs acts, load at most 15 kB of scripts", () => {
+  for (const modules of [["market.js", "chart.js", "ticket.js"], ["act.js", "forms.js"]]) {
+    const bytes = weigh("main.js", ...modules);
+    assert.ok(bytes <= 15_000, `${modules}: ${bytes} bytes`);
+  }
+});
+
 test("no script needs more than Trusted Types and the content security policy allow", () => {
   assert.ok(modules.length > 10);
   for (const name of modules) {
