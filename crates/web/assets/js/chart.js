@@ -119,6 +119,7 @@ function prepare(figure) {
     const { left, width } = svg.getBoundingClientRect();
     chart.point(((clientX - left) / width) * chart.width);
   });
+  svg.addEventListener("focus", () => chart.point(chart.x ?? chart.width));
   svg.addEventListener("keydown", (event) => {
     if (!KEYS[event.key]) return;
     event.preventDefault();

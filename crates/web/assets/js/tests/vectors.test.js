@@ -87,7 +87,7 @@ test("a byte more, a byte less or a dirty word is rejected", () => {
 test("padding of bytes must be zero, and their offset and length canonical", () => {
   const [call] = find("add a wallet").calls;
   const words = call.data.slice(10).match(/.{64}/g);
-  const withWord = (at, word) => [{ ...call, data: call.data.slice(0, 10) + words.with(at, word).join("") }];
+  const withWord = (at, word) => [{ ...call, data: call.data.slice(0, 10) + words.map((old, i) => (i === at ? word : old)).join("") }];
   const word = (number) => number.toString(16).padStart(64, "0");
   const bad = [[0, word(64)], [1, word(21)], [1, word(19)], [1, word(2 ** 40)], [2, words[2].slice(0, -1) + "1"]];
   assert.equal(describeCalls(withWord(1, word(20)), known).length, 1);
