@@ -7,7 +7,7 @@
 use domain::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::engine::dialect;
+use crate::engine::{Engine, dialect};
 use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError, Tx, params};
 
@@ -71,11 +71,13 @@ impl Store {
     }
 }
 
-/// Returns a text that differs for each set of migrations.
+/// Returns a text that differs for each schema that the migrations make on `engine`.
 #[cfg(feature = "test-support")]
-pub(crate) fn fingerprint() -> String {
-    let all =
-        MIGRATIONS.iter().fold(Sha256::new(), |all, (name, sql)| all.chain_update(name).chain_update(sql));
+pub(crate) fn fingerprint(engine: Engine) -> String {
+    // The statements as the engine gets them, because a change of the dialect changes the schema too.
+    let all = MIGRATIONS.iter().fold(Sha256::new(), |all, (name, sql)| {
+        all.chain_update(name).chain_update(dialect::for_engine(engine, sql).as_bytes())
+    });
     hex::encode(all.finalize())[..16].to_owned()
 }
 

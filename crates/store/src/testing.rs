@@ -17,7 +17,7 @@ use tokio::runtime;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::engine::{backup, without_options};
+use crate::engine::{Engine, backup, without_options};
 use crate::{Store, StoreError, migrate};
 
 pub use proxy::{PostgresProxy, ProxyFault};
@@ -245,7 +245,7 @@ fn cluster() -> Option<String> {
 /// missing. It stays in the cluster for later runs, because copying it is much faster than the
 /// migrations.
 async fn template_in(cluster: &str) -> String {
-    let template = format!("foretell_template_{}", migrate::fingerprint());
+    let template = format!("foretell_template_{}", migrate::fingerprint(Engine::Postgres));
     if has_database(cluster, &template).await {
         return template;
     }
