@@ -59,7 +59,7 @@ struct MovementRecord {
     #[schema(value_type = Option<Address>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     to: Option<alloy_primitives::Address>,
-    /// USDC paid by a buy or received from a sale, fee included.
+    /// USDC paid by a buy with the fee, or received from a sale after it.
     volume: Cents,
     /// Whole tokens as a decimal string.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,18})?$")]
