@@ -20,7 +20,7 @@ use place::Place;
 pub use place::{ListStatus, REFUNDS_PAID, Scope, ScopeKind};
 use totals::TotalsChange;
 pub(crate) use totals::count;
-pub use totals::{Totals, find_totals};
+pub use totals::{Totals, find_totals, list_categories};
 
 /// Updates the list row of a market from its current row. The caller must hold `traders::lock`.
 pub async fn refresh(tx: &mut Tx, id: MarketId) -> Result<(), StoreError> {

@@ -93,6 +93,13 @@ pub async fn find_totals(tx: &mut Tx, kind: ScopeKind, id: &str) -> Result<Total
     Ok(found.await?.unwrap_or_default())
 }
 
+/// Lists the categories that have open markets, those with the highest volume first, at most `limit`.
+pub async fn list_categories(tx: &mut Tx, limit: u32) -> Result<Vec<String>, StoreError> {
+    const SQL: &str = "SELECT scope_id FROM totals WHERE scope = 'category' AND open_markets > 0
+        ORDER BY volume_usdc_atomic DESC, scope_id LIMIT $1";
+    tx.list(SQL, &params![limit], |row| row.only()).await
+}
+
 /// Counts a scope's markets with one of these statuses.
 pub(crate) async fn count(tx: &mut Tx, scope: &Scope, statuses: &[ListStatus]) -> Result<u64, StoreError> {
     const SQL: &str =

@@ -1,0 +1,51 @@
+//! The public state of single accounts: the holders of a market, and an account's own figures.
+
+use alloy_primitives::Address;
+use domain::ids::MarketId;
+use domain::{Usdc, Wad};
+
+use super::leaders::Leader;
+use crate::movements::Movement;
+use crate::record::{Record, record};
+use crate::{StoreError, Tx, params};
+
+record! {
+    /// An account that holds tokens of a market.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Holder {
+        pub account: Address,
+        pub outcome_index: u8,
+        /// Tokens held.
+        pub tokens: Wad = "tokens_wad",
+        /// The cost of the tokens.
+        pub cost_basis: Usdc = "cost_basis_usdc_atomic",
+    }
+}
+
+/// Lists the largest positions of a market, largest first, at most `limit`.
+pub async fn list_holders(tx: &mut Tx, id: MarketId, limit: u32) -> Result<Vec<Holder>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Holder::COLUMNS,
+        " FROM positions WHERE market_id = $1 AND tokens_wad <> '0'
+        ORDER BY LENGTH(tokens_wad) DESC, tokens_wad DESC LIMIT $2"
+    );
+    tx.list(SQL, &params![id, limit], Holder::from_row).await
+}
+
+/// Returns an account's figures of all time. `None` if it has never traded.
+pub async fn find_leader(tx: &mut Tx, account: Address) -> Result<Option<Leader>, StoreError> {
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", Leader::COLUMNS, " FROM leaderboard WHERE account = $1");
+    tx.find(SQL, &params![account], Leader::from_row).await
+}
+
+/// Lists an account's movements, newest first, at most `limit`.
+pub async fn list_movements(tx: &mut Tx, account: Address, limit: u32) -> Result<Vec<Movement>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Movement::COLUMNS,
+        " FROM movements WHERE account = $1 ORDER BY id DESC LIMIT $2"
+    );
+    tx.list(SQL, &params![account, limit], Movement::from_row).await
+}
