@@ -1,20 +1,23 @@
 //! Display data that API responses, pages and cards share: summaries of markets and threads, prices
 //! as numbers, charts and Markdown. Nothing here knows HTTP.
 
+pub mod amounts;
 pub mod chart;
 mod deadlines;
 pub mod links;
 mod lookup;
 pub mod markdown;
 pub mod market_face;
+mod market_tile;
 pub mod numbers;
 pub mod page_height;
 mod theme;
 pub mod thread_face;
 
-pub use chart::Chart;
+pub use chart::{Chart, Scale};
 pub use deadlines::{next_end, next_turn};
 pub use lookup::{find_market, find_thread};
 pub use market_face::{MarketFace, Shown};
+pub use market_tile::MarketTile;
 pub use theme::Theme;
 pub use thread_face::ThreadFace;

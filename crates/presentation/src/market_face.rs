@@ -6,7 +6,7 @@ use domain::{Timestamp, Usdc, Wad};
 use store::markets::{Market, Outcome};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::numbers;
+use super::{amounts, numbers};
 
 /// Maximum number of shown outcomes.
 pub const MOST_OUTCOMES: usize = 10;
@@ -172,15 +172,7 @@ pub fn minute(at: Timestamp) -> String {
 
 /// Formats whole dollars with thousands separators.
 pub fn dollars(amount: Usdc) -> String {
-    let digits = (amount.atomic() / 1_000_000).to_string();
-    let mut text = String::from("$");
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("${}", amounts::grouped(amount.atomic() / 1_000_000))
 }
 
 #[cfg(test)]
