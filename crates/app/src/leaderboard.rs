@@ -61,6 +61,15 @@ pub async fn leaderboard(
     Ok(Listed { items, total: leaders.len() as u64 })
 }
 
+/// Returns an account's figures of all time and the unrealized profit of its open positions. `None`
+/// if it has never traded.
+pub async fn of_account(ctx: &Ctx, account: Address) -> Result<Option<(Leader, UsdcDelta)>, StoreError> {
+    let read: Result<Option<Leader>, StoreError> =
+        ctx.store.read(account, |tx, account| Box::pin(store::public::find_leader(tx, *account))).await;
+    let Some(leader) = read? else { return Ok(None) };
+    Ok(Some((leader, valued(ctx, account).await?)))
+}
+
 async fn ranked(ctx: &Ctx, timeframe: Timeframe, sort: LeaderSort) -> Result<Arc<[Leader]>, StoreError> {
     let ranking = Arc::clone(ctx.process.leaderboards.ranked.lock().entry((timeframe, sort)).or_default());
     let mut ranking = ranking.lock().await;

@@ -18,6 +18,8 @@ use crate::AppError;
 /// holds a connection, and other requests need connections too. Anonymous market listeners do not
 /// use the places of users.
 const MOST: usize = 1_000;
+/// The maximum number of browsers that follow pages in this process. Each of them has one stream.
+const MOST_BROWSERS: usize = 10_000;
 /// The retry time, in seconds, when there are too many listeners.
 const RETRY_AFTER_S: u32 = 5;
 
@@ -28,12 +30,21 @@ pub enum Topic {
     Market(MarketId),
     /// Nothing. Only the number of listeners from this address is counted.
     Address(IpAddr),
+    /// Nothing. Only the number of browsers at this address is counted.
+    Browser(IpAddr),
 }
 
 impl Topic {
     /// Returns whether both topics count against the same total.
     fn shares_places_with(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    const fn most_places(&self) -> usize {
+        match self {
+            Self::Browser(_) => MOST_BROWSERS,
+            Self::User(_) | Self::Market(_) | Self::Address(_) => MOST,
+        }
     }
 }
 
@@ -47,7 +58,10 @@ pub struct Hub {
 struct Open {
     /// Changes with every wake-up. For a user it is the number of the last event.
     news: watch::Sender<u64>,
+    /// Listeners that take a place.
     listeners: usize,
+    /// Listeners whose stream takes a place of another topic.
+    followers: usize,
 }
 
 /// The reason why a listener was woken.
@@ -64,6 +78,7 @@ pub enum WakeReason {
 pub struct Subscription {
     hub: Arc<Hub>,
     topic: Topic,
+    takes_place: bool,
     news: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
 }
@@ -78,7 +93,7 @@ impl Hub {
         let rivals = open.iter().filter(|(other, _)| topic.shares_places_with(other));
         let all: usize = rivals.map(|(_, open)| open.listeners).sum();
         let own = open.get(&topic).map_or(0, |open| open.listeners);
-        if own >= most || all >= MOST {
+        if own >= most || all >= topic.most_places() {
             let detail = "Too many streams are open. Close one, or try again later.";
             let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
             return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));
@@ -86,7 +101,16 @@ impl Hub {
         let entry = open.entry(topic).or_default();
         entry.listeners += 1;
         let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
-        Ok(Subscription { hub: Arc::clone(self), topic, news, closing })
+        Ok(Subscription { hub: Arc::clone(self), topic, takes_place: true, news, closing })
+    }
+
+    /// Adds a listener of `topic` to a stream that already has a place.
+    pub fn follow(self: &Arc<Self>, topic: Topic) -> Subscription {
+        let mut open = self.open.lock();
+        let entry = open.entry(topic).or_default();
+        entry.followers += 1;
+        let (news, closing) = (entry.news.subscribe(), self.closing.subscribe());
+        Subscription { hub: Arc::clone(self), topic, takes_place: false, news, closing }
     }
 
     /// Ends all present and future listeners.
@@ -158,8 +182,9 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut open = self.hub.open.lock();
         if let Some(entry) = open.get_mut(&self.topic) {
-            entry.listeners -= 1;
-            if entry.listeners == 0 {
+            let count = if self.takes_place { &mut entry.listeners } else { &mut entry.followers };
+            *count -= 1;
+            if entry.listeners + entry.followers == 0 {
                 open.remove(&self.topic);
             }
         }
@@ -190,6 +215,21 @@ mod tests {
         assert_eq!(hub.listeners(), 3);
         drop((second, third, other));
         assert_eq!(hub.listeners(), 0);
+        assert!(hub.open.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_follower_is_woken_and_takes_no_place() {
+        let hub = Arc::new(Hub::default());
+        let id = MarketId(Uuid::from_u128(1));
+        let browser = Topic::Browser(IpAddr::from([127, 0, 0, 1]));
+        let place = hub.subscribe(browser, 1).unwrap();
+        let mut follower = hub.follow(Topic::Market(id));
+        assert_eq!(hub.listeners(), 1);
+        assert!(hub.has_markets());
+        hub.tell_markets(Some(&[id]));
+        assert_eq!(follower.wait().await, WakeReason::News);
+        drop((place, follower));
         assert!(hub.open.lock().is_empty());
     }
 
