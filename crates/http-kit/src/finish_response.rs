@@ -2,7 +2,7 @@
 //! headers.
 
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, COOKIE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 
@@ -13,8 +13,17 @@ use super::{Problem, RequestId, Shared, Surface, cors, rate, render, version};
 /// Approximate number of response headers.
 const MOST_HEADERS: usize = 20;
 
+/// A request that failed, as error pages need it.
+#[derive(Debug)]
+pub struct FailedRequest<'a> {
+    pub uri: &'a Uri,
+    /// The first `Cookie` header, which has the reader's settings.
+    pub cookie: Option<&'a HeaderValue>,
+    pub id: RequestId,
+}
+
 /// Replaces the body of an error, for routes that people see in a browser.
-pub type ErrorPage = fn(&Uri, &Problem, &mut Response);
+pub type ErrorPage = fn(&FailedRequest<'_>, &Problem, &mut Response);
 
 /// Runs `answer` for a request and completes its response.
 pub(super) async fn finish_response(
@@ -31,6 +40,7 @@ pub(super) async fn finish_response(
     let condition = Condition::of(&request);
     let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
+    let cookie = error_page.and_then(|_| request.headers().get(COOKIE).cloned());
 
     let mut response = match surface {
         Surface::Public if cors::is_question(&request) => cors::answer(),
@@ -44,7 +54,8 @@ pub(super) async fn finish_response(
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
         if let Some(show) = error_page {
-            show(condition.uri(), &problem, &mut response);
+            let failed = FailedRequest { uri: condition.uri(), cookie: cookie.as_ref(), id };
+            show(&failed, &problem, &mut response);
         }
     }
     // Before the condition: a 304 must have the same `Vary` header as its 200.
@@ -60,6 +71,7 @@ pub(super) async fn finish_response(
     match surface {
         Surface::Trading => version::add_header(headers, app.versions.current),
         Surface::Public => cors::open(headers, status),
+        Surface::Web => {}
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(default_caching(surface, status));
@@ -77,6 +89,8 @@ fn default_caching(surface: Surface, status: StatusCode) -> HeaderValue {
         (Surface::Public, StatusCode::OK | StatusCode::NOT_MODIFIED) => {
             "public, max-age=5, stale-while-revalidate=10"
         }
+        // The browser keeps a page, and asks if it has changed before it shows it again.
+        (Surface::Web, StatusCode::OK | StatusCode::NOT_MODIFIED) => "private, no-cache",
         _ => "no-store",
     };
     HeaderValue::from_static(text)

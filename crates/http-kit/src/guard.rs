@@ -95,7 +95,7 @@ async fn admit(
     // 1. The version of X-Service-Api-Version.
     let asked_for = match route.surface {
         Surface::Trading => version::asked_for(&app.versions, request.headers())?,
-        Surface::Public => None,
+        Surface::Public | Surface::Web => None,
     };
     found.version = asked_for.unwrap_or(found.version);
     match route.limiter {

@@ -55,7 +55,7 @@ pub use client_ip::client_ip;
 pub use envelope::{CachedBody, with_meta};
 pub use envelope::{List, Meta, Pagination, Plain, Single, json};
 pub use etag::StablePart;
-pub use finish_response::ErrorPage;
+pub use finish_response::{ErrorPage, FailedRequest};
 pub use idempotency_key::IdempotencyKey;
 pub use kill_switch::check as check_switches;
 pub use layer::HttpLayer;

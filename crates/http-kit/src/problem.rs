@@ -39,6 +39,11 @@ impl Problem {
         self.error.code
     }
 
+    /// Returns the description of the error for people.
+    pub fn detail(&self) -> &str {
+        &self.error.detail
+    }
+
     /// Returns the code of the error on the public API.
     pub fn public_code(&self) -> PublicCode {
         self.public_code.unwrap_or_else(|| self.error.code.into())
@@ -46,7 +51,7 @@ impl Problem {
 
     pub fn status(&self, surface: Surface) -> StatusCode {
         let status = match surface {
-            Surface::Trading => self.error.code.status(),
+            Surface::Trading | Surface::Web => self.error.code.status(),
             Surface::Public => self.public_code().status(),
         };
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)

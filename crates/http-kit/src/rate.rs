@@ -92,7 +92,7 @@ fn exceeded(surface: Surface, name: &str, verdict: RateDecision) -> AppError {
     let error = limits::exceeded(name, verdict);
     match surface {
         Surface::Trading => error,
-        Surface::Public => {
+        Surface::Public | Surface::Web => {
             let what = if name == ROUTE { "This route allows" } else { "All other paths together allow" };
             error.detail(format!(
                 "{what} {} requests per minute from one address. Wait for retryAfter seconds.",
@@ -139,7 +139,7 @@ pub async fn settle(
         // Server errors do not count for the client.
         Some((code, _)) => code.status() < 500,
         // Preflights count, routes beside the trading API do not.
-        None => surface == Surface::Public,
+        None => surface != Surface::Trading,
     };
     if !counts {
         return RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now));

@@ -53,7 +53,7 @@ impl RateLimitStatus {
         headers.insert(REMAINING, HeaderValue::from(remaining));
         let reset = match surface {
             Surface::Trading => HeaderValue::from(seconds(reset_at.ms())),
-            Surface::Public => HeaderValue::from(reset_at.ms()),
+            Surface::Public | Surface::Web => HeaderValue::from(reset_at.ms()),
         };
         headers.insert(RESET, reset);
         let window_s = WINDOW_MS / 1_000;

@@ -38,7 +38,7 @@ struct ProblemBody<'a> {
 pub struct PublicErrorBody {
     /// A short title, the same for every error with this code.
     error: &'static str,
-    /// What is wrong and what to do.
+    /// The problem and what to do about it.
     message: String,
     /// The stable code. Codes may be added.
     code: &'static str,
@@ -90,7 +90,7 @@ pub(super) fn render(
 ) -> Bytes {
     log(problem, instance, id);
     let (kind, body) = match surface {
-        Surface::Trading => {
+        Surface::Trading | Surface::Web => {
             ("application/problem+json", serde_json::to_vec(&problem.body(docs_url, instance, id)))
         }
         Surface::Public => ("application/json", serde_json::to_vec(&problem.public_body())),

@@ -18,13 +18,17 @@ pub(super) fn decode_pairs(
         let decoded = decode(name);
         let is_known = decoded.as_deref().is_some_and(|name| known.contains(&name));
         // Checked before decoding errors, so that a malformed unknown parameter is ignored too.
-        if surface == Surface::Public && !is_known {
+        if surface != Surface::Trading && !is_known {
             continue;
         }
         let Some(name) = decoded else {
             errors.push(FieldError::new("", "must have names and values in percent-encoded UTF-8"));
             continue;
         };
+        // HTML forms send their empty fields too.
+        if surface == Surface::Web && value.is_empty() {
+            continue;
+        }
         let pointer = format!("/{}", segment(&name));
         if !is_known {
             errors

@@ -114,7 +114,7 @@ impl RawQuery<'_> {
                     format!("must be an integer of at least 1 (more than {most} is reduced to {most})");
                 self.with("limit", &wanted, |text| page_size(text, most))
             }
-            Surface::Public => {
+            Surface::Public | Surface::Web => {
                 let wanted = format!("must be an integer from 1 to {most}");
                 self.with("limit", &wanted, |text| number(text).filter(|limit| (1..=most).contains(limit)))
             }
