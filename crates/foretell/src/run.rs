@@ -138,7 +138,7 @@ impl Parts {
             ctx: self.ctx.clone(),
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
             docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
-            app_url: config.app_url.clone().unwrap_or_else(|| base_url.to_owned()),
+            app_url: config.app_url.clone().unwrap_or_else(|| default_app_url(base_url)),
             trusted_proxies: config.trusted_proxies.clone(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
@@ -146,6 +146,12 @@ impl Parts {
             mutations: TaskTracker::new(),
         }))
     }
+}
+
+/// Returns the web application's URL if none is configured. Browsers have no passkeys for IP addresses,
+/// but they have them for `localhost`.
+pub fn default_app_url(base_url: &str) -> String {
+    base_url.replacen("://127.0.0.1", "://localhost", 1)
 }
 
 /// Creates the rate limiters in Redis or in memory. The key prefix separates the two environments,

@@ -1,14 +1,16 @@
-//! Pages for people and documents for crawlers: pages for iframes on other sites, cards for link
+//! The web application (`site`), and what other sites show of it: pages for iframes, cards for link
 //! previews, and sitemaps for search engines.
 //!
-//! A page works without scripts and cookies. Its only script reports its height to the parent. A
-//! card's URL contains the version of the shown state, so it can be cached forever.
+//! Every page is complete without scripts. The only script of a page for iframes reports its height to
+//! the parent. A card's URL contains the version of the shown state, so it can be cached forever.
 
+mod assets;
 mod card;
 mod crawlers;
 mod page;
 mod pages;
 mod resources;
 mod router;
+mod site;
 
-pub use router::{router, routes};
+pub use router::{router, routes, site_routes};

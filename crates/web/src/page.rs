@@ -13,7 +13,7 @@ use base64::prelude::BASE64_STANDARD;
 use domain::ErrorCode;
 use sha2::{Digest, Sha256};
 
-use http_kit::{CachedBody, Problem};
+use http_kit::{CachedBody, FailedRequest, Problem};
 use presentation::links::SITE;
 use presentation::{Chart, MarketFace, Theme, ThreadFace, chart};
 
@@ -173,8 +173,8 @@ fn theme_of(uri: &Uri) -> Option<Theme> {
 }
 
 /// Replaces the body of a temporary error with a page, because people see it inside another site.
-pub fn show_refusal(uri: &Uri, problem: &Problem, response: &mut Response) {
-    let Some(theme) = theme_of(uri) else { return };
+pub fn show_refusal(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Response) {
+    let Some(theme) = theme_of(failed.uri) else { return };
     let is_limited = problem.code() == ErrorCode::RateLimitExceeded;
     // Other errors are permanent, so reloading would not help.
     if !is_limited && !response.status().is_server_error() {

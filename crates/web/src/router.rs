@@ -8,7 +8,7 @@ use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
 
 use super::card::{self, Cards};
 use super::crawlers::{self, Sitemaps};
-use super::{page, pages};
+use super::{page, pages, site};
 
 /// The state of the web surface's handlers.
 #[derive(Clone)]
@@ -49,16 +49,21 @@ static TABLE: &[Entry<WebState>] = http_kit::table! { Public:
     GET "/robots.txt", Limiter::Address => crawlers::robots;
 };
 
-/// Returns the routes of the web surface, for the kill switches and tests.
+/// Returns the routes of pages and documents for other sites, for the kill switches and tests.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     TABLE.iter().map(|entry| &entry.route)
+}
+
+/// Returns the routes of the web application, for the kill switches and tests.
+pub fn site_routes() -> impl Iterator<Item = &'static Route> {
+    site::routes()
 }
 
 /// Returns the router of the web surface.
 pub fn router(app: Shared) -> Router {
     let state = WebState { app: Shared::clone(&app), cards: Arc::default(), sitemaps: Arc::default() };
-    let layer = HttpLayer::new(app, Surface::Public).error_page(page::show_refusal);
-    http_kit::router(&layer, TABLE, Router::new()).with_state(state)
+    let layer = HttpLayer::new(Shared::clone(&app), Surface::Public).error_page(page::show_refusal);
+    http_kit::router(&layer, TABLE, Router::new()).with_state(state).merge(site::router(app))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
 use crate::entropy::SystemEntropy;
 use crate::rpc::{RpcEndpoints, RpcListen};
-use crate::run::{Parts, Running, listen, lock_folder, signalled};
+use crate::run::{Parts, Running, default_app_url, listen, lock_folder, signalled};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
@@ -185,6 +185,7 @@ async fn list_markets(store: &Store) -> Result<Vec<DevMarket>, StartError> {
 
 fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid, test_methods: bool) {
     let DevFile { base_url, rpc_url, chain_id, .. } = file;
+    let app_url = default_app_url(base_url);
     let keys = file.users.first().map(|user| user.keys.as_slice()).unwrap_or_default();
     let key =
         keys.iter().find(|key| key.tier == "developer").or(keys.first()).map_or("", |key| key.key.as_str());
@@ -195,6 +196,7 @@ fn print_welcome(file: &DevFile, data_dir: &Path, idempotency_key: uuid::Uuid, t
         r#"
 Foretell is ready.
 
+  Site       {app_url}
   API        {base_url}
   JSON-RPC   {rpc_url}  (chain {chain_id}{mining})
   API key    {key}

@@ -18,11 +18,11 @@ export const heightAt = (points, x) => points.findLast((point) => point[0] <= x)
 
 export class Chart {
   constructor(figure) {
-    const { from, to, top } = figure.dataset;
+    const { from, to, top, bottom = 0 } = figure.dataset;
     this.figure = figure;
     this.svg = figure.querySelector("svg.plot");
     [, , this.width, this.height] = this.svg.getAttribute("viewBox").split(" ").map(Number);
-    Object.assign(this, { from: Number(from), to: Number(to), top: Number(top) });
+    Object.assign(this, { from: Number(from), to: Number(to), top: Number(top), bottom: Number(bottom) });
     this.lines = [...this.svg.querySelectorAll("path.line")];
     this.readout = figure.querySelector("[data-readout]");
     this.crosshair = document.createElementNS(this.svg.namespaceURI, "path");
@@ -35,7 +35,7 @@ export class Chart {
   }
 
   percentAt(y) {
-    return (this.top * (1 - (y - MARGIN) / this.span)).toFixed(1);
+    return (this.top - ((this.top - this.bottom) * (y - MARGIN)) / this.span).toFixed(1);
   }
 
   // Shows the prices at x.
@@ -67,13 +67,13 @@ export class Chart {
     return this.lines.every((line) => {
       const price = outcomes.find(({ index }) => index === Number(line.dataset.outcome))?.price;
       if (price === undefined) return true;
-      const y = (MARGIN + this.span * (1 - (price * 100) / this.top)).toFixed(1);
+      const y = (MARGIN + (this.span * (this.top - price * 100)) / (this.top - this.bottom)).toFixed(1);
       const path = line.getAttribute("d").replace(/H[\d.]+(V[\d.]+)?$/, "") + `H${this.width}V${y}`;
       line.setAttribute("d", path);
       line.nextElementSibling.setAttribute("d", `M${this.width} ${y}h.01`);
       const area = line.previousElementSibling;
       if (area?.matches(".area")) area.setAttribute("d", `${path}V${this.height - MARGIN}H0Z`);
-      return y >= MARGIN;
+      return y >= MARGIN && y <= this.height - MARGIN;
     });
   }
 }

@@ -5,4 +5,5 @@
 
 mod cards;
 mod embeds;
+mod site;
 mod sitemap;

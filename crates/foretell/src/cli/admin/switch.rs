@@ -84,7 +84,7 @@ async fn set_switch(
 
 /// Returns the switchable route with this name.
 fn known(name: &str) -> Result<String, StartError> {
-    let all = || v1::router::routes().chain(public::routes()).chain(web::routes());
+    let all = || v1::router::routes().chain(public::routes()).chain(web::routes()).chain(web::site_routes());
     let switchable = || all().filter(|route| route.is_switchable()).map(Route::name);
     switchable().find(|route| route == name).ok_or_else(|| {
         let routes = switchable().collect::<Vec<_>>().join(", ");

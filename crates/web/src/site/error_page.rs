@@ -1,0 +1,55 @@
+//! The page of an error.
+
+use askama::Template;
+use axum::body::Body;
+use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::Response;
+use domain::ErrorCode;
+use http_kit::{FailedRequest, Problem, Surface};
+
+use super::shell::{Reader, Section, Shell};
+
+#[derive(Debug, Template)]
+#[template(path = "site/error.html")]
+struct ErrorPage<'a> {
+    shell: Shell,
+    status: u16,
+    heading: &'a str,
+    detail: &'a str,
+    code: &'a str,
+    retry_after_s: Option<u32>,
+    request_id: String,
+}
+
+/// Replaces the body of an error with a page. Assets and requests of scripts keep theirs.
+pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Response) {
+    let path = failed.uri.path();
+    if path.starts_with("/assets/") || path.starts_with("/app/") {
+        return;
+    }
+    let reader = Reader::of(
+        &failed.cookie.map(|cookie| (axum::http::header::COOKIE, cookie.clone())).into_iter().collect(),
+    );
+    let code = problem.code();
+    let (heading, detail) = match code {
+        ErrorCode::ResourceNotFound | ErrorCode::MarketNotFound => (
+            "This page does not exist",
+            "The link is incomplete, or it leads to something that was never here.",
+        ),
+        ErrorCode::RateLimitExceeded => ("Too many requests", "Your network has asked for too many pages."),
+        _ => (code.title(), problem.detail()),
+    };
+    let page = ErrorPage {
+        shell: Shell::new(reader, Section::None, heading),
+        status: problem.status(Surface::Web).as_u16(),
+        heading,
+        detail,
+        code: code.as_str(),
+        retry_after_s: problem.retry_after_s(),
+        request_id: failed.id.to_string(),
+    };
+    let Ok(html) = page.render() else { return };
+    *response.body_mut() = Body::from(html);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+}

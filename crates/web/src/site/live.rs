@@ -1,0 +1,218 @@
+//! `GET /app/live`: the state of the markets that a browser shows, as server-sent events.
+//!
+//! A browser has one stream for all its tabs. Each event is the current state of one market, so a
+//! browser that reconnects needs no earlier event: the stream begins with the state of every market.
+
+use std::convert::Infallible;
+
+use app::AppError;
+use app::feed::{Subscription, Topic, WakeReason};
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::response::Response;
+use domain::Timestamp;
+use domain::ids::MarketId;
+use domain::market::MarketStatus;
+use domain::rate::network_of;
+use futures::future::select_all;
+use http_kit::{ClientAddress, EventBytes, HEARTBEAT, Parameters, Problem, Query, RawQuery, Shared};
+use presentation::numbers;
+use serde::Serialize;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+/// Maximum number of browsers at one address.
+const MOST_BROWSERS: usize = 100;
+/// Maximum number of markets of one stream.
+const MOST_TOPICS: usize = 100;
+
+/// The parameters `topics`, a list of `m:` and a market's id, and `after`, the id of the last event that
+/// the browser received.
+#[derive(Debug)]
+pub struct LiveQuery {
+    markets: Vec<MarketId>,
+    after: u64,
+}
+
+impl Parameters for LiveQuery {
+    const NAMES: &'static [&'static str] = &["topics", "after"];
+
+    fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
+        let market = |topic: &str| topic.strip_prefix("m:")?.parse().ok();
+        let markets: Vec<MarketId> = asked.list("topics", "must be a list of m:MARKET_ID", market);
+        if markets.len() > MOST_TOPICS {
+            asked.wrong("topics", "must have at most 100 topics");
+        }
+        let after = asked.with("after", "must be the id of an event of this stream", http_kit::number);
+        Some(Self { markets, after: after.unwrap_or_default() })
+    }
+}
+
+/// The state of a market.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct MarketState {
+    /// `m:` and the market's id.
+    topic: String,
+    status: MarketStatus,
+    outcomes: Vec<OutcomePrice>,
+    /// The time of the block of this state.
+    at: Timestamp,
+}
+
+/// An outcome's price, from 0 to 1.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OutcomePrice {
+    index: u8,
+    price: f64,
+}
+
+/// A market that the stream follows.
+struct Followed {
+    id: MarketId,
+    news: Subscription,
+    /// The state that was sent last.
+    sent: Option<MarketState>,
+}
+
+struct LiveStream {
+    app: Shared,
+    /// The browser's place.
+    _place: Subscription,
+    markets: Vec<Followed>,
+    heartbeats: Interval,
+    pending: EventBytes,
+    /// The block of the newest state that was sent. It is the id of events.
+    block: u64,
+    has_ended: bool,
+}
+
+/// `GET /app/live`.
+pub async fn stream(
+    State(app): State<Shared>,
+    Query(query): Query<LiveQuery>,
+    ClientAddress(ip): ClientAddress,
+) -> Result<Response, Problem> {
+    let hub = &app.ctx.process.feed;
+    let place = hub.subscribe(Topic::Browser(network_of(ip)), MOST_BROWSERS)?;
+    let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
+    let markets = query.markets.into_iter().map(follow).collect();
+    let mut heartbeats = interval(HEARTBEAT);
+    // After a pause, one heartbeat is enough.
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeats.reset();
+    let stream = LiveStream {
+        app,
+        _place: place,
+        markets,
+        heartbeats,
+        pending: EventBytes::beginning(),
+        block: query.after,
+        has_ended: false,
+    };
+    // The first poll reads every market.
+    let pieces = futures::stream::unfold((stream, true), async |(mut stream, is_first)| {
+        if is_first {
+            stream.read_all().await;
+        }
+        let piece = stream.next().await?;
+        Some((Ok::<_, Infallible>(piece), (stream, false)))
+    });
+    Ok(EventBytes::answer(pieces))
+}
+
+impl LiveStream {
+    /// Returns the next chunk, or `None` after the last one.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let piece = std::mem::take(&mut self.pending);
+            if !piece.is_empty() {
+                return Some(piece.into_bytes());
+            }
+            if self.has_ended {
+                return None;
+            }
+            self.step().await;
+        }
+    }
+
+    /// Waits for a change of a market or the next heartbeat.
+    async fn step(&mut self) {
+        let Self { markets, heartbeats, .. } = self;
+        let woken = async {
+            if markets.is_empty() {
+                return std::future::pending().await;
+            }
+            let (reason, place, _) =
+                select_all(markets.iter_mut().map(|market| Box::pin(market.news.wait()))).await;
+            (reason, place)
+        };
+        tokio::select! {
+            biased;
+            _ = heartbeats.tick() => {
+                // Finds changes whose wake-up was missed, such as the end of trading.
+                self.read_all().await;
+                self.push(None, "heartbeat", &serde_json::json!({ "at": self.app.ctx.now() }));
+            }
+            (reason, place) = woken => match reason {
+                WakeReason::News => self.read(place).await,
+                WakeReason::Closing => self.has_ended = true,
+            },
+        }
+    }
+
+    async fn read_all(&mut self) {
+        for place in 0..self.markets.len() {
+            self.read(place).await;
+        }
+    }
+
+    /// Sends the state of a market if it changed since it was sent last.
+    async fn read(&mut self, place: usize) {
+        let Some(market) = self.markets.get_mut(place) else { return };
+        // Before the read: a change during it wakes the stream again.
+        market.news.catch_up();
+        let (block, state) = match read_state(&self.app, market.id).await {
+            Ok(Some(read)) => read,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(%error, cause = ?error.source, "ending a browser's stream after an error");
+                self.has_ended = true;
+                return;
+            }
+        };
+        let shown = |state: &MarketState| (state.status, state.outcomes.clone());
+        if market.sent.as_ref().map(shown) == Some(shown(&state)) {
+            return;
+        }
+        market.sent = Some(state.clone());
+        self.block = self.block.max(block);
+        self.push(Some(self.block), "message", &state);
+    }
+
+    fn push(&mut self, id: Option<u64>, name: &str, data: &impl Serialize) {
+        let id = id.as_ref().map(|id| id as &dyn std::fmt::Display);
+        if let Err(error) = self.pending.push(id, name, data) {
+            // Cannot happen: the data has no map whose keys are not strings.
+            tracing::error!(%error, "could not serialize an event of a browser's stream");
+            self.has_ended = true;
+        }
+    }
+}
+
+/// Reads the state of a market and its block. `None` if there is no such market.
+async fn read_state(app: &Shared, id: MarketId) -> Result<Option<(u64, MarketState)>, AppError> {
+    // Without the cache, whose state may be older than the wake-up.
+    let read = app::markets::read(&app.ctx, id).await?;
+    Ok(read.map(|(market, outcomes)| {
+        let price = |outcome: &store::markets::Outcome| OutcomePrice {
+            index: outcome.index,
+            price: numbers::of_outcome(&market, outcome),
+        };
+        let state = MarketState {
+            topic: format!("m:{id}"),
+            status: market.status_at(app.ctx.now()),
+            outcomes: outcomes.iter().map(price).collect(),
+            at: market.as_of,
+        };
+        (market.as_of_block, state)
+    }))
+}

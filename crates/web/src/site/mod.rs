@@ -1,0 +1,58 @@
+//! The pages of the web application. They are complete without scripts.
+
+mod error_page;
+mod guard;
+mod home;
+mod leaderboard;
+mod live;
+mod market;
+mod markets;
+mod owners;
+mod preferences;
+mod search;
+mod shell;
+mod status;
+mod threads;
+mod traders;
+mod transaction;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
+
+use crate::assets;
+
+/// Requests per minute from one address to one page.
+const PAGES: Limiter = Limiter::PerMinute(300);
+/// A page loads several files.
+const FILES: Limiter = Limiter::PerMinute(3_000);
+
+static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
+    GET "/", PAGES => home::page;
+    GET "/markets", PAGES, page(24, 24) => markets::page;
+    GET "/markets/{id}", PAGES => market::page;
+    GET "/threads", PAGES, page(24, 24) => threads::list;
+    GET "/threads/{id}", PAGES => threads::page;
+    GET "/organizations/{id}", PAGES => owners::organization;
+    GET "/partners/{id}", PAGES => owners::partner;
+    GET "/leaderboard", PAGES, page(50, 50) => leaderboard::page;
+    GET "/traders/{address}", PAGES => traders::page;
+    GET "/search", PAGES => search::page;
+    GET "/tx/{hash}", PAGES => transaction::page;
+    GET "/status", PAGES => status::page;
+    GET "/app/live", PAGES => live::stream;
+    POST "/preferences/theme", PAGES => preferences::set_theme;
+    GET "/assets/{folder}/{*name}", FILES => assets::file;
+};
+
+/// Returns the routes of the site, for the kill switches and tests.
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    TABLE.iter().map(|entry| &entry.route)
+}
+
+/// Returns the router of the site.
+pub fn router(app: Shared) -> Router {
+    let layer = HttpLayer::new(Shared::clone(&app), Surface::Web).error_page(error_page::show);
+    let guard = from_fn_with_state(Shared::clone(&app), guard::guard);
+    http_kit::router(&layer, TABLE, Router::new()).layer(guard).with_state(app)
+}

@@ -1,0 +1,201 @@
+//! What all pages of the site share: the head, the header and the footer, and how a page is rendered
+//! and cached.
+
+use std::convert::Infallible;
+
+use askama::Template;
+use axum::extract::FromRequestParts;
+use axum::http::header::{CONTENT_TYPE, COOKIE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use domain::Timestamp;
+use http_kit::{CachedBody, Problem, Shared};
+use presentation::Theme;
+use presentation::links::{SITE, card_url, oembed_url};
+
+use crate::assets;
+
+/// The cookie of the chosen theme.
+pub const THEME_COOKIE: &str = "theme";
+/// Maximum length of a page's description, in characters.
+const MOST_DESCRIPTION: usize = 200;
+
+/// The sections of the header's navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Section {
+    Markets,
+    Threads,
+    Leaderboard,
+    Docs,
+    None,
+}
+
+/// The reader's settings that a page is rendered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reader {
+    pub theme: Theme,
+}
+
+impl Reader {
+    pub fn of(headers: &HeaderMap) -> Self {
+        let theme = cookie(headers, THEME_COOKIE)
+            .and_then(|word| Theme::WORDS.iter().find(|(known, _)| *known == word))
+            .map_or(Theme::Auto, |(_, theme)| *theme);
+        Self { theme }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Reader {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
+    }
+}
+
+/// Returns the value of a cookie. If it was sent more than once, the first one counts.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// The parts around a page's content.
+#[derive(Debug)]
+pub struct Shell {
+    pub theme: Option<&'static str>,
+    pub site: &'static str,
+    pub title: String,
+    pub description: String,
+    pub section: Section,
+    /// The page's own URL, for pages that search engines list.
+    pub canonical: Option<String>,
+    /// The URLs of the card and of the oEmbed document, for pages that others embed.
+    pub card: Option<String>,
+    pub oembed: Option<String>,
+    /// The text in the search field.
+    pub search: String,
+}
+
+impl Shell {
+    pub fn new(reader: Reader, section: Section, title: impl Into<String>) -> Self {
+        Self {
+            theme: reader.theme.fixed(),
+            site: SITE,
+            title: title.into(),
+            description: String::new(),
+            section,
+            canonical: None,
+            card: None,
+            oembed: None,
+            search: String::new(),
+        }
+    }
+
+    /// Sets the description for search engines and link previews.
+    #[must_use]
+    pub fn described(self, description: &str) -> Self {
+        let mut words = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some((end, _)) = words.char_indices().nth(MOST_DESCRIPTION) {
+            words.truncate(end);
+            words.push('…');
+        }
+        Self { description: words, ..self }
+    }
+
+    /// Lets search engines list the page at `path`.
+    #[must_use]
+    pub fn listed_at(self, app: &Shared, path: &str) -> Self {
+        Self { canonical: Some(format!("{}{path}", app.app_url)), ..self }
+    }
+
+    /// Adds a card with this version and an oEmbed document, for the resource at `path`.
+    #[must_use]
+    pub fn with_card(self, app: &Shared, path: &str, version: &str) -> Self {
+        let url = format!("{}{path}", app.app_url);
+        Self {
+            card: Some(card_url(&app.app_url, path, version)),
+            oembed: Some(oembed_url(&app.app_url, &url)),
+            ..self
+        }
+    }
+
+    /// Returns the path of an asset.
+    #[expect(clippy::unused_self, reason = "templates call functions through their values")]
+    pub fn asset(&self, name: &str) -> String {
+        assets::path_of(name)
+    }
+
+    /// Returns the path of a category's image.
+    #[expect(clippy::unused_self, reason = "templates call functions through their values")]
+    pub fn image(&self, category: Option<&String>) -> Option<String> {
+        category.and_then(|category| assets::image_of(category))
+    }
+
+    /// Returns the letter that replaces a missing image.
+    #[expect(clippy::unused_self, reason = "templates call functions through their values")]
+    pub fn initial(&self, name: &str) -> String {
+        name.chars()
+            .find(|letter| letter.is_alphanumeric())
+            .map_or_else(String::new, |letter| letter.to_uppercase().collect())
+    }
+}
+
+/// Renders a page.
+pub fn render(page: &impl Template) -> Result<CachedBody, Problem> {
+    Ok(CachedBody::of(page.render().map_err(app::AppError::internal)?.into_bytes()))
+}
+
+/// Returns a rendered page as a response.
+pub fn answer(page: CachedBody) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))], page.whole()).into_response()
+}
+
+/// Returns the page that `read` builds, or one that is at most a quarter of a second old. `read` also
+/// returns when the page expires even if nothing changes.
+pub async fn cached<P: Template>(
+    app: &Shared,
+    reader: Reader,
+    name: &str,
+    read: impl AsyncFnOnce() -> Result<(P, Option<Timestamp>), Problem>,
+) -> Result<Response, Problem> {
+    // Pages differ by theme. A path begins with a slash, so the names never collide with others.
+    let name = format!("{} {name}", reader.theme.fixed().unwrap_or("auto"));
+    let render = async || {
+        let (page, until) = read().await?;
+        Ok::<_, Problem>((render(&page)?, until))
+    };
+    app.responses.for_a_moment(&app.ctx, &name, render).await.map(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&'static str]) -> HeaderMap {
+        lines.iter().map(|line| (COOKIE, HeaderValue::from_static(line))).collect()
+    }
+
+    #[test]
+    fn the_theme_is_that_of_the_cookie_if_it_is_known() {
+        for (lines, theme) in [
+            (&[][..], Theme::Auto),
+            (&["theme=dark"], Theme::Dark),
+            (&["a=1; theme=light"], Theme::Light),
+            (&["a=1", "theme=dark"], Theme::Dark),
+            (&["theme=<script>"], Theme::Auto),
+            (&["xtheme=dark"], Theme::Auto),
+        ] {
+            assert_eq!(Reader::of(&headers(lines)).theme, theme, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn descriptions_are_one_line_of_bounded_length() {
+        let shell =
+            Shell::new(Reader { theme: Theme::Auto }, Section::None, "T").described(&"é \n".repeat(300));
+        assert_eq!(shell.description.chars().count(), MOST_DESCRIPTION + 1);
+        assert!(shell.description.ends_with('…') && !shell.description.contains('\n'));
+    }
+}
