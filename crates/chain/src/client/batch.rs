@@ -2,9 +2,10 @@
 
 use alloy::sol_types::{Eip712Domain, SolStruct};
 use alloy_primitives::{Address, B256, Bytes, U256};
+use serde::{Deserialize, Serialize};
 
 /// One call that an account makes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
     pub target: Address,
     /// In wei.

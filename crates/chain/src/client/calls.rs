@@ -194,6 +194,12 @@ pub fn transfer(to: Address, usdc_atomic: U256) -> Bytes {
     Token::transferCall { to, value: usdc_atomic }.abi_encode().into()
 }
 
+/// Hub, sent by the holder: sends tokens of an outcome to another address.
+pub fn transfer_position(to: Address, market_id: u64, outcome: u8, tokens_wad: U256) -> Bytes {
+    let id = token_id(market_id, outcome);
+    MarketHub::transferCall { receiver: to, id, amount: tokens_wad }.abi_encode().into()
+}
+
 /// Test USDC only: mints USDC.
 pub fn mint(to: Address, usdc_atomic: U256) -> Bytes {
     Token::mintCall { to, value: usdc_atomic }.abi_encode().into()

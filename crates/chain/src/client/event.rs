@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::chain::Chain;
 use super::intent::IntentSide;
 use super::state::{ChainMarketStatus, market_and_outcome};
-use crate::bindings::{Gate, MarketHub};
+use crate::bindings::{Account, Gate, MarketHub};
 use crate::error::ChainError;
 use crate::revert::Revert;
 
@@ -127,6 +127,15 @@ impl EventKind {
     }
 }
 
+/// A batch signed by an owner that an account has executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExecutedBatch {
+    /// The digest that the owner signed.
+    pub digest: B256,
+    pub tx_hash: B256,
+    pub block_number: u64,
+}
+
 impl Chain {
     /// Returns the event that settled an intent, a `Trade` or an `IntentFailed`, if it happened in
     /// `from_block` or later.
@@ -152,6 +161,30 @@ impl Chain {
             _ => false,
         };
         Ok(self.events_of(&filter).await?.into_iter().find(is_of_account))
+    }
+
+    /// Returns the batch that the account executed with this nonce, if that happened in `from_block`
+    /// or later.
+    pub async fn executed_batch(
+        &self,
+        account: Address,
+        nonce: u64,
+        from_block: u64,
+    ) -> Result<Option<ExecutedBatch>, ChainError> {
+        let filter = Filter::new()
+            .address(account)
+            .from_block(from_block)
+            .event_signature(Account::Executed::SIGNATURE_HASH)
+            .topic1(B256::from(U256::from(nonce)));
+        let logs = self.provider.get_logs(&filter).await.map_err(ChainError::of_read)?;
+        let Some(log) = logs.iter().find(|log| !log.removed) else { return Ok(None) };
+        let executed = Account::Executed::decode_log(&log.inner)?.data;
+        match (log.transaction_hash, log.block_number) {
+            (Some(tx_hash), Some(block_number)) => {
+                Ok(Some(ExecutedBatch { digest: executed.digest, tx_hash, block_number }))
+            }
+            _ => Err(ChainError::Decode("a log of a block that is not mined".to_owned())),
+        }
     }
 
     pub(super) fn log_filter(&self) -> Filter {

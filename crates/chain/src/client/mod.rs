@@ -33,7 +33,7 @@ pub use blocks::{BlockEvents, Blocks};
 pub use calls::MarketTerms;
 pub use chain::{Chain, Contracts, http_provider};
 pub use deploy::DeploySettings;
-pub use event::{ChainEvent, EventKind};
+pub use event::{ChainEvent, EventKind, ExecutedBatch};
 pub use intent::{Intent, IntentSide, execute_calldata};
 pub use owner::{AccountOwner, ParseOwnerError};
 pub use provision::{KeyPolicy, UnsignedBatch};

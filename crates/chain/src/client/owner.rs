@@ -54,6 +54,13 @@ impl AccountOwner {
         Self::from_bytes(signature.get(..PASSKEY_LENGTH)?).ok()
     }
 
+    /// Returns an ECDSA signature in the form that the contract accepts: `s` in its lower half, and
+    /// `v` 27 or 28. Wallets may return others. `None` if it does not have 65 bytes or no valid `v`.
+    pub fn normalize_ecdsa(signature: &[u8]) -> Option<Bytes> {
+        let signature = Signature::from_raw(signature).ok().filter(|_| signature.len() == ECDSA_LENGTH)?;
+        Some(signature.normalized_s().as_bytes().into())
+    }
+
     /// Reads 20 or 64 bytes. Does not check that 64 bytes are a point on the curve: the contract
     /// does.
     ///
