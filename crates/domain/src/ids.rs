@@ -63,6 +63,8 @@ uuid_id! {
     BatchId,
     /// A change of a key's delegation on chain.
     DelegationChangeId,
+    /// A batch of calls that an owner of an account signs.
+    OwnerActId,
     /// A redemption: the claim of a settled position.
     RedemptionId,
     /// An event, as identified by webhook receivers and readers of the feed.

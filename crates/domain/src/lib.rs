@@ -13,6 +13,7 @@ pub mod limits;
 pub mod market;
 pub mod money;
 pub mod network;
+pub mod owner_act;
 pub mod page;
 pub mod position;
 pub mod rate;
