@@ -8,11 +8,12 @@ use std::net::IpAddr;
 use alloy_primitives::{Address, B256};
 use domain::event::EventKind;
 use domain::ids::{
-    BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, PartnerId,
-    RedemptionId, ThreadId, TradeId, UserId,
+    BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, OwnerActId,
+    PartnerId, RedemptionId, ThreadId, TradeId, UserId,
 };
 use domain::key::{IpAllowlist, Scopes, Tier};
 use domain::market::MarketStatus;
+use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
 use domain::risk::RiskRefusal;
 use domain::trade::{AmountType, HoldReason, Side, TraceStage};
 use domain::webhook::DeliveryStatus;
@@ -48,7 +49,7 @@ macro_rules! word_to_column {
 }
 pub(crate) use word_to_column;
 
-word_to_column!(MarketStatus);
+word_to_column!(MarketStatus, OwnerActKind, OwnerActStatus, OwnerActFailure);
 
 impl ToColumn for u64 {
     fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
@@ -129,6 +130,7 @@ stored_as_text!(
     PartnerId,
     BatchId,
     DelegationChangeId,
+    OwnerActId,
     RedemptionId,
     EventId,
     CorrelationId,
@@ -145,6 +147,9 @@ column_from_text!(
     HoldReason,
     IpAddr,
     MarketStatus,
+    OwnerActFailure,
+    OwnerActKind,
+    OwnerActStatus,
     RiskRefusal,
     Scopes,
     Side,

@@ -38,6 +38,7 @@ mod migrate;
 mod migrations;
 pub mod movements;
 mod new_event;
+pub mod owner_acts;
 pub mod public;
 pub mod quarantine;
 mod record;

@@ -110,6 +110,18 @@ async fn insert_owner(tx: &mut Tx, user_id: UserId, position: u32, owner: &str) 
     tx.exec(SQL, &params![user_id, position, owner]).await.map(drop)
 }
 
+/// Stores the owner to add with the act that deploys the user's account. `None` removes the choice.
+pub async fn put_second_owner(tx: &mut Tx, user_id: UserId, owner: Option<&str>) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE accounts SET second_owner = $1 WHERE user_id = $2";
+    tx.exec(SQL, &params![owner, user_id]).await.map(drop)
+}
+
+/// Returns the owner to add with the act that deploys the user's account, if one was chosen.
+pub async fn find_second_owner(tx: &mut Tx, user_id: UserId) -> Result<Option<String>, StoreError> {
+    const SQL: &str = "SELECT second_owner FROM accounts WHERE user_id = $1 AND second_owner IS NOT NULL";
+    tx.find(SQL, &params![user_id], |row| row.only()).await
+}
+
 pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account>, StoreError> {
     const SQL: &str =
         const_format::concatcp!("SELECT ", Account::COLUMNS, " FROM accounts WHERE user_id = $1");

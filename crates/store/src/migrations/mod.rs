@@ -30,5 +30,6 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0050_recoveries", include_str!("0050_recoveries.sql")),
     ("0060_account_owners", include_str!("0060_account_owners.sql")),
     ("0070_reference_prices", include_str!("0070_reference_prices.sql")),
+    ("0085_owner_acts", include_str!("0085_owner_acts.sql")),
     ("0090_holders", include_str!("0090_holders.sql")),
 ];
