@@ -1,4 +1,4 @@
-//! Deletes rows that are no longer needed. Runs in every process without a lease, because deleting
+//! Deletes rows that are no longer needed, and ends acts that were not signed in time. Runs in every process without a lease, because deleting
 //! is idempotent.
 
 use async_trait::async_trait;
@@ -12,6 +12,8 @@ use crate::{AppError, Ctx};
 const AT_ONCE: u32 = 500;
 /// The retention of ended batches, for investigations.
 const KEEP_BATCHES_MS: i64 = 7 * DAY_MS;
+/// The retention of acts that no owner has signed.
+const KEEP_UNSIGNED_ACTS_MS: i64 = 7 * DAY_MS;
 /// The retention of failed authentications.
 const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
@@ -44,8 +46,12 @@ impl Worker for Cleaner {
                     let audit = store::audit::delete_before(tx, now.plus_ms(-KEEP_AUDIT_MS), AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_GIVEN_UP_MS);
                     let given_up = store::webhooks::archive_given_up(tx, before, *now, AT_ONCE).await?;
+                    let expired = store::owner_acts::expire_prepared(tx, *now, AT_ONCE).await?;
+                    let before = now.plus_ms(-KEEP_UNSIGNED_ACTS_MS);
+                    let unsigned = store::owner_acts::delete_unsigned(tx, before, AT_ONCE).await?;
                     let told = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
-                    Ok(keys.max(batches).max(hours).max(audit).max(given_up).max(told))
+                    let acts = expired.max(unsigned);
+                    Ok(keys.max(acts).max(batches).max(hours).max(audit).max(given_up).max(told))
                 })
             })
             .await?;

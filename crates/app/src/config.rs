@@ -1,6 +1,7 @@
 //! The settings of the service.
 
 use domain::key::Environment;
+use domain::owner_act::DEFAULT_ACTS_PER_DAY;
 use domain::webhook::target::TargetPolicy;
 use domain::{SecretKey, Usdc};
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub max_fee_per_gas: Option<u128>,
     /// Settings of webhook deliveries.
     pub webhooks: WebhookSettings,
+    /// Limits of the acts that the service pays for.
+    pub owner_acts: OwnerActLimits,
 }
 
 impl Config {
@@ -81,6 +84,7 @@ impl Config {
             default_slippage_bps: DEFAULT_SLIPPAGE_BPS,
             max_fee_per_gas: None,
             webhooks: WebhookSettings::default(),
+            owner_acts: OwnerActLimits::of(environment),
         }
     }
 }
@@ -129,6 +133,26 @@ pub enum Redemptions {
     SelfService,
     /// The service itself.
     Automatic,
+}
+
+/// Limits of the acts whose gas the service pays. They do not apply to the operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerActLimits {
+    /// The maximum number of signed acts per user within 24 hours.
+    pub per_day: u32,
+    /// The minimum USDC of an account.
+    pub min_balance: Usdc,
+}
+
+impl OwnerActLimits {
+    /// Returns the default limits. Gas has no cost on test chains, so accounts may be empty there.
+    pub const fn of(environment: Environment) -> Self {
+        let min_balance = match environment {
+            Environment::Live => Usdc::from_whole(1),
+            Environment::Test => Usdc::ZERO,
+        };
+        Self { per_day: DEFAULT_ACTS_PER_DAY, min_balance }
+    }
 }
 
 /// Settings of webhook deliveries.

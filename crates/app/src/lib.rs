@@ -29,6 +29,7 @@ mod lost_data;
 pub mod markets;
 mod minimum;
 pub mod nodes;
+pub mod owner_acts;
 pub mod portfolio;
 pub mod process;
 pub mod readiness;

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use app::config::OwnerActLimits;
 use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::webhook::target::TargetPolicy;
@@ -227,6 +228,13 @@ pub struct Settings {
     /// The maximum gwei per unit of gas, as a decimal number. 0 for no maximum [default: by chain]
     #[arg(long, env = "FORETELL_MAX_FEE_GWEI", global = true)]
     pub max_fee_gwei: Option<String>,
+    /// The maximum number of acts of one user that owners sign within 24 hours [default: 20]
+    #[arg(long, env = "FORETELL_MAX_ACTS_PER_DAY", global = true)]
+    pub max_acts_per_day: Option<u32>,
+    /// The USDC that an account must hold before the service pays the gas of its acts, as a decimal
+    /// number [default: 1 in the environment live, else 0]
+    #[arg(long, env = "FORETELL_MIN_ACT_BALANCE_USDC", global = true)]
+    pub min_act_balance_usdc: Option<String>,
     /// The targets of webhooks: the public internet by https, or also http and local networks
     /// [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
@@ -292,6 +300,8 @@ pub struct ResolvedConfig {
     pub default_slippage_bps: u16,
     /// Maximum fee per unit of gas, in wei. If absent, the default depends on the chain.
     pub max_fee_per_gas: Option<u128>,
+    /// Limits of the acts that the service pays for.
+    pub owner_acts: OwnerActLimits,
     /// Allowed webhook targets. `None` if not configured, so that each command can choose its
     /// default.
     pub webhook_targets: Option<WebhookTargets>,
@@ -360,6 +370,8 @@ impl Settings {
             min_claim_usdc: self.min_claim_usdc.or(of_file.min_claim_usdc),
             default_slippage_bps: self.default_slippage_bps.or(of_file.default_slippage_bps),
             max_fee_gwei: self.max_fee_gwei.or(of_file.max_fee_gwei),
+            max_acts_per_day: self.max_acts_per_day.or(of_file.max_acts_per_day),
+            min_act_balance_usdc: self.min_act_balance_usdc.or(of_file.min_act_balance_usdc),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
         })
     }
@@ -398,6 +410,8 @@ impl Settings {
                     .to_owned(),
             ));
         }
+        let environment = self.environment.unwrap_or(EnvironmentSetting::Test);
+        let act_limits = OwnerActLimits::of(environment.into());
         Ok(ResolvedConfig {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
@@ -409,7 +423,7 @@ impl Settings {
             rpc_urls,
             node_agreement,
             listen: self.listen.unwrap_or(DEFAULT_LISTEN),
-            environment: self.environment.unwrap_or(EnvironmentSetting::Test),
+            environment,
             docs_url: self.docs_url,
             app_url: self.app_url,
             trusted_proxies: self.trusted_proxies.unwrap_or_default(),
@@ -422,6 +436,11 @@ impl Settings {
             min_claim: usdc("min-claim-usdc", self.min_claim_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
             default_slippage_bps: self.default_slippage_bps.unwrap_or(app::config::DEFAULT_SLIPPAGE_BPS),
             max_fee_per_gas: max_fee_per_gas(self.max_fee_gwei)?,
+            owner_acts: OwnerActLimits {
+                per_day: self.max_acts_per_day.unwrap_or(act_limits.per_day),
+                min_balance: usdc("min-act-balance-usdc", self.min_act_balance_usdc)?
+                    .unwrap_or(act_limits.min_balance),
+            },
             webhook_targets: self.webhook_targets,
         })
     }
@@ -692,6 +711,16 @@ mod tests {
         for wrong in ["min-trade-usdc = \"-1\"", "min-claim-usdc = \"1e3\"", "default-slippage-bps = 10001"] {
             assert!(toml::from_str::<Settings>(wrong).unwrap().decide().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn acts_need_a_balance_only_in_the_live_environment() {
+        let limits = |file: &str| toml::from_str::<Settings>(file).unwrap().decide().unwrap().owner_acts;
+        let of = |per_day, min_balance| OwnerActLimits { per_day, min_balance };
+        assert_eq!(limits(""), of(20, Usdc::ZERO));
+        assert_eq!(limits("environment = \"live\""), of(20, Usdc::from_whole(1)));
+        let file = "environment = \"live\"\nmin-act-balance-usdc = \"0.5\"\nmax-acts-per-day = 3";
+        assert_eq!(limits(file), of(3, Usdc::from_atomic(500_000)));
     }
 
     #[test]

@@ -113,6 +113,7 @@ impl Parts {
         settings.min_claim = config.min_claim;
         settings.default_slippage_bps = config.default_slippage_bps;
         settings.max_fee_per_gas = config.max_fee_per_gas;
+        settings.owner_acts = config.owner_acts;
         settings.webhooks.targets = config.targets().into();
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
         // Not fatal: the limiter may come back, and readiness fails until it does.

@@ -1,4 +1,4 @@
-//! Signed batches of intents, redemptions or delegation changes. A batch is stored before it is
+//! Signed batches of intents, redemptions, delegation changes or owner acts. A batch is stored before it is
 //! sent, and all its signed forms are retained until it has ended.
 
 use std::str::FromStr;
@@ -42,6 +42,9 @@ pub enum BatchKind {
     Redemptions,
     /// One change of a delegation, for the Gate.
     Delegation,
+    /// One batch that an owner of an account has signed, for the account, or for the account factory
+    /// if it is the account's first one.
+    OwnerAct,
 }
 
 impl BatchKind {
@@ -51,6 +54,7 @@ impl BatchKind {
             Self::Trades => "trades",
             Self::Redemptions => "redemptions",
             Self::Delegation => "delegation",
+            Self::OwnerAct => "owner_act",
         }
     }
 }
@@ -62,7 +66,7 @@ impl FromStr for BatchKind {
     type Err = UnknownBatchKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Trades, Self::Redemptions, Self::Delegation]
+        [Self::Trades, Self::Redemptions, Self::Delegation, Self::OwnerAct]
             .into_iter()
             .find(|kind| kind.as_str() == text)
             .ok_or(UnknownBatchKind)
@@ -85,7 +89,9 @@ record! {
         pub executor: Address,
         /// The executor's nonce that the batch uses.
         pub chain_nonce: u64,
-        /// The call of the Gate or the hub.
+        /// The called contract, if its kind does not determine it.
+        pub target: Option<Address>,
+        /// The call of the Gate, the hub, the account factory or an account.
         pub calldata: Vec<u8>,
         /// The gas limit.
         pub gas_limit: u64,

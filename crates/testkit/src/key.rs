@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use app::caller::Caller;
 use app::keys::{IssueKey, issue};
-use app::{AppError, accounts};
-use chain::calls;
+use app::{AppError, Ctx, accounts};
+use chain::{Signer, calls, provision};
+use domain::ids::UserId;
 use domain::key::{IpAllowlist, LimitOverrides, Scopes, Tier};
+use store::keys::Key;
 use store::trades::Trade;
 
 use crate::{TestApp, TestUser};
@@ -17,7 +19,7 @@ pub struct TestKey {
     pub caller: Caller,
     /// The key in plain text.
     pub plaintext: String,
-    pub(crate) ctx: app::Ctx,
+    pub(crate) ctx: Ctx,
 }
 
 impl TestApp {
@@ -57,8 +59,18 @@ impl TestApp {
     /// Enables the key on chain as the account's owner. Deploys the account if necessary.
     pub async fn enable(&self, user: &TestUser, key: &TestKey) {
         let keys = [key.caller.key.as_ref().clone()];
-        accounts::enable_keys(&self.ctx, &self.roles.relayer, &user.owner, user.id, &keys).await.unwrap();
+        enable_keys(&self.ctx, &self.roles.relayer, &user.owner, user.id, &keys).await;
     }
+}
+
+/// Enables keys on chain as the account's first owner, relayed without the service. Deploys the
+/// account if necessary.
+pub async fn enable_keys(ctx: &Ctx, relayer: &Signer, owner: &Signer, user_id: UserId, keys: &[Key]) {
+    let salt = accounts::account_of(ctx, user_id).await.unwrap().salt;
+    let now_s = ctx.now().s();
+    let deadline_s = provision::signature_deadline_s(&ctx.chain, now_s).await.unwrap();
+    let policies: Vec<_> = keys.iter().map(|key| accounts::policy_of(key, deadline_s)).collect();
+    provision::provision(&ctx.chain, relayer, owner, salt, &policies, now_s).await.unwrap();
 }
 
 /// The default parameters of a test's key.
@@ -79,7 +91,7 @@ pub fn key_of(user: &TestUser, tier: Tier) -> IssueKey {
 impl TestKey {
     /// The same key, with requests to another process.
     #[must_use]
-    pub fn in_process(&self, ctx: app::Ctx) -> Self {
+    pub fn in_process(&self, ctx: Ctx) -> Self {
         Self { ctx, ..self.clone() }
     }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::{B256, U256};
-use app::config::Finality;
-use app::config::Redemptions;
+use app::config::{Finality, OwnerActLimits, Redemptions};
 use app::encryption::SealingKey;
 use app::entropy::SeededEntropy;
 use app::limits::Limits;
@@ -48,6 +47,7 @@ pub struct Setup {
     role_delay_s: u32,
     forkable: bool,
     limits: Option<Limits>,
+    owner_acts: Option<OwnerActLimits>,
     nodes: usize,
     agreement: usize,
 }
@@ -180,6 +180,13 @@ impl Setup {
         self
     }
 
+    /// Sets the limits of acts that the service pays for. By default accounts may be empty.
+    #[must_use]
+    pub const fn owner_acts(mut self, limits: OwnerActLimits) -> Self {
+        self.owner_acts = Some(limits);
+        self
+    }
+
     /// Builds the application, with deployed contracts and a resolver with funds for many markets.
     pub async fn start(self) -> TestApp {
         let lanes = self.lanes.unwrap_or(1);
@@ -252,6 +259,7 @@ impl Setup {
         config.min_claim = self.minimum;
         config.default_slippage_bps = self.default_slippage_bps.unwrap_or(10_000);
         config.webhooks.targets = TargetPolicy::development();
+        config.owner_acts = self.owner_acts.unwrap_or(config.owner_acts);
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());
         let workers = Workers::new(&roles.executors, "one");

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alloy_primitives::U256;
-use app::accounts::OwnerChange;
 use app::caller::Caller;
 use app::entropy::{Entropy, SeededEntropy};
 use app::import::{self, ImportError, ImportKind, Step};
 use app::keys::{IssueKey, issue};
 use app::ledger::Sync;
 use app::markets::{self, Move};
+use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature, PreparedAct};
 use app::trades::{Executor, NewTrade, create};
 use app::worker::{Progress, Worker};
 use app::{AppError, Ctx, accounts};
@@ -49,7 +49,7 @@ pub async fn seed(parts: &Parts, clock: &ManualClock, data_dir: &Path) -> Result
     let ctx = &parts.ctx;
     let workers = Workers::new(&parts.secrets)?;
     let markets = make_markets(ctx, clock, &parts.secrets).await?;
-    let (traders, owners) = make_traders(ctx, &parts.secrets).await?;
+    let (traders, owners) = make_traders(ctx, &parts.secrets, &workers).await?;
     workers.run(ctx).await?;
     trade(ctx, clock, &workers, &traders, &markets).await?;
     end_markets(ctx, &parts.secrets, &markets).await?;
@@ -130,8 +130,9 @@ async fn make_markets(
 async fn make_traders(
     ctx: &Ctx,
     secrets: &Secrets,
+    workers: &Workers,
 ) -> Result<(Vec<Trader>, BTreeMap<String, Vec<String>>), StartError> {
-    let (relayer, deployer) = (secrets.roles.relayer()?, secrets.roles.deployer()?);
+    let deployer = secrets.roles.deployer()?;
     let mut traders = Vec::new();
     let mut owners = BTreeMap::new();
     for (index, name) in USERS.iter().enumerate() {
@@ -162,14 +163,19 @@ async fn make_traders(
             });
             trader.callers.push(Caller { key: Arc::new(issued.key) });
         }
-        let keys: Vec<_> = trader.callers.iter().map(|caller| caller.key.as_ref().clone()).collect();
+        let keys = trader.callers.iter().map(|caller| caller.key.id).collect();
+        // As for a second device.
         let second = match index {
-            0 => Some(add_second_owner(ctx, &relayer, &owner, user.id).await?),
+            0 => Some(Signer::random(ctx.random())?),
             _ => None,
         };
+        if let Some(second) = &second {
+            let add = OwnerActRequest::AddOwner(second.owner());
+            act(ctx, workers, &owner, user.id, &add).await?;
+        }
         // Any owner can sign, so if there is a second one, it enables the keys.
         let signer = second.as_ref().unwrap_or(&owner);
-        accounts::enable_keys(ctx, &relayer, signer, user.id, &keys).await?;
+        act(ctx, workers, signer, user.id, &OwnerActRequest::Enable { keys }).await?;
         trader.owners = accounts::owners(ctx, user.id).await?.owners;
         let signers = std::iter::once(&owner).chain(&second);
         owners.insert(user.id.to_string(), signers.map(|it| hex::encode(it.to_bytes())).collect());
@@ -178,17 +184,21 @@ async fn make_traders(
     Ok((traders, owners))
 }
 
-/// Adds a second owner to an account, as for a second device. The batch also deploys the account.
-async fn add_second_owner(
+/// Signs an act as an owner and executes it. The first act of an account deploys it.
+async fn act(
     ctx: &Ctx,
-    relayer: &Signer,
-    first: &Signer,
+    workers: &Workers,
+    owner: &Signer,
     user_id: UserId,
-) -> Result<Signer, StartError> {
-    let second = Signer::random(ctx.random())?;
-    let change = OwnerChange::Add(second.owner());
-    accounts::change_owners(ctx, relayer, first, user_id, change).await?;
-    Ok(second)
+    request: &OwnerActRequest,
+) -> Result<(), StartError> {
+    let PreparedAct { act, .. } =
+        owner_acts::prepare(ctx, user_id, request, ActOrigin::Operator, None).await?;
+    let signature = OwnerSignature::Encoded(owner.sign_digest(act.digest)?);
+    owner_acts::sign(ctx, user_id, act.id, &signature, ActOrigin::Operator).await?;
+    workers.run(ctx).await?;
+    let ended = owner_acts::find(ctx, user_id, act.id).await?;
+    owner_acts::error_of(&ended).map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Executes a week of trades, one hour at a time. A fixed seed selects the trades, so that every

@@ -64,6 +64,7 @@ impl Executor {
             id: BatchId(ctx.uuid()),
             kind: BatchKind::Delegation,
             chain_nonce: self.next_nonce(ctx, open).await?,
+            target: None,
             calldata: calldata.to_vec(),
             // Half of the estimate as a margin: the state may change between the estimate and the
             // execution.

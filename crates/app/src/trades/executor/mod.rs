@@ -1,11 +1,11 @@
 //! The executor of one lane: signs pending trades into batches and follows each batch until it is
 //! in a final block.
 //!
-//! It also sends delegation changes of its lane's accounts, one per transaction. The executor of
-//! lane 0 sends redemptions too, in batches of their own.
+//! It also sends delegation changes and owner acts of its lane's accounts, one per transaction. The
+//! executor of lane 0 sends redemptions too, in batches of their own.
 //!
-//! It writes `batches`, `batch_transactions`, `delegation_changes`, and moves trades from `pending`
-//! to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
+//! It writes `batches`, `batch_transactions`, `delegation_changes`, ends `owner_acts`, and moves
+//! trades from `pending` to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
 //! contracts' events, no matter who sent the transaction. It fails an executing trade only if its
 //! batch is lost and its key has ended. Redemptions work the same way, except
 //! that one that can never pay is ended here.
@@ -24,6 +24,8 @@
 //! - Intent whose nonce another intent had used: it never ran, so its trade gets another nonce,
 //!   once.
 //! - Delegation change whose transaction reverted or lost its nonce: it is queued again.
+//! - Owner act whose transaction reverted or lost its nonce: the account's nonce and the act's
+//!   deadline decide whether it has ended or is queued again.
 //! - This process frozen and replaced by another: the lease's epoch has changed, and every write
 //!   here checks the epoch first.
 //!
@@ -31,6 +33,7 @@
 //! signs for the first time after a takeover, it looks for lost trades. While a recovery is open,
 //! it signs nothing.
 
+mod acting;
 mod delegating;
 mod holding;
 mod redeeming;
@@ -52,6 +55,7 @@ use store::StoreError;
 use store::batches::Batch;
 use store::delegations::DelegationChange;
 use store::leases::Lease;
+use store::owner_acts::OwnerAct;
 use store::trades::{Moved, Trade};
 use tokio::sync::Notify;
 
@@ -78,8 +82,8 @@ pub struct Executor {
     /// Set after redemptions had a turn. Waiting trades then go first, so that neither blocks the
     /// other.
     redeemed_last: AtomicBool,
-    /// Set after a delegation change had a turn, for the same reason.
-    changed_last: AtomicBool,
+    /// Set after a delegation change or an owner act had a turn, for the same reason.
+    single_last: AtomicBool,
     /// The lease epoch in which [`lost_data::detect()`] last found no lost data.
     verified_epoch: Mutex<Option<i64>>,
     /// The time until which the chain's fees are not read again, after they were above the ceiling.
@@ -121,7 +125,7 @@ impl Executor {
             lease,
             taken: Mutex::default(),
             redeemed_last: AtomicBool::new(false),
-            changed_last: AtomicBool::new(false),
+            single_last: AtomicBool::new(false),
             verified_epoch: Mutex::default(),
             fees_pause: Mutex::default(),
         }
@@ -146,20 +150,18 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let Work { change, trades_wait, is_held, signed } = self.find_work(ctx).await?;
-        let has_work = change.is_some() || trades_wait;
+        let Work { change, act, trades_wait, is_held, signed } = self.find_work(ctx).await?;
+        let has_work = change.is_some() || act.is_some() || trades_wait;
         // Verified before anything is signed: a lane with lost data would assign nonces that are
         // already used.
         if is_held || (has_work && !self.verify(ctx, lease).await?) {
             return Ok(Progress::Idle);
         }
-        // With all batch slots full, trades cannot use their turn, so the change does not wait for
+        // With all batch slots full, trades cannot use their turn, so the others do not wait for
         // them.
-        let change_waits_its_turn = self.changed_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
-        if let Some(change) = change.filter(|_| !change_waits_its_turn)
-            && self.change_next(ctx, lease, &open, change).await?
-        {
-            self.changed_last.store(true, Ordering::Relaxed);
+        let is_trades_turn = self.single_last.swap(false, Ordering::Relaxed) && trades_wait && !full;
+        if !is_trades_turn && self.single_next(ctx, lease, &open, change, act).await? {
+            self.single_last.store(true, Ordering::Relaxed);
             return Ok(Progress::More);
         }
         if full {
@@ -173,6 +175,27 @@ impl Executor {
             }
         }
         if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
+    }
+
+    /// Advances a delegation change or else an owner act, which have a transaction each. Returns
+    /// whether it did.
+    async fn single_next(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        open: &[Batch],
+        change: Option<DelegationChange>,
+        act: Option<OwnerAct>,
+    ) -> Result<bool, AppError> {
+        if let Some(change) = change
+            && self.change_next(ctx, lease, open, change).await?
+        {
+            return Ok(true);
+        }
+        match act {
+            Some(act) => self.act_next(ctx, lease, open, act).await,
+            None => Ok(false),
+        }
     }
 
     /// Returns whether none of this lane's earlier signed trades is lost. Checked once per lease
@@ -195,12 +218,13 @@ impl Executor {
             .read(input, |tx, (lane, now)| {
                 Box::pin(async move {
                     let change = store::delegations::find_next(tx, *lane, *now).await?;
+                    let act = store::owner_acts::find_next(tx, *lane, *now).await?;
                     let trades_wait = store::trades::has_work(tx, *lane).await?;
                     // The Gate's volume cap applies per executor, so other lanes do not count.
                     let signed =
                         if trades_wait { store::trades::sum_signed(tx, *lane).await? } else { Usdc::ZERO };
                     let is_held = store::recoveries::is_open(tx).await?;
-                    Ok(Work { change, trades_wait, is_held, signed })
+                    Ok(Work { change, act, trades_wait, is_held, signed })
                 })
             })
             .await?)
@@ -415,6 +439,8 @@ impl Executor {
 struct Work {
     /// The next delegation change.
     change: Option<DelegationChange>,
+    /// The next owner act.
+    act: Option<OwnerAct>,
     trades_wait: bool,
     /// A recovery is open, so nothing may be signed.
     is_held: bool,

@@ -92,6 +92,7 @@ impl Executor {
             id: BatchId(ctx.uuid()),
             kind: BatchKind::Redemptions,
             chain_nonce: self.next_nonce(ctx, open).await?,
+            target: None,
             calldata: calldata.to_vec(),
             // The hub skips a payment that runs out of gas, so add half of the estimate.
             gas_limit: gas.saturating_add(gas / 2),

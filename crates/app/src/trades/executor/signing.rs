@@ -1,7 +1,7 @@
 //! Builds batches: assigns nonces, builds intents and signs. One transaction stores all of it
 //! before anything is sent.
 
-use alloy_primitives::{Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256};
 use chain::{Fees, Signer, Transaction, execute_calldata};
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{Status, TraceEvent, Transition};
@@ -77,6 +77,8 @@ pub(super) struct NewBatch {
     pub id: BatchId,
     pub kind: BatchKind,
     pub chain_nonce: u64,
+    /// The called contract, if the kind does not determine it.
+    pub target: Option<Address>,
     pub calldata: Vec<u8>,
     pub gas_limit: u64,
 }
@@ -89,6 +91,7 @@ impl NewBatch {
             kind: self.kind,
             executor: signer.address(),
             chain_nonce: self.chain_nonce,
+            target: self.target,
             calldata: self.calldata,
             gas_limit: self.gas_limit,
             created_at: now,
@@ -142,6 +145,7 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
         id: signing.batch_id,
         kind: BatchKind::Trades,
         chain_nonce: signing.chain_nonce,
+        target: None,
         calldata: execute_calldata(&intents).to_vec(),
         gas_limit: batch_gas(intents.len() as u64),
     };
@@ -164,12 +168,13 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
 /// Signs one form of a batch.
 pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
     let contracts = ctx.chain.contracts();
-    let to = match batch.kind {
+    let of_kind = match batch.kind {
         BatchKind::Trades | BatchKind::Delegation => contracts.gate,
         BatchKind::Redemptions => contracts.hub,
+        BatchKind::OwnerAct => contracts.account_factory,
     };
     let transaction = Transaction {
-        to: Some(to),
+        to: Some(batch.target.unwrap_or(of_kind)),
         data: Bytes::copy_from_slice(&batch.calldata),
         value: U256::ZERO,
         nonce: batch.chain_nonce,

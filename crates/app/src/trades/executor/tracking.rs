@@ -10,7 +10,7 @@ use store::batches::{Batch, BatchEnding, BatchKind, SignedForm};
 use store::leases::Lease;
 
 use super::signing::sign;
-use super::{Executor, Seen, delegating};
+use super::{Executor, Seen, acting, delegating};
 use crate::{AppError, Ctx, lease};
 
 /// The highest accepted multiple of the chain's current fees.
@@ -92,9 +92,16 @@ impl Executor {
             let (id, ending) = (batch.id, end.ending.as_str());
             tracing::warn!(batch.id = %id, ending, "a batch ended without executing its content");
         }
-        let input = (lease.clone(), batch.id, batch.kind, end, ctx.now());
-        ctx.store
-            .try_write(input, |tx, (lease, id, kind, end, now)| {
+        let act = match batch.kind {
+            BatchKind::OwnerAct => {
+                acting::step_after(ctx, batch.executor, batch.id, end.ending, end.tx_hash).await?
+            }
+            _ => None,
+        };
+        let input = (lease.clone(), batch.id, batch.kind, end, act.clone(), ctx.now());
+        let stored: Result<(), AppError> = ctx
+            .store
+            .try_write(input, |tx, (lease, id, kind, end, act, now)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     // False if the batch had already ended: its gas must not be counted twice.
@@ -115,12 +122,20 @@ impl Executor {
                         }
                         // The sync completes mined trades and redemptions. A lost redemption is
                         // found again by its ended batch.
-                        BatchKind::Trades | BatchKind::Redemptions => {}
+                        BatchKind::Trades | BatchKind::Redemptions | BatchKind::OwnerAct => {}
+                    }
+                    if let Some((act, step)) = act {
+                        step.store(tx, act, *now).await?;
                     }
                     Ok(())
                 })
             })
-            .await
+            .await;
+        stored?;
+        if let Some((act, step)) = act {
+            step.finish(ctx, &act).await;
+        }
+        Ok(())
     }
 
     /// Sends an unmined batch again: the newest form, at once if the node lacks it. After

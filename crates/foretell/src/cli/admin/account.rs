@@ -1,7 +1,7 @@
 //! `foretell admin account`.
 
-use app::Ctx;
-use app::accounts::{self, OwnerChange};
+use app::owner_acts::OwnerActRequest;
+use app::{Ctx, accounts};
 use chain::AccountOwner;
 use clap::Subcommand;
 use domain::ids::UserId;
@@ -9,7 +9,7 @@ use domain::{Timestamp, Usdc};
 
 use super::ctx::AdminCtx;
 use super::output::{CommandOutput, OutputRecord};
-use super::owner_batch::{Purpose, SignedArgs, authorise};
+use super::owner_batch::{Consent, SignedArgs, authorise};
 use super::subject::{self, Subject};
 use super::user::OwnerArgs;
 use super::values::{decimal, usdc_text};
@@ -94,7 +94,9 @@ async fn run_owners(command: OwnersCommand, admin: &AdminCtx) -> Result<CommandO
         OwnersCommand::Remove { user: Subject(user), owner, signed } => {
             user::find(admin, user).await?;
             let ctx = admin.online().await?;
-            change_owners(user, OwnerChange::Remove(owner), signed, admin, &ctx).await.map(CommandOutput::One)
+            let request = OwnerActRequest::RemoveOwner(owner);
+            let done = authorise(admin, &ctx, user, &request, signed.into()).await?;
+            owner_change(&ctx, user, owner, "removed", &done).await.map(CommandOutput::One)
         }
     }
 }
@@ -129,34 +131,29 @@ async fn add_owner(
     if let Some(generated) = &generated {
         owner_keys::add(&admin.config.data_dir, user, generated)?;
     }
-    let change = change_owners(user, OwnerChange::Add(owner), signed, admin, &ctx).await?;
+    let done = authorise(admin, &ctx, user, &OwnerActRequest::AddOwner(owner), signed.into()).await?;
+    let change = owner_change(&ctx, user, owner, "added", &done).await?;
     Ok(change.with("ownerKeyStored", generated.is_some()))
 }
 
-async fn change_owners(
-    user: UserId,
-    change: OwnerChange,
-    signed: SignedArgs,
-    admin: &AdminCtx,
+/// Returns the result of a change of owners, which `changed` names, with the current owners.
+async fn owner_change(
     ctx: &Ctx,
+    user: UserId,
+    owner: AccountOwner,
+    changed: &'static str,
+    done: &Consent,
 ) -> Result<OutputRecord, StartError> {
-    let done = authorise(admin, ctx, user, Purpose::ChangeOwners(change), signed.into()).await?;
     let owners = accounts::owners(ctx, user).await?.owners;
-    let changed = match change {
-        OwnerChange::Add(owner) => {
-            OutputRecord::new().with("userId", user).with("owner", owner).with("added", done.is_done())
-        }
-        OwnerChange::Remove(owner) => {
-            OutputRecord::new().with("userId", user).with("owner", owner).with("removed", done.is_done())
-        }
-    };
-    Ok(changed.with("owners", owners).and(done.record()))
+    let record = OutputRecord::new().with("userId", user).with("owner", owner).with(changed, done.is_done());
+    Ok(record.with("owners", owners).and(done.record()))
 }
 
 async fn provision(user: UserId, signed: SignedArgs, admin: &AdminCtx) -> Result<OutputRecord, StartError> {
     user::find(admin, user).await?;
     let ctx = admin.online().await?;
-    let done = authorise(admin, &ctx, user, Purpose::Enable(&[]), signed.into()).await?;
+    let done =
+        authorise(admin, &ctx, user, &OwnerActRequest::Enable { keys: Vec::new() }, signed.into()).await?;
     Ok(OutputRecord::new().with("userId", user).with("provisioned", done.is_done()).and(done.record()))
 }
 

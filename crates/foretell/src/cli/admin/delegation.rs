@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use app::delegations;
+use app::owner_acts::OwnerActRequest;
 use clap::{Args, Subcommand};
 use domain::delegation::{Ceilings, DelegationEdit};
 use domain::ids::{KeyId, UserId};
@@ -13,7 +14,7 @@ use store::keys::Key;
 
 use super::ctx::AdminCtx;
 use super::output::{CommandOutput, OutputRecord};
-use super::owner_batch::{Purpose, SignedArgs, authorise};
+use super::owner_batch::{SignedArgs, authorise};
 use super::subject::{self, Subject};
 use super::values::When;
 use super::{key, missing, refuse, user};
@@ -116,8 +117,9 @@ async fn enable(
     if keys.is_empty() {
         return Err(refuse(ErrorCode::ResourceNotFound, "The user has no active key with this id."));
     }
-    let done = authorise(admin, &ctx, user.id, Purpose::Enable(&keys), signed.into()).await?;
     let ids: Vec<KeyId> = keys.iter().map(|key| key.id).collect();
+    let request = OwnerActRequest::Enable { keys: ids.clone() };
+    let done = authorise(admin, &ctx, user.id, &request, signed.into()).await?;
     Ok(OutputRecord::new()
         .with("userId", user.id)
         .with("keys", ids)

@@ -1,6 +1,7 @@
 //! `foretell admin key`.
 
 use app::keys::{IssueKey, issue};
+use app::owner_acts::OwnerActRequest;
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
 use domain::Usdc;
@@ -13,7 +14,7 @@ use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
 use super::delegation::{self, WaitArgs};
 use super::output::{CommandOutput, OutputRecord};
-use super::owner_batch::{Purpose, authorise};
+use super::owner_batch::authorise;
 use super::subject::{self, Subject};
 use super::values::{BadValue, When, usdc_text};
 use super::{explain, missing, refuse, user};
@@ -188,8 +189,9 @@ async fn delegate(admin: &AdminCtx, online: Result<app::Ctx, StartError>, key: &
             "The key does not have the scope trades:write and needs no delegation.".to_owned(),
         );
     }
+    let request = OwnerActRequest::Enable { keys: vec![key.id] };
     let consent = match &online {
-        Ok(ctx) => authorise(admin, ctx, key.user_id, Purpose::Enable(std::slice::from_ref(key)), None).await,
+        Ok(ctx) => authorise(admin, ctx, key.user_id, &request, None).await,
         Err(error) => return not_enabled(error.to_string()).with("next", later),
     };
     match consent {

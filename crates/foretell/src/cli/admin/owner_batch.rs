@@ -1,21 +1,34 @@
 //! Batches that an account owner signs: they are prepared, printed for signing elsewhere, and
-//! relayed. In development, the service's machine may hold an owner's key and sign immediately.
+//! carried out by the running service. In development, the service's machine may hold an owner's key
+//! and sign immediately.
 
-use alloy_primitives::Bytes;
-use app::accounts::{self, OwnerChange};
+use std::time::{Duration, Instant};
+
+use alloy_primitives::{B256, Bytes};
+use app::audit_log::{self, Act};
+use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature, PreparedAct};
 use app::{AppError, Ctx};
-use chain::{AccountOwner, Receipt, Signer, UnsignedBatch};
+use chain::{AccountOwner, Signer, UnsignedBatch, provision};
 use clap::Args;
-use domain::Timestamp;
 use domain::ids::UserId;
+use domain::owner_act::{OwnerActKind, OwnerActStatus};
+use domain::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
-use store::keys::Key;
+use store::owner_acts::OwnerAct;
 
 use super::ctx::AdminCtx;
 use super::output::OutputRecord;
 use super::owner_keys;
 use super::values::hex_bytes;
 use crate::start_error::StartError;
+
+/// The time that a command waits for the running service.
+const WAIT: Duration = Duration::from_secs(60);
+/// Interval between checks whether an act is in a block.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The maximum number of attempts to sign a batch whose nonce another batch of the account used
+/// first.
+const SIGN_ATTEMPTS: u32 = 20;
 
 /// The owner's signature over a printed batch.
 #[derive(Debug, Clone, Args)]
@@ -41,57 +54,10 @@ impl From<SignedArgs> for Option<Signed> {
     }
 }
 
-/// The purpose of a batch.
-#[derive(Clone, Copy)]
-pub enum Purpose<'a> {
-    /// Deploys the account if necessary, and enables these keys.
-    Enable(&'a [Key]),
-    /// Changes the account's owners.
-    ChangeOwners(OwnerChange),
-}
-
-impl Purpose<'_> {
-    async fn prepare(
-        self,
-        ctx: &Ctx,
-        user_id: UserId,
-        deadline_s: Option<u64>,
-    ) -> Result<UnsignedBatch, AppError> {
-        match self {
-            Self::Enable(keys) => accounts::batch_to_enable(ctx, user_id, keys, deadline_s).await,
-            Self::ChangeOwners(change) => {
-                accounts::batch_to_change_owners(ctx, user_id, change, deadline_s).await
-            }
-        }
-    }
-
-    async fn sign_and_relay(
-        self,
-        ctx: &Ctx,
-        relayer: &Signer,
-        owner: &Signer,
-        user_id: UserId,
-    ) -> Result<(UnsignedBatch, Receipt), AppError> {
-        match self {
-            Self::Enable(keys) => accounts::enable_keys(ctx, relayer, owner, user_id, keys).await,
-            Self::ChangeOwners(change) => accounts::change_owners(ctx, relayer, owner, user_id, change).await,
-        }
-    }
-}
-
-impl From<Purpose<'_>> for accounts::BatchPurpose {
-    fn from(purpose: Purpose<'_>) -> Self {
-        match purpose {
-            Purpose::Enable(_) => Self::Enable,
-            Purpose::ChangeOwners(change) => change.into(),
-        }
-    }
-}
-
 /// The result of requesting an owner's consent.
 pub enum Consent {
     /// The owner has signed, and the batch is in a block.
-    Done(UnsignedBatch, Receipt),
+    Done(UnsignedBatch, B256),
     /// An owner must sign this batch. The number is the chain id.
     Wanted(UnsignedBatch, u64),
 }
@@ -105,9 +71,9 @@ impl Consent {
     /// Returns the members that commands print.
     pub fn record(&self) -> OutputRecord {
         match self {
-            Self::Done(batch, receipt) => OutputRecord::new()
+            Self::Done(batch, tx_hash) => OutputRecord::new()
                 .with("address", batch.account.to_string().to_lowercase())
-                .with("txHash", receipt.tx_hash.to_string()),
+                .with("txHash", tx_hash.to_string()),
             Self::Wanted(batch, chain_id) => OutputRecord::new()
                 .with("address", batch.account.to_string().to_lowercase())
                 .with("sign", to_sign(batch, *chain_id))
@@ -119,30 +85,132 @@ impl Consent {
     }
 }
 
-/// Requests an owner's consent to a batch. Uses the given signature, or an owner's key in the data
+/// Requests an owner's consent to an act. Uses the given signature, or an owner's key in the data
 /// folder, or otherwise returns the data to sign.
 pub async fn authorise(
     admin: &AdminCtx,
     ctx: &Ctx,
     user_id: UserId,
-    purpose: Purpose<'_>,
+    request: &OwnerActRequest,
     signed: Option<Signed>,
 ) -> Result<Consent, StartError> {
-    // The deadline is part of the signed digest, so the batch must be prepared with the same one.
+    // The deadline is part of the signed digest, so the act must be prepared with the same one.
     let deadline_s = signed.as_ref().map(|signed| signed.deadline_s);
-    let batch = purpose.prepare(ctx, user_id, deadline_s).await?;
-    let relayer = || admin.secrets().and_then(|secrets| Ok(secrets.roles.relayer()?));
+    let prepared = prepare(ctx, user_id, request, deadline_s).await?;
     if let Some(Signed { signature, .. }) = signed {
-        let receipt = accounts::relay(ctx, &relayer()?, user_id, purpose.into(), &batch, signature).await?;
-        return Ok(Consent::Done(batch, receipt));
+        return carry_out(ctx, &prepared, signature).await;
     }
     let keys = owner_keys::find(&admin.config.data_dir, user_id)?;
-    match keys.iter().find(|key| batch.owners.contains(&key.owner())) {
-        Some(key) => {
-            let (batch, receipt) = purpose.sign_and_relay(ctx, &relayer()?, key, user_id).await?;
-            Ok(Consent::Done(batch, receipt))
+    match keys.iter().find(|key| prepared.batch.owners.contains(&key.owner())) {
+        Some(key) => sign_and_carry_out(ctx, key, user_id, request).await,
+        None => Ok(Consent::Wanted(prepared.batch, ctx.chain.chain_id())),
+    }
+}
+
+async fn prepare(
+    ctx: &Ctx,
+    user_id: UserId,
+    request: &OwnerActRequest,
+    deadline_s: Option<u64>,
+) -> Result<PreparedAct, AppError> {
+    let deadline_s = match deadline_s {
+        Some(deadline_s) => deadline_s,
+        // Longer than in the web application, because the digest is carried to a signer elsewhere.
+        None => provision::signature_deadline_s(&ctx.chain, ctx.now().s()).await?,
+    };
+    owner_acts::prepare(ctx, user_id, request, ActOrigin::Operator, Some(deadline_s)).await
+}
+
+/// Signs and carries out an act with an owner's key that is available.
+///
+/// If several acts of one account are signed concurrently, the chain executes only one of them. The
+/// others are prepared and signed again, so that success always means that the act was executed.
+async fn sign_and_carry_out(
+    ctx: &Ctx,
+    owner: &Signer,
+    user_id: UserId,
+    request: &OwnerActRequest,
+) -> Result<Consent, StartError> {
+    let mut attempt = 1;
+    loop {
+        if let Some(other) = owner_acts::find_in_progress(ctx, user_id).await? {
+            follow(ctx, &other).await?;
         }
-        None => Ok(Consent::Wanted(batch, ctx.chain.chain_id())),
+        let prepared = prepare(ctx, user_id, request, None).await?;
+        let signature = owner.sign_digest(prepared.batch.digest).map_err(AppError::from)?;
+        match carry_out(ctx, &prepared, signature).await {
+            Err(_) if attempt < SIGN_ATTEMPTS && was_overtaken(ctx, &prepared).await? => attempt += 1,
+            done => return done,
+        }
+    }
+}
+
+/// Returns whether another act of the account was signed or executed since this one was prepared.
+async fn was_overtaken(ctx: &Ctx, prepared: &PreparedAct) -> Result<bool, AppError> {
+    let other = owner_acts::find_in_progress(ctx, prepared.act.user_id).await?;
+    if other.is_some_and(|other| other.id != prepared.act.id) {
+        return Ok(true);
+    }
+    Ok(ctx.chain.account_nonce(prepared.batch.account).await? > prepared.batch.nonce)
+}
+
+/// Stores an owner's signature and waits until the running service has executed the act.
+async fn carry_out(ctx: &Ctx, prepared: &PreparedAct, signature: Bytes) -> Result<Consent, StartError> {
+    let PreparedAct { act, batch } = prepared;
+    let calls: Vec<String> =
+        batch.calls.iter().map(|call| format!("{} {}", call.target, call.data)).collect();
+    let signer = AccountOwner::of_signature(&signature, batch.digest);
+    let signed = json!({ "digest": batch.digest.to_string(), "calls": calls, "signer": signer });
+    let entry = Act::new(action_of(act.kind), format!("account:{}", batch.account)).after(signed);
+    let executed = async {
+        let signature = OwnerSignature::Encoded(signature);
+        let signed = owner_acts::sign(ctx, act.user_id, act.id, &signature, ActOrigin::Operator).await?;
+        follow(ctx, &signed).await
+    };
+    let tx_hash = |tx_hash: &B256| json!({ "txHash": tx_hash.to_string() });
+    let tx_hash = audit_log::around(ctx, entry, executed, tx_hash).await?;
+    Ok(Consent::Done(batch.clone(), tx_hash))
+}
+
+/// Returns the action of an act in the audit log.
+const fn action_of(kind: OwnerActKind) -> &'static str {
+    match kind {
+        OwnerActKind::Enable | OwnerActKind::EnableKey => "delegation.enable",
+        OwnerActKind::RaiseCaps => "delegation.raise",
+        OwnerActKind::Withdraw => "account.withdraw",
+        OwnerActKind::SendPosition => "account.send_position",
+        OwnerActKind::AddOwner => "account.owner.add",
+        OwnerActKind::RemoveOwner => "account.owner.remove",
+        OwnerActKind::EndApproval => "account.approval.end",
+    }
+}
+
+/// Waits until an act is in a block, and returns its transaction.
+async fn follow(ctx: &Ctx, act: &OwnerAct) -> Result<B256, AppError> {
+    let deadline = Instant::now() + WAIT;
+    let mut looks = tokio::time::interval(LOOK_INTERVAL);
+    loop {
+        looks.tick().await;
+        let act = owner_acts::find(ctx, act.user_id, act.id).await?;
+        if let Some(error) = owner_acts::error_of(&act) {
+            return Err(error);
+        }
+        if act.status == OwnerActStatus::Done
+            && let Some(tx_hash) = act.tx_hash
+        {
+            return Ok(tx_hash);
+        }
+        // The block need not be final, but the owners must be readable from it.
+        if let Some(receipt) = owner_acts::find_receipt(ctx, &act).await? {
+            return Ok(receipt.tx_hash);
+        }
+        if Instant::now() >= deadline {
+            return Err(AppError::new(ErrorCode::DependencyUnavailable).detail(format!(
+                "The batch is signed and stored, but the service has not executed it within {} s. Check that \
+                 the service is running: it still sends the batch until the deadline.",
+                WAIT.as_secs()
+            )));
+        }
     }
 }
 

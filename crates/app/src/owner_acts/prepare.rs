@@ -1,0 +1,183 @@
+//! Prepares acts: checks the request, builds the calls and stores the act with its nonce and
+//! deadline.
+
+use alloy_primitives::Address;
+use chain::{AccountOwner, Call, UnsignedBatch, batch_digest, calls};
+use domain::ids::{OwnerActId, UserId};
+use domain::owner_act::OwnerActStatus;
+use domain::{ErrorCode, Timestamp, Usdc};
+use serde_json::json;
+use store::audit_log::{Act, note};
+use store::owner_acts::OwnerAct;
+
+use super::limits::{ActOrigin, check_balance, check_count};
+use super::request::{CallBuilder, OwnerActRequest};
+use super::{calls_to_json, expired};
+use crate::accounts::{self, Owners, first_owner_of};
+use crate::lane::lane_of;
+use crate::{AppError, Ctx};
+
+/// The time for which a prepared act can be signed and executed. Short, because a passkey cannot
+/// display what it signs.
+const ACT_LIFE_S: u64 = 600;
+
+/// An act and everything that its owner must know to sign it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreparedAct {
+    pub act: OwnerAct,
+    pub batch: UnsignedBatch,
+}
+
+/// Prepares an act for an owner's signature.
+///
+/// If the account is not deployed yet, the act also deploys it and adds the chosen second owner.
+/// Preparing the same batch again, with the same deadline, returns the same act. By default the
+/// deadline is ten minutes after the later of the newest block and the clock.
+///
+/// # Errors
+/// Those of [`CallBuilder::calls_of`] and of the limits. An invalid state if the deadline has
+/// passed.
+pub async fn prepare(
+    ctx: &Ctx,
+    user_id: UserId,
+    request: &OwnerActRequest,
+    origin: ActOrigin,
+    deadline_s: Option<u64>,
+) -> Result<PreparedAct, AppError> {
+    let (now_s, head) = (ctx.now().s(), ctx.chain.head().await?);
+    let now_s = head.timestamp_s.max(now_s);
+    let deadline_s = deadline_s.unwrap_or_else(|| now_s.saturating_add(ACT_LIFE_S));
+    if deadline_s < now_s {
+        return Err(expired(deadline_s));
+    }
+    let owners = accounts::owners(ctx, user_id).await?;
+    check_balance(ctx, origin, owners.account.address).await?;
+    let builder = CallBuilder { ctx, user_id, owners: &owners, deadline_s };
+    let mut calls = builder.calls_of(request).await?;
+    calls.extend(add_second_owner(ctx, &owners, request).await?);
+    let batch = unsigned_batch(ctx, &owners, calls, deadline_s).await?;
+    let act = OwnerAct {
+        id: OwnerActId(ctx.uuid()),
+        user_id,
+        account: batch.account,
+        lane: lane_of(batch.account, ctx.config.lanes),
+        kind: request.kind(),
+        calls: calls_to_json(&batch.calls)?,
+        nonce: batch.nonce,
+        deadline_s,
+        digest: batch.digest,
+        status: OwnerActStatus::Prepared,
+        signer: None,
+        signature: None,
+        signed_at: None,
+        batch_id: None,
+        tx_hash: None,
+        failure: None,
+        error: None,
+        created_at: ctx.now(),
+        ended_at: None,
+    };
+    let act = insert(ctx, act, origin).await?;
+    Ok(PreparedAct { act, batch })
+}
+
+/// Stores a prepared act, or returns the open one with the same digest.
+async fn insert(ctx: &Ctx, act: OwnerAct, origin: ActOrigin) -> Result<OwnerAct, AppError> {
+    let (user_id, input) = (act.user_id, (act, origin, ctx.config.owner_acts.per_day, ctx.now()));
+    ctx.write_of_user(user_id, input, |tx, (act, origin, per_day, now)| {
+        Box::pin(async move {
+            store::users::lock(tx, act.user_id).await?;
+            if let Some(same) = store::owner_acts::find_open_by_digest(tx, act.account, act.digest).await? {
+                return Ok(same);
+            }
+            check_count(tx, *origin, act.user_id, *per_day, *now).await?;
+            store::owner_acts::insert(tx, act).await?;
+            Ok(act.clone())
+        })
+    })
+    .await
+}
+
+/// Returns the batch of these calls at the account's current nonce.
+pub(super) async fn unsigned_batch(
+    ctx: &Ctx,
+    owners: &Owners,
+    calls: Vec<Call>,
+    deadline_s: u64,
+) -> Result<UnsignedBatch, AppError> {
+    let Owners { account, owners, .. } = owners;
+    let nonce = ctx.chain.account_nonce(account.address).await?;
+    let digest = batch_digest(ctx.chain.chain_id(), account.address, &calls, nonce, deadline_s);
+    Ok(UnsignedBatch {
+        first_owner: first_owner_of(account)?,
+        salt: account.salt,
+        owners: owners.clone(),
+        account: account.address,
+        calls,
+        nonce,
+        deadline_s,
+        digest,
+    })
+}
+
+/// Returns the call that adds the chosen second owner, if the act deploys the account.
+async fn add_second_owner(
+    ctx: &Ctx,
+    owners: &Owners,
+    request: &OwnerActRequest,
+) -> Result<Option<Call>, AppError> {
+    if owners.provisioned {
+        return Ok(None);
+    }
+    let user_id = owners.account.user_id;
+    let chosen = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_second_owner(tx, *id))).await?;
+    let Some(chosen) = chosen else { return Ok(None) };
+    let chosen: AccountOwner = chosen.parse().map_err(AppError::internal)?;
+    if owners.owners.contains(&chosen) || *request == OwnerActRequest::AddOwner(chosen) {
+        return Ok(None);
+    }
+    Ok(Some(Call::new(owners.account.address, calls::add_owner(&chosen))))
+}
+
+/// Stores the owner to add with the act that deploys the account; `None` removes the choice. An
+/// owner of the account signs that act, so this alone gives the second owner no power.
+///
+/// # Errors
+/// An invalid state if the account is deployed: then adding an owner is an act of its own. A field
+/// error if the owner is the first one.
+pub async fn choose_second_owner(
+    ctx: &Ctx,
+    user_id: UserId,
+    owner: Option<AccountOwner>,
+) -> Result<(), AppError> {
+    let Owners { owners, provisioned, .. } = accounts::owners(ctx, user_id).await?;
+    if provisioned {
+        return Err(AppError::invalid_state(
+            ErrorCode::ValidationFailed,
+            "the account is on chain already: add the owner with an act",
+        ));
+    }
+    if owner.is_some_and(|owner| owners.contains(&owner)) {
+        return Err(AppError::field("/owner", "must not be an owner already"));
+    }
+    let input = (user_id, owner.map(|owner| owner.to_string()));
+    ctx.write_of_user(user_id, input, |tx, (user_id, owner)| {
+        Box::pin(async move {
+            let chosen = json!({ "owner": owner });
+            note(tx, Act::new("account.second_owner", format!("user:{user_id}")).after(chosen));
+            store::users::put_second_owner(tx, *user_id, owner.as_deref()).await.map_err(AppError::from)
+        })
+    })
+    .await
+}
+
+/// Returns the USDC of an account on chain.
+pub(super) async fn balance_of(ctx: &Ctx, account: Address) -> Result<Usdc, AppError> {
+    let balance = ctx.chain.usdc_balance(account).await?;
+    Ok(Usdc::from_atomic(u64::try_from(balance).unwrap_or(i64::MAX as u64)))
+}
+
+/// Returns whether an act with this deadline can no longer be executed.
+pub(super) async fn is_expired(ctx: &Ctx, deadline_s: u64, now: Timestamp) -> Result<bool, AppError> {
+    Ok(ctx.chain.head().await?.timestamp_s.max(now.s()) > deadline_s)
+}

@@ -1,0 +1,162 @@
+//! Accepts the owner's signature of a prepared act. From then on the executor of the account's lane
+//! carries it.
+
+use alloy_primitives::{Address, Bytes};
+use chain::{AccountOwner, Assertion, ChainError, Revert};
+use domain::ids::{OwnerActId, UserId};
+use domain::owner_act::{OwnerActStatus, RelyingParty, check_assertion};
+use domain::{ErrorCode, Timestamp};
+use store::StoreError;
+use store::owner_acts::{OwnerAct, SignatureStored};
+
+use super::limits::{ActOrigin, check_balance, check_count};
+use super::prepare::{is_expired, unsigned_batch};
+use super::{call_reverted, calls_of, executing_call, expired, find, overtaken, signature_invalid};
+use crate::accounts::{self, Owners};
+use crate::{AppError, Ctx};
+
+/// An owner's signature over an act.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnerSignature {
+    /// The 65 bytes of a wallet.
+    Wallet(Bytes),
+    /// The assertion of a passkey on a page of this site.
+    Passkey { owner: AccountOwner, assertion: Assertion, site: RelyingParty },
+    /// A signature in the account contract's form, which the operator was given. It may come from a
+    /// passkey of any site.
+    Encoded(Bytes),
+}
+
+impl OwnerSignature {
+    /// Returns the signature in the account contract's form.
+    fn encode(&self, act: &OwnerAct) -> Result<Bytes, AppError> {
+        match self {
+            Self::Encoded(bytes) => Ok(bytes.clone()),
+            Self::Wallet(bytes) => AccountOwner::normalize_ecdsa(bytes).ok_or_else(signature_invalid),
+            Self::Passkey { owner, assertion, site } => {
+                let Assertion { authenticator_data, client_data_json, .. } = assertion;
+                check_assertion(client_data_json, authenticator_data, act.digest, site)
+                    .map_err(|refusal| AppError::field("/passkey", &refusal.to_string()))?;
+                // It fails only for values that are not those of an assertion.
+                assertion.to_signature(owner).map_err(|_| signature_invalid())
+            }
+        }
+    }
+}
+
+/// Verifies and stores the owner's signature of a prepared act, and wakes the lane.
+///
+/// Sending the same signature again returns the act, so that a lost answer does no harm.
+///
+/// # Errors
+/// A field error of `/signature` or `/passkey` if it is not from a current owner over this act. An
+/// invalid state if the act has expired, if another batch of the account was executed first, or if
+/// another act of the account is in progress. The error of a call that would revert.
+pub async fn sign(
+    ctx: &Ctx,
+    user_id: UserId,
+    id: OwnerActId,
+    signature: &OwnerSignature,
+    origin: ActOrigin,
+) -> Result<OwnerAct, AppError> {
+    let act = find(ctx, user_id, id).await?;
+    let encoded = signature.encode(&act)?;
+    if act.status != OwnerActStatus::Prepared {
+        return repeated(act, &encoded);
+    }
+    if is_expired(ctx, act.deadline_s, ctx.now()).await? {
+        return Err(expired(act.deadline_s));
+    }
+    check_balance(ctx, origin, act.account).await?;
+    let signer = verify(ctx, &act, &encoded).await?;
+    let stored = store_signature(ctx, act, signer, &encoded, origin).await?;
+    ctx.wake.executor.notify_waiters();
+    Ok(stored)
+}
+
+/// Returns an act that is not prepared any more, if this is the signature that it has.
+fn repeated(act: OwnerAct, signature: &Bytes) -> Result<OwnerAct, AppError> {
+    if act.signature.as_deref() == Some(signature.as_ref()) {
+        return Ok(act);
+    }
+    Err(match act.status {
+        OwnerActStatus::Expired => expired(act.deadline_s),
+        status => AppError::invalid_state(ErrorCode::ValidationFailed, format!("the act is {status}")),
+    })
+}
+
+/// Returns the owner that made a signature. Runs the whole act on the newest state, because only the
+/// contract decides about signatures.
+async fn verify(ctx: &Ctx, act: &OwnerAct, signature: &Bytes) -> Result<AccountOwner, AppError> {
+    let owners: Owners = accounts::owners(ctx, act.user_id).await?;
+    let calls = calls_of(act)?;
+    let batch = unsigned_batch(ctx, &owners, calls, act.deadline_s).await?;
+    if batch.nonce != act.nonce || batch.digest != act.digest {
+        return Err(overtaken());
+    }
+    let signer = AccountOwner::of_signature(signature, act.digest).filter(|it| owners.owners.contains(it));
+    let signer = signer.ok_or_else(signature_invalid)?;
+    let call = executing_call(ctx, act, &owners.account, &batch.calls, signature.clone())?;
+    match ctx.chain.simulate(Address::ZERO, call.target, call.data).await {
+        Ok(_) => Ok(signer),
+        Err(ChainError::Reverted(Revert::SignatureInvalid)) => Err(signature_invalid()),
+        Err(ChainError::Reverted(Revert::DeadlinePassed)) => Err(expired(act.deadline_s)),
+        Err(ChainError::Reverted(reason)) => Err(call_reverted(reason)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The reason why a signature was not stored.
+enum NotStored {
+    Because(AppError),
+    /// Another act of the account was signed, in a transaction at the same time.
+    InProgress,
+}
+
+impl From<AppError> for NotStored {
+    fn from(error: AppError) -> Self {
+        Self::Because(error)
+    }
+}
+
+impl From<StoreError> for NotStored {
+    fn from(error: StoreError) -> Self {
+        if store::owner_acts::is_signed_conflict(&error) {
+            return Self::InProgress;
+        }
+        Self::Because(error.into())
+    }
+}
+
+async fn store_signature(
+    ctx: &Ctx,
+    act: OwnerAct,
+    signer: AccountOwner,
+    signature: &Bytes,
+    origin: ActOrigin,
+) -> Result<OwnerAct, AppError> {
+    let (user_id, id, now) = (act.user_id, act.id, ctx.now());
+    let per_day = ctx.config.owner_acts.per_day;
+    let input = (act, signer.to_string(), signature.to_vec(), origin, per_day, now);
+    let stored: Result<SignatureStored, NotStored> = ctx
+        .write_of_user(user_id, input, |tx, (act, signer, signature, origin, per_day, now)| {
+            Box::pin(async move {
+                let now: Timestamp = *now;
+                // Acts of one user are signed one after the other, so that each counts.
+                store::users::lock(tx, act.user_id).await?;
+                check_count(tx, *origin, act.user_id, *per_day, now).await?;
+                Ok(store::owner_acts::sign(tx, act, signer, signature, now).await?)
+            })
+        })
+        .await;
+    match stored {
+        Ok(SignatureStored::Stored) => find(ctx, user_id, id).await,
+        // Another request has signed or expired the act since it was read.
+        Ok(SignatureStored::Stale) => repeated(find(ctx, user_id, id).await?, signature),
+        Ok(SignatureStored::AnotherInProgress) | Err(NotStored::InProgress) => Err(AppError::invalid_state(
+            ErrorCode::ValidationFailed,
+            "another act of the account is in progress: wait until it has ended",
+        )),
+        Err(NotStored::Because(error)) => Err(error),
+    }
+}
