@@ -15,6 +15,7 @@ pub mod money;
 pub mod network;
 pub mod owner_act;
 pub mod page;
+pub mod passkey;
 pub mod position;
 pub mod rate;
 pub mod redemption;

@@ -4,6 +4,7 @@ use alloy_primitives::B256;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chain::{AccountOwner, Assertion, ChainError, Revert, provision};
+use domain::passkey::{self, Passkey, RelyingParty, SoftKey};
 use p256::ecdsa::signature::hazmat::PrehashSigner;
 use p256::ecdsa::{Signature, SigningKey};
 use sha2::{Digest, Sha256};
@@ -12,7 +13,8 @@ use crate::world::{KEY, Node, START_S, USDC, World, policy};
 
 on_both_nodes!(
     passkey_owner_provisions_an_account_with_either_half_of_s,
-    assertion_over_another_batch_is_refused
+    assertion_over_another_batch_is_refused,
+    the_verifier_accepts_what_the_contract_accepts
 );
 
 /// Builds the assertion of a browser for the challenge: user present and verified, no extensions.
@@ -61,6 +63,62 @@ async fn assertion_over_another_batch_is_refused(node: Node) {
     let signature = assert_challenge(&key, B256::repeat_byte(1), false).to_signature(&owner(&key)).unwrap();
     let refused = provision::relay(&world.chain, &world.relayer, &batch, signature).await;
     assert_eq!(refused, Err(ChainError::Reverted(Revert::SignatureInvalid)));
+}
+
+/// Flags of the authenticator data, and the client data for a challenge.
+type Case = (u8, fn(&str) -> String);
+
+/// Assertions of a browser at the right origin. The verifier also checks what the contract cannot:
+/// origin, relying party and counter.
+const CASES: [Case; 12] = [
+    (0x05, standard),
+    (0x0d, standard),
+    (0x1d, standard),
+    (0x15, standard),
+    (0x04, standard),
+    (0x01, standard),
+    (0x00, standard),
+    (0x45, standard),
+    (0x05, |c| format!(r#"{{"challenge":"{c}","origin":"{ORIGIN}","x":{{}},"type":"webauthn.get"}}"#)),
+    (0x05, |c| format!(r#"{{"type":"webauthn.create","challenge":"{c}","origin":"{ORIGIN}"}}"#)),
+    (0x05, |c| format!(r#"{{"type":"webauthn.get","challenge":"{c}=","origin":"{ORIGIN}"}}"#)),
+    (0x05, |c| format!(r#"{{"type" : "webauthn.get","challenge":"{c}","origin":"{ORIGIN}"}}"#)),
+];
+
+const ORIGIN: &str = "https://foretell.example";
+
+fn standard(challenge: &str) -> String {
+    format!(r#"{{"type":"webauthn.get","challenge":"{challenge}","origin":"{ORIGIN}","crossOrigin":false}}"#)
+}
+
+async fn the_verifier_accepts_what_the_contract_accepts(node: Node) {
+    let world = World::new(node).await;
+    let party = RelyingParty::new(ORIGIN, None).unwrap();
+    let mut key = SoftKey::new(&party, [42; 32]);
+    let public_key = key.public_key();
+    let owner = AccountOwner::Passkey { x: public_key.x(), y: public_key.y() };
+    for (has_high_s, (flags, client_data)) in
+        [false, true].into_iter().flat_map(|s| CASES.map(|case| (s, case)))
+    {
+        let batch = world.prepare(owner, vec![]).await;
+        key.has_high_s = has_high_s;
+        let mut authenticator_data = key.authenticator_data(0);
+        authenticator_data[32] = flags;
+        let json = client_data(&URL_SAFE_NO_PAD.encode(batch.digest));
+        let given = key.sign(authenticator_data.clone(), json.clone().into_bytes());
+        let passkey = Passkey { key: public_key, counter: 0 };
+        let verified = passkey::verify_batch_assertion(&party, &batch.digest, &passkey, &given);
+        let (r, s) = given.scalars().unwrap();
+        let assertion =
+            Assertion { authenticator_data: authenticator_data.into(), client_data_json: json.clone(), r, s };
+        let relayed = match assertion.to_signature(&owner) {
+            Ok(signature) => {
+                provision::relay(&world.chain, &world.relayer, &batch, signature).await.map(drop)
+            }
+            Err(unreadable) => Err(unreadable),
+        };
+        assert_eq!(verified.is_ok(), relayed.is_ok(), "{flags:#x} {json}: {verified:?}, {relayed:?}");
+    }
 }
 
 #[test]
