@@ -69,6 +69,10 @@ uuid_id! {
     RedemptionId,
     /// An event, as identified by webhook receivers and readers of the feed.
     EventId,
+    /// A passkey or wallet that a user signs in with.
+    CredentialId,
+    /// A session of the web application. It is no secret: only its token signs in.
+    SessionId,
 }
 
 /// The id that links a trade to its trace: 32 lower-case hex digits. It is also a valid W3C trace

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::money::Usdc;
 use crate::network;
 use crate::signature::hmac_sha256;
+use crate::words::words;
 
 /// The environment of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +95,12 @@ impl PlaintextKey {
     /// Returns the HMAC-SHA256 of the key under the server's pepper. Only this digest is stored.
     pub fn digest(&self, pepper: &[u8]) -> [u8; 32] {
         hmac_sha256(pepper, &[self.expose().as_bytes()])
+    }
+
+    /// Returns the last four characters, by which the user recognizes the key.
+    pub fn hint(&self) -> &str {
+        let text = self.expose();
+        text.get(text.len() - 4..).unwrap_or_default()
     }
 
     /// Returns the key itself, for showing it once when it is issued and for verifying signatures.
@@ -198,6 +205,36 @@ impl FromStr for Scopes {
             set.0 |= scope.bit();
         }
         Ok(set)
+    }
+}
+
+words! {
+    /// The way in which a key is used.
+    KeyKind, UnknownKeyKind {
+        /// A client sends it with each request.
+        Api = "api",
+        /// The key of the web application, one per user. It has no plaintext and authenticates no
+        /// request.
+        Web = "web",
+    }
+}
+
+/// Caps that the user has chosen, which can only lower those of the tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ChosenCaps {
+    pub daily: Option<Usdc>,
+    pub per_trade: Option<Usdc>,
+}
+
+impl ChosenCaps {
+    /// Returns `limits` with the lower caps of both.
+    pub fn lower(&self, limits: KeyLimits) -> KeyLimits {
+        let lower = |cap: Usdc, chosen: Option<Usdc>| chosen.map_or(cap, |chosen| chosen.min(cap));
+        KeyLimits {
+            daily: lower(limits.daily, self.daily),
+            per_trade: lower(limits.per_trade, self.per_trade),
+            ..limits
+        }
     }
 }
 
@@ -401,6 +438,21 @@ mod tests {
     fn a_key_has_its_environments_prefix_and_32_base62_characters() {
         assert_eq!(key().expose(), format!("service_test_{}", "z".repeat(32)));
         assert_eq!(key().environment(), Environment::Test);
+    }
+
+    #[test]
+    fn a_hint_is_the_last_four_characters() {
+        assert_eq!(key().hint(), "zzzz");
+    }
+
+    #[test]
+    fn chosen_caps_only_lower_a_tiers_caps() {
+        let limits = Tier::Free.default_limits();
+        let whole = |usdc| Some(Usdc::from_whole(usdc));
+        assert_eq!(ChosenCaps::default().lower(limits), limits);
+        let lower = ChosenCaps { daily: whole(100), per_trade: whole(50) }.lower(limits);
+        assert_eq!((lower.daily, lower.per_trade), (Usdc::from_whole(100), Usdc::from_whole(50)));
+        assert_eq!(ChosenCaps { daily: whole(2_000), per_trade: whole(501) }.lower(limits), limits);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod candle;
 pub mod code;
+pub mod credential;
 pub mod delegation;
 pub mod event;
 mod event_kind;
@@ -23,6 +24,7 @@ pub mod risk;
 mod schema;
 pub mod search;
 mod secret_key;
+pub mod session;
 pub mod signature;
 pub mod text;
 pub mod thread;
@@ -31,6 +33,7 @@ pub mod trade;
 pub mod trending;
 pub mod usage;
 pub mod version;
+pub mod wallet;
 pub mod webhook;
 mod words;
 
