@@ -12,6 +12,7 @@ pub mod key_cache;
 pub mod leaderboards;
 pub mod market_cache;
 pub mod pulse;
+pub mod row_cache;
 pub mod switches;
 pub mod ttl_cache;
 pub mod usage_recorder;
