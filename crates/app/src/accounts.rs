@@ -6,14 +6,16 @@
 
 use alloy_primitives::{B256, U256};
 use chain::{AccountOwner, KeyPolicy, Receipt, Signer, calls};
+use domain::credential::Role;
 use domain::ids::UserId;
-use domain::key::Environment;
+use domain::key::{Environment, Tier};
 use domain::limits::sale_cap;
 use domain::{ErrorCode, Usdc};
 use serde_json::json;
 use store::audit_log::{Act, note};
 use store::keys::Key;
 use store::users::{Account, User};
+use store::{StoreError, Tx};
 
 use crate::audit_log::around;
 use crate::{AppError, Ctx};
@@ -28,27 +30,47 @@ const MAX_POLICY_CAP: u64 = (1 << 44) - 1;
 /// Adds a user and the account whose first owner is `owner`. The account's address depends only on
 /// that owner and the user's id.
 pub async fn create_user(ctx: &Ctx, name: &str, owner: &AccountOwner) -> Result<(User, Account), AppError> {
-    if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
-        return Err(AppError::field("/name", "must have 1 to 100 characters"));
-    }
-    let user = User { id: UserId(ctx.uuid()), name: name.to_owned(), created_at: ctx.now() };
+    let (user, account) = prepare_user(ctx, UserId(ctx.uuid()), name, owner).await?;
+    ctx.store
+        .write((user.clone(), account.clone()), |tx, (user, account)| {
+            Box::pin(insert_user(tx, user, account))
+        })
+        .await?;
+    Ok((user, account))
+}
+
+/// Returns the rows of a new user and the account.
+pub(crate) async fn prepare_user(
+    ctx: &Ctx,
+    id: UserId,
+    name: &str,
+    owner: &AccountOwner,
+) -> Result<(User, Account), AppError> {
+    check_name(name)?;
+    let (name, created_at) = (name.to_owned(), ctx.now());
+    let user = User { id, name, role: Role::User, tier: Tier::Free, created_at };
     let salt = B256::left_padding_from(user.id.0.as_bytes());
     let address = ctx.chain.account_address(owner, salt).await?;
     let account =
         Account { user_id: user.id, address, first_owner: owner.to_string(), salt, reserved: Usdc::ZERO };
-    ctx.store
-        .write((user.clone(), account.clone()), |tx, (user, account)| {
-            Box::pin(async move {
-                store::users::insert(tx, user).await?;
-                store::users::insert_account(tx, account, user.created_at).await?;
-                let made =
-                    json!({ "name": user.name, "address": account.address, "owner": account.first_owner });
-                note(tx, Act::new("user.create", format!("user:{}", user.id)).after(made));
-                Ok(())
-            })
-        })
-        .await?;
     Ok((user, account))
+}
+
+pub(crate) async fn insert_user(tx: &mut Tx, user: &User, account: &Account) -> Result<(), StoreError> {
+    store::users::insert(tx, user).await?;
+    store::users::insert_account(tx, account, user.created_at).await?;
+    let made = json!({ "name": user.name, "address": account.address, "owner": account.first_owner });
+    note(tx, Act::new("user.create", format!("user:{}", user.id)).after(made));
+    Ok(())
+}
+
+/// # Errors
+/// A field error of `/name`
+pub(crate) fn check_name(name: &str) -> Result<(), AppError> {
+    if name.is_empty() || name.chars().count() > 100 || name.contains('\0') {
+        return Err(AppError::field("/name", "must have 1 to 100 characters"));
+    }
+    Ok(())
 }
 
 /// Returns the on-chain policy for a key's limits.

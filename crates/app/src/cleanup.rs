@@ -17,6 +17,11 @@ const KEEP_UNSIGNED_ACTS_MS: i64 = 7 * DAY_MS;
 /// The retention of failed authentications.
 const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
+/// The retention of sessions after their last use. They have expired long before.
+const KEEP_SESSIONS_MS: i64 = 100 * DAY_MS;
+/// The retention of challenges after their expiry.
+const KEEP_CHALLENGES_MS: i64 = DAY_MS;
+
 /// The retention of undelivered events for redelivery. After that they are archived.
 const KEEP_GIVEN_UP_MS: i64 = 30 * DAY_MS;
 /// The retention of feed events that are not posted: one day more than the documented time for
@@ -50,8 +55,12 @@ impl Worker for Cleaner {
                     let before = now.plus_ms(-KEEP_UNSIGNED_ACTS_MS);
                     let unsigned = store::owner_acts::delete_unsigned(tx, before, AT_ONCE).await?;
                     let told = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
-                    let acts = expired.max(unsigned);
-                    Ok(keys.max(acts).max(batches).max(hours).max(audit).max(given_up).max(told))
+                    let before = now.plus_ms(-KEEP_SESSIONS_MS);
+                    let sessions = store::sessions::delete_before(tx, before, AT_ONCE).await?;
+                    let before = now.plus_ms(-KEEP_CHALLENGES_MS);
+                    let challenges = store::challenges::delete_expired(tx, before, AT_ONCE).await?;
+                    let people = sessions.max(challenges).max(expired).max(unsigned);
+                    Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(told))
                 })
             })
             .await?;

@@ -2,6 +2,7 @@
 
 use domain::key::Environment;
 use domain::owner_act::DEFAULT_ACTS_PER_DAY;
+use domain::passkey::RelyingParty;
 use domain::webhook::target::TargetPolicy;
 use domain::{SecretKey, Usdc};
 
@@ -55,6 +56,8 @@ pub struct Config {
     pub webhooks: WebhookSettings,
     /// Limits of the acts that the service pays for.
     pub owner_acts: OwnerActLimits,
+    /// Settings of the web application. `None` switches it off.
+    pub web: Option<WebSettings>,
 }
 
 impl Config {
@@ -85,6 +88,7 @@ impl Config {
             max_fee_per_gas: None,
             webhooks: WebhookSettings::default(),
             owner_acts: OwnerActLimits::of(environment),
+            web: None,
         }
     }
 }
@@ -153,6 +157,15 @@ impl OwnerActLimits {
         };
         Self { per_day: DEFAULT_ACTS_PER_DAY, min_balance }
     }
+}
+
+/// Settings of the web application.
+#[derive(Debug, Clone)]
+pub struct WebSettings {
+    /// The domain that passkeys are bound to, and the origin of the pages.
+    pub party: RelyingParty,
+    /// The operator's pages are switched on.
+    pub is_admin_on: bool,
 }
 
 /// Settings of webhook deliveries.

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use alloy_primitives::{Address, B256};
+use domain::credential::{CredentialKey, CredentialKind, Role};
 use domain::event::EventKind;
 use domain::ids::{
-    BatchId, CorrelationId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId, OwnerActId,
-    PartnerId, RedemptionId, ThreadId, TradeId, UserId,
+    BatchId, CorrelationId, CredentialId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId,
+    OwnerActId, PartnerId, RedemptionId, SessionId, ThreadId, TradeId, UserId,
 };
-use domain::key::{IpAllowlist, Scopes, Tier};
+use domain::key::{IpAllowlist, KeyKind, Scopes, Tier};
 use domain::market::MarketStatus;
 use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
+use domain::passkey::{BackupState, Challenge};
 use domain::risk::RiskRefusal;
 use domain::trade::{AmountType, HoldReason, Side, TraceStage};
 use domain::webhook::DeliveryStatus;
@@ -49,7 +51,7 @@ macro_rules! word_to_column {
 }
 pub(crate) use word_to_column;
 
-word_to_column!(MarketStatus, OwnerActKind, OwnerActStatus, OwnerActFailure);
+word_to_column!(MarketStatus, OwnerActKind, OwnerActStatus, OwnerActFailure, BackupState, CredentialKind);
 
 impl ToColumn for u64 {
     fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
@@ -134,23 +136,31 @@ stored_as_text!(
     RedemptionId,
     EventId,
     CorrelationId,
+    CredentialId,
+    SessionId,
     Wad,
     B256,
+    Challenge,
+    CredentialKey,
 );
 
 column_from_text!(
     Address,
     AmountType,
+    BackupState,
+    CredentialKind,
     DeliveryStatus,
     ErrorCode,
     EventKind,
     HoldReason,
     IpAddr,
+    KeyKind,
     MarketStatus,
     OwnerActFailure,
     OwnerActKind,
     OwnerActStatus,
     RiskRefusal,
+    Role,
     Scopes,
     Side,
     Tier,

@@ -2,13 +2,13 @@
 
 use alloy_primitives::Address;
 use domain::ids::{KeyId, UserId};
-use domain::key::{IpAllowlist, KeyLimits, LimitOverrides, Scopes, Tier};
+use domain::key::{ChosenCaps, IpAllowlist, KeyKind, KeyLimits, LimitOverrides, Scopes, Tier};
 use domain::{Timestamp, Usdc, limits};
 
 use crate::record::{Record, record};
 use crate::{Row, StoreError, Tx, params};
 
-/// The maximum number of active keys per user.
+/// The maximum number of active API keys per user.
 pub const MAX_ACTIVE: i64 = 5;
 
 record! {
@@ -17,6 +17,9 @@ record! {
     pub struct Key {
         pub id: KeyId,
         pub user_id: UserId,
+        pub kind: KeyKind,
+        /// The last four characters. `None` for old keys and for the web key.
+        pub hint: Option<String>,
         /// The label chosen at creation.
         pub name: String,
         pub tier: Tier,
@@ -28,6 +31,8 @@ record! {
         /// The receiver of the key's events.
         pub webhook_url: Option<String>,
         pub overrides: LimitOverrides = ..,
+        /// The lower caps that the user has chosen.
+        pub chosen: ChosenCaps = ..,
         /// The time at which it expires.
         pub expires_at: Option<Timestamp> = "expires_at_ms",
         pub revoked_at: Option<Timestamp> = "revoked_at_ms",
@@ -46,10 +51,16 @@ record!(impl LimitOverrides {
     high_value: Option<Usdc> = "high_value_usdc_atomic",
 });
 
+record!(impl ChosenCaps {
+    daily: Option<Usdc> = "chosen_daily_usdc_atomic",
+    per_trade: Option<Usdc> = "chosen_per_trade_usdc_atomic",
+});
+
 impl Key {
-    /// The effective limits: those of the tier with this key's overrides.
+    /// The effective limits: those of the tier with this key's overrides, or the user's choice if
+    /// that is lower.
     pub fn limits(&self) -> KeyLimits {
-        self.tier.limits(&self.overrides)
+        self.chosen.lower(self.tier.limits(&self.overrides))
     }
 
     /// Returns the reason why the key cannot trade at `now`, if any.
@@ -97,8 +108,8 @@ pub async fn insert(
     const KEY: &str =
         "INSERT INTO keys (id, user_id, name, tier, scopes, digest, key_index, ip_allowlist, webhook_url,
         webhook_secret_sealed, requests_per_minute, daily_limit_usdc_atomic, per_trade_limit_usdc_atomic,
-        high_value_usdc_atomic, expires_at_ms, created_at_ms, api_version)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)";
+        high_value_usdc_atomic, expires_at_ms, created_at_ms, api_version, kind, hint)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
     const SPEND: &str =
         "INSERT INTO key_spend (key_id, spent_usdc_atomic, since_ms, next_nonce) VALUES ($1, 0, $2, 1)";
     tx.exec(
@@ -120,22 +131,48 @@ pub async fn insert(
             key.overrides.high_value,
             key.expires_at,
             key.created_at,
-            key.api_version.as_deref()
+            key.api_version.as_deref(),
+            key.kind.as_str(),
+            key.hint.as_deref()
         ],
     )
     .await?;
     tx.exec(SPEND, &params![key.id, limits::window_start(key.created_at)]).await.map(drop)
 }
 
-/// Returns the key with this digest (hex), even if it is revoked or expired.
+/// Returns the API key with this digest (hex), even if it is revoked or expired. Never returns a
+/// web key, which authenticates no request.
 pub async fn find_by_digest(tx: &mut Tx, digest: &str) -> Result<Option<Key>, StoreError> {
-    const SQL: &str = const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE digest = $1");
+    const SQL: &str =
+        const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE digest = $1 AND kind = 'api'");
     tx.find(SQL, &params![digest], Key::from_row).await
 }
 
 pub async fn find(tx: &mut Tx, id: KeyId) -> Result<Option<Key>, StoreError> {
     const SQL: &str = const_format::concatcp!("SELECT ", Key::COLUMNS, " FROM keys WHERE id = $1");
     tx.find(SQL, &params![id], Key::from_row).await
+}
+
+/// Returns the user's web key that is not revoked.
+pub async fn find_web(tx: &mut Tx, user_id: UserId) -> Result<Option<Key>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Key::COLUMNS,
+        " FROM keys WHERE user_id = $1 AND kind = 'web' AND revoked_at_ms IS NULL"
+    );
+    tx.find(SQL, &params![user_id], Key::from_row).await
+}
+
+/// Sets the caps that the user has chosen for a key. Returns false if the user has no such key.
+pub async fn set_chosen_caps(
+    tx: &mut Tx,
+    user_id: UserId,
+    id: KeyId,
+    chosen: &ChosenCaps,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET chosen_daily_usdc_atomic = $1, chosen_per_trade_usdc_atomic = $2
+        WHERE id = $3 AND user_id = $4";
+    Ok(tx.exec(SQL, &params![chosen.daily, chosen.per_trade, id, user_id]).await? == 1)
 }
 
 /// Lists the digests (hex) and allowlists of the keys that have an allowlist and are not revoked.
@@ -155,10 +192,10 @@ pub async fn list(tx: &mut Tx, user_id: UserId) -> Result<Vec<Key>, StoreError> 
     tx.list(SQL, &params![user_id], Key::from_row).await
 }
 
-/// Returns the number of a user's keys that are active at `now`, and the next free key index.
+/// Returns the number of a user's API keys that are active at `now`, and the next free key index.
 pub async fn count_active(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<(i64, u32), StoreError> {
     const SQL: &str =
-        "SELECT COUNT(CASE WHEN revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
+        "SELECT COUNT(CASE WHEN kind = 'api' AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > $1)
         THEN 1 END) AS active, COALESCE(MAX(key_index) + 1, 0) AS next_index FROM keys WHERE user_id = $2";
     // The next index counts all keys: the index of a revoked key is never reused.
     let counted =

@@ -22,6 +22,8 @@ pub mod batches;
 mod bind;
 pub mod candles;
 pub mod catalog;
+pub mod challenges;
+pub mod credentials;
 pub mod delegations;
 mod engine;
 mod error;
@@ -46,6 +48,7 @@ pub mod recoveries;
 pub mod redemptions;
 pub mod sealed;
 pub mod search;
+pub mod sessions;
 #[cfg(feature = "test-support")]
 pub mod sized;
 pub mod sync;

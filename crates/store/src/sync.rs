@@ -80,6 +80,12 @@ pub async fn put_setting(tx: &mut Tx, name: &str, value: &str) -> Result<(), Sto
     tx.exec(SQL, &params![name, value]).await.map(drop)
 }
 
+/// Sets a setting that never changes once it is set.
+pub async fn keep_setting(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    tx.exec(SQL, &params![name, value]).await.map(drop)
+}
+
 /// Returns the last block whose events have settled trades. Settled blocks are final and never read
 /// again.
 pub async fn find_settled(tx: &mut Tx) -> Result<Option<u64>, StoreError> {

@@ -1,7 +1,9 @@
 //! Users and their smart accounts.
 
 use alloy_primitives::{Address, B256};
+use domain::credential::Role;
 use domain::ids::UserId;
+use domain::key::Tier;
 use domain::{Timestamp, Usdc};
 
 use crate::record::{Record, record};
@@ -10,9 +12,12 @@ use crate::{StoreError, Tx, params};
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct User {
-        pub id: UserId,
-        /// A name for the operator.
-        pub name: String,
+        pub id: UserId = "users.id",
+        /// The name that the operator or the user chose. It is not public.
+        pub name: String = "users.name",
+        pub role: Role,
+        /// The tier of the user's web key.
+        pub tier: Tier = "users.tier",
         pub created_at: Timestamp = "users.created_at_ms",
     }
 }
@@ -35,13 +40,35 @@ record! {
 }
 
 pub async fn insert(tx: &mut Tx, user: &User) -> Result<(), StoreError> {
-    const SQL: &str = "INSERT INTO users (id, name, created_at_ms) VALUES ($1, $2, $3)";
-    tx.exec(SQL, &params![user.id, &user.name, user.created_at]).await.map(drop)
+    const SQL: &str = "INSERT INTO users (id, name, role, tier, created_at_ms) VALUES ($1, $2, $3, $4, $5)";
+    let User { id, name, role, tier, created_at } = user;
+    tx.exec(SQL, &params![*id, name, role.as_str(), tier.as_str(), *created_at]).await.map(drop)
 }
 
 pub async fn find(tx: &mut Tx, id: UserId) -> Result<Option<User>, StoreError> {
     const SQL: &str = const_format::concatcp!("SELECT ", User::COLUMNS, " FROM users WHERE id = $1");
     tx.find(SQL, &params![id], User::from_row).await
+}
+
+/// Renames a user. Returns false if the user does not exist.
+pub async fn rename(tx: &mut Tx, id: UserId, name: &str) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE users SET name = $1 WHERE id = $2";
+    Ok(tx.exec(SQL, &params![name, id]).await? == 1)
+}
+
+/// Changes a user's role. Returns false if the user does not exist.
+pub async fn set_role(tx: &mut Tx, id: UserId, role: Role) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE users SET role = $1 WHERE id = $2";
+    Ok(tx.exec(SQL, &params![role.as_str(), id]).await? == 1)
+}
+
+/// Changes the tier of a user and of the user's web key. Returns false if the user does not exist.
+pub async fn set_tier(tx: &mut Tx, id: UserId, tier: Tier) -> Result<bool, StoreError> {
+    const USER: &str = "UPDATE users SET tier = $1 WHERE id = $2";
+    const WEB_KEY: &str = "UPDATE keys SET tier = $1 WHERE user_id = $2 AND kind = 'web'";
+    let exists = tx.exec(USER, &params![tier.as_str(), id]).await? == 1;
+    tx.exec(WEB_KEY, &params![tier.as_str(), id]).await?;
+    Ok(exists)
 }
 
 /// Lists users and their accounts, newest first, starting after the id `after`.
@@ -56,8 +83,8 @@ pub async fn list(
         User::COLUMNS,
         ", ",
         Account::COLUMNS,
-        " FROM users LEFT JOIN accounts ON user_id = id
-        WHERE ($1 = '' OR id < $1) ORDER BY id DESC LIMIT $2"
+        " FROM users LEFT JOIN accounts ON user_id = users.id
+        WHERE ($1 = '' OR users.id < $1) ORDER BY users.id DESC LIMIT $2"
     );
     let after = after.map(|id| id.to_string()).unwrap_or_default();
     tx.list(SQL, &params![after, limit], |row| {
@@ -102,7 +129,7 @@ pub async fn replace_owners(tx: &mut Tx, user_id: UserId, owners: &[String]) -> 
     for (position, owner) in (0u32..).zip(owners) {
         insert_owner(tx, user_id, position, owner).await?;
     }
-    Ok(())
+    crate::credentials::mark_owners(tx, user_id).await
 }
 
 async fn insert_owner(tx: &mut Tx, user_id: UserId, position: u32, owner: &str) -> Result<(), StoreError> {
@@ -132,6 +159,12 @@ pub async fn find_account(tx: &mut Tx, user_id: UserId) -> Result<Option<Account
 pub async fn find_by_address(tx: &mut Tx, address: Address) -> Result<Option<UserId>, StoreError> {
     const SQL: &str = "SELECT user_id FROM accounts WHERE address = $1";
     tx.find(SQL, &params![address], |row| row.only()).await
+}
+
+/// Lists at most `limit` users whose account has this owner, in the chain's form of owners.
+pub async fn list_by_owner(tx: &mut Tx, owner: &str, limit: u32) -> Result<Vec<UserId>, StoreError> {
+    const SQL: &str = "SELECT user_id FROM account_owners WHERE owner = $1 ORDER BY user_id LIMIT $2";
+    tx.list(SQL, &params![owner, limit], |row| row.only()).await
 }
 
 /// Reserves `amount` and returns the new total. The row stays locked until the transaction ends, so

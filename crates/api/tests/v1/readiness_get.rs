@@ -39,7 +39,13 @@ async fn a_user_without_an_account_gets_the_account_as_the_first_step() {
     let app = TestApp::new().await;
     let mut wanted = key_of(&app.user("ada").await, Tier::Mm);
     wanted.user_id = UserId(app.ctx.uuid());
-    let user = User { id: wanted.user_id, name: "eve".to_owned(), created_at: app.ctx.now() };
+    let user = User {
+        id: wanted.user_id,
+        name: "eve".to_owned(),
+        role: domain::credential::Role::User,
+        tier: Tier::Free,
+        created_at: app.ctx.now(),
+    };
     let added = app.ctx.store.write(user, |tx, user| Box::pin(store::users::insert(tx, user))).await;
     added.unwrap();
     let client = app.http().with(&app.issue(wanted).await.unwrap());

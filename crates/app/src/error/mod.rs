@@ -1,7 +1,10 @@
 //! The error type of all use cases. It has a public part for the response and a private part for
 //! the log.
 
+mod person;
 pub(crate) mod revert;
+
+pub use person::PersonError;
 
 use chain::ChainError;
 use domain::ErrorCode;

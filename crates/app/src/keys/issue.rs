@@ -1,7 +1,7 @@
 //! Issues new keys.
 
 use domain::ids::{KeyId, UserId};
-use domain::key::{IpAllowlist, LimitOverrides, PlaintextKey, Scopes, Tier};
+use domain::key::{ChosenCaps, IpAllowlist, KeyKind, LimitOverrides, PlaintextKey, Scopes, Tier};
 use domain::webhook::WebhookSecret;
 use domain::{ErrorCode, Timestamp};
 use store::audit_log::note;
@@ -62,6 +62,8 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     let key = Key {
         id,
         user_id: wanted.user_id,
+        kind: KeyKind::Api,
+        hint: Some(plaintext.hint().to_owned()),
         name: wanted.name,
         tier: wanted.tier,
         scopes: wanted.scopes.unwrap_or_else(|| wanted.tier.default_scopes()),
@@ -69,6 +71,7 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         ip_allowlist: wanted.ip_allowlist,
         webhook_url: wanted.webhook_url,
         overrides: wanted.overrides,
+        chosen: ChosenCaps::default(),
         expires_at: wanted.expires_at,
         revoked_at: None,
         created_at: now,

@@ -6,8 +6,11 @@ mod authenticate;
 mod issue;
 mod pause;
 mod revoke;
+mod web;
 
 pub use authenticate::{authenticate, is_failed_authentication, judge_again, note_success};
 pub use issue::{IssueKey, IssuedKey, issue};
 pub use pause::{pause, resume, stopped};
 pub use revoke::{Revoked, revoke};
+pub use web::choose_caps;
+pub(crate) use web::{NewWebKey, insert_web_key, new_web_key};

@@ -37,10 +37,16 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
     let since = since
         .map_err(|error| AppError::from(error).of_one_unit())?
         .ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
-    ctx.process.key_cache.forget(caller.key.id);
+    forget(ctx, caller.key.id);
     // Wake the executors: they reject the trades that wait to be signed.
     ctx.wake.executor.notify_waiters();
     Ok(since)
+}
+
+/// Removes a key that this process has changed from its caches.
+pub(super) fn forget(ctx: &Ctx, id: KeyId) {
+    ctx.process.key_cache.forget(id);
+    ctx.process.session_cache.forget_key(id);
 }
 
 /// Resumes trading of a paused key. Idempotent.
@@ -60,6 +66,6 @@ pub async fn resume(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
             })
         })
         .await;
-    ctx.process.key_cache.forget(id);
+    forget(ctx, id);
     resumed
 }

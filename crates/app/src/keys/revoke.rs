@@ -41,7 +41,7 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
             })
         })
         .await;
-    ctx.process.key_cache.forget(id);
+    super::pause::forget(ctx, id);
     // Wake the executors: they reject the trades that wait to be signed.
     ctx.wake.executor.notify_waiters();
     revoked

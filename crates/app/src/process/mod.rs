@@ -13,6 +13,7 @@ pub mod leaderboards;
 pub mod market_cache;
 pub mod pulse;
 pub mod row_cache;
+pub mod session_cache;
 pub mod switches;
 pub mod ttl_cache;
 pub mod usage_recorder;
@@ -31,6 +32,7 @@ use key_cache::KeyCache;
 use leaderboards::Leaderboards;
 use market_cache::MarketCache;
 use pulse::Pulse;
+use session_cache::SessionCache;
 use switches::Switches;
 use usage_recorder::Recorder;
 use user_units::UserUnits;
@@ -51,6 +53,8 @@ pub struct Process {
     pub switches: Switches,
     /// The cache of key rows.
     pub key_cache: KeyCache,
+    /// The cache of sessions of the web application.
+    pub session_cache: SessionCache,
     /// The cache of keys' IP allowlists, used while addresses are locked out.
     pub allowlists: Allowlists,
     /// Failed authentications that are not in the database yet.

@@ -30,6 +30,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0050_recoveries", include_str!("0050_recoveries.sql")),
     ("0060_account_owners", include_str!("0060_account_owners.sql")),
     ("0070_reference_prices", include_str!("0070_reference_prices.sql")),
+    ("0080_people", include_str!("0080_people.sql")),
     ("0085_owner_acts", include_str!("0085_owner_acts.sql")),
     ("0090_holders", include_str!("0090_holders.sql")),
 ];

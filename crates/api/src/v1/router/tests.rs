@@ -59,7 +59,13 @@ async fn state() -> Shared {
 
 /// Issues a key to a new user without an account.
 async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
-    let user = store::users::User { id: UserId(state.ctx.uuid()), name: "ada".into(), created_at: START };
+    let user = store::users::User {
+        id: UserId(state.ctx.uuid()),
+        name: "ada".into(),
+        role: domain::credential::Role::User,
+        tier: Tier::Free,
+        created_at: START,
+    };
     let added: Result<(), store::StoreError> =
         state.ctx.store.write(user.clone(), |tx, user| Box::pin(store::users::insert(tx, user))).await;
     added.unwrap();

@@ -1,0 +1,11 @@
+//! People: users who sign up and sign in themselves.
+
+mod credentials;
+mod operator;
+mod profile;
+mod sign_up;
+
+pub use credentials::{add_credential, list_credentials, remove_credential, rename_credential};
+pub use operator::{set_role, set_tier};
+pub use profile::rename;
+pub use sign_up::{SignUp, sign_up};

@@ -1,0 +1,88 @@
+//! Sign-up: a user, an account, a credential, a web key and a session, in one transaction. The
+//! account's contract is deployed later, with the first batch that its owner signs.
+
+use domain::credential::CredentialKind;
+use domain::ids::UserId;
+use domain::key::Tier;
+use domain::passkey::ChallengePurpose;
+use domain::session::SessionToken;
+use serde_json::json;
+use store::Tx;
+use store::audit_log::note;
+use store::credentials::Credential;
+use store::sessions::Session;
+use store::users::{Account, User};
+
+use crate::accounts::{insert_user, prepare_user};
+use crate::keys::{NewWebKey, insert_web_key, new_web_key};
+use crate::passkeys::{
+    IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
+};
+use crate::sessions::{
+    Device, SignedIn, act_of, counting_failures, insert_session, new_session, store_of_user,
+};
+use crate::{Ctx, PersonError};
+
+/// The name of a user who enters none.
+const DEFAULT_NAME: &str = "New user";
+
+/// A person who signs up.
+#[derive(Debug, Clone)]
+pub struct SignUp {
+    pub name: Option<String>,
+    /// The first owner of the account.
+    pub credential: NewCredential,
+    pub device: Device,
+}
+
+/// The rows of a new user.
+struct NewUser {
+    issued: IssuedChallenge,
+    user: User,
+    account: Account,
+    credential: Credential,
+    web_key: NewWebKey,
+    session: Session,
+    token: SessionToken,
+    rp_id: String,
+}
+
+/// Signs up. The passkey or wallet becomes the first owner of the user's account.
+pub async fn sign_up(ctx: &Ctx, wanted: &SignUp) -> Result<SignedIn, PersonError> {
+    counting_failures(ctx, wanted.device.ip, async {
+        let new = prepare(ctx, wanted).await?;
+        let signed_in = SignedIn { token: new.token.clone(), session: new.session.clone() };
+        let store = store_of_user(ctx, new.user.id, wanted.device.ip);
+        store.try_write(new, |tx, new| Box::pin(insert(tx, new))).await?;
+        Ok(signed_in)
+    })
+    .await
+}
+
+async fn prepare(ctx: &Ctx, wanted: &SignUp) -> Result<NewUser, PersonError> {
+    let (purpose, kind) = (ChallengePurpose::SignUp, CredentialKind::Owner);
+    let user_id = UserId(ctx.uuid());
+    let (issued, credential) =
+        verify_registration(ctx, &wanted.credential, purpose, None, user_id, kind).await?;
+    let name = wanted.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let (user, account) =
+        prepare_user(ctx, user_id, name.unwrap_or(DEFAULT_NAME), &owner_of(&credential.key)).await?;
+    let web_key = new_web_key(ctx, user_id, Tier::Free)?;
+    let (session, token) = new_session(ctx, user_id, credential.id, &wanted.device);
+    let rp_id = web(ctx)?.party.id().to_owned();
+    Ok(NewUser { issued, user, account, credential, web_key, session, token, rp_id })
+}
+
+async fn insert(tx: &mut Tx, new: &NewUser) -> Result<(), PersonError> {
+    use_registration(tx, &new.issued, new.user.created_at).await?;
+    // The owner of an account that the operator created signs in instead.
+    if !store::users::list_by_owner(tx, &new.account.first_owner, 1).await?.is_empty() {
+        return Err(PersonError::CredentialTaken);
+    }
+    insert_user(tx, &new.user, &new.account).await?;
+    insert_credential(tx, &new.credential, &new.rp_id).await?;
+    let added = json!({ "credentialId": new.credential.id, "key": new.credential.key.to_string() });
+    note(tx, act_of(new.user.id, "credential.add").after(added));
+    insert_web_key(tx, &new.web_key).await?;
+    insert_session(tx, &new.session, &new.token).await
+}

@@ -1,0 +1,331 @@
+//! Sessions of the web application: signing in, stepping up, and ending.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use domain::credential::Role;
+use domain::ids::{CredentialId, SessionId, UserId};
+use domain::key::KeyKind;
+use domain::passkey::ChallengePurpose;
+use domain::session::{SessionTimes, SessionToken};
+use domain::{ErrorCode, Timestamp};
+use serde_json::json;
+use store::audit_log::{Act, note};
+use store::keys::Key;
+use store::sessions::Session;
+use store::users::User;
+use store::{Store, Tx};
+
+use crate::audit_log::Actor;
+use crate::caller::Caller;
+use crate::keys::{NewWebKey, insert_web_key, new_web_key};
+use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, web};
+use crate::process::session_cache::SessionRow;
+use crate::{AppError, Ctx, PersonError};
+
+/// The maximum length of a stored user agent, in characters.
+const MAX_USER_AGENT: usize = 300;
+
+/// The browser that a request came from.
+#[derive(Debug, Clone)]
+pub struct Device {
+    pub ip: IpAddr,
+    pub user_agent: String,
+}
+
+/// A new or renewed session. The token is returned once, for the cookie.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    pub token: SessionToken,
+    pub session: Session,
+}
+
+/// A user with a live session.
+#[derive(Debug, Clone)]
+pub struct Person(Arc<SessionRow>);
+
+impl Person {
+    pub fn session(&self) -> &Session {
+        &self.0.session
+    }
+
+    pub fn user(&self) -> &User {
+        &self.0.user
+    }
+
+    pub fn user_id(&self) -> UserId {
+        self.0.user.id
+    }
+
+    pub fn web_key(&self) -> Option<&Arc<Key>> {
+        self.0.web_key.as_ref()
+    }
+
+    /// Returns the caller of use cases that act with the user's web key.
+    ///
+    /// # Errors
+    /// `API_KEY_REVOKED` if the operator has revoked it.
+    pub fn caller(&self) -> Result<Caller, AppError> {
+        let key = self.web_key().ok_or_else(|| AppError::new(ErrorCode::ApiKeyRevoked))?;
+        Ok(Caller { key: Arc::clone(key) })
+    }
+
+    /// # Errors
+    /// `StepUpRequired`
+    pub fn require_step_up(&self, now: Timestamp) -> Result<(), PersonError> {
+        match self.0.session.times.is_stepped_up(now) {
+            true => Ok(()),
+            false => Err(PersonError::StepUpRequired),
+        }
+    }
+
+    /// # Errors
+    /// `AdminRequired`, also if the operator's pages are switched off.
+    pub fn require_admin(&self, ctx: &Ctx) -> Result<(), PersonError> {
+        match web(ctx)?.is_admin_on && self.0.user.role == Role::Admin {
+            true => Ok(()),
+            false => Err(PersonError::AdminRequired),
+        }
+    }
+}
+
+/// Signs in by passkey or wallet, without a user name. Failures count towards the address's
+/// lockout.
+pub async fn sign_in(ctx: &Ctx, proof: &Proof, device: &Device) -> Result<SignedIn, PersonError> {
+    let signed_in = async {
+        let verified = verify_proof(ctx, proof, ChallengePurpose::SignIn, None).await?;
+        let user_id = verified.credential.user_id;
+        let web_key = missing_web_key(ctx, user_id).await?;
+        let new = NewSession::begin(ctx, verified, device);
+        let store = store_of_user(ctx, user_id, device.ip);
+        store
+            .try_write((new.clone(), web_key), |tx, (new, web_key)| {
+                Box::pin(async move {
+                    store::users::lock(tx, new.session.user_id).await?;
+                    use_proof(tx, &new.proof, new.session.created_at).await?;
+                    insert_missing_web_key(tx, web_key.as_ref()).await?;
+                    insert_session(tx, &new.session, &new.token).await
+                })
+            })
+            .await?;
+        Ok(SignedIn { token: new.token, session: new.session })
+    };
+    counting_failures(ctx, device.ip, signed_in).await
+}
+
+/// Steps up: renews a session with a fresh proof. The session gets a new token, and the old one is
+/// invalid at once. A user who has a passkey must use one.
+pub async fn step_up(
+    ctx: &Ctx,
+    person: &Person,
+    proof: &Proof,
+    device: &Device,
+) -> Result<SignedIn, PersonError> {
+    let user_id = person.user_id();
+    let renewed = async {
+        let verified = verify_proof(ctx, proof, ChallengePurpose::StepUp, Some(user_id)).await?;
+        let mut new = NewSession::begin(ctx, verified, device);
+        new.session.id = person.session().id;
+        new.session.created_at = person.session().created_at;
+        let store = store_of_user(ctx, user_id, device.ip);
+        let unit = store.try_write((new.clone(), ctx.now()), |tx, (new, now)| Box::pin(renew(tx, new, *now)));
+        unit.await?;
+        Ok(SignedIn { token: new.token, session: new.session })
+    };
+    let renewed = counting_failures(ctx, device.ip, renewed).await;
+    ctx.process.session_cache.forget(user_id);
+    renewed
+}
+
+/// A session before it is stored, and the proof that it begins with.
+#[derive(Debug, Clone)]
+struct NewSession {
+    proof: VerifiedProof,
+    session: Session,
+    token: SessionToken,
+}
+
+impl NewSession {
+    fn begin(ctx: &Ctx, proof: VerifiedProof, device: &Device) -> Self {
+        let credential = &proof.credential;
+        let (session, token) = new_session(ctx, credential.user_id, credential.id, device);
+        Self { session, token, proof }
+    }
+}
+
+/// Prepares a session.
+pub(crate) fn new_session(
+    ctx: &Ctx,
+    user_id: UserId,
+    credential_id: CredentialId,
+    device: &Device,
+) -> (Session, SessionToken) {
+    let now = ctx.now();
+    let session = Session {
+        id: SessionId(ctx.uuid()),
+        user_id,
+        credential_id,
+        user_agent: device.user_agent.chars().filter(|c| !c.is_control()).take(MAX_USER_AGENT).collect(),
+        ip: device.ip,
+        created_at: now,
+        times: SessionTimes::beginning(now),
+    };
+    (session, SessionToken::new(ctx.random()))
+}
+
+/// Inserts a session and notes it in the audit log.
+pub(crate) async fn insert_session(
+    tx: &mut Tx,
+    session: &Session,
+    token: &SessionToken,
+) -> Result<(), PersonError> {
+    store::sessions::insert(tx, session, &token.digest()).await?;
+    let begun = json!({ "sessionId": session.id, "credentialId": session.credential_id });
+    note(tx, act_of(session.user_id, "session.begin").after(begun));
+    Ok(())
+}
+
+async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), PersonError> {
+    let Session { id, user_id, credential_id, .. } = &new.session;
+    store::users::lock(tx, *user_id).await?;
+    let is_wallet = new.proof.credential.passkey_id.is_none();
+    let credentials = store::credentials::list(tx, *user_id).await?;
+    if is_wallet && credentials.iter().any(|credential| credential.passkey_id.is_some()) {
+        return Err(PersonError::PasskeyRequired);
+    }
+    use_proof(tx, &new.proof, now).await?;
+    if !store::sessions::renew(tx, *id, *credential_id, &new.token.digest(), now).await? {
+        return Err(PersonError::SignedOut);
+    }
+    let renewed = json!({ "sessionId": id, "credentialId": credential_id });
+    note(tx, act_of(*user_id, "session.step-up").after(renewed));
+    Ok(())
+}
+
+/// Rejects addresses that are locked out, and counts a failed sign-in.
+pub(crate) async fn counting_failures<T>(
+    ctx: &Ctx,
+    ip: IpAddr,
+    attempt: impl Future<Output = Result<T, PersonError>>,
+) -> Result<T, PersonError> {
+    let now = ctx.now();
+    if let Some(until) = ctx.process.limits.shut_out(ip, now).await.map_err(AppError::from)? {
+        return Err(PersonError::LockedOut { until });
+    }
+    let done = attempt.await;
+    if done.as_ref().err().is_some_and(PersonError::is_failed_sign_in) {
+        ctx.process.limits.fail(ip, now).await.map_err(AppError::from)?;
+    }
+    done
+}
+
+/// Returns the user with this token, if the session is live. A use is stored at most once a minute.
+pub async fn find(ctx: &Ctx, token: &str, ip: IpAddr) -> Result<Option<Person>, AppError> {
+    let Ok(token) = token.parse::<SessionToken>() else { return Ok(None) };
+    let now = ctx.now();
+    let row = ctx.process.session_cache.find(&ctx.store, token.digest(), now).await?;
+    let Some(row) = row.filter(|row| row.session.times.is_live(now)) else { return Ok(None) };
+    if row.session.times.needs_touch(now) {
+        let id = row.session.id;
+        let touched = ctx.store.write((id, ip, now), |tx, (id, ip, now)| {
+            Box::pin(store::sessions::mark_used(tx, *id, *ip, *now))
+        });
+        match touched.await {
+            Ok(()) => ctx.process.session_cache.forget(row.user.id),
+            // The page can still be shown. The next request tries again.
+            Err(error) => tracing::warn!(%error, session.id = %id, "could not store the use of a session"),
+        }
+    }
+    Ok(Some(Person(row)))
+}
+
+/// Lists the user's live sessions, last used first.
+pub async fn list(ctx: &Ctx, person: &Person) -> Result<Vec<Session>, AppError> {
+    let input = (person.user_id(), ctx.now());
+    Ok(ctx.store.read(input, |tx, (id, now)| Box::pin(store::sessions::list_live(tx, *id, *now))).await?)
+}
+
+/// Signs out: ends the session itself. Idempotent.
+pub async fn sign_out(ctx: &Ctx, person: &Person) -> Result<(), PersonError> {
+    end_one(ctx, person, person.session().id).await.map(drop)
+}
+
+/// Ends another session of the user. Requires a step-up.
+///
+/// # Errors
+/// `RESOURCE_NOT_FOUND` if the user has no such live session.
+pub async fn end(ctx: &Ctx, person: &Person, id: SessionId) -> Result<(), PersonError> {
+    person.require_step_up(ctx.now())?;
+    match end_one(ctx, person, id).await? {
+        true => Ok(()),
+        false => Err(AppError::new(ErrorCode::ResourceNotFound).into()),
+    }
+}
+
+async fn end_one(ctx: &Ctx, person: &Person, id: SessionId) -> Result<bool, PersonError> {
+    let user_id = person.user_id();
+    let store = store_of_user(ctx, user_id, person.session().ip);
+    let ended = store.write((user_id, id, ctx.now()), |tx, (user_id, id, now)| {
+        Box::pin(async move {
+            let ended = store::sessions::mark_ended(tx, *user_id, *id, *now).await?;
+            if ended {
+                note(tx, act_of(*user_id, "session.end").after(json!({ "sessionId": id })));
+            }
+            Ok(ended)
+        })
+    });
+    let ended = ended.await;
+    ctx.process.session_cache.forget(user_id);
+    Ok(ended?)
+}
+
+/// Ends all other sessions of the user. Requires a step-up. Returns their number.
+pub async fn end_others(ctx: &Ctx, person: &Person) -> Result<u64, PersonError> {
+    person.require_step_up(ctx.now())?;
+    let (user_id, kept) = (person.user_id(), person.session().id);
+    let store = store_of_user(ctx, user_id, person.session().ip);
+    let ended = store.write((user_id, kept, ctx.now()), |tx, (user_id, kept, now)| {
+        Box::pin(async move {
+            let ended = store::sessions::mark_others_ended(tx, *user_id, *kept, *now).await?;
+            note(tx, act_of(*user_id, "session.end-others").after(json!({ "ended": ended })));
+            Ok(ended)
+        })
+    });
+    let ended = ended.await;
+    ctx.process.session_cache.forget(user_id);
+    Ok(ended?)
+}
+
+/// Returns a new web key for a user who never had one: the operator created the user.
+async fn missing_web_key(ctx: &Ctx, user_id: UserId) -> Result<Option<NewWebKey>, PersonError> {
+    let read = ctx.store.read(user_id, |tx, id| {
+        Box::pin(async move { Ok((store::users::find(tx, *id).await?, store::keys::list(tx, *id).await?)) })
+    });
+    let (user, keys) = read.await?;
+    let user = user.ok_or(PersonError::UnknownCredential)?;
+    // A revoked web key is not replaced: the operator has stopped the user's trading.
+    if keys.iter().any(|key| key.kind == KeyKind::Web) {
+        return Ok(None);
+    }
+    Ok(Some(new_web_key(ctx, user_id, user.tier)?))
+}
+
+async fn insert_missing_web_key(tx: &mut Tx, new: Option<&NewWebKey>) -> Result<(), PersonError> {
+    let Some(new) = new else { return Ok(()) };
+    // Another sign-in may have inserted one meanwhile. The user's row is locked.
+    if store::keys::find_web(tx, new.user_id()).await?.is_none() {
+        insert_web_key(tx, new).await?;
+    }
+    Ok(())
+}
+
+/// Returns the store with which a user acts: it writes the audit log.
+pub(crate) fn store_of_user(ctx: &Ctx, user_id: UserId, ip: IpAddr) -> Store {
+    let actor = Actor { name: format!("user:{user_id}"), os_user: String::new(), host: ip.to_string() };
+    ctx.store.acting_as(actor, Arc::clone(&ctx.clock))
+}
+
+/// Returns an act of a user on their own settings.
+pub(crate) fn act_of(user_id: UserId, action: &'static str) -> Act {
+    Act::new(action, format!("user:{user_id}"))
+}

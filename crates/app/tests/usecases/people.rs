@@ -1,0 +1,341 @@
+//! People who sign up and sign in with passkeys.
+
+use app::PersonError;
+use app::audit_log::{self, Filter};
+use app::passkeys::{NewCredential, Proof, check_relying_party, issue_challenge};
+use app::people::{self, SignUp, sign_up};
+use app::sessions::{self, Person};
+use domain::ErrorCode;
+use domain::credential::{CredentialKind, Role};
+use domain::key::Tier;
+use domain::passkey::{Challenge, ChallengePurpose, PasskeyRefusal, RelyingParty, SoftKey};
+use domain::time::MINUTE_MS;
+use futures::future::join_all;
+use store::Store;
+use store::credentials::Credential;
+use testkit::{TestApp, device, device_at};
+
+async fn credentials(app: &TestApp, person: &Person) -> Vec<Credential> {
+    people::list_credentials(&app.ctx, person).await.unwrap()
+}
+
+async fn sign_in_with(app: &TestApp, key: &mut SoftKey) -> Result<(), PersonError> {
+    app.try_sign_in(key).await.map(drop)
+}
+
+fn passkey_refusal<T: std::fmt::Debug>(refused: Result<T, PersonError>) -> PasskeyRefusal {
+    match refused.unwrap_err() {
+        PersonError::Passkey(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+store::on_each_engine! {
+    async fn a_sign_up_makes_a_user_an_account_a_credential_a_web_key_and_a_session(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, person) = app.sign_up().await;
+        let owned = app::accounts::owners(&app.ctx, person.user_id()).await.unwrap();
+        let passkey = domain::credential::CredentialKey::Passkey(key.public_key());
+        assert_eq!(owned.owners, [app::passkeys::owner_of(&passkey)]);
+        assert!(!owned.provisioned);
+        let [credential] = credentials(&app, &person).await.try_into().unwrap();
+        assert_eq!((credential.key, credential.kind), (passkey, CredentialKind::Owner));
+        assert_eq!((person.user().name.as_str(), person.user().role), ("ada", Role::User));
+        assert_eq!(person.caller().unwrap().user_id(), person.user_id());
+        // The passkey also signs for the account that it owns.
+        app.enable_by_passkey(&person, &mut key, vec![]).await;
+        let owned = app::accounts::owners(&app.ctx, person.user_id()).await.unwrap();
+        assert!(owned.provisioned);
+        sign_in_with(&app, &mut key).await.unwrap();
+    }
+
+    async fn of_two_sign_ups_with_one_passkey_one_succeeds(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let mut key = app.soft_key();
+        let mut wanted = Vec::new();
+        for _ in 0..2 {
+            let credential = app.register(&mut key, ChallengePurpose::SignUp, None).await;
+            wanted.push(SignUp { name: None, credential, device: device() });
+        }
+        let done = join_all(wanted.iter().map(|wanted| sign_up(&app.ctx, wanted))).await;
+        assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
+        let refused = done.into_iter().find_map(Result::err).unwrap();
+        assert!(matches!(refused, PersonError::CredentialTaken), "{refused:?}");
+        let users = app.ctx.store.read((), |tx, ()| Box::pin(store::users::list(tx, None, 10))).await;
+        assert_eq!(users.unwrap().len(), 1);
+    }
+
+    async fn of_two_uses_of_one_assertion_one_succeeds(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, _) = app.sign_up().await;
+        let proof = app.assert(&mut key, ChallengePurpose::SignIn, None).await;
+        let other = app.ctx_of_another_process();
+        let here = device();
+        let done = join_all([sessions::sign_in(&app.ctx, &proof, &here), sessions::sign_in(&other, &proof, &here)]);
+        assert_eq!(done.await.iter().filter(|done| done.is_ok()).count(), 1);
+        let replayed = sessions::sign_in(&app.ctx, &proof, &here).await.unwrap_err();
+        assert!(matches!(replayed, PersonError::ChallengeUnusable), "{replayed:?}");
+    }
+
+    async fn a_sign_in_needs_an_open_challenge_of_its_purpose(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, person) = app.sign_up().await;
+        let late = app.assert(&mut key, ChallengePurpose::SignIn, None).await;
+        app.clock.advance(5 * MINUTE_MS);
+        let step_up = app.assert(&mut key, ChallengePurpose::StepUp, Some(person.user_id())).await;
+        let made_up = Challenge::new(ChallengePurpose::SignIn, [7; 32]);
+        let made_up = Proof::Passkey(key.assert(&made_up.to_bytes()));
+        for proof in [late, step_up, made_up] {
+            let refused = sessions::sign_in(&app.ctx, &proof, &device()).await.unwrap_err();
+            assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
+        }
+        let batch = Proof::Passkey(key.assert(&[7; 32]));
+        let refused = sessions::sign_in(&app.ctx, &batch, &device()).await;
+        assert_eq!(passkey_refusal(refused), PasskeyRefusal::WrongChallenge);
+        sign_in_with(&app, &mut key).await.unwrap();
+    }
+
+    async fn a_counter_that_goes_back_does_not_sign_in(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, _) = app.sign_up().await;
+        let mut copy = key.clone();
+        sign_in_with(&app, &mut key).await.unwrap();
+        assert_eq!(passkey_refusal(sign_in_with(&app, &mut copy).await), PasskeyRefusal::CounterWentBack);
+        sign_in_with(&app, &mut key).await.unwrap();
+    }
+
+    async fn a_passkey_signs_in_after_the_database_was_restored_from_an_old_copy(store: Store) {
+        let mut app = TestApp::with().on(store.clone()).start().await;
+        let (mut key, _) = app.sign_up().await;
+        let copy = store::testing::copy(&store).await;
+        sign_in_with(&app, &mut key).await.unwrap();
+        app.restore(copy, "two").await;
+        sign_in_with(&app, &mut key).await.unwrap();
+    }
+
+    async fn another_users_passkey_does_not_step_up(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (_, ada) = app.sign_up().await;
+        let (mut key, _) = app.sign_up().await;
+        let refused = app.try_step_up(&ada, &mut key).await.unwrap_err();
+        assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+    }
+
+    async fn an_added_passkey_signs_in_but_does_not_own_the_account(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (first, person) = app.sign_up().await;
+        let mut second = app.soft_key();
+        let new = app.register(&mut second, ChallengePurpose::AddKey, Some(person.user_id())).await;
+        let added = people::add_credential(&app.ctx, &person, &new, Some(" phone ")).await.unwrap();
+        assert_eq!((added.kind, added.name.as_str()), (CredentialKind::SignIn, "phone"));
+        let signed_in = app.try_sign_in(&mut second).await.unwrap();
+        assert_eq!(app.person(&signed_in).await.user_id(), person.user_id());
+        assert_eq!(app::accounts::stored_owners(&app.ctx, person.user_id()).await.unwrap().len(), 1);
+        drop(first);
+    }
+
+    async fn removing_a_passkey_ends_its_sessions(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (_, person) = app.sign_up().await;
+        let mut second = app.soft_key();
+        let new = app.register(&mut second, ChallengePurpose::AddKey, Some(person.user_id())).await;
+        let added = people::add_credential(&app.ctx, &person, &new, None).await.unwrap();
+        let signed_in = app.try_sign_in(&mut second).await.unwrap();
+        people::remove_credential(&app.ctx, &person, added.id).await.unwrap();
+        assert!(testkit::person_in(&app.ctx, &signed_in).await.is_none());
+        let refused = sign_in_with(&app, &mut second).await.unwrap_err();
+        assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+        let [last] = credentials(&app, &person).await.try_into().unwrap();
+        let refused = people::remove_credential(&app.ctx, &person, last.id).await.unwrap_err();
+        assert!(matches!(refused, PersonError::LastCredential), "{refused:?}");
+    }
+
+    async fn a_removed_owner_no_longer_signs_in(store: Store) {
+        let app = TestApp::with().on(store).start().await;
+        let (mut key, person) = app.sign_up().await;
+        let input = (person.user_id(), vec![format!("0x{}", "ab".repeat(20))]);
+        let replaced = app.ctx.store.write(input, |tx, (id, owners)| {
+            Box::pin(store::users::replace_owners(tx, *id, owners))
+        });
+        replaced.await.unwrap();
+        let refused = sign_in_with(&app, &mut key).await.unwrap_err();
+        assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_misbehaving_authenticator_does_not_sign_in() {
+    type Change = fn(&mut SoftKey);
+    let app = TestApp::new().await;
+    let (key, _) = app.sign_up().await;
+    let cases: [(Change, PasskeyRefusal); 4] = [
+        (|key| key.origin = "https://evil.example".into(), PasskeyRefusal::WrongOrigin),
+        (|key| key.is_user_verified = false, PasskeyRefusal::UserNotVerified),
+        (|key| key.is_cross_origin = true, PasskeyRefusal::CrossOrigin),
+        (|key| key.rp_id = "evil.example".into(), PasskeyRefusal::WrongRelyingParty),
+    ];
+    for (change, refusal) in cases {
+        let mut bad = key.clone();
+        change(&mut bad);
+        assert_eq!(passkey_refusal(sign_in_with(&app, &mut bad).await), refusal);
+        assert_eq!(passkey_refusal(app.try_sign_up(&mut bad).await), refusal);
+    }
+    let mut high = key;
+    high.has_high_s = true;
+    sign_in_with(&app, &mut high).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sign_in_needs_the_user_handle_of_the_registration() {
+    let app = TestApp::new().await;
+    let (mut key, person) = app.sign_up().await;
+    let handle = key.user_handle.take();
+    let without = sign_in_with(&app, &mut key).await.unwrap_err();
+    assert!(matches!(without, PersonError::UnknownCredential), "{without:?}");
+    // Within a session the user is known.
+    app.try_step_up(&person, &mut key).await.unwrap();
+    key.user_handle = Some(vec![1; 32]);
+    let other = sign_in_with(&app, &mut key).await.unwrap_err();
+    assert!(matches!(other, PersonError::UnknownCredential), "{other:?}");
+    key.user_handle = handle;
+    sign_in_with(&app, &mut key).await.unwrap();
+}
+
+#[tokio::test]
+async fn failed_sign_ins_lock_the_address_out_and_no_other() {
+    let app = TestApp::new().await;
+    let (mut key, _) = app.sign_up().await;
+    for _ in 0..20 {
+        let mut unknown = app.soft_key();
+        unknown.user_handle = Some(vec![1; 32]);
+        let refused = sign_in_with(&app, &mut unknown).await.unwrap_err();
+        assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+    }
+    let refused = sign_in_with(&app, &mut key).await.unwrap_err();
+    assert!(matches!(refused, PersonError::LockedOut { .. }), "{refused:?}");
+    let proof = app.assert(&mut key, ChallengePurpose::SignIn, None).await;
+    sessions::sign_in(&app.ctx, &proof, &device_at("198.51.100.1")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_first_passkey_fixes_the_relying_party() {
+    let mut app = TestApp::new().await;
+    let with = |app: &TestApp, url: &str| {
+        let mut config = app.ctx.config.as_ref().clone();
+        config.web.as_mut().unwrap().party = RelyingParty::new(url, None).unwrap();
+        let app::Ctx { store, chain, clock, ids, .. } = app.ctx.clone();
+        app::Ctx::new(store, chain, clock, ids.entropy(), config)
+    };
+    let other = "https://other.example";
+    check_relying_party(&with(&app, other)).await.unwrap();
+    app.sign_up().await;
+    check_relying_party(&app.ctx).await.unwrap();
+    let refused = check_relying_party(&with(&app, other)).await.unwrap_err().to_string();
+    assert!(refused.contains("foretell.example") && refused.contains("other.example"), "{refused}");
+    app.ctx = with(&app, other);
+}
+
+#[tokio::test]
+async fn without_the_web_application_no_challenge_is_issued() {
+    let app = TestApp::new().await;
+    let mut config = app.ctx.config.as_ref().clone();
+    config.web = None;
+    let app::Ctx { store, chain, clock, ids, .. } = app.ctx.clone();
+    let ctx = app::Ctx::new(store, chain, clock, ids.entropy(), config);
+    let refused = issue_challenge(&ctx, ChallengePurpose::SignUp, None).await.unwrap_err();
+    assert!(matches!(refused, PersonError::WebOff), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_user_has_at_most_twenty_credentials() {
+    let app = TestApp::new().await;
+    let (_, person) = app.sign_up().await;
+    let add = async || {
+        let new = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(person.user_id())).await;
+        people::add_credential(&app.ctx, &person, &new, None).await
+    };
+    for _ in 1..20 {
+        add().await.unwrap();
+    }
+    assert!(matches!(add().await.unwrap_err(), PersonError::TooManyCredentials));
+}
+
+#[tokio::test]
+async fn a_registration_for_another_user_or_purpose_is_rejected() {
+    let app = TestApp::new().await;
+    let (_, ada) = app.sign_up().await;
+    let (_, bob) = app.sign_up().await;
+    let of_bob = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(bob.user_id())).await;
+    let to_sign_up = app.register(&mut app.soft_key(), ChallengePurpose::SignUp, None).await;
+    for new in [of_bob, to_sign_up] {
+        let refused = people::add_credential(&app.ctx, &ada, &new, None).await.unwrap_err();
+        assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
+    }
+    let to_add = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(ada.user_id())).await;
+    let wanted = SignUp { name: None, credential: to_add, device: device() };
+    let refused = sign_up(&app.ctx, &wanted).await.unwrap_err();
+    assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_a_user_changes_is_in_the_audit_log_without_secrets() {
+    let app = TestApp::new().await;
+    let (mut key, person) = app.sign_up().await;
+    people::rename(&app.ctx, &person, " Ada Lovelace ").await.unwrap();
+    let signed_in = app.try_step_up(&person, &mut key).await.unwrap();
+    let person = app.person(&signed_in).await;
+    assert_eq!(person.user().name, "Ada Lovelace");
+    sessions::end_others(&app.ctx, &person).await.unwrap();
+    sessions::sign_out(&app.ctx, &person).await.unwrap();
+    let actor = format!("user:{}", person.user_id());
+    let filter = Filter { actor: Some(actor), ..Filter::default() };
+    let entries = audit_log::list(&app.ctx, filter, i64::MAX, 100).await.unwrap();
+    let actions: Vec<&str> = entries.iter().rev().map(|entry| entry.action.as_str()).collect();
+    let expected = [
+        "user.create",
+        "credential.add",
+        "key.issue",
+        "session.begin",
+        "user.rename",
+        "session.step-up",
+        "session.end-others",
+        "session.end",
+    ];
+    assert_eq!(actions, expected);
+    let text = format!("{entries:?}");
+    assert!(!text.contains(signed_in.token.expose()) && !text.contains(&signed_in.token.digest()));
+    assert_eq!(
+        people::rename(&app.ctx, &person, " ").await.unwrap_err().to_string().split(':').next(),
+        Some("VALIDATION_FAILED")
+    );
+}
+
+#[tokio::test]
+async fn an_admin_must_have_a_passkey_and_the_pages_must_be_on() {
+    let app = TestApp::new().await;
+    let (_, person) = app.sign_up().await;
+    assert!(matches!(person.require_admin(&app.ctx), Err(PersonError::AdminRequired)));
+    people::set_role(&app.ctx, person.user_id(), Role::Admin).await.unwrap();
+    let bob = app.user("bob").await;
+    let refused = people::set_role(&app.ctx, bob.id, Role::Admin).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ValidationFailed);
+    let changed = people::set_tier(&app.ctx, person.user_id(), Tier::Developer).await.unwrap();
+    assert_eq!((changed.role, changed.tier), (Role::Admin, Tier::Developer));
+    let unknown = domain::ids::UserId(app.ctx.uuid());
+    let refused = people::set_tier(&app.ctx, unknown, Tier::Free).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ResourceNotFound);
+}
+
+#[tokio::test]
+async fn a_page_cannot_register_a_passkey_of_another_challenge() {
+    let app = TestApp::new().await;
+    let mut key = app.soft_key();
+    let NewCredential::Passkey(mut given) = app.register(&mut key, ChallengePurpose::SignUp, None).await
+    else {
+        panic!("a passkey")
+    };
+    let issued = issue_challenge(&app.ctx, ChallengePurpose::SignUp, None).await.unwrap();
+    given.client_data_json = key.client_data("webauthn.get", &issued.challenge.to_bytes());
+    let wanted = SignUp { name: None, credential: NewCredential::Passkey(given), device: device() };
+    assert_eq!(passkey_refusal(sign_up(&app.ctx, &wanted).await), PasskeyRefusal::WrongType);
+}

@@ -1,0 +1,140 @@
+//! People of the web application, with passkeys in software.
+
+use std::net::IpAddr;
+
+use alloy_primitives::{B256, Bytes, eip191_hash_message};
+use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature};
+use app::passkeys::{NewCredential, Proof, WalletProof, issue_challenge, wallet_text};
+use app::people::{SignUp, sign_up};
+use app::sessions::{self, Device, Person, SignedIn};
+use app::{Ctx, PersonError};
+use chain::{Assertion, Signer};
+use domain::credential::CredentialKey;
+use domain::ids::{KeyId, UserId};
+use domain::passkey::{ChallengePurpose, RelyingParty, SoftKey};
+
+use crate::TestApp;
+
+/// The address of the web application in tests.
+pub const APP_URL: &str = "https://foretell.example";
+
+/// The address from which people use the web application.
+const IP: &str = "203.0.113.7";
+
+/// The browser of a person.
+pub fn device() -> Device {
+    device_at(IP)
+}
+
+/// A browser at this address.
+pub fn device_at(ip: &str) -> Device {
+    let ip: IpAddr = ip.parse().expect("an IP address");
+    Device { ip, user_agent: "Mozilla/5.0 (X11; Linux x86_64)".to_owned() }
+}
+
+/// The relying party of tests.
+pub fn relying_party() -> RelyingParty {
+    RelyingParty::new(APP_URL, None).expect("an https URL")
+}
+
+impl TestApp {
+    /// Returns a new passkey that is not registered yet.
+    pub fn soft_key(&self) -> SoftKey {
+        SoftKey::new(&relying_party(), self.ctx.random())
+    }
+
+    /// Registers the passkey for a challenge of this purpose.
+    pub async fn register(
+        &self,
+        key: &mut SoftKey,
+        purpose: ChallengePurpose,
+        user_id: Option<UserId>,
+    ) -> NewCredential {
+        let issued = issue_challenge(&self.ctx, purpose, user_id).await.unwrap();
+        NewCredential::Passkey(key.register(&issued.challenge))
+    }
+
+    /// Signs up with a passkey.
+    pub async fn try_sign_up(&self, key: &mut SoftKey) -> Result<SignedIn, PersonError> {
+        let credential = self.register(key, ChallengePurpose::SignUp, None).await;
+        sign_up(&self.ctx, &SignUp { name: Some("ada".to_owned()), credential, device: device() }).await
+    }
+
+    /// Signs up with a new passkey.
+    pub async fn sign_up(&self) -> (SoftKey, Person) {
+        let mut key = self.soft_key();
+        let signed_in = self.try_sign_up(&mut key).await.unwrap();
+        (key, self.person(&signed_in).await)
+    }
+
+    /// Answers a challenge of this purpose with a passkey.
+    pub async fn assert(
+        &self,
+        key: &mut SoftKey,
+        purpose: ChallengePurpose,
+        user_id: Option<UserId>,
+    ) -> Proof {
+        let issued = issue_challenge(&self.ctx, purpose, user_id).await.unwrap();
+        Proof::Passkey(key.assert(&issued.challenge.to_bytes()))
+    }
+
+    /// Signs in with a passkey.
+    pub async fn try_sign_in(&self, key: &mut SoftKey) -> Result<SignedIn, PersonError> {
+        let proof = self.assert(key, ChallengePurpose::SignIn, None).await;
+        sessions::sign_in(&self.ctx, &proof, &device()).await
+    }
+
+    /// Steps up with a passkey.
+    pub async fn try_step_up(&self, person: &Person, key: &mut SoftKey) -> Result<SignedIn, PersonError> {
+        let proof = self.assert(key, ChallengePurpose::StepUp, Some(person.user_id())).await;
+        sessions::step_up(&self.ctx, person, &proof, &device()).await
+    }
+
+    /// Signs the service's text for a challenge of this purpose with a wallet.
+    pub async fn sign_text(
+        &self,
+        wallet: &Signer,
+        purpose: ChallengePurpose,
+        user_id: Option<UserId>,
+    ) -> WalletProof {
+        let issued = issue_challenge(&self.ctx, purpose, user_id).await.unwrap();
+        let text = wallet_text(&self.ctx, &issued, wallet.address()).unwrap();
+        let signature = wallet.sign_digest(eip191_hash_message(&text)).unwrap();
+        WalletProof { challenge: issued.challenge, address: wallet.address(), signature }
+    }
+
+    /// Enables keys by an act that the passkey signs, which deploys the account if necessary.
+    pub async fn enable_by_passkey(&self, person: &Person, key: &mut SoftKey, keys: Vec<KeyId>) {
+        let (ctx, user_id, request) = (&self.ctx, person.user_id(), OwnerActRequest::Enable { keys });
+        let act = owner_acts::prepare(ctx, user_id, &request, ActOrigin::User, None).await.unwrap().act;
+        let signature = OwnerSignature::Encoded(batch_signature(key, act.digest));
+        owner_acts::sign(ctx, user_id, act.id, &signature, ActOrigin::User).await.unwrap();
+        self.workers.execute(ctx).await;
+    }
+
+    /// Returns the person with this session.
+    ///
+    /// # Panics
+    /// If the session is not live.
+    pub async fn person(&self, signed_in: &SignedIn) -> Person {
+        person_in(&self.ctx, signed_in).await.expect("a live session")
+    }
+}
+
+/// Returns the person with this session in a process, if it is live there.
+pub async fn person_in(ctx: &Ctx, signed_in: &SignedIn) -> Option<Person> {
+    sessions::find(ctx, signed_in.token.expose(), device().ip).await.unwrap()
+}
+
+/// Signs a batch's digest as the account contract expects it of a passkey.
+pub fn batch_signature(key: &mut SoftKey, digest: B256) -> Bytes {
+    let assertion = key.assert(digest.as_slice());
+    let (r, s) = assertion.scalars().unwrap();
+    let assertion = Assertion {
+        authenticator_data: assertion.authenticator_data.into(),
+        client_data_json: String::from_utf8(assertion.client_data_json).unwrap(),
+        r,
+        s,
+    };
+    assertion.to_signature(&app::passkeys::owner_of(&CredentialKey::Passkey(key.public_key()))).unwrap()
+}
