@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use app::config::OwnerActLimits;
+use app::config::{OwnerActLimits, WebSettings};
 use clap::{Args, ValueEnum};
 use domain::Usdc;
+use domain::passkey::{RelyingParty, RelyingPartyError};
 use domain::webhook::target::TargetPolicy;
 use http_kit::ServeLimits;
 use ipnet::IpNet;
@@ -120,6 +121,14 @@ impl From<FinalitySetting> for app::config::Finality {
             FinalitySetting::Finalized => Self::Finalized,
         }
     }
+}
+
+/// A part of the service that can be switched on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switch {
+    On,
+    Off,
 }
 
 /// The settings of the service. URLs that may contain a password or an access key are serialized
@@ -239,6 +248,16 @@ pub struct Settings {
     /// [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
     pub webhook_targets: Option<WebhookTargets>,
+    /// The web application. It requires app-url [default: off; on for `foretell dev`]
+    #[arg(long, env = "FORETELL_WEB", global = true)]
+    pub web: Option<Switch>,
+    /// The operator's pages of the web application [default: off; on for `foretell dev`]
+    #[arg(long, env = "FORETELL_WEB_ADMIN", global = true)]
+    pub web_admin: Option<Switch>,
+    /// The domain that passkeys are bound to: the host of app-url, or a parent domain of it. It
+    /// cannot change after the first passkey [default: the host of app-url]
+    #[arg(long, env = "FORETELL_RP_ID", value_name = "DOMAIN", global = true)]
+    pub rp_id: Option<String>,
 }
 
 /// An invalid configuration.
@@ -305,9 +324,35 @@ pub struct ResolvedConfig {
     /// Allowed webhook targets. `None` if not configured, so that each command can choose its
     /// default.
     pub webhook_targets: Option<WebhookTargets>,
+    /// `None` if not configured, so that each command can choose its default.
+    pub web: Option<Switch>,
+    /// `None` if not configured, so that each command can choose its default.
+    pub web_admin: Option<Switch>,
+    /// Relying-party id. If absent, the host of the web application.
+    pub rp_id: Option<String>,
+    /// URL of the web application if `app_url` is absent. Only `foretell dev` has one.
+    pub local_url: Option<String>,
 }
 
 impl ResolvedConfig {
+    /// Returns the settings of the web application, or `None` if it is off.
+    ///
+    /// # Errors
+    /// If passkeys would not work at its URL.
+    pub fn web_settings(&self) -> Result<Option<WebSettings>, ConfigError> {
+        if self.web != Some(Switch::On) {
+            return Ok(None);
+        }
+        let Some(url) = self.app_url.as_ref().or(self.local_url.as_ref()) else {
+            return Err(ConfigError::Value("web requires app-url".to_owned()));
+        };
+        let party = RelyingParty::new(url, self.rp_id.as_deref()).map_err(|error| {
+            let name = if matches!(error, RelyingPartyError::OtherDomain(_)) { "rp-id" } else { "app-url" };
+            ConfigError::Value(format!("{name} {error}"))
+        })?;
+        Ok(Some(WebSettings { party, is_admin_on: self.web_admin == Some(Switch::On) }))
+    }
+
     /// Returns the allowed webhook targets, by default only public ones.
     pub fn targets(&self) -> WebhookTargets {
         self.webhook_targets.unwrap_or(WebhookTargets::Public)
@@ -373,6 +418,9 @@ impl Settings {
             max_acts_per_day: self.max_acts_per_day.or(of_file.max_acts_per_day),
             min_act_balance_usdc: self.min_act_balance_usdc.or(of_file.min_act_balance_usdc),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
+            web: self.web.or(of_file.web),
+            web_admin: self.web_admin.or(of_file.web_admin),
+            rp_id: self.rp_id.or(of_file.rp_id),
         })
     }
 
@@ -412,7 +460,7 @@ impl Settings {
         }
         let environment = self.environment.unwrap_or(EnvironmentSetting::Test);
         let act_limits = OwnerActLimits::of(environment.into());
-        Ok(ResolvedConfig {
+        let config = ResolvedConfig {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
@@ -442,7 +490,13 @@ impl Settings {
                     .unwrap_or(act_limits.min_balance),
             },
             webhook_targets: self.webhook_targets,
-        })
+            web: self.web,
+            web_admin: self.web_admin,
+            rp_id: self.rp_id,
+            local_url: None,
+        };
+        config.web_settings()?;
+        Ok(config)
     }
 }
 
@@ -669,6 +723,23 @@ mod tests {
         };
         assert!(with(EnvironmentSetting::Test).decide().is_ok());
         assert!(with(EnvironmentSetting::Live).decide().is_err());
+    }
+
+    #[test]
+    fn the_web_application_needs_a_url_where_passkeys_work() {
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
+        assert!(decide("").unwrap().web_settings().unwrap().is_none());
+        let url = "web = \"on\"\napp-url = \"https://app.foretell.example\"";
+        let web = |text: &str| decide(text).unwrap().web_settings().unwrap().unwrap();
+        assert_eq!((web(url).party.id(), web(url).is_admin_on), ("app.foretell.example", false));
+        let parent = web(&format!("{url}\nrp-id = \"foretell.example\"\nweb-admin = \"on\""));
+        assert_eq!((parent.party.id(), parent.is_admin_on), ("foretell.example", true));
+        let refused = |text: &str| decide(text).unwrap_err().to_string();
+        assert_eq!(refused("web = \"on\""), "web requires app-url");
+        let other = refused(&format!("{url}\nrp-id = \"other.example\""));
+        assert_eq!(other, "rp-id must be the host app.foretell.example or a parent domain of it");
+        let plain = refused("web = \"on\"\napp-url = \"http://foretell.example\"");
+        assert_eq!(plain, "app-url must be an https URL, or http://localhost");
     }
 
     #[test]

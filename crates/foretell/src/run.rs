@@ -115,7 +115,9 @@ impl Parts {
         settings.max_fee_per_gas = config.max_fee_per_gas;
         settings.owner_acts = config.owner_acts;
         settings.webhooks.targets = config.targets().into();
+        settings.web = config.web_settings()?;
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
+        app::passkeys::check_relying_party(&ctx).await?;
         // Not fatal: the limiter may come back, and readiness fails until it does.
         if let Err(error) = ctx.process.limits.ping().await {
             tracing::error!(%error, "the rate limiter does not answer: the service is not ready until it does");

@@ -20,6 +20,8 @@ pub enum StartError {
     /// A use case that a command runs failed.
     #[error("{0}")]
     App(#[from] app::AppError),
+    #[error(transparent)]
+    RelyingParty(#[from] app::passkeys::RelyingPartyError),
     /// The problems that prevent the import of a catalog.
     #[error("nothing was imported:{}", .0.iter().map(|problem| format!("\n  {problem}")).collect::<String>())]
     Import(Vec<app::import::ImportProblem>),
@@ -61,7 +63,7 @@ impl StartError {
             Self::App(error) => error.code.as_str(),
             Self::Chain(_) | Self::Embedded(_) => "CHAIN",
             Self::Store(_) => "DATABASE",
-            Self::Config(_) | Self::Secrets(_) | Self::File { .. } => "CONFIGURATION",
+            Self::Config(_) | Self::Secrets(_) | Self::File { .. } | Self::RelyingParty(_) => "CONFIGURATION",
             Self::Import(_) => "IMPORT_REFUSED",
             Self::InvalidState(_) => "INVALID_STATE",
             Self::Unconfirmed(_) => "NOT_CONFIRMED",

@@ -13,7 +13,7 @@ use domain::{Clock, Timestamp};
 use store::Store;
 
 use super::start_logging;
-use crate::config::{ResolvedConfig, WebhookTargets};
+use crate::config::{ResolvedConfig, Switch, WebhookTargets};
 use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
 use crate::entropy::SystemEntropy;
@@ -71,6 +71,10 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     // Listen first, so that an occupied port fails before anything is created.
     let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
+    config.web.get_or_insert(Switch::On);
+    config.web_admin.get_or_insert(Switch::On);
+    // Passkeys do not work on 127.0.0.1.
+    config.local_url = Some(format!("http://localhost:{}", address.port()));
     let users = match known {
         Some(known) => known.users,
         None => {

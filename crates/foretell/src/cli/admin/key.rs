@@ -264,6 +264,8 @@ pub fn key_record(key: &Key) -> OutputRecord {
     OutputRecord::new()
         .with("id", key.id)
         .with("userId", key.user_id)
+        .with("kind", key.kind)
+        .with("hint", &key.hint)
         .with("name", &key.name)
         .with("tier", key.tier)
         .with("scopes", key.scopes)

@@ -1,11 +1,13 @@
 //! `foretell admin user`.
 
 use alloy_primitives::Address;
-use app::{Ctx, accounts};
+use app::{Ctx, accounts, people};
 use chain::{AccountOwner, Signer};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
+use domain::credential::Role;
 use domain::ids::UserId;
+use domain::key::Tier;
 use store::users::{Account, User};
 
 use super::ctx::AdminCtx;
@@ -24,6 +26,23 @@ pub enum UserCommand {
     Create(CreateUserArgs),
     /// List users, newest first
     List(PageArgs),
+    /// Make a user an admin of the web application. The user must have a passkey
+    Promote {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+    },
+    /// Make an admin an ordinary user again
+    Demote {
+        #[command(flatten)]
+        user: Subject<subject::User>,
+    },
+    /// Change the tier of the key that a user trades with in the web application
+    Tier {
+        #[arg(value_name = "ID")]
+        user: UserId,
+        /// free, developer, enterprise or mm
+        tier: Tier,
+    },
     /// Show a user, the account and its keys
     Show {
         #[command(flatten)]
@@ -90,6 +109,9 @@ pub async fn run(command: UserCommand, admin: &AdminCtx) -> Result<CommandOutput
     match command {
         UserCommand::Create(args) => create(args, admin).await.map(CommandOutput::One),
         UserCommand::List(page) => list(page, admin).await,
+        UserCommand::Promote { user: Subject(user) } => set_role(user, Role::Admin, admin).await,
+        UserCommand::Demote { user: Subject(user) } => set_role(user, Role::User, admin).await,
+        UserCommand::Tier { user, tier } => set_tier(user, tier, admin).await,
         UserCommand::Show { user: Subject(user) } => show(user, admin).await.map(CommandOutput::One),
     }
 }
@@ -123,6 +145,16 @@ async fn show(user: UserId, admin: &AdminCtx) -> Result<OutputRecord, StartError
     Ok(user_record(&user, account.as_ref()).with("owners", owners).with("keys", keys))
 }
 
+async fn set_role(user: UserId, role: Role, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    people::set_role(&admin.ctx()?, user, role).await?;
+    show(user, admin).await.map(CommandOutput::One)
+}
+
+async fn set_tier(user: UserId, tier: Tier, admin: &AdminCtx) -> Result<CommandOutput, StartError> {
+    people::set_tier(&admin.ctx()?, user, tier).await?;
+    show(user, admin).await.map(CommandOutput::One)
+}
+
 /// Returns a user and its account, or a not-found error.
 pub async fn find(admin: &AdminCtx, user: UserId) -> Result<(User, Option<Account>), StartError> {
     let found = admin
@@ -144,5 +176,7 @@ fn user_record(user: &User, account: Option<&Account>) -> OutputRecord {
         .with("address", account.map(|account| account.address))
         .with("firstOwner", account.map(|account| &account.first_owner))
         .with("reservedUsdc", account.map(|account| usdc_text(account.reserved)))
+        .with("role", user.role)
+        .with("tier", user.tier)
         .with("createdAt", user.created_at)
 }
