@@ -8,6 +8,7 @@ mod conflicts;
 mod fixture;
 mod migrations;
 mod outages;
+mod people;
 mod postgres;
 mod sized;
 mod sized_lists;
