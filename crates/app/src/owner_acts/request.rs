@@ -131,7 +131,8 @@ impl CallBuilder<'_> {
     async fn raise_caps(&self, id: KeyId, caps: Caps) -> Result<Vec<Call>, AppError> {
         let mut policies = Vec::new();
         for key in self.active_keys(&[id]).await? {
-            check_caps(&key.limits(), caps)?;
+            // The limits of the tier, not those that the user has chosen before.
+            check_caps(&key.tier.limits(&key.overrides), caps)?;
             policies.push(policy_with(&key, caps.per_trade, caps.daily, self.deadline_s));
         }
         self.enabling(&policies).await
