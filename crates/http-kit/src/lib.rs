@@ -45,6 +45,7 @@ mod traceparent;
 mod unread;
 mod usage;
 mod version;
+mod web_code;
 
 pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body};
 pub use caller::{
@@ -80,3 +81,4 @@ pub use traceparent::Traceparent;
 pub use unread::refuse;
 pub use usage::NotCounted;
 pub use version::API_VERSION;
+pub use web_code::WebCode;

@@ -13,7 +13,7 @@ use protocol::Documented;
 use serde_json::{Map, Value};
 use store::StoreError;
 
-use super::{PublicCode, Surface};
+use super::{PublicCode, Surface, WebCode};
 
 /// An error on its way to the client. As a response it has a status but no body; `render` adds it.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Problem {
     pub(super) error: Arc<AppError>,
     /// The public API's code, if it is more specific than the error's.
     public_code: Option<PublicCode>,
+    /// The web application's code, if the catalog has none for the error.
+    web_code: Option<WebCode>,
     submission: Option<Submission>,
 }
 
@@ -44,6 +46,14 @@ impl Problem {
         &self.error.detail
     }
 
+    /// Returns the code and the title of the error, as the surface shows them.
+    pub fn code_and_title(&self) -> (&'static str, &'static str) {
+        match self.web_code {
+            Some(code) => (code.as_str(), code.title()),
+            None => (self.error.code.as_str(), self.error.code.title()),
+        }
+    }
+
     /// Returns the code of the error on the public API.
     pub fn public_code(&self) -> PublicCode {
         self.public_code.unwrap_or_else(|| self.error.code.into())
@@ -51,7 +61,8 @@ impl Problem {
 
     pub fn status(&self, surface: Surface) -> StatusCode {
         let status = match surface {
-            Surface::Trading | Surface::Web => self.error.code.status(),
+            Surface::Trading => self.error.code.status(),
+            Surface::Web => self.web_code.map_or(self.error.code.status(), WebCode::status),
             Surface::Public => self.public_code().status(),
         };
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
@@ -121,7 +132,7 @@ fn wrong_parameters(error: &AppError) -> Option<String> {
 
 impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
-        Self { error: Arc::new(error), public_code: None, submission: None }
+        Self { error: Arc::new(error), public_code: None, web_code: None, submission: None }
     }
 }
 
@@ -143,6 +154,14 @@ impl From<PublicCode> for Problem {
         // like a missing resource.
         let in_catalog = code.as_str().parse().unwrap_or(ErrorCode::ResourceNotFound);
         Self { public_code: Some(code), ..Self::new(in_catalog) }
+    }
+}
+
+impl From<WebCode> for Problem {
+    fn from(code: WebCode) -> Self {
+        // Counted and logged like a missing resource: never the fault of the service.
+        let error = AppError::new(ErrorCode::ResourceNotFound).detail(code.default_detail());
+        Self { web_code: Some(code), ..error.into() }
     }
 }
 

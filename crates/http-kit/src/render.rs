@@ -52,12 +52,13 @@ impl Problem {
     /// Returns the body of the response to request `id` for the path `instance`. Real responses and
     /// documentation examples both come from here, so that they cannot diverge.
     pub fn body<'a>(&'a self, docs_url: &str, instance: &'a str, id: RequestId) -> impl Serialize + use<'a> {
-        let code = self.code();
+        let (code, title) = self.code_and_title();
         ProblemBody {
             r#type: format!("{docs_url}/api-errors/{code}"),
-            title: code.title(),
-            status: code.status(),
-            code: code.as_str(),
+            title,
+            // Without a code of the web application, both surfaces have the same status.
+            status: self.status(Surface::Web).as_u16(),
+            code,
             detail: &self.error.detail,
             instance,
             request_id: id,

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use domain::ErrorCode;
 use http_kit::{FailedRequest, Problem, Surface};
@@ -28,24 +28,25 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
     if path.starts_with("/assets/") || path.starts_with("/app/") {
         return;
     }
-    let reader = Reader::of(
+    let reader = Reader::anonymous(
         &failed.cookie.map(|cookie| (axum::http::header::COOKIE, cookie.clone())).into_iter().collect(),
     );
     let code = problem.code();
+    let status = problem.status(Surface::Web);
     let (heading, detail) = match code {
-        ErrorCode::ResourceNotFound | ErrorCode::MarketNotFound => (
+        ErrorCode::ResourceNotFound | ErrorCode::MarketNotFound if status == StatusCode::NOT_FOUND => (
             "This page does not exist",
             "The link is incomplete, or it leads to something that was never here.",
         ),
         ErrorCode::RateLimitExceeded => ("Too many requests", "Your network has asked for too many pages."),
-        _ => (code.title(), problem.detail()),
+        _ => (problem.code_and_title().1, problem.detail()),
     };
     let page = ErrorPage {
-        shell: Shell::new(reader, Section::None, heading),
-        status: problem.status(Surface::Web).as_u16(),
+        shell: Shell::new(&reader, Section::None, heading),
+        status: status.as_u16(),
         heading,
         detail,
-        code: code.as_str(),
+        code: problem.code_and_title().0,
         retry_after_s: problem.retry_after_s(),
         request_id: failed.id.to_string(),
     };

@@ -81,7 +81,7 @@ pub async fn page(
         let trending: Vec<_> = pairs(rows.trending).into_iter().filter(is_new).collect();
         let ending = pairs(rows.ending);
         let until = soonest_end(&[&featured, &trending, &ending], now);
-        let shell = Shell::new(reader, Section::None, "Prediction markets on real questions")
+        let shell = Shell::new(&reader, Section::None, "Prediction markets on real questions")
             .described(
                 "Trade on the outcome of real events. Every rule, price and trade is on a public chain.",
             )
@@ -96,7 +96,7 @@ pub async fn page(
         };
         Ok((page, until))
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }
 
 async fn read_rows(app: &Shared) -> Result<Rows, StoreError> {

@@ -103,7 +103,7 @@ pub async fn page(
             |label: &str, url: String, is_current| ListLink { label: label.to_owned(), url, is_current };
         let PageRange { limit, offset } = window;
         let page = LeaderboardPage {
-            shell: Shell::new(reader, Section::Leaderboard, "Leaderboard")
+            shell: Shell::new(&reader, Section::Leaderboard, "Leaderboard")
                 .described("The accounts with the highest profit and volume, from public data of the chain.")
                 .listed_at(&app, "/leaderboard"),
             timeframes: TIMEFRAME_LABELS
@@ -117,5 +117,5 @@ pub async fn page(
         };
         Ok((page, None))
     };
-    cached(&app, reader, &name, read).await
+    cached(&app, &reader, &name, read).await
 }

@@ -178,12 +178,12 @@ pub async fn page(
             Range::OneHour | Range::OneDay => None,
             _ => chart.as_ref().and_then(Chart::change_in_a_day),
         };
-        let page = MarketPage::new(&app, reader, (market, outcomes), face, rows, now);
+        let page = MarketPage::new(&app, &reader, (market, outcomes), face, rows, now);
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
         Ok((MarketPage { change, chart, ..page.with_links(&chosen) }, until))
     };
-    cached(&app, reader, &name, read).await
+    cached(&app, &reader, &name, read).await
 }
 
 async fn read_rows(app: &Shared, market: &Market) -> Result<Rows, StoreError> {
@@ -215,7 +215,7 @@ async fn read_rows(app: &Shared, market: &Market) -> Result<Rows, StoreError> {
 impl MarketPage {
     fn new(
         app: &Shared,
-        reader: Reader,
+        reader: &Reader,
         (market, outcomes): (Market, Vec<Outcome>),
         face: MarketFace,
         rows: Rows,

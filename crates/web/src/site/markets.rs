@@ -168,9 +168,9 @@ pub async fn page(
         let until = next_end(listed.items.iter().map(|listed| &listed.market), now);
         let total = listed.total;
         let tiles = MarketTile::read_all(&app.ctx, &pairs(listed.items), now).await?;
-        Ok((MarketsPage::new(&app, reader, &chosen, categories, tiles, total), until))
+        Ok((MarketsPage::new(&app, &reader, &chosen, categories, tiles, total), until))
     };
-    cached(&app, reader, &name, read).await
+    cached(&app, &reader, &name, read).await
 }
 
 async fn read_rows(
@@ -192,7 +192,7 @@ async fn read_rows(
 impl MarketsPage {
     fn new(
         app: &Shared,
-        reader: Reader,
+        reader: &Reader,
         chosen: &MarketsQuery,
         categories: Vec<String>,
         tiles: Vec<MarketTile>,

@@ -1,6 +1,8 @@
 //! The pages of the web application. They are complete without scripts.
 
+mod account;
 mod error_page;
+mod form_body;
 mod guard;
 mod home;
 mod leaderboard;
@@ -10,7 +12,9 @@ mod markets;
 mod owners;
 mod preferences;
 mod search;
+mod session;
 mod shell;
+mod sign_in;
 mod status;
 mod threads;
 mod traders;
@@ -24,6 +28,7 @@ use crate::assets;
 
 /// Requests per minute from one address to one page.
 const PAGES: Limiter = Limiter::PerMinute(300);
+const WRITES: Limiter = Limiter::PerMinute(60);
 /// A page loads several files.
 const FILES: Limiter = Limiter::PerMinute(3_000);
 
@@ -40,6 +45,16 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/search", PAGES => search::page;
     GET "/tx/{hash}", PAGES => transaction::page;
     GET "/status", PAGES => status::page;
+    GET "/sign-up", PAGES => sign_in::sign_up_page;
+    GET "/sign-in", PAGES => sign_in::sign_in_page;
+    POST "/sign-out", WRITES => sign_in::sign_out;
+    POST "/app/challenges", WRITES => sign_in::challenge;
+    POST "/app/sign-up", WRITES => sign_in::sign_up;
+    POST "/app/sign-in", WRITES => sign_in::sign_in;
+    POST "/app/step-up", WRITES => sign_in::step_up;
+    GET "/portfolio", PAGES => account::portfolio;
+    GET "/settings/security", PAGES => account::security;
+    POST "/settings/sessions/end", WRITES => account::end_sessions;
     GET "/app/live", PAGES => live::stream;
     POST "/preferences/theme", PAGES => preferences::set_theme;
     GET "/assets/{folder}/{*name}", FILES => assets::file;

@@ -73,9 +73,9 @@ pub async fn organization(
     let id: OrganizationId = id.parse().map_err(|_| Problem::not_found())?;
     let read = async || {
         let rows = read_organization(&app, id).await?.ok_or_else(Problem::not_found)?;
-        OwnerPage::read(&app, reader, "Organization", &format!("/organizations/{id}"), rows).await
+        OwnerPage::read(&app, &reader, "Organization", &format!("/organizations/{id}"), rows).await
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }
 
 /// `GET /partners/{id}`.
@@ -88,9 +88,9 @@ pub async fn partner(
     let id: PartnerId = id.parse().map_err(|_| Problem::not_found())?;
     let read = async || {
         let rows = read_partner(&app, id).await?.ok_or_else(Problem::not_found)?;
-        OwnerPage::read(&app, reader, "Partner", &format!("/partners/{id}"), rows).await
+        OwnerPage::read(&app, &reader, "Partner", &format!("/partners/{id}"), rows).await
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }
 
 async fn read_organization(app: &Shared, id: OrganizationId) -> Result<Option<Rows>, StoreError> {
@@ -158,7 +158,7 @@ async fn with_lists(
 impl OwnerPage {
     async fn read(
         app: &Shared,
-        reader: Reader,
+        reader: &Reader,
         kind: &'static str,
         path: &str,
         rows: Rows,

@@ -59,7 +59,7 @@ pub async fn page(
         let now = app.ctx.now();
         let until = next_end(markets.items.iter().map(|listed| &listed.market), now);
         let text = text.unwrap_or_default();
-        let mut shell = Shell::new(reader, Section::None, format!("Search: {text}"));
+        let mut shell = Shell::new(&reader, Section::None, format!("Search: {text}"));
         shell.search.clone_from(&text);
         let page = SearchPage {
             shell,
@@ -72,7 +72,7 @@ pub async fn page(
         };
         Ok((page, until))
     };
-    cached(&app, reader, &name, read).await
+    cached(&app, &reader, &name, read).await
 }
 
 /// Searches markets and threads. Without a text, nothing is found.

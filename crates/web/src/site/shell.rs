@@ -1,10 +1,9 @@
 //! What all pages of the site share: the head, the header and the footer, and how a page is rendered
 //! and cached.
 
-use std::convert::Infallible;
-
+use app::sessions::Person;
 use askama::Template;
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::{CONTENT_TYPE, COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
@@ -14,6 +13,7 @@ use http_kit::{CachedBody, Problem, Shared};
 use presentation::Theme;
 use presentation::links::{SITE, card_url, oembed_url};
 
+use super::session::Visitor;
 use crate::assets;
 
 /// The cookie of the chosen theme.
@@ -31,31 +31,47 @@ pub enum Section {
     None,
 }
 
-/// The reader's settings that a page is rendered with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The reader that a page is rendered for.
+#[derive(Debug, Clone)]
 pub struct Reader {
     pub theme: Theme,
+    /// The reader's session, if there is one.
+    pub person: Option<Person>,
+    /// Readers can sign up and sign in.
+    has_accounts: bool,
 }
 
 impl Reader {
-    pub fn of(headers: &HeaderMap) -> Self {
+    /// Returns a reader without a session.
+    pub fn anonymous(headers: &HeaderMap) -> Self {
         let theme = cookie(headers, THEME_COOKIE)
             .and_then(|word| Theme::WORDS.iter().find(|(known, _)| *known == word))
             .map_or(Theme::Auto, |(_, theme)| *theme);
-        Self { theme }
+        Self { theme, person: None, has_accounts: false }
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Reader {
-    type Rejection = Infallible;
+impl<S: Sync> FromRequestParts<S> for Reader
+where
+    Shared: FromRef<S>,
+{
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::of(&parts.headers))
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Visitor(person) = Visitor::from_request_parts(parts, state).await?;
+        let has_accounts = Shared::from_ref(state).ctx.config.web.is_some();
+        Ok(Self { person, has_accounts, ..Self::anonymous(&parts.headers) })
     }
+}
+
+/// The account menu of the header.
+#[derive(Debug)]
+pub struct AccountMenu {
+    pub initial: String,
 }
 
 /// Returns the value of a cookie. If it was sent more than once, the first one counts.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
@@ -76,10 +92,12 @@ pub struct Shell {
     pub oembed: Option<String>,
     /// The text in the search field.
     pub search: String,
+    pub menu: Option<AccountMenu>,
+    pub has_accounts: bool,
 }
 
 impl Shell {
-    pub fn new(reader: Reader, section: Section, title: impl Into<String>) -> Self {
+    pub fn new(reader: &Reader, section: Section, title: impl Into<String>) -> Self {
         Self {
             theme: reader.theme.fixed(),
             site: SITE,
@@ -90,6 +108,11 @@ impl Shell {
             card: None,
             oembed: None,
             search: String::new(),
+            menu: reader
+                .person
+                .as_ref()
+                .map(|person| AccountMenu { initial: initial_of(&person.user().name) }),
+            has_accounts: reader.has_accounts,
         }
     }
 
@@ -136,10 +159,13 @@ impl Shell {
     /// Returns the letter that replaces a missing image.
     #[expect(clippy::unused_self, reason = "templates call functions through their values")]
     pub fn initial(&self, name: &str) -> String {
-        name.chars()
-            .find(|letter| letter.is_alphanumeric())
-            .map_or_else(String::new, |letter| letter.to_uppercase().collect())
+        initial_of(name)
     }
+}
+
+fn initial_of(name: &str) -> String {
+    let letter = name.chars().find(|letter| letter.is_alphanumeric());
+    letter.map_or_else(String::new, |letter| letter.to_uppercase().collect())
 }
 
 /// Renders a page.
@@ -152,14 +178,18 @@ pub fn answer(page: CachedBody) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"))], page.whole()).into_response()
 }
 
-/// Returns the page that `read` builds, or one that is at most a quarter of a second old. `read` also
-/// returns when the page expires even if nothing changes.
+/// Returns the page that `read` builds. A reader without a session may get one that is at most a quarter
+/// of a second old. `read` also returns when the page expires even if nothing changes.
 pub async fn cached<P: Template>(
     app: &Shared,
-    reader: Reader,
+    reader: &Reader,
     name: &str,
     read: impl AsyncFnOnce() -> Result<(P, Option<Timestamp>), Problem>,
 ) -> Result<Response, Problem> {
+    if reader.person.is_some() {
+        let (page, _) = read().await?;
+        return Ok(answer(render(&page)?));
+    }
     // Pages differ by theme. A path begins with a slash, so the names never collide with others.
     let name = format!("{} {name}", reader.theme.fixed().unwrap_or("auto"));
     let render = async || {
@@ -187,14 +217,14 @@ mod tests {
             (&["theme=<script>"], Theme::Auto),
             (&["xtheme=dark"], Theme::Auto),
         ] {
-            assert_eq!(Reader::of(&headers(lines)).theme, theme, "{lines:?}");
+            assert_eq!(Reader::anonymous(&headers(lines)).theme, theme, "{lines:?}");
         }
     }
 
     #[test]
     fn descriptions_are_one_line_of_bounded_length() {
         let shell =
-            Shell::new(Reader { theme: Theme::Auto }, Section::None, "T").described(&"é \n".repeat(300));
+            Shell::new(&Reader::anonymous(&headers(&[])), Section::None, "T").described(&"é \n".repeat(300));
         assert_eq!(shell.description.chars().count(), MOST_DESCRIPTION + 1);
         assert!(shell.description.ends_with('…') && !shell.description.contains('\n'));
     }

@@ -41,7 +41,7 @@ pub async fn page(
         let now = app.ctx.now();
         let part = |name, check: Check| PartLine { name, is_ok: check.ok, latency_ms: check.latency_ms };
         let page = StatusPage {
-            shell: Shell::new(reader, Section::None, "Status"),
+            shell: Shell::new(&reader, Section::None, "Status"),
             is_ready,
             parts: vec![
                 part("Database", state.database),
@@ -56,5 +56,5 @@ pub async fn page(
         };
         Ok((page, None))
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }

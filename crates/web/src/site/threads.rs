@@ -73,7 +73,7 @@ pub async fn list(
         };
         let PageRange { limit, offset } = window;
         let page = ThreadsPage {
-            shell: Shell::new(reader, Section::Threads, "Threads")
+            shell: Shell::new(&reader, Section::Threads, "Threads")
                 .described("A thread follows one story through several markets.")
                 .listed_at(&app, &url(offset)),
             threads: items.into_iter().map(ThreadTile::new).collect(),
@@ -82,7 +82,7 @@ pub async fn list(
         };
         Ok((page, until))
     };
-    cached(&app, reader, &name, read).await
+    cached(&app, &reader, &name, read).await
 }
 
 impl ThreadTile {
@@ -141,10 +141,10 @@ pub async fn page(
         let now = app.ctx.now();
         let turn = next_turn(std::iter::once(&row), now);
         let end = next_end(listed.items.iter().map(|listed| &listed.market), now);
-        let page = ThreadPage::new(&app, reader, row, (listed, chapters, owner), now);
+        let page = ThreadPage::new(&app, &reader, row, (listed, chapters, owner), now);
         Ok((page, turn.into_iter().chain(end).min()))
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }
 
 type Parts = (Listed<ListedMarket>, Vec<ChapterRow>, Option<Organization>);
@@ -170,7 +170,7 @@ async fn read_parts(app: &Shared, row: &ThreadRow) -> Result<Parts, StoreError> 
 impl ThreadPage {
     fn new(
         app: &Shared,
-        reader: Reader,
+        reader: &Reader,
         row: ThreadRow,
         (listed, chapters, owner): Parts,
         now: Timestamp,

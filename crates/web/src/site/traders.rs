@@ -166,7 +166,7 @@ pub async fn page(
         let total = UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized.0));
         let account = Account::new(address);
         let page = TraderPage {
-            shell: Shell::new(reader, Section::Leaderboard, format!("Trader {}", account.short)),
+            shell: Shell::new(&reader, Section::Leaderboard, format!("Trader {}", account.short)),
             account,
             profit: amounts::profit(total),
             is_loss: total.0 < 0,
@@ -178,7 +178,7 @@ pub async fn page(
         };
         Ok((page, None))
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }
 
 async fn read_rows(app: &Shared, address: Address) -> Result<(Vec<OpenPosition>, Vec<Movement>), StoreError> {

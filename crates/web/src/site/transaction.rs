@@ -60,7 +60,7 @@ pub async fn page(
         });
         let first = movements.first();
         let page = TransactionPage {
-            shell: Shell::new(reader, Section::None, format!("Transaction {}", amounts::short_hash(hash))),
+            shell: Shell::new(&reader, Section::None, format!("Transaction {}", amounts::short_hash(hash))),
             hash: format!("{hash:#x}"),
             block: first.map(|movement| amounts::grouped(movement.block_number)),
             at: first.map(|movement| amounts::minute(movement.created_at)),
@@ -73,5 +73,5 @@ pub async fn page(
         };
         Ok((page, None))
     };
-    cached(&app, reader, &query.name, read).await
+    cached(&app, &reader, &query.name, read).await
 }

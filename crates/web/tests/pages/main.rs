@@ -5,5 +5,6 @@
 
 mod cards;
 mod embeds;
+mod people;
 mod site;
 mod sitemap;

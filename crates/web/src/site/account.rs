@@ -1,0 +1,218 @@
+//! The pages of a person's own account.
+
+use app::passkeys::web;
+use app::people;
+use app::portfolio::{Portfolio, ValuedPosition, summary};
+use app::sessions::{self, Person};
+use askama::Template;
+use axum::extract::State;
+use axum::http::HeaderValue;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse, Response};
+use domain::credential::{CredentialKey, CredentialKind};
+use domain::passkey::BackupState;
+use domain::{ErrorCode, Usdc};
+use http_kit::{Problem, Shared};
+use presentation::amounts;
+use store::credentials::Credential;
+use store::sessions::Session;
+
+use super::session::{Member, problem_of};
+use super::shell::{Reader, Section, Shell, answer, render};
+
+/// A position of the person.
+#[derive(Debug)]
+struct OwnPosition {
+    market_id: String,
+    question: String,
+    outcome: String,
+    tokens: String,
+    cost: String,
+    value: String,
+    profit: String,
+    is_loss: bool,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/portfolio.html")]
+struct PortfolioPage {
+    shell: Shell,
+    total: String,
+    cash: String,
+    reserved: String,
+    invested: String,
+    positions: Vec<OwnPosition>,
+    address: String,
+    usdc: String,
+    chain_id: u64,
+    is_deployed: bool,
+}
+
+/// `GET /portfolio`.
+pub async fn portfolio(
+    State(app): State<Shared>,
+    reader: Reader,
+    member: Result<Member, Problem>,
+) -> Result<Response, Problem> {
+    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+    let owned = summary(&app.ctx, &person.caller()?).await?;
+    let invested =
+        owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
+    let cash = cash_of(&owned);
+    let page = PortfolioPage {
+        shell: Shell::new(&reader, Section::None, "Portfolio"),
+        total: amounts::dollars(Usdc::from_atomic(cash.atomic().saturating_add(invested))),
+        cash: amounts::dollars(cash),
+        reserved: amounts::dollars(owned.account.reserved),
+        invested: amounts::dollars(Usdc::from_atomic(invested)),
+        positions: owned
+            .positions
+            .iter()
+            .filter(|it| !it.position().tokens.0.is_zero())
+            .map(OwnPosition::new)
+            .collect(),
+        address: owned.account.address.to_string(),
+        usdc: app.ctx.chain.contracts().usdc.to_string(),
+        chain_id: app.ctx.chain.chain_id(),
+        is_deployed: owned.state.provisioned,
+    };
+    Ok(answer(render(&page)?))
+}
+
+fn cash_of(owned: &Portfolio) -> Usdc {
+    Usdc::from_atomic(u64::try_from(owned.state.usdc_balance_atomic).unwrap_or(i64::MAX as u64))
+}
+
+impl OwnPosition {
+    fn new(valued: &ValuedPosition) -> Self {
+        let profit = valued.unrealized_pnl();
+        Self {
+            market_id: valued.market.id.to_string(),
+            question: valued.market.question.clone(),
+            outcome: valued.label.clone(),
+            tokens: amounts::tokens(valued.position().tokens),
+            cost: amounts::dollars(valued.position().cost_basis),
+            value: amounts::dollars(valued.value),
+            profit: amounts::profit(profit),
+            is_loss: profit.0 < 0,
+        }
+    }
+}
+
+/// A passkey or wallet of the person.
+#[derive(Debug)]
+struct CredentialLine {
+    name: String,
+    kind: &'static str,
+    /// A lost device does not lose it.
+    is_safe: bool,
+    may: &'static str,
+    added: String,
+}
+
+/// A session of the person.
+#[derive(Debug)]
+struct SessionLine {
+    browser: String,
+    ip: String,
+    since: String,
+    is_current: bool,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/security.html")]
+struct SecurityPage {
+    shell: Shell,
+    credentials: Vec<CredentialLine>,
+    sessions: Vec<SessionLine>,
+    needs_step_up: bool,
+}
+
+/// `GET /settings/security`.
+pub async fn security(
+    State(app): State<Shared>,
+    reader: Reader,
+    member: Result<Member, Problem>,
+) -> Result<Response, Problem> {
+    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+    let (credentials, live) =
+        tokio::try_join!(people::list_credentials(&app.ctx, &person), sessions::list(&app.ctx, &person))?;
+    let page = SecurityPage {
+        shell: Shell::new(&reader, Section::None, "Security"),
+        credentials: credentials.iter().map(CredentialLine::new).collect(),
+        needs_step_up: live.len() > 1 && person.require_step_up(app.ctx.now()).is_err(),
+        sessions: live.iter().map(|session| SessionLine::new(session, &person)).collect(),
+    };
+    Ok(answer(render(&page)?))
+}
+
+/// `POST /settings/sessions/end`: ends all other sessions.
+pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+    sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
+    Ok(see("/settings/security"))
+}
+
+/// Leads a reader without a session to the sign-in page.
+fn to_sign_in(app: &Shared) -> Result<Response, Problem> {
+    web(&app.ctx).map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
+    Ok(see("/sign-in"))
+}
+
+fn see(path: &'static str) -> Response {
+    (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static(path))]).into_response()
+}
+
+impl CredentialLine {
+    fn new(credential: &Credential) -> Self {
+        let (kind, is_safe) = match &credential.key {
+            CredentialKey::Wallet(_) => ("Wallet", true),
+            CredentialKey::Passkey(_) if credential.backup == Some(BackupState::BackedUp) => {
+                ("Synced passkey", true)
+            }
+            CredentialKey::Passkey(_) => ("Passkey of one device", false),
+        };
+        let may = match credential.kind {
+            CredentialKind::Owner => "sign in and move money",
+            CredentialKind::SignIn => "sign in",
+        };
+        let added = amounts::day(credential.created_at);
+        Self { name: credential.name.clone(), kind, is_safe, may, added }
+    }
+}
+
+impl SessionLine {
+    fn new(session: &Session, person: &Person) -> Self {
+        Self {
+            browser: browser_of(&session.user_agent).to_owned(),
+            ip: session.ip.to_string(),
+            since: amounts::minute(session.created_at),
+            is_current: session.id == person.session().id,
+        }
+    }
+}
+
+/// Returns a short name of a browser. A user agent names several, the most specific one last.
+fn browser_of(user_agent: &str) -> &'static str {
+    const NAMES: [(&str, &str); 5] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    NAMES.iter().find(|(mark, _)| user_agent.contains(mark)).map_or("Unknown browser", |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_browser_of_a_user_agent_counts() {
+        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36";
+        assert_eq!(browser_of(chrome), "Chrome");
+        assert_eq!(browser_of(&format!("{chrome} Edg/150.0")), "Edge");
+        assert_eq!(browser_of("curl/8"), "Unknown browser");
+    }
+}

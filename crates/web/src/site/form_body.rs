@@ -1,0 +1,35 @@
+//! The JSON bodies of the site's own scripts. The bytes in them are base64url without padding.
+
+use axum::extract::{FromRequest, Request};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http_kit::{Problem, read_body};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// A body that was read as a `T`.
+#[derive(Debug)]
+pub struct ScriptBody<T>(pub T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for ScriptBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let raw = read_body(request).await?;
+        let malformed = |error: serde_json::Error| {
+            app::AppError::field("", "must be the documented JSON").caused_by(error)
+        };
+        Ok(Self(serde_json::from_slice(&raw).map_err(malformed)?))
+    }
+}
+
+/// Bytes in base64url.
+#[derive(Debug, Clone, Default)]
+pub struct Base64Url(pub Vec<u8>);
+
+impl<'de> Deserialize<'de> for Base64Url {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_URL_SAFE_NO_PAD.decode(text).map(Self).map_err(serde::de::Error::custom)
+    }
+}

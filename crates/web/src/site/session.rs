@@ -1,0 +1,103 @@
+//! The session cookie, and the person that it belongs to.
+
+use app::PersonError;
+use app::sessions::{self, Device, Person, SignedIn};
+use axum::extract::{FromRef, FromRequestParts};
+use axum::http::header::USER_AGENT;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
+use http_kit::{ClientAddress, Problem, Shared, WebCode};
+
+use super::shell::cookie;
+
+/// Browsers accept the prefix only for cookies of this host that are `Secure` and have no domain.
+const SESSION_COOKIE: &str = "__Host-session";
+/// 90 days, after which every session ends.
+const MAX_AGE_S: u32 = 90 * 24 * 3_600;
+
+/// The person who sent the request, if there is a live session.
+#[derive(Debug, Clone)]
+pub struct Visitor(pub Option<Person>);
+
+/// The person who sent the request. Without a live session the request fails.
+#[derive(Debug, Clone)]
+pub struct Member(pub Person);
+
+impl<S: Sync> FromRequestParts<S> for Visitor
+where
+    Shared: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Some(token) = cookie(&parts.headers, SESSION_COOKIE).map(str::to_owned) else {
+            return Ok(Self(None));
+        };
+        let Ok(ClientAddress(ip)) = ClientAddress::from_request_parts(parts, state).await;
+        Ok(Self(sessions::find(&Shared::from_ref(state).ctx, &token, ip).await?))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Member
+where
+    Shared: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Visitor(person) = Visitor::from_request_parts(parts, state).await?;
+        person.map(Self).ok_or_else(|| WebCode::SignedOut.into())
+    }
+}
+
+/// Returns the browser that sent a request.
+pub fn device_of(headers: &HeaderMap, ClientAddress(ip): ClientAddress) -> Device {
+    let user_agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    Device { ip, user_agent: user_agent.to_owned() }
+}
+
+/// Returns the cookie of a new session.
+pub fn cookie_of(signed_in: &SignedIn) -> Result<HeaderValue, Problem> {
+    written(signed_in.token.expose(), MAX_AGE_S)
+}
+
+/// Returns a cookie that ends the session in the browser.
+pub fn ended_cookie() -> Result<HeaderValue, Problem> {
+    written("", 0)
+}
+
+fn written(token: &str, max_age_s: u32) -> Result<HeaderValue, Problem> {
+    let text =
+        format!("{SESSION_COOKIE}={token}; Path=/; Max-Age={max_age_s}; Secure; HttpOnly; SameSite=Lax");
+    let mut value = HeaderValue::try_from(text).map_err(app::AppError::internal)?;
+    // Keeps it out of logs of headers.
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Returns the problem of a failed use case of people.
+pub fn problem_of(error: PersonError, now: domain::Timestamp) -> Problem {
+    match error {
+        PersonError::App(error) => error.into(),
+        PersonError::LockedOut { until } => {
+            let seconds = until.since_ms(now).max(0).unsigned_abs().div_ceil(1_000);
+            let error = app::AppError::new(domain::ErrorCode::RateLimitExceeded);
+            error
+                .detail("Too many failed sign-ins from your address.")
+                .retry_after_s(u32::try_from(seconds).unwrap_or(u32::MAX))
+                .into()
+        }
+        PersonError::WebOff => WebCode::WebOff.into(),
+        PersonError::ChallengeUnusable => WebCode::ChallengeUnusable.into(),
+        PersonError::Passkey(_) => WebCode::PasskeyRejected.into(),
+        PersonError::WalletSignature => WebCode::WalletSignatureInvalid.into(),
+        PersonError::UnknownCredential => WebCode::UnknownCredential.into(),
+        PersonError::CredentialTaken => WebCode::CredentialTaken.into(),
+        PersonError::TooManyCredentials => WebCode::TooManyCredentials.into(),
+        PersonError::LastCredential => WebCode::LastCredential.into(),
+        PersonError::PasskeyRequired => WebCode::PasskeyRequired.into(),
+        PersonError::SignedOut => WebCode::SignedOut.into(),
+        PersonError::StepUpRequired => WebCode::StepUpRequired.into(),
+        PersonError::AdminRequired => WebCode::AdminRequired.into(),
+    }
+}

@@ -1,0 +1,250 @@
+//! Signing up, signing in and signing out.
+
+use alloy_primitives::{Address, Bytes};
+use app::passkeys::{NewCredential, Proof, WalletProof, issue_challenge, wallet_text, web};
+use app::people::{self, SignUp};
+use app::sessions::{self, SignedIn};
+use askama::Template;
+use axum::extract::State;
+use axum::http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
+use http_kit::{ClientAddress, Problem, Shared, WebCode};
+use serde::{Deserialize, Serialize};
+
+use super::form_body::{Base64Url, ScriptBody};
+use super::session::{Member, Visitor, cookie_of, device_of, ended_cookie, problem_of};
+use super::shell::{Reader, Section, Shell, answer, render};
+
+const NO_STORE: (axum::http::HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
+/// The page after signing up or in.
+const NEXT: &str = "/portfolio";
+
+#[derive(Debug, Template)]
+#[template(path = "site/sign_up.html")]
+struct SignUpPage {
+    shell: Shell,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/sign_in.html")]
+struct SignInPage {
+    shell: Shell,
+}
+
+/// `GET /sign-up`.
+pub async fn sign_up_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
+    let shell = Shell::new(&reader, Section::None, "Create your account");
+    Ok(answer(render(&SignUpPage { shell })?))
+}
+
+/// `GET /sign-in`.
+pub async fn sign_in_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
+    let shell = Shell::new(&reader, Section::None, "Sign in");
+    Ok(answer(render(&SignInPage { shell })?))
+}
+
+/// The purposes of challenges that scripts may ask for.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Purpose {
+    SignUp,
+    SignIn,
+    StepUp,
+    AddSignInKey,
+    WalletSignIn,
+}
+
+/// The body of `POST /app/challenges`.
+#[derive(Debug, Deserialize)]
+pub struct ChallengeRequest {
+    purpose: Purpose,
+    /// The wallet that will sign.
+    address: Option<Address>,
+}
+
+/// A challenge for a passkey or a wallet.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChallengeRecord {
+    /// The challenge itself: it names itself in the answer.
+    id: String,
+    challenge: String,
+    rp_id: String,
+    user_handle: String,
+    /// The text that the wallet must sign.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// `POST /app/challenges`.
+pub async fn challenge(
+    State(app): State<Shared>,
+    Visitor(person): Visitor,
+    ScriptBody(request): ScriptBody<ChallengeRequest>,
+) -> Result<Response, Problem> {
+    let ctx = &app.ctx;
+    let failed = |error| problem_of(error, ctx.now());
+    let purpose = match request.purpose {
+        Purpose::SignUp => ChallengePurpose::SignUp,
+        Purpose::SignIn | Purpose::WalletSignIn => ChallengePurpose::SignIn,
+        Purpose::StepUp => ChallengePurpose::StepUp,
+        Purpose::AddSignInKey => ChallengePurpose::AddKey,
+    };
+    let user_id = match purpose {
+        ChallengePurpose::SignUp | ChallengePurpose::SignIn => None,
+        _ => Some(person.ok_or(WebCode::SignedOut)?.user_id()),
+    };
+    let issued = issue_challenge(ctx, purpose, user_id).await.map_err(failed)?;
+    let text =
+        request.address.map(|address| wallet_text(ctx, &issued, address)).transpose().map_err(failed)?;
+    let id = issued.challenge.to_string();
+    let record = ChallengeRecord {
+        challenge: id.clone(),
+        rp_id: web(ctx).map_err(failed)?.party.id().to_owned(),
+        // Random: it must not reveal who signs up, and no user has an id before.
+        user_handle: base64_url(&ctx.random::<32>()),
+        id,
+        text,
+    };
+    Ok((StatusCode::CREATED, [NO_STORE], http_kit::json(&record)).into_response())
+}
+
+fn base64_url(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// A passkey's answer: a registration or an assertion.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PasskeyAnswer {
+    id: Base64Url,
+    client_data_json: Base64Url,
+    authenticator_data: Base64Url,
+    /// x and y, of a registration.
+    public_key: Option<Bytes>,
+    #[serde(default)]
+    transports: Vec<String>,
+    /// DER, of an assertion.
+    signature: Option<Base64Url>,
+    user_handle: Option<Base64Url>,
+}
+
+/// A wallet's answer.
+#[derive(Debug, Deserialize)]
+struct WalletAnswer {
+    address: Address,
+    signature: Bytes,
+}
+
+/// The body of `POST /app/sign-up`, `/app/sign-in` and `/app/step-up`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Credentials {
+    challenge_id: String,
+    name: Option<String>,
+    passkey: Option<PasskeyAnswer>,
+    wallet: Option<WalletAnswer>,
+}
+
+impl Credentials {
+    fn wallet_proof(&self, wallet: &WalletAnswer) -> Result<WalletProof, Problem> {
+        let challenge: Challenge = self.challenge_id.parse().map_err(|_| WebCode::ChallengeUnusable)?;
+        Ok(WalletProof { challenge, address: wallet.address, signature: wallet.signature.clone() })
+    }
+
+    fn registration(&self) -> Result<NewCredential, Problem> {
+        match (&self.passkey, &self.wallet) {
+            (Some(answer), None) => Ok(NewCredential::Passkey(Registration {
+                credential_id: answer.id.0.clone(),
+                authenticator_data: answer.authenticator_data.0.clone(),
+                client_data_json: answer.client_data_json.0.clone(),
+                public_key: answer.public_key.as_ref().map(|key| key.to_vec()).unwrap_or_default(),
+                transports: answer.transports.clone(),
+            })),
+            (None, Some(wallet)) => Ok(NewCredential::Wallet(self.wallet_proof(wallet)?)),
+            _ => Err(one_answer()),
+        }
+    }
+
+    fn proof(&self) -> Result<Proof, Problem> {
+        match (&self.passkey, &self.wallet) {
+            (Some(answer), None) => Ok(Proof::Passkey(Assertion {
+                credential_id: answer.id.0.clone(),
+                authenticator_data: answer.authenticator_data.0.clone(),
+                client_data_json: answer.client_data_json.0.clone(),
+                signature: answer.signature.clone().unwrap_or_default().0,
+                user_handle: answer.user_handle.clone().map(|handle| handle.0),
+            })),
+            (None, Some(wallet)) => Ok(Proof::Wallet(self.wallet_proof(wallet)?)),
+            _ => Err(one_answer()),
+        }
+    }
+}
+
+fn one_answer() -> Problem {
+    app::AppError::field("", "must have either passkey or wallet").into()
+}
+
+/// The next page.
+#[derive(Debug, Serialize)]
+struct NextRecord {
+    next: &'static str,
+}
+
+fn welcome(signed_in: &SignedIn) -> Result<Response, Problem> {
+    let cookie = cookie_of(signed_in)?;
+    Ok(([(SET_COOKIE, cookie), NO_STORE], http_kit::json(&NextRecord { next: NEXT })).into_response())
+}
+
+/// `POST /app/sign-up`.
+pub async fn sign_up(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    address: ClientAddress,
+    ScriptBody(body): ScriptBody<Credentials>,
+) -> Result<Response, Problem> {
+    let device = device_of(&headers, address);
+    let wanted = SignUp { name: body.name.clone(), credential: body.registration()?, device };
+    // A browser that hangs up must not leave a passkey without a user.
+    let signed_in = app.mutate(async move |app| Ok(people::sign_up(&app.ctx, &wanted).await)).await?;
+    welcome(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
+}
+
+/// `POST /app/sign-in`.
+pub async fn sign_in(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    address: ClientAddress,
+    ScriptBody(body): ScriptBody<Credentials>,
+) -> Result<Response, Problem> {
+    let device = device_of(&headers, address);
+    let signed_in = sessions::sign_in(&app.ctx, &body.proof()?, &device).await;
+    welcome(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
+}
+
+/// `POST /app/step-up`.
+pub async fn step_up(
+    State(app): State<Shared>,
+    Member(person): Member,
+    headers: HeaderMap,
+    address: ClientAddress,
+    ScriptBody(body): ScriptBody<Credentials>,
+) -> Result<Response, Problem> {
+    let device = device_of(&headers, address);
+    let renewed = sessions::step_up(&app.ctx, &person, &body.proof()?, &device).await;
+    welcome(&renewed.map_err(|error| problem_of(error, app.ctx.now()))?)
+}
+
+/// `POST /sign-out`: a form, so that signing out works without scripts.
+pub async fn sign_out(State(app): State<Shared>, Visitor(person): Visitor) -> Result<Response, Problem> {
+    if let Some(person) = person {
+        sessions::sign_out(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
+    }
+    let home = (LOCATION, HeaderValue::from_static("/"));
+    Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, ended_cookie()?), home]).into_response())
+}

@@ -1,0 +1,248 @@
+//! Signing up, signing in, and the pages of an account.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use domain::Usdc;
+use domain::passkey::Challenge;
+use http_testkit::{Anonymous, Answer, Client, ServeHttp};
+use serde_json::{Value, json};
+use testkit::{SoftKey, TestApp};
+
+/// A person's browser: its cookie, and the passkey of its owner.
+struct Browser {
+    client: Client<Anonymous>,
+    cookie: Option<String>,
+    key: SoftKey,
+}
+
+fn encode(bytes: &[u8]) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(bytes)
+}
+
+impl Browser {
+    fn new(app: &TestApp) -> Self {
+        let mut key = app.soft_key();
+        // A synced passkey, which does not count its uses.
+        (key.counter, key.counter_step) = (0, 0);
+        Self { client: app.http().anonymous(), cookie: None, key }
+    }
+
+    /// A second browser that has the same passkey.
+    fn beside(&self) -> Self {
+        Self { client: self.client.clone(), cookie: None, key: self.key.clone() }
+    }
+
+    async fn send(&mut self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let mut request = self.client.call(method, path).header("sec-fetch-site", "same-origin");
+        if let Some(cookie) = &self.cookie {
+            request = request.header("cookie", cookie);
+        }
+        let answer = match body {
+            Some(body) => {
+                request.header("content-type", "application/json").body(body.to_string()).send().await
+            }
+            None => request.send().await,
+        };
+        if let Some(set) = answer.header("set-cookie") {
+            self.cookie = Some(set.split(';').next().unwrap().to_owned());
+        }
+        answer
+    }
+
+    async fn get(&mut self, path: &str) -> Answer {
+        self.send("GET", path, None).await
+    }
+
+    async fn post(&mut self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, Some(body)).await
+    }
+
+    async fn challenge(&mut self, purpose: &str) -> Challenge {
+        let answer = self.post("/app/challenges", json!({ "purpose": purpose })).await;
+        assert_eq!(answer.status.as_u16(), 201, "{answer}");
+        assert_eq!(answer.header("cache-control"), Some("no-store"));
+        answer.json()["challenge"].as_str().unwrap().parse().unwrap()
+    }
+
+    fn registration(&mut self, challenge: &Challenge) -> Value {
+        let made = self.key.register(challenge);
+        json!({
+            "id": encode(&made.credential_id),
+            "clientDataJson": encode(&made.client_data_json),
+            "authenticatorData": encode(&made.authenticator_data),
+            "publicKey": format!("0x{}", alloy_primitives::hex::encode(&made.public_key)),
+            "transports": made.transports,
+        })
+    }
+
+    fn assertion(&mut self, challenge: &Challenge) -> Value {
+        let made = self.key.assert(&challenge.to_bytes());
+        json!({
+            "id": encode(&made.credential_id),
+            "clientDataJson": encode(&made.client_data_json),
+            "authenticatorData": encode(&made.authenticator_data),
+            "signature": encode(&made.signature),
+            "userHandle": made.user_handle.as_deref().map(encode),
+        })
+    }
+
+    async fn sign_up(&mut self, name: &str) -> Answer {
+        let challenge = self.challenge("sign-up").await;
+        let passkey = self.registration(&challenge);
+        let id = challenge.to_string();
+        self.post("/app/sign-up", json!({ "challengeId": id, "name": name, "passkey": passkey })).await
+    }
+
+    async fn prove(&mut self, purpose: &str) -> Answer {
+        let challenge = self.challenge(purpose).await;
+        let passkey = self.assertion(&challenge);
+        let body = json!({ "challengeId": challenge.to_string(), "passkey": passkey });
+        self.post(&format!("/app/{purpose}"), body).await
+    }
+}
+
+fn rejected(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(answer.status.as_u16(), status, "{answer}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer}");
+    assert_eq!(answer.json()["code"], code, "{answer}");
+    assert_eq!(answer.header("set-cookie"), None, "{answer}");
+}
+
+#[tokio::test]
+async fn a_passkey_signs_up_and_signs_in_without_a_name() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    let answer = browser.sign_up("Maya").await;
+    assert_eq!(answer.json()["next"], "/portfolio", "{answer}");
+    let cookie = answer.header("set-cookie").unwrap();
+    assert!(cookie.starts_with("__Host-session="), "{cookie}");
+    for part in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    let page = browser.get("/portfolio").await;
+    assert!(page.text.contains("<h1>Portfolio</h1>") && page.text.contains("No positions yet"), "{page}");
+    assert_eq!(page.header("cache-control"), Some("private, no-cache"));
+    let mut other = browser.beside();
+    assert!(other.prove("sign-in").await.header("set-cookie").is_some());
+    let home = other.get("/").await;
+    assert!(home.text.contains("aria-label=\"Account menu\">M<"), "{home}");
+}
+
+#[tokio::test]
+async fn the_portfolio_shows_the_accounts_own_address_and_money() {
+    let app = TestApp::new().await;
+    let (mut ada, mut ben) = (Browser::new(&app), Browser::new(&app));
+    ada.sign_up("Ada").await;
+    ben.sign_up("Ben").await;
+    let address =
+        |page: &Answer| page.text.split("<code>").nth(1).unwrap().split('<').next().unwrap().to_owned();
+    let of_ada = address(&ada.get("/portfolio").await);
+    let of_ben = address(&ben.get("/portfolio").await);
+    assert_ne!(of_ada, of_ben);
+    app.mint(of_ada.parse().unwrap(), Usdc::from_atomic(12_500_000)).await;
+    assert!(ada.get("/portfolio").await.text.contains("<dt>Cash</dt><dd>$12.50</dd>"));
+    assert!(ben.get("/portfolio").await.text.contains("<dt>Cash</dt><dd>$0.00</dd>"));
+}
+
+#[tokio::test]
+async fn an_answer_counts_once_and_only_for_its_purpose() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let mut other = browser.beside();
+    let challenge = other.challenge("sign-in").await;
+    let passkey = other.assertion(&challenge);
+    let body = json!({ "challengeId": challenge.to_string(), "passkey": passkey });
+    assert_eq!(other.post("/app/sign-in", body.clone()).await.status.as_u16(), 200);
+    rejected(&other.beside().post("/app/sign-in", body).await, 409, "CHALLENGE_UNUSABLE");
+    let challenge = other.challenge("sign-up").await;
+    let passkey = other.assertion(&challenge);
+    let body = json!({ "challengeId": challenge.to_string(), "passkey": passkey });
+    rejected(&other.post("/app/sign-in", body).await, 409, "CHALLENGE_UNUSABLE");
+}
+
+#[tokio::test]
+async fn a_passkey_of_another_origin_or_an_unverified_user_is_rejected() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let mut phished = browser.beside();
+    phished.key.origin = "https://foretell.attacker.test".to_owned();
+    rejected(&phished.prove("sign-in").await, 403, "PASSKEY_REJECTED");
+    let mut unverified = browser.beside();
+    unverified.key.is_user_verified = false;
+    rejected(&unverified.prove("sign-in").await, 403, "PASSKEY_REJECTED");
+    let mut stranger = Browser::new(&app);
+    rejected(&stranger.prove("sign-in").await, 403, "UNKNOWN_CREDENTIAL");
+}
+
+#[tokio::test]
+async fn bodies_without_one_valid_answer_are_rejected() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    for body in [
+        json!({}),
+        json!({ "challengeId": "AAAA" }),
+        json!({ "challengeId": "AAAA", "passkey": { "id": "%%" } }),
+    ] {
+        rejected(&browser.post("/app/sign-in", body).await, 400, "VALIDATION_FAILED");
+    }
+    rejected(
+        &browser.post("/app/challenges", json!({ "purpose": "anything" })).await,
+        400,
+        "VALIDATION_FAILED",
+    );
+    rejected(&browser.post("/app/challenges", json!({ "purpose": "step-up" })).await, 401, "SIGNED_OUT");
+    let body = json!({ "challengeId": "AAAA", "wallet": { "address": format!("0x{}", "1".repeat(40)), "signature": "0x00" } });
+    rejected(&browser.post("/app/sign-in", body).await, 409, "CHALLENGE_UNUSABLE");
+}
+
+#[tokio::test]
+async fn signing_out_ends_the_session_also_for_a_copied_cookie() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let mut thief = browser.beside();
+    thief.cookie.clone_from(&browser.cookie);
+    assert_eq!(thief.get("/portfolio").await.status.as_u16(), 200);
+    let out = browser.send("POST", "/sign-out", None).await;
+    assert_eq!((out.status.as_u16(), out.header("location")), (303, Some("/")));
+    assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    for browser in [&mut browser, &mut thief] {
+        let answer = browser.get("/portfolio").await;
+        assert_eq!((answer.status.as_u16(), answer.header("location")), (303, Some("/sign-in")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn ending_other_sessions_needs_a_fresh_confirmation() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let mut other = browser.beside();
+    other.prove("sign-in").await;
+    app.advance_ms(6 * 60_000).await;
+    let page = browser.get("/settings/security").await;
+    assert!(page.text.contains("End all others") && page.text.contains("Confirm that it is you"), "{page}");
+    let refused = browser.send("POST", "/settings/sessions/end", None).await;
+    assert_eq!(refused.status.as_u16(), 403, "{refused}");
+    assert!(refused.text.contains("STEP_UP_REQUIRED"), "{refused}");
+    assert_eq!(other.get("/portfolio").await.status.as_u16(), 200);
+    let before = browser.cookie.clone();
+    assert!(browser.prove("step-up").await.header("set-cookie").is_some());
+    assert_ne!(browser.cookie, before, "a step-up renews the token");
+    assert_eq!(browser.send("POST", "/settings/sessions/end", None).await.status.as_u16(), 303);
+    assert_eq!(other.get("/portfolio").await.header("location"), Some("/sign-in"));
+    assert_eq!(browser.get("/portfolio").await.status.as_u16(), 200);
+}
+
+#[tokio::test]
+async fn a_page_for_a_person_is_never_shown_to_another_reader() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    assert!(browser.get("/").await.text.contains("Account menu"));
+    assert!(!browser.beside().get("/").await.text.contains("Account menu"));
+    browser.cookie = Some("__Host-session=nonsense".to_owned());
+    assert!(!browser.get("/").await.text.contains("Account menu"));
+}
