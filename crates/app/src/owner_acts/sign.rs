@@ -4,7 +4,8 @@
 use alloy_primitives::{Address, Bytes};
 use chain::{AccountOwner, Assertion, ChainError, Revert};
 use domain::ids::{OwnerActId, UserId};
-use domain::owner_act::{OwnerActStatus, RelyingParty, check_assertion};
+use domain::owner_act::{OwnerActStatus, check_assertion};
+use domain::passkey::RelyingParty;
 use domain::{ErrorCode, Timestamp};
 use store::StoreError;
 use store::owner_acts::{OwnerAct, SignatureStored};

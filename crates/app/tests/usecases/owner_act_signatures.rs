@@ -8,7 +8,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chain::{AccountOwner, Assertion, Signer, calls};
 use domain::ErrorCode;
 use domain::ids::UserId;
-use domain::owner_act::{OwnerActFailure, OwnerActStatus, RelyingParty};
+use domain::owner_act::{OwnerActFailure, OwnerActStatus};
+use domain::passkey::RelyingParty;
 use p256::ecdsa::signature::hazmat::PrehashSigner;
 use p256::ecdsa::{Signature, SigningKey};
 use sha2::{Digest, Sha256};
@@ -40,8 +41,7 @@ struct Passkey {
 
 impl Passkey {
     fn new(byte: u8) -> Self {
-        let site =
-            RelyingParty { id: "foretell.example".to_owned(), origin: "https://foretell.example".to_owned() };
+        let site = RelyingParty::new("https://foretell.example", None).unwrap();
         Self { key: SigningKey::from_slice(&[byte; 32]).unwrap(), site }
     }
 
@@ -60,7 +60,7 @@ impl Passkey {
             r#"{{"type":"webauthn.get","challenge":"{}","origin":"{origin}","crossOrigin":false}}"#,
             URL_SAFE_NO_PAD.encode(challenge)
         );
-        let mut authenticator_data = Sha256::digest(&self.site.id).to_vec();
+        let mut authenticator_data = Sha256::digest(self.site.id()).to_vec();
         authenticator_data.extend([flags, 0, 0, 0, 0]);
         let signed = [&authenticator_data[..], &Sha256::digest(&client_data_json)].concat();
         let signature: Signature = self.key.sign_prehash(&Sha256::digest(signed)).unwrap();
@@ -85,7 +85,7 @@ store::on_each_engine! {
             let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User, None).await;
             let act = prepared.unwrap().act;
             assert_eq!(act.nonce, nonce);
-            let signature = passkey.assert(act.digest, &passkey.site.origin, 0x05, high_s);
+            let signature = passkey.assert(act.digest, passkey.site.origin(), 0x05, high_s);
             sign(&app, user.id, &act, &signature).await.unwrap();
             app.workers.execute(&app.ctx).await;
             assert_eq!(app.stored_act(act.id).await.status, OwnerActStatus::Done);
@@ -99,7 +99,7 @@ store::on_each_engine! {
         let (user, _) = accounts::create_user(&app.ctx, "ada", &passkey.owner()).await.unwrap();
         let prepared = owner_acts::prepare(&app.ctx, user.id, &deploys(), ActOrigin::User, None).await;
         let act = prepared.unwrap().act;
-        let here = passkey.site.origin.as_str();
+        let here = passkey.site.origin();
         let forged = match passkey.assert(act.digest, here, 0x05, false) {
             OwnerSignature::Passkey { owner, mut assertion, site } => {
                 assertion.r = B256::repeat_byte(1);

@@ -9,6 +9,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::passkey::RelyingParty;
+
 /// The length of authenticator data without extensions: the hash of the relying-party id, the flags
 /// and the counter.
 const AUTHENTICATOR_DATA_LEN: usize = 37;
@@ -16,15 +18,6 @@ const USER_PRESENT: u8 = 1 << 0;
 const USER_VERIFIED: u8 = 1 << 2;
 const BACKUP_ELIGIBLE: u8 = 1 << 3;
 const BACKED_UP: u8 = 1 << 4;
-
-/// The site that passkeys belong to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RelyingParty {
-    /// The domain that passkeys are bound to, such as `foretell.example`.
-    pub id: String,
-    /// The origin of the pages, such as `https://foretell.example`.
-    pub origin: String,
-}
 
 /// The reason why an assertion is rejected: the requirement that it breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -78,13 +71,13 @@ pub fn check_assertion(
     if data.challenge != URL_SAFE_NO_PAD.encode(digest) {
         return Err(AssertionRefusal::WrongChallenge);
     }
-    if data.origin != site.origin {
+    if data.origin != site.origin() {
         return Err(AssertionRefusal::WrongOrigin);
     }
     if data.cross_origin {
         return Err(AssertionRefusal::CrossOrigin);
     }
-    check_authenticator_data(authenticator_data, &site.id)
+    check_authenticator_data(authenticator_data, site.id())
 }
 
 fn check_authenticator_data(data: &[u8], rp_id: &str) -> Result<(), AssertionRefusal> {
@@ -112,7 +105,7 @@ mod tests {
     const DIGEST: B256 = B256::repeat_byte(7);
 
     fn site() -> RelyingParty {
-        RelyingParty { id: "foretell.example".to_owned(), origin: "https://foretell.example".to_owned() }
+        RelyingParty::new("https://foretell.example", None).unwrap()
     }
 
     fn client_data(kind: &str, challenge: B256, origin: &str, rest: &str) -> String {

@@ -5,7 +5,7 @@ mod assertion;
 
 use crate::words::words;
 
-pub use assertion::{AssertionRefusal, RelyingParty, check_assertion};
+pub use assertion::{AssertionRefusal, check_assertion};
 
 /// The maximum number of signed acts per user within 24 hours that the service pays for.
 pub const DEFAULT_ACTS_PER_DAY: u32 = 20;
