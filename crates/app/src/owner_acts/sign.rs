@@ -18,6 +18,7 @@ use crate::{AppError, Ctx};
 
 /// An owner's signature over an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each signed act, and never a list of them")]
 pub enum OwnerSignature {
     /// The 65 bytes of a wallet.
     Wallet(Bytes),

@@ -18,6 +18,7 @@ use presentation::amounts;
 use store::credentials::Credential;
 use store::sessions::Session;
 
+use super::acts::ActForm;
 use super::session::{Member, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 
@@ -47,6 +48,11 @@ struct PortfolioPage {
     usdc: String,
     chain_id: u64,
     is_deployed: bool,
+    /// The account lets this site trade for it.
+    can_trade: bool,
+    per_trade: String,
+    daily: String,
+    form: ActForm,
 }
 
 /// `GET /portfolio`.
@@ -56,7 +62,8 @@ pub async fn portfolio(
     member: Result<Member, Problem>,
 ) -> Result<Response, Problem> {
     let Ok(Member(person)) = member else { return to_sign_in(&app) };
-    let owned = summary(&app.ctx, &person.caller()?).await?;
+    let caller = person.caller()?;
+    let owned = summary(&app.ctx, &caller).await?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = cash_of(&owned);
@@ -76,6 +83,10 @@ pub async fn portfolio(
         usdc: app.ctx.chain.contracts().usdc.to_string(),
         chain_id: app.ctx.chain.chain_id(),
         is_deployed: owned.state.provisioned,
+        can_trade: owned.state.lets_spend(app.ctx.now().s()),
+        per_trade: amounts::dollars(caller.limits().per_trade),
+        daily: amounts::dollars(caller.limits().daily),
+        form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))
 }
@@ -98,6 +109,34 @@ impl OwnPosition {
             is_loss: profit.0 < 0,
         }
     }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/withdraw.html")]
+struct WithdrawPage {
+    shell: Shell,
+    cash: String,
+    /// The amount that the field suggests.
+    amount: String,
+    form: ActForm,
+}
+
+/// `GET /withdraw`.
+pub async fn withdraw(
+    State(app): State<Shared>,
+    reader: Reader,
+    member: Result<Member, Problem>,
+) -> Result<Response, Problem> {
+    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+    let owned = summary(&app.ctx, &person.caller()?).await?;
+    let cash = cash_of(&owned).saturating_sub(owned.account.reserved);
+    let page = WithdrawPage {
+        shell: Shell::new(&reader, Section::None, "Withdraw"),
+        cash: amounts::dollars(cash),
+        amount: cash.to_decimal(),
+        form: ActForm::new(&app, owned.account.address)?,
+    };
+    Ok(answer(render(&page)?))
 }
 
 /// A passkey or wallet of the person.

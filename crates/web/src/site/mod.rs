@@ -1,6 +1,7 @@
 //! The pages of the web application. They are complete without scripts.
 
 mod account;
+mod acts;
 mod error_page;
 mod form_body;
 mod guard;
@@ -53,6 +54,11 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/app/sign-in", WRITES => sign_in::sign_in;
     POST "/app/step-up", WRITES => sign_in::step_up;
     GET "/portfolio", PAGES => account::portfolio;
+    GET "/withdraw", PAGES => account::withdraw;
+    GET "/acts/{id}", PAGES => acts::receipt;
+    POST "/app/acts", WRITES => acts::create;
+    GET "/app/acts/{id}", PAGES => acts::find;
+    POST "/app/acts/{id}/signature", WRITES => acts::add_signature;
     GET "/settings/security", PAGES => account::security;
     POST "/settings/sessions/end", WRITES => account::end_sessions;
     GET "/app/live", PAGES => live::stream;

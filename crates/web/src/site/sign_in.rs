@@ -105,15 +105,15 @@ pub async fn challenge(
     let record = ChallengeRecord {
         challenge: id.clone(),
         rp_id: web(ctx).map_err(failed)?.party.id().to_owned(),
-        // Random: it must not reveal who signs up, and no user has an id before.
-        user_handle: base64_url(&ctx.random::<32>()),
+        // The verifier derives it from the challenge again.
+        user_handle: base64_url(&issued.challenge.user_handle()),
         id,
         text,
     };
     Ok((StatusCode::CREATED, [NO_STORE], http_kit::json(&record)).into_response())
 }
 
-fn base64_url(bytes: &[u8]) -> String {
+pub fn base64_url(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }

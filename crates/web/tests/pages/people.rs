@@ -1,5 +1,6 @@
 //! Signing up, signing in, and the pages of an account.
 
+use alloy_primitives::{Address, B256};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use domain::Usdc;
@@ -245,4 +246,116 @@ async fn a_page_for_a_person_is_never_shown_to_another_reader() {
     assert!(!browser.beside().get("/").await.text.contains("Account menu"));
     browser.cookie = Some("__Host-session=nonsense".to_owned());
     assert!(!browser.get("/").await.text.contains("Account menu"));
+}
+
+impl Browser {
+    /// Prepares an act, signs its digest with the passkey and returns the answer to the signature.
+    async fn act(&mut self, body: Value) -> Answer {
+        let prepared = self.post("/app/acts", body).await;
+        assert_eq!(prepared.status.as_u16(), 201, "{prepared}");
+        let act = prepared.json();
+        let passkey = self.signature_of(&act);
+        let id = act["id"].as_str().unwrap();
+        self.post(&format!("/app/acts/{id}/signature"), json!({ "passkey": passkey })).await
+    }
+
+    fn signature_of(&mut self, act: &Value) -> Value {
+        let digest: B256 = act["digest"].as_str().unwrap().parse().unwrap();
+        let made = self.key.assert(digest.as_slice());
+        let (r, s) = made.scalars().unwrap();
+        json!({
+            "credentialId": encode(&made.credential_id),
+            "clientDataJson": encode(&made.client_data_json),
+            "authenticatorData": encode(&made.authenticator_data),
+            "r": r,
+            "s": s,
+        })
+    }
+
+    /// The address of the person's account.
+    async fn address(&mut self) -> Address {
+        let page = self.get("/portfolio").await;
+        page.text.split("<code>").nth(1).unwrap().split('<').next().unwrap().parse().unwrap()
+    }
+}
+
+/// Signs up and puts USDC on the account.
+async fn funded(app: &TestApp, whole: u32) -> Browser {
+    let mut browser = Browser::new(app);
+    browser.sign_up("Maya").await;
+    let address = browser.address().await;
+    app.mint(address, Usdc::from_whole(whole)).await;
+    browser
+}
+
+#[tokio::test]
+async fn an_owner_enables_trading_and_withdraws_with_a_passkey() {
+    let app = TestApp::new().await;
+    let mut browser = funded(&app, 100).await;
+    assert!(browser.get("/portfolio").await.text.contains("Allow trading, with limits"));
+    let signed = browser.act(json!({ "kind": "enable" })).await;
+    assert_eq!(signed.json()["state"], "signed", "{signed}");
+    app.run_workers().await;
+    let id = signed.json()["id"].as_str().unwrap().to_owned();
+    let done = browser.get(&format!("/app/acts/{id}")).await;
+    assert_eq!(done.json()["state"], "done", "{done}");
+    assert!(!browser.get("/portfolio").await.text.contains("Allow trading, with limits"));
+    let receipt = browser.get(&format!("/acts/{id}")).await;
+    assert!(receipt.text.contains("Trading enabled") && receipt.text.contains(">Done<"), "{receipt}");
+
+    let wallet = Address::repeat_byte(0x42);
+    let signed = browser
+        .act(json!({ "kind": "withdraw", "to": wallet.to_string(), "amount": "40000000", "how": "some" }))
+        .await;
+    app.run_workers().await;
+    let id = signed.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!(browser.get(&format!("/app/acts/{id}")).await.json()["state"], "done");
+    assert!(browser.get("/portfolio").await.text.contains("<dt>Cash</dt><dd>$60.00</dd>"));
+    let balance = app.ctx.chain.usdc_balance(wallet).await.unwrap();
+    assert_eq!(balance, alloy_primitives::U256::from(40_000_000));
+}
+
+#[tokio::test]
+async fn only_an_owner_signs_and_only_the_shown_digest() {
+    let app = TestApp::new().await;
+    let mut browser = funded(&app, 100).await;
+    let withdraw = json!({ "kind": "withdraw", "to": Address::repeat_byte(0x42).to_string(), "how": "all" });
+    let act = browser.post("/app/acts", withdraw).await.json();
+    let path = format!("/app/acts/{}/signature", act["id"].as_str().unwrap());
+    // A sign-in's answer has another challenge.
+    let challenge = browser.challenge("sign-in").await;
+    let made = browser.key.assert(&challenge.to_bytes());
+    let (r, s) = made.scalars().unwrap();
+    let body = json!({ "passkey": {
+        "credentialId": encode(&made.credential_id), "clientDataJson": encode(&made.client_data_json),
+        "authenticatorData": encode(&made.authenticator_data), "r": r, "s": s,
+    }});
+    rejected(&browser.post(&path, body).await, 400, "VALIDATION_FAILED");
+    // Another person's passkey, from that person's session and from the owner's.
+    let mut thief = funded(&app, 1).await;
+    let passkey = thief.signature_of(&act);
+    assert_eq!(thief.post(&path, json!({ "passkey": passkey })).await.status.as_u16(), 404);
+    rejected(&browser.post(&path, json!({ "passkey": passkey })).await, 400, "VALIDATION_FAILED");
+    assert_eq!(thief.get(path.trim_end_matches("/signature")).await.status.as_u16(), 404);
+    let passkey = browser.signature_of(&act);
+    assert_eq!(browser.post(&path, json!({ "passkey": passkey })).await.json()["state"], "signed");
+}
+
+#[tokio::test]
+async fn wrong_acts_are_rejected_before_they_are_shown() {
+    let app = TestApp::new().await;
+    let mut browser = funded(&app, 10).await;
+    let to = Address::repeat_byte(0x42).to_string();
+    for (body, code) in [
+        (json!({ "kind": "withdraw", "to": "0x12", "how": "all" }), "VALIDATION_FAILED"),
+        (json!({ "kind": "withdraw", "to": to, "amount": "0" }), "VALIDATION_FAILED"),
+        (json!({ "kind": "withdraw", "to": to, "amount": "11000000" }), "INSUFFICIENT_BALANCE"),
+        (json!({ "kind": "anything" }), "VALIDATION_FAILED"),
+    ] {
+        let answer = browser.post("/app/acts", body).await;
+        assert_eq!(answer.json()["code"], code, "{answer}");
+    }
+    browser.cookie = None;
+    rejected(&browser.post("/app/acts", json!({ "kind": "enable" })).await, 401, "SIGNED_OUT");
+    assert_eq!(browser.get("/withdraw").await.header("location"), Some("/sign-in"));
 }
