@@ -111,7 +111,9 @@ impl Route {
     /// is halted. Redemptions are not trades, so users can still claim payouts.
     pub fn trades(&self) -> bool {
         // Compare whole segments, so that e.g. `/v1/tradesmen` does not match.
-        let behind = (self.method == Method::POST).then(|| self.path.strip_prefix("/v1/trades"));
+        let path = self.path;
+        let behind = (self.method == Method::POST)
+            .then(|| path.strip_prefix("/v1/trades").or_else(|| path.strip_prefix("/app/trades")));
         behind.flatten().is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
     }
 

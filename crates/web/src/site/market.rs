@@ -17,6 +17,7 @@ use store::public::{Holder, list_holders};
 
 use super::shell::{Reader, Section, Shell, cached};
 use super::traders::{Account, TradeLine};
+use super::trading::TicketPart;
 
 const MOST_TRADES: u32 = 10;
 const MOST_HOLDERS: u32 = 10;
@@ -147,6 +148,8 @@ struct MarketPage {
     url: String,
     embed: String,
     curl: String,
+    /// `None` if the reader has no session, or the market is not open.
+    ticket: Option<TicketPart>,
 }
 
 /// The rows beside the market itself.
@@ -181,7 +184,13 @@ pub async fn page(
         let page = MarketPage::new(&app, &reader, (market, outcomes), face, rows, now);
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
-        Ok((MarketPage { change, chart, ..page.with_links(&chosen) }, until))
+        let ticket = match &reader.person {
+            Some(person) if page.status == MarketStatus::Open.as_str() => {
+                Some(TicketPart::read(&app, person, page.market.id, &page.market.outcomes).await?)
+            }
+            _ => None,
+        };
+        Ok((MarketPage { change, chart, ticket, ..page.with_links(&chosen) }, until))
     };
     cached(&app, &reader, &name, read).await
 }
@@ -258,6 +267,7 @@ impl MarketPage {
             url: format!("{}{path}", app.app_url),
             embed: embed_of(app, &face, market.description.is_some()),
             curl: curl_of(app, &face),
+            ticket: None,
             market: face,
             shell,
         }

@@ -19,6 +19,7 @@ mod sign_in;
 mod status;
 mod threads;
 mod traders;
+mod trading;
 mod transaction;
 
 use axum::Router;
@@ -30,6 +31,8 @@ use crate::assets;
 /// Requests per minute from one address to one page.
 const PAGES: Limiter = Limiter::PerMinute(300);
 const WRITES: Limiter = Limiter::PerMinute(60);
+/// A quote for each change of the amount.
+const QUOTES: Limiter = Limiter::PerMinute(240);
 /// A page loads several files.
 const FILES: Limiter = Limiter::PerMinute(3_000);
 
@@ -56,6 +59,11 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/portfolio", PAGES => account::portfolio;
     GET "/withdraw", PAGES => account::withdraw;
     GET "/acts/{id}", PAGES => acts::receipt;
+    GET "/trades/{id}", PAGES => trading::receipt;
+    POST "/app/quotes", QUOTES => trading::quote;
+    POST "/app/trades", WRITES => trading::create;
+    GET "/app/trades/{id}", PAGES => trading::find;
+    GET "/app/trades/by-idempotency-key/{id}", PAGES => trading::find_by_key;
     POST "/app/acts", WRITES => acts::create;
     GET "/app/acts/{id}", PAGES => acts::find;
     POST "/app/acts/{id}/signature", WRITES => acts::add_signature;

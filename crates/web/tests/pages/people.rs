@@ -359,3 +359,78 @@ async fn wrong_acts_are_rejected_before_they_are_shown() {
     rejected(&browser.post("/app/acts", json!({ "kind": "enable" })).await, 401, "SIGNED_OUT");
     assert_eq!(browser.get("/withdraw").await.header("location"), Some("/sign-in"));
 }
+
+/// A person who may trade.
+async fn trader(app: &TestApp, whole: u32) -> Browser {
+    let mut browser = funded(app, whole).await;
+    browser.act(json!({ "kind": "enable" })).await;
+    app.run_workers().await;
+    browser
+}
+
+#[tokio::test]
+async fn a_ticket_buys_what_it_quoted_and_sells_everything() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |new| new.question = "Will it rain?".to_owned()).await;
+    let mut browser = trader(&app, 100).await;
+    let id = market.id.to_string();
+    let page = browser.get(&format!("/markets/{id}")).await;
+    assert!(
+        page.text.contains("data-module=\"ticket\"") && page.text.contains("data-cash=\"100\""),
+        "{page}"
+    );
+    let order = json!({ "marketId": id, "outcomeIndex": 0, "side": "buy", "amount": "50000000" });
+    let quote = browser.post("/app/quotes", order).await.json();
+    assert_eq!(quote["usdcIn"], "50000000", "{quote}");
+    assert_eq!(quote["lossUsdcAtomic"], "50000000", "{quote}");
+    let body = json!({
+        "marketId": id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "50",
+        "minTokensOut": quote["tokensOut"], "idempotencyKey": "7d3f1c1e-0000-4000-8000-000000000001",
+    });
+    let trade = browser.post("/app/trades", body.clone()).await;
+    assert_eq!(trade.status.as_u16(), 201, "{trade}");
+    app.run_workers().await;
+    // A browser that lost the answer sends the same request again, or looks the trade up.
+    let again = browser.post("/app/trades", body).await.json();
+    assert_eq!(again["id"], trade.json()["id"]);
+    assert_eq!(again["status"], "completed", "{again}");
+    let found = browser.get("/app/trades/by-idempotency-key/7d3f1c1e-0000-4000-8000-000000000001").await;
+    assert_eq!(found.json()["id"], again["id"]);
+    let receipt = browser.get(&format!("/trades/{}", again["id"].as_str().unwrap())).await;
+    assert!(receipt.text.contains("Bought") && receipt.text.contains("for $50.00"), "{receipt}");
+
+    let body = json!({
+        "marketId": id, "outcomeIndex": 0, "side": "sell", "amountType": "all", "maxSlippageBps": 100,
+        "idempotencyKey": "7d3f1c1e-0000-4000-8000-000000000002",
+    });
+    browser.post("/app/trades", body).await;
+    app.run_workers().await;
+    assert!(browser.get("/portfolio").await.text.contains("No positions yet"));
+}
+
+#[tokio::test]
+async fn a_ticket_rejects_what_the_chain_and_the_caps_would() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let id = market.id.to_string();
+    let order = |key: &str, amount: &str| {
+        json!({ "marketId": id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": amount,
+            "maxSlippageBps": 100, "idempotencyKey": key })
+    };
+    let mut new = funded(&app, 100).await;
+    let answer = new.post("/app/trades", order("a", "10")).await;
+    assert_eq!(answer.json()["code"], "SMART_ACCOUNT_NOT_PROVISIONED", "{answer}");
+    assert!(!new.get(&format!("/markets/{id}")).await.text.contains("data-module=\"ticket\""));
+    let mut browser = trader(&app, 2_000).await;
+    let refused = browser.post("/app/trades", order("b", "501")).await;
+    assert_eq!(refused.json()["code"], "SPENDING_LIMIT_EXCEEDED", "{refused}");
+    assert_eq!(browser.post("/app/trades", order("c", "10")).await.status.as_u16(), 201);
+    let other = browser.post("/app/trades", order("c", "11")).await;
+    assert_eq!(other.json()["code"], "CLIENT_REQUEST_ID_CONFLICT", "{other}");
+    let trade = browser.post("/app/trades", order("c", "10")).await.json();
+    // Another person's trade is not there.
+    for path in ["/app/trades/", "/trades/"] {
+        assert_eq!(new.get(&format!("{path}{}", trade["id"].as_str().unwrap())).await.status.as_u16(), 404);
+    }
+    assert_eq!(new.get("/app/trades/by-idempotency-key/c").await.status.as_u16(), 404);
+}
