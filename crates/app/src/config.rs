@@ -1,5 +1,6 @@
 //! The settings of the service.
 
+use chain::Signer;
 use domain::key::Environment;
 use domain::owner_act::DEFAULT_ACTS_PER_DAY;
 use domain::passkey::RelyingParty;
@@ -58,6 +59,8 @@ pub struct Config {
     pub owner_acts: OwnerActLimits,
     /// Settings of the web application. `None` switches it off.
     pub web: Option<WebSettings>,
+    /// The minter of test USDC. Only `foretell dev` has one.
+    pub faucet: Option<Signer>,
 }
 
 impl Config {
@@ -89,6 +92,7 @@ impl Config {
             webhooks: WebhookSettings::default(),
             owner_acts: OwnerActLimits::of(environment),
             web: None,
+            faucet: None,
         }
     }
 }

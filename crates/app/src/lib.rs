@@ -14,6 +14,7 @@ pub mod delegations;
 pub mod encryption;
 pub mod entropy;
 pub mod error;
+pub mod faucet;
 pub mod feed;
 pub mod finality;
 pub mod health;

@@ -116,6 +116,11 @@ impl Parts {
         settings.owner_acts = config.owner_acts;
         settings.webhooks.targets = config.targets().into();
         settings.web = config.web_settings()?;
+        // Only the demonstration has a local URL, and its deployer mints test USDC.
+        settings.faucet = match config.local_url {
+            Some(_) => Some(secrets.roles.deployer()?),
+            None => None,
+        };
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
         app::passkeys::check_relying_party(&ctx).await?;
         // Not fatal: the limiter may come back, and readiness fails until it does.

@@ -260,6 +260,7 @@ impl Setup {
         config.default_slippage_bps = self.default_slippage_bps.unwrap_or(10_000);
         config.webhooks.targets = TargetPolicy::development();
         config.owner_acts = self.owner_acts.unwrap_or(config.owner_acts);
+        config.faucet = Some(roles.deployer.clone());
         config.web = Some(WebSettings { party: crate::relying_party(), is_admin_on: true });
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());

@@ -1,4 +1,4 @@
-// Amounts and prices as text. Amounts are BigInts in their smallest unit, and never rounded.
+// Amounts and prices as text. Amounts are BigInts in their smallest unit.
 
 export const USDC_DECIMALS = 6;
 export const TOKEN_DECIMALS = 18;
@@ -14,6 +14,11 @@ export function formatUnits(units, decimals, least = 0) {
 export const usdc = (atomic) => `${formatUnits(atomic, USDC_DECIMALS, 2)} USDC`;
 
 export const tokens = (wad) => `${formatUnits(wad, TOKEN_DECIMALS)} tokens`;
+
+// Formats tokens with four decimals, rounded down. Not for what a person signs.
+const SHOWN_DECIMALS = 4;
+const HIDDEN = 10n ** BigInt(TOKEN_DECIMALS - SHOWN_DECIMALS);
+export const shortTokens = (wad) => `${formatUnits(BigInt(wad) / HIDDEN, SHOWN_DECIMALS)} tokens`;
 
 // Parses "1234.5". Returns null for more decimals than the unit has, and for commas, which some
 // readers write instead of the point.

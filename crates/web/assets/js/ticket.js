@@ -1,6 +1,6 @@
 // The order form: quotes while the user types, bounds the price, and sends each order once.
 
-import { formatUnits, parseUnits, TOKEN_DECIMALS, tokens, usdc, USDC_DECIMALS } from "./format.js";
+import { formatUnits, parseUnits, shortTokens, TOKEN_DECIMALS, usdc, USDC_DECIMALS } from "./format.js";
 import { follow } from "./live.js";
 import { percent } from "./market.js";
 import { get, pause, post } from "./request.js";
@@ -229,7 +229,7 @@ const ratio = (value) => `${(100 * value).toFixed(1)}%`;
 function quoteTexts(quote) {
   const isBuy = quote.side === "buy";
   return {
-    tokens: tokens(quote.tokensOut),
+    tokens: shortTokens(quote.tokensOut),
     usdc: usdc(quote.usdcIn ?? quote.usdcOut),
     average: `${quote.effectivePrice.toFixed(4)} USDC`,
     before: percent(quote.priceBefore),
@@ -238,7 +238,7 @@ function quoteTexts(quote) {
     fee: usdc(quote.fee),
     payout: usdc(quote.payoutUsdcAtomic),
     loss: usdc(quote.lossUsdcAtomic),
-    worst: isBuy ? tokens(quote.worst) : usdc(quote.worst),
+    worst: isBuy ? shortTokens(quote.worst) : usdc(quote.worst),
   };
 }
 

@@ -1,5 +1,6 @@
 //! The pages of a person's own account.
 
+use app::faucet::FAUCET_USDC;
 use app::passkeys::web;
 use app::people;
 use app::portfolio::{Portfolio, ValuedPosition, summary};
@@ -52,6 +53,8 @@ struct PortfolioPage {
     can_trade: bool,
     per_trade: String,
     daily: String,
+    /// The amount that the faucet of a demonstration gives, if there is one and the account needs it.
+    faucet: Option<String>,
     form: ActForm,
 }
 
@@ -86,6 +89,8 @@ pub async fn portfolio(
         can_trade: owned.state.lets_spend(app.ctx.now().s()),
         per_trade: amounts::dollars(caller.limits().per_trade),
         daily: amounts::dollars(caller.limits().daily),
+        faucet: (app.ctx.config.faucet.is_some() && cash < FAUCET_USDC)
+            .then(|| amounts::dollars(FAUCET_USDC)),
         form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))
@@ -190,6 +195,12 @@ pub async fn security(
 pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
     sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
     Ok(see("/settings/security"))
+}
+
+/// `POST /faucet`: puts test money on the account of a demonstration.
+pub async fn faucet(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+    app::faucet::give(&app.ctx, person.user_id()).await?;
+    Ok(see("/portfolio"))
 }
 
 /// Leads a reader without a session to the sign-in page.

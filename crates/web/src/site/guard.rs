@@ -21,8 +21,8 @@ const PERMISSIONS: HeaderValue = HeaderValue::from_static(
      camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 );
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
-/// Two years, as browsers' preload lists require.
-const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000; includeSubDomains");
+/// One year. Not for subdomains, which may be other services of the operator.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 

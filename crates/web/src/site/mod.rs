@@ -57,6 +57,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/app/sign-in", WRITES => sign_in::sign_in;
     POST "/app/step-up", WRITES => sign_in::step_up;
     GET "/portfolio", PAGES => account::portfolio;
+    POST "/faucet", WRITES => account::faucet;
     GET "/withdraw", PAGES => account::withdraw;
     GET "/acts/{id}", PAGES => acts::receipt;
     GET "/trades/{id}", PAGES => trading::receipt;

@@ -434,3 +434,20 @@ async fn a_ticket_rejects_what_the_chain_and_the_caps_would() {
     }
     assert_eq!(new.get("/app/trades/by-idempotency-key/c").await.status.as_u16(), 404);
 }
+
+#[tokio::test]
+async fn a_faucet_gives_test_money_to_an_account_that_needs_it() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    assert!(browser.get("/portfolio").await.text.contains("Get $1,000.00 of test USDC"));
+    assert_eq!(browser.send("POST", "/faucet", None).await.header("location"), Some("/portfolio"));
+    let page = browser.get("/portfolio").await;
+    assert!(
+        page.text.contains("<dt>Cash</dt><dd>$1,000.00</dd>") && !page.text.contains("test USDC"),
+        "{page}"
+    );
+    assert_eq!(browser.send("POST", "/faucet", None).await.status.as_u16(), 400);
+    browser.cookie = None;
+    assert_eq!(browser.send("POST", "/faucet", None).await.status.as_u16(), 401);
+}
