@@ -157,7 +157,7 @@ export class Ticket {
   }
 
   resolveFailure(error) {
-    if (error.isUncertain || error.code === "CLIENT_REQUEST_ID_CONFLICT") return this.findTrade();
+    if (error.isUncertain || error.code === "IDEMPOTENCY_KEY_CONFLICT") return this.findTrade();
     // The service remembers no key of a rejected request. An earlier attempt may have arrived.
     if (!this.isUnknown) this.env.storeKey(null);
     if (MOVED.includes(error.code)) return this.offerPrice();

@@ -426,7 +426,7 @@ async fn a_ticket_rejects_what_the_chain_and_the_caps_would() {
     assert_eq!(refused.json()["code"], "SPENDING_LIMIT_EXCEEDED", "{refused}");
     assert_eq!(browser.post("/app/trades", order("c", "10")).await.status.as_u16(), 201);
     let other = browser.post("/app/trades", order("c", "11")).await;
-    assert_eq!(other.json()["code"], "CLIENT_REQUEST_ID_CONFLICT", "{other}");
+    assert_eq!(other.json()["code"], "IDEMPOTENCY_KEY_CONFLICT", "{other}");
     let trade = browser.post("/app/trades", order("c", "10")).await.json();
     // Another person's trade is not there.
     for path in ["/app/trades/", "/trades/"] {

@@ -182,7 +182,7 @@ test("a trade that is not found keeps its key, so that the next attempt is the s
 
 test("a conflict of the key leads to the trade that has it", async () => {
   const { ticket, last } = open({
-    "/app/quotes": [quote(1_000)], "/app/trades": [rejected(409, "CLIENT_REQUEST_ID_CONFLICT")], lookup: [done],
+    "/app/quotes": [quote(1_000)], "/app/trades": [rejected(409, "IDEMPOTENCY_KEY_CONFLICT")], lookup: [done],
   });
   await ticket.change(buy());
   await ticket.submit();
