@@ -1,0 +1,32 @@
+//! Pages follow prices without a reload.
+
+use crate::chromium;
+
+/// The price of a market's first outcome.
+const PRICE: &str = "document.querySelector('[data-price=\"0\"]').textContent";
+/// True as long as the page has not been loaded again.
+const IS_SAME_PAGE: &str = "window.isSamePage === true";
+
+#[tokio::test]
+async fn a_trade_changes_the_price_in_all_tabs_also_after_a_restart() {
+    let Some((mut site, browser)) = chromium::start().await else { return };
+    let market = site.market("OPEN", true);
+    browser.open(&site.url(&market)).await;
+    browser.value::<bool>("window.isSamePage = true").await;
+    let tabs = browser.open_tab().await;
+    browser.open(&site.url(&market)).await;
+    browser.value::<bool>("window.isSamePage = true").await;
+
+    let mut price: String = browser.value(PRICE).await;
+    for usdc in ["200.00", "300.00"] {
+        site.buy(&market, usdc).await;
+        for tab in &tabs {
+            browser.switch_to(tab).await;
+            browser.wait_for(&format!("{PRICE} !== '{price}'")).await;
+            assert!(browser.value::<bool>(IS_SAME_PAGE).await);
+        }
+        price = browser.value(PRICE).await;
+        // The second trade happens after another process has taken over.
+        site.restart().await;
+    }
+}

@@ -1,0 +1,101 @@
+//! The demonstration, made once for all running tests. Each test serves its own copy.
+
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use serde_json::{Value, json};
+use store::testing::TestFolder;
+use tokio::sync::Mutex;
+
+use crate::service::{Process, Service, foretell};
+
+/// A demonstration whose process has ended, and the contents of its `dev.json`.
+struct Demonstration {
+    service: Service,
+    contents: Value,
+}
+
+/// The folder is removed with the last test that holds the demonstration.
+static DEMONSTRATION: Mutex<Weak<Demonstration>> = Mutex::const_new(Weak::new());
+
+async fn demonstration() -> Arc<Demonstration> {
+    let mut shared = DEMONSTRATION.lock().await;
+    if let Some(made) = shared.upgrade() {
+        return made;
+    }
+    let mut service = Service::on_sqlite();
+    let contents = service.demonstration().await;
+    let made = Arc::new(Demonstration { service, contents });
+    *shared = Arc::downgrade(&made);
+    made
+}
+
+/// A copy of the demonstration, served by its own process.
+pub struct Site {
+    demonstration: Arc<Demonstration>,
+    process: Option<Process>,
+    folder: TestFolder,
+    http: reqwest::Client,
+    port: u16,
+}
+
+impl Site {
+    pub async fn start() -> Self {
+        let demonstration = demonstration().await;
+        let folder = TestFolder::create();
+        copy_files(&demonstration.service.file("."), folder.path());
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut site = Self { demonstration, process: None, folder, http, port: 0 };
+        site.serve().await;
+        site
+    }
+
+    /// Kills the process and starts another one on the same port.
+    pub async fn restart(&mut self) {
+        self.process.take().unwrap().kill().await;
+        self.serve().await;
+    }
+
+    async fn serve(&mut self) {
+        let mut command = foretell(self.folder.path());
+        command.args(["dev", "--listen", &format!("127.0.0.1:{}", self.port)]);
+        let process = Process::start(command, self.folder.path()).await;
+        self.port = process.base_url.rsplit_once(':').unwrap().1.parse().unwrap();
+        self.process = Some(process);
+    }
+
+    /// Returns the URL of a page.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://localhost:{}{path}", self.port)
+    }
+
+    /// Returns the path of the first market with this status and number of outcomes.
+    pub fn market(&self, status: &str, is_of_two: bool) -> String {
+        let markets = self.demonstration.contents["markets"].as_array().unwrap();
+        let found = markets.iter().find(|market| {
+            market["status"] == status && (market["outcomes"].as_array().unwrap().len() == 2) == is_of_two
+        });
+        format!("/markets/{}", found.unwrap()["id"].as_str().unwrap())
+    }
+
+    /// Buys the first outcome of a market through the API.
+    pub async fn buy(&self, market: &str, usdc: &str) {
+        let key = self.demonstration.contents["users"][1]["keys"][0]["key"].as_str().unwrap();
+        let id = market.rsplit_once('/').unwrap().1;
+        let body = json!({ "marketId": id, "outcomeIndex": 0, "side": "buy", "amount": usdc });
+        let request = self.http.post(self.url("/v1/trades")).header("X-API-Key", key);
+        let request = request.header("Idempotency-Key", format!("buy-{usdc}")).json(&body);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 201, "{}", response.text().await.unwrap());
+    }
+}
+
+/// Copies the files of a folder, without its sockets.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
