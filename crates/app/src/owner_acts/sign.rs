@@ -4,8 +4,8 @@
 use alloy_primitives::{Address, Bytes};
 use chain::{AccountOwner, Assertion, ChainError, Revert};
 use domain::ids::{OwnerActId, UserId};
-use domain::owner_act::{OwnerActStatus, check_assertion};
-use domain::passkey::RelyingParty;
+use domain::owner_act::OwnerActStatus;
+use domain::passkey::{RelyingParty, check_batch_statements};
 use domain::{ErrorCode, Timestamp};
 use store::StoreError;
 use store::owner_acts::{OwnerAct, SignatureStored};
@@ -37,8 +37,13 @@ impl OwnerSignature {
             Self::Wallet(bytes) => AccountOwner::normalize_ecdsa(bytes).ok_or_else(signature_invalid),
             Self::Passkey { owner, assertion, site } => {
                 let Assertion { authenticator_data, client_data_json, .. } = assertion;
-                check_assertion(client_data_json, authenticator_data, act.digest, site)
-                    .map_err(|refusal| AppError::field("/passkey", &refusal.to_string()))?;
+                let client_data = client_data_json.as_bytes();
+                check_batch_statements(site, &act.digest, client_data, authenticator_data).map_err(
+                    |refusal| {
+                        let detail = format!("must be made on this site over this act: {refusal}");
+                        AppError::field("/passkey", &detail)
+                    },
+                )?;
                 // It fails only for values that are not those of an assertion.
                 assertion.to_signature(owner).map_err(|_| signature_invalid())
             }

@@ -108,9 +108,9 @@ store::on_each_engine! {
             other => panic!("not of a passkey: {other:?}"),
         };
         for (signature, detail) in [
-            (passkey.assert(B256::ZERO, here, 0x05, false), "must sign the digest of the act"),
-            (passkey.assert(act.digest, "https://evil.example", 0x05, false), "must be made on this site"),
-            (passkey.assert(act.digest, here, 0x01, false), "must be made by a verified user"),
+            (passkey.assert(B256::ZERO, here, 0x05, false), "the challenge must be the one that the service issued"),
+            (passkey.assert(act.digest, "https://evil.example", 0x05, false), "the origin must be that of the web application"),
+            (passkey.assert(act.digest, here, 0x01, false), "the authenticator must verify the user"),
             (Passkey::new(43).assert(act.digest, here, 0x05, false), "of a current owner"),
             (forged, "of a current owner"),
         ] {

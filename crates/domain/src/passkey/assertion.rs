@@ -80,6 +80,23 @@ pub fn verify_batch_assertion(
     verify(party, digest.as_slice(), passkey, given)
 }
 
+/// Checks the statements of an assertion over the digest of an account's batch that the contract
+/// does not check: origin, relying party and the exact form of the client data.
+///
+/// The contract itself checks the signature against the owner's public key.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn check_batch_statements(
+    party: &RelyingParty,
+    digest: &B256,
+    client_data_json: &[u8],
+    authenticator_data: &[u8],
+) -> Result<(), PasskeyRefusal> {
+    client_data::verify(client_data_json, Ceremony::Get, party, digest.as_slice())?;
+    AuthenticatorData::read(authenticator_data)?.verify(party).map(drop)
+}
+
 fn verify(
     party: &RelyingParty,
     challenge: &[u8],

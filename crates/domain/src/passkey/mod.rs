@@ -18,7 +18,9 @@ mod soft_key;
 #[cfg(test)]
 mod tests;
 
-pub use assertion::{Assertion, Passkey, PasskeyUse, verify_assertion, verify_batch_assertion};
+pub use assertion::{
+    Assertion, Passkey, PasskeyUse, check_batch_statements, verify_assertion, verify_batch_assertion,
+};
 pub use authenticator_data::{BackupState, UnknownBackupState};
 pub use challenge::{Challenge, ChallengePurpose, ParseChallengeError, UnknownPurpose};
 pub use client_data::challenge_of;

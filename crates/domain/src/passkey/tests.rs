@@ -134,6 +134,29 @@ fn a_batchs_assertion_never_signs_in_and_a_sign_in_never_signs_a_batch() {
 }
 
 #[test]
+fn the_statements_of_a_batchs_assertion_are_checked_without_its_key() {
+    type Change = fn(&mut SoftKey);
+    let digest = B256::repeat_byte(7);
+    let check = |change: Change, over: &[u8]| {
+        let mut key = key();
+        change(&mut key);
+        let given = key.assert(over);
+        check_batch_statements(&party(), &digest, &given.client_data_json, &given.authenticator_data)
+    };
+    assert_eq!(check(|_| (), digest.as_slice()), Ok(()));
+    assert_eq!(check(|_| (), &challenge().to_bytes()), Err(PasskeyRefusal::WrongChallenge));
+    let cases: [(Change, PasskeyRefusal); 4] = [
+        (|key| key.origin = "https://foretell.example.evil".into(), PasskeyRefusal::WrongOrigin),
+        (|key| key.is_cross_origin = true, PasskeyRefusal::CrossOrigin),
+        (|key| key.rp_id = "evil.example".into(), PasskeyRefusal::WrongRelyingParty),
+        (|key| key.is_user_verified = false, PasskeyRefusal::UserNotVerified),
+    ];
+    for (change, refusal) in cases {
+        assert_eq!(check(change, digest.as_slice()), Err(refusal));
+    }
+}
+
+#[test]
 fn another_passkeys_signature_is_rejected() {
     let given = SoftKey::new(&party(), [43; 32]).assert(&challenge().to_bytes());
     assert_eq!(verified(&key(), &given), Err(PasskeyRefusal::WrongSignature));

@@ -1,11 +1,7 @@
 //! Owner acts: batches of calls of a smart account that one of its owners signs and the executor of
 //! the account's lane sends.
 
-mod assertion;
-
 use crate::words::words;
-
-pub use assertion::{AssertionRefusal, check_assertion};
 
 /// The maximum number of signed acts per user within 24 hours that the service pays for.
 pub const DEFAULT_ACTS_PER_DAY: u32 = 20;
