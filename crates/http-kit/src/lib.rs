@@ -73,7 +73,7 @@ pub use request_id::RequestId;
 pub use response_cache::{CachedRecord, ResponseCache};
 pub use route::{Deprecation, Limiter, PageSize, Route};
 pub use serve::{ServeLimits, Server};
-pub use sse::{EventBytes, HEARTBEAT, last_event_id, wants_events};
+pub use sse::{EventBytes, heartbeats, last_event_id, wants_events};
 pub use state::{AppState, Shared};
 pub use surface::Surface;
 pub use table::{Entry, refusing, router};

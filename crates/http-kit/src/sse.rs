@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures::Stream;
 use serde::Serialize;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// Tells nginx and similar proxies not to buffer the response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -17,7 +18,16 @@ const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering
 const RETRY_MS: u32 = 2_000;
 
 /// The longest time for which a stream sends nothing.
-pub const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Returns the interval at which a stream that has no events sends a heartbeat. After a pause, one
+/// heartbeat is enough.
+pub fn heartbeats() -> Interval {
+    let mut heartbeats = interval(HEARTBEAT);
+    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeats.reset();
+    heartbeats
+}
 
 /// Returns whether the request accepts an event stream.
 pub fn wants_events(headers: &HeaderMap) -> bool {

@@ -21,13 +21,13 @@ use serde::Serialize;
 use store::StoreError;
 use store::markets::{Market, Outcome};
 use store::movements::{Movement, MovementKind};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 
 use http_kit::{
-    ClientAddress, EventBytes, HEARTBEAT, NoParameters, PathId, Problem, PublicCode, Query, Shared,
+    ClientAddress, EventBytes, NoParameters, PathId, Problem, PublicCode, Query, Shared, heartbeats,
     last_event_id,
 };
 
@@ -219,10 +219,6 @@ pub async fn stream(
         None => feed::first_position(ctx).await?,
     };
     let (market, outcomes) = find(&app, id).await?;
-    let mut heartbeats = interval(HEARTBEAT);
-    // After a pause, one heartbeat is enough.
-    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeats.reset();
     let mut pending = EventBytes::beginning();
     let snapshot = snapshot(&market, &outcomes, ctx.now());
     pending.push(Some(&position), "market", &EventData::Market(snapshot)).map_err(AppError::internal)?;
@@ -233,7 +229,7 @@ pub async fn stream(
         position,
         subscription,
         _address: address,
-        heartbeats,
+        heartbeats: heartbeats(),
         pending,
         // Read at once: events may have been written since the position was determined.
         is_behind: true,

@@ -15,10 +15,10 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::rate::network_of;
 use futures::future::select_all;
-use http_kit::{ClientAddress, EventBytes, HEARTBEAT, Parameters, Problem, Query, RawQuery, Shared};
+use http_kit::{ClientAddress, EventBytes, Parameters, Problem, Query, RawQuery, Shared, heartbeats};
 use presentation::numbers;
 use serde::Serialize;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 /// Maximum number of browsers at one address.
 const MOST_BROWSERS: usize = 100;
@@ -95,15 +95,11 @@ pub async fn stream(
     let place = hub.subscribe(Topic::Browser(network_of(ip)), MOST_BROWSERS)?;
     let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
     let markets = query.markets.into_iter().map(follow).collect();
-    let mut heartbeats = interval(HEARTBEAT);
-    // After a pause, one heartbeat is enough.
-    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeats.reset();
     let stream = LiveStream {
         app,
         _place: place,
         markets,
-        heartbeats,
+        heartbeats: heartbeats(),
         pending: EventBytes::beginning(),
         block: query.after,
         has_ended: false,

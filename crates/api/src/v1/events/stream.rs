@@ -15,9 +15,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::Timestamp;
 use domain::event::{EventKind, FeedPosition};
-use http_kit::{EventBytes, HEARTBEAT, Problem, Shared, check_switches, last_event_id};
+use http_kit::{EventBytes, Problem, Shared, check_switches, heartbeats, last_event_id};
 use serde::Serialize;
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::Interval;
 
 use super::query::EventsQuery;
 use super::record;
@@ -85,9 +85,6 @@ pub async fn open(
     // Read one event first: an unreadable position must fail with a status, not with an event.
     let first = feed::read(&app.ctx, caller.user_id(), place, &query.kinds, 1).await?;
     let place = if place == FeedStart::Latest { FeedStart::Behind(first.position) } else { place };
-    let mut heartbeats = interval(HEARTBEAT);
-    heartbeats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    heartbeats.reset();
     let stream = EventStream {
         app,
         caller,
@@ -95,7 +92,7 @@ pub async fn open(
         kinds: query.kinds,
         place,
         subscription,
-        heartbeats,
+        heartbeats: heartbeats(),
         pending: EventBytes::beginning(),
         is_behind: true,
         is_beat_due: true,
