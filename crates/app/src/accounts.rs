@@ -4,7 +4,7 @@
 //! The chain decides who owns an account. Owners are read from it whenever they matter; the
 //! database only caches the last result.
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Address, B256, U256};
 use chain::{AccountOwner, KeyPolicy, Receipt, Signer, calls};
 use domain::credential::Role;
 use domain::ids::UserId;
@@ -155,4 +155,10 @@ pub(crate) fn first_owner_of(account: &Account) -> Result<AccountOwner, AppError
 pub async fn account_of(ctx: &Ctx, user_id: UserId) -> Result<Account, AppError> {
     let account = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_account(tx, *id))).await?;
     account.ok_or_else(|| AppError::new(ErrorCode::SmartAccountNotProvisioned))
+}
+
+/// Returns the USDC of an account on chain.
+pub(crate) async fn balance_of(ctx: &Ctx, account: Address) -> Result<Usdc, AppError> {
+    let balance = ctx.chain.usdc_balance(account).await?;
+    Ok(Usdc::from_atomic(u64::try_from(balance).unwrap_or(i64::MAX as u64)))
 }

@@ -1,5 +1,5 @@
-//! Deletes rows that are no longer needed, and ends acts that were not signed in time. Runs in every process without a lease, because deleting
-//! is idempotent.
+//! Deletes rows that are no longer needed, and ends acts that were not signed in time. Runs in every
+//! process without a lease, because both are idempotent.
 
 use async_trait::async_trait;
 use domain::time::DAY_MS;
@@ -54,13 +54,13 @@ impl Worker for Cleaner {
                     let expired = store::owner_acts::expire_prepared(tx, *now, AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_UNSIGNED_ACTS_MS);
                     let unsigned = store::owner_acts::delete_unsigned(tx, before, AT_ONCE).await?;
-                    let told = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
+                    let events = store::events::prune(tx, now.plus_ms(-KEEP_FEED_MS), AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_SESSIONS_MS);
                     let sessions = store::sessions::delete_before(tx, before, AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_CHALLENGES_MS);
                     let challenges = store::challenges::delete_expired(tx, before, AT_ONCE).await?;
                     let people = sessions.max(challenges).max(expired).max(unsigned);
-                    Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(told))
+                    Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(events))
                 })
             })
             .await?;

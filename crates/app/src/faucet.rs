@@ -1,7 +1,5 @@
 //! Test money for the accounts of a demonstration.
 
-use alloy_primitives::U256;
-use chain::calls;
 use domain::ids::UserId;
 use domain::{ErrorCode, Usdc};
 
@@ -16,12 +14,11 @@ pub const FAUCET_USDC: Usdc = Usdc::from_whole(1_000);
 /// `RESOURCE_NOT_FOUND` if the service has no faucet, `VALIDATION_FAILED` if the account holds enough.
 pub async fn give(ctx: &Ctx, user_id: UserId) -> Result<(), AppError> {
     let faucet = ctx.config.faucet.as_ref().ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound))?;
-    let account = accounts::owners(ctx, user_id).await?.account.address;
-    if ctx.chain.usdc_balance(account).await? >= U256::from(FAUCET_USDC.atomic()) {
+    let account = accounts::account_of(ctx, user_id).await?.address;
+    if accounts::balance_of(ctx, account).await? >= FAUCET_USDC {
         return Err(AppError::new(ErrorCode::ValidationFailed).detail("The account has enough test money."));
     }
-    let mint = calls::mint(account, U256::from(FAUCET_USDC.atomic()));
     // Only `foretell dev` has a faucet, so no lane uses this key.
-    ctx.chain.transact(faucet, Some(ctx.chain.contracts().usdc), mint).await?;
+    accounts::fund(ctx, faucet, user_id, FAUCET_USDC).await?;
     Ok(())
 }

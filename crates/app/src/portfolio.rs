@@ -62,6 +62,13 @@ pub struct Portfolio {
     pub as_of: (u64, Timestamp),
 }
 
+impl Portfolio {
+    /// Returns the account's USDC. The chain's balance is 256 bits wide: it saturates.
+    pub fn cash(&self) -> Usdc {
+        Usdc::from_atomic(u64::try_from(self.state.usdc_balance_atomic).unwrap_or(i64::MAX as u64))
+    }
+}
+
 /// Returns the caller's portfolio.
 pub async fn summary(ctx: &Ctx, caller: &Caller) -> Result<Portfolio, AppError> {
     let account = account_of(ctx, caller.user_id()).await?;

@@ -168,9 +168,7 @@ impl PortfolioRecord {
         let positions_value = sum(|position| position.value);
         let cost_basis = sum(|position| position.position().cost_basis);
         let realized = positions.iter().map(|position| position.position().realized_pnl.0);
-        // The chain's balance is 256 bits wide. Saturate instead of failing the request.
-        let usdc_balance =
-            Usdc::from_atomic(u64::try_from(state.usdc_balance_atomic).unwrap_or(i64::MAX as u64));
+        let usdc_balance = portfolio.cash();
         let policy = &state.policy;
         let delegation = DelegationRecord {
             enabled: state.lets_spend(now.s()),

@@ -42,7 +42,7 @@ pub enum AcceptReorganization {
 }
 
 /// Compares the blocks from `from` to the last block read with the tables, and repairs differences.
-/// Blocks that the sync was told to skip are no longer skipped.
+/// Blocks that the sync was configured to skip are no longer skipped.
 ///
 /// If the node has another chain than the one that was settled, this fails unless `accept` allows
 /// it. Then everything after the last common block is taken back, and the sync continues from

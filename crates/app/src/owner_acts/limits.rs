@@ -6,7 +6,7 @@ use domain::time::DAY_MS;
 use domain::{ErrorCode, Timestamp, Usdc};
 use store::Tx;
 
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, accounts};
 
 /// The initiator of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) async fn check_balance(ctx: &Ctx, origin: ActOrigin, account: Address
     if origin == ActOrigin::Operator || minimum == Usdc::ZERO {
         return Ok(());
     }
-    let balance = super::prepare::balance_of(ctx, account).await?;
+    let balance = accounts::balance_of(ctx, account).await?;
     if balance >= minimum {
         return Ok(());
     }

@@ -1,11 +1,10 @@
 //! Prepares acts: checks the request, builds the calls and stores the act with its nonce and
 //! deadline.
 
-use alloy_primitives::Address;
 use chain::{AccountOwner, Call, UnsignedBatch, batch_digest, calls};
 use domain::ids::{OwnerActId, UserId};
 use domain::owner_act::OwnerActStatus;
-use domain::{ErrorCode, Timestamp, Usdc};
+use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::{Act, note};
 use store::owner_acts::OwnerAct;
@@ -140,7 +139,7 @@ async fn add_second_owner(
 }
 
 /// Stores the owner to add with the act that deploys the account; `None` removes the choice. An
-/// owner of the account signs that act, so this alone gives the second owner no power.
+/// owner of the account signs that act, so the choice gives the second owner no power.
 ///
 /// # Errors
 /// An invalid state if the account is deployed: then adding an owner is an act of its own. A field
@@ -169,12 +168,6 @@ pub async fn choose_second_owner(
         })
     })
     .await
-}
-
-/// Returns the USDC of an account on chain.
-pub(super) async fn balance_of(ctx: &Ctx, account: Address) -> Result<Usdc, AppError> {
-    let balance = ctx.chain.usdc_balance(account).await?;
-    Ok(Usdc::from_atomic(u64::try_from(balance).unwrap_or(i64::MAX as u64)))
 }
 
 /// Returns whether an act with this deadline can no longer be executed.

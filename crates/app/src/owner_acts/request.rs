@@ -9,8 +9,7 @@ use domain::{ErrorCode, Usdc, Wad};
 use store::keys::Key;
 use store::users::Account;
 
-use super::prepare::balance_of;
-use crate::accounts::{MAX_OWNERS, Owners, policy_of, policy_with};
+use crate::accounts::{self, MAX_OWNERS, Owners, policy_of, policy_with};
 use crate::{AppError, Ctx, markets};
 
 /// An act that an owner is asked to sign.
@@ -171,7 +170,8 @@ impl CallBuilder<'_> {
     async fn withdraw(&self, to: Address, amount: WithdrawalAmount) -> Result<Vec<Call>, AppError> {
         self.check_recipient(to)?;
         let account = self.account();
-        let available = balance_of(self.ctx, account.address).await?.saturating_sub(account.reserved);
+        let available =
+            accounts::balance_of(self.ctx, account.address).await?.saturating_sub(account.reserved);
         let amount = match amount {
             WithdrawalAmount::All => available,
             WithdrawalAmount::Exact(amount) => amount,

@@ -3,7 +3,7 @@
 use app::faucet::FAUCET_USDC;
 use app::passkeys::web;
 use app::people;
-use app::portfolio::{Portfolio, ValuedPosition, summary};
+use app::portfolio::{ValuedPosition, summary};
 use app::sessions::{self, Person};
 use askama::Template;
 use axum::extract::State;
@@ -59,17 +59,13 @@ struct PortfolioPage {
 }
 
 /// `GET /portfolio`.
-pub async fn portfolio(
-    State(app): State<Shared>,
-    reader: Reader,
-    member: Result<Member, Problem>,
-) -> Result<Response, Problem> {
-    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
     let caller = person.caller()?;
     let owned = summary(&app.ctx, &caller).await?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
-    let cash = cash_of(&owned);
+    let cash = owned.cash();
     let page = PortfolioPage {
         shell: Shell::new(&reader, Section::None, "Portfolio"),
         total: amounts::dollars(Usdc::from_atomic(cash.atomic().saturating_add(invested))),
@@ -94,10 +90,6 @@ pub async fn portfolio(
         form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))
-}
-
-fn cash_of(owned: &Portfolio) -> Usdc {
-    Usdc::from_atomic(u64::try_from(owned.state.usdc_balance_atomic).unwrap_or(i64::MAX as u64))
 }
 
 impl OwnPosition {
@@ -127,14 +119,10 @@ struct WithdrawPage {
 }
 
 /// `GET /withdraw`.
-pub async fn withdraw(
-    State(app): State<Shared>,
-    reader: Reader,
-    member: Result<Member, Problem>,
-) -> Result<Response, Problem> {
-    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+pub async fn withdraw(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
     let owned = summary(&app.ctx, &person.caller()?).await?;
-    let cash = cash_of(&owned).saturating_sub(owned.account.reserved);
+    let cash = owned.cash().saturating_sub(owned.account.reserved);
     let page = WithdrawPage {
         shell: Shell::new(&reader, Section::None, "Withdraw"),
         cash: amounts::dollars(cash),
@@ -174,19 +162,15 @@ struct SecurityPage {
 }
 
 /// `GET /settings/security`.
-pub async fn security(
-    State(app): State<Shared>,
-    reader: Reader,
-    member: Result<Member, Problem>,
-) -> Result<Response, Problem> {
-    let Ok(Member(person)) = member else { return to_sign_in(&app) };
+pub async fn security(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
     let (credentials, live) =
-        tokio::try_join!(people::list_credentials(&app.ctx, &person), sessions::list(&app.ctx, &person))?;
+        tokio::try_join!(people::list_credentials(&app.ctx, person), sessions::list(&app.ctx, person))?;
     let page = SecurityPage {
         shell: Shell::new(&reader, Section::None, "Security"),
         credentials: credentials.iter().map(CredentialLine::new).collect(),
         needs_step_up: live.len() > 1 && person.require_step_up(app.ctx.now()).is_err(),
-        sessions: live.iter().map(|session| SessionLine::new(session, &person)).collect(),
+        sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
     };
     Ok(answer(render(&page)?))
 }

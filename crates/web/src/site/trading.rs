@@ -371,8 +371,7 @@ impl TicketPart {
                 owned.positions.iter().find(|it| it.held.market_id == id && it.held.outcome_index == index);
             of.map_or(Wad::ZERO, |position| position.position().tokens)
         };
-        let atomic = u64::try_from(owned.state.usdc_balance_atomic).unwrap_or(i64::MAX as u64);
-        let cash = Usdc::from_atomic(atomic).saturating_sub(owned.account.reserved);
+        let cash = owned.cash().saturating_sub(owned.account.reserved);
         Ok(Self {
             can_trade: owned.state.lets_spend(app.ctx.now().s()),
             cash: amounts::dollars(cash),
