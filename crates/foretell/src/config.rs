@@ -248,7 +248,8 @@ pub struct Settings {
     /// [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
     pub webhook_targets: Option<WebhookTargets>,
-    /// The web application. It requires app-url [default: off; on for `foretell dev`]
+    /// Accounts in the web application: signing up, signing in and trading. Its reading pages are
+    /// always served. It requires app-url [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB", global = true)]
     pub web: Option<Switch>,
     /// The operator's pages of the web application [default: off; on for `foretell dev`]

@@ -1,5 +1,5 @@
-//! What all pages of the site share: the head, the header and the footer, and how a page is rendered
-//! and cached.
+//! The common parts of all pages of the site: the head, the header and the footer, and how a page is
+//! rendered and cached.
 
 use app::sessions::Person;
 use askama::Template;

@@ -217,6 +217,8 @@ fn a_halt_closes_only_the_routes_that_trade() {
     assert!(!trades(Method::GET, "/v1/trades"));
     assert!(!trades(Method::POST, "/v1/redemptions"));
     assert!(!trades(Method::POST, "/v1/tradesmen"));
+    assert!(trades(Method::POST, "/app/trades"));
+    assert!(!trades(Method::POST, "/app/acts"));
 }
 
 #[tokio::test]
