@@ -11,8 +11,7 @@ pub mod v1;
 use axum::Router;
 use http_kit::Shared;
 
-/// Returns the router of both APIs. All paths that no other router serves get the trading API's
-/// problem documents. The routes in `beside` have no guard.
+/// Returns the router of both APIs. The routes in `beside` have no guard.
 pub fn router(app: Shared, beside: Router<Shared>) -> Router {
     v1::router::router(&app, beside)
         // The public API brings its own layers and error format.

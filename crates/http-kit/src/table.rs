@@ -46,6 +46,11 @@ where
         .method_not_allowed_fallback(refusing(ErrorCode::MethodNotAllowed).layer(layer.clone()))
 }
 
+/// Returns the router of the paths that no table has.
+pub fn unknown_paths(layer: HttpLayer) -> Router {
+    Router::new().fallback_service(refusing(ErrorCode::ResourceNotFound).layer(layer).with_state(()))
+}
+
 /// Returns a handler whose only response is this error.
 pub fn refusing<S: Clone + Send + Sync + 'static>(code: ErrorCode) -> impl Handler<((),), S> {
     move || std::future::ready(Problem::new(code))

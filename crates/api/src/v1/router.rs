@@ -2,11 +2,9 @@
 
 use app::limits::LimitKind;
 use axum::Router;
-use axum::handler::Handler;
-use domain::ErrorCode;
 use domain::key::Scope;
 use domain::page::MAX_PAGE;
-use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface, refusing};
+use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
 
 use crate::openapi::described_table;
 use crate::{docs_pages, v1};
@@ -57,7 +55,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
     TABLE.iter().map(|entry| &entry.route)
 }
 
-/// Returns the router of the trading API, with a problem response for every unknown path and method.
+/// Returns the router of the trading API.
 ///
 /// The routes in `beside` get request ids, the common response headers and problem bodies, but not
 /// the guard: no deadline, no authentication and no rate limit.
@@ -66,9 +64,7 @@ pub fn router(app: &Shared, beside: Router<Shared>) -> Router<Shared> {
 }
 
 fn router_of(table: &'static [Entry<Shared>], app: &Shared, beside: Router<Shared>) -> Router<Shared> {
-    let layer = HttpLayer::new(Shared::clone(app), Surface::Trading);
-    let unknown = refusing(ErrorCode::ResourceNotFound).layer(layer.clone());
-    http_kit::router(&layer, table, beside).fallback(unknown)
+    http_kit::router(&HttpLayer::new(Shared::clone(app), Surface::Trading), table, beside)
 }
 
 #[cfg(test)]

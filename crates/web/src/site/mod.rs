@@ -52,6 +52,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/sign-up", PAGES => sign_in::sign_up_page;
     GET "/sign-in", PAGES => sign_in::sign_in_page;
     POST "/sign-out", WRITES => sign_in::sign_out;
+    POST "/sign-in/sample", WRITES => sign_in::sign_in_as_sample;
     POST "/app/challenges", WRITES => sign_in::challenge;
     POST "/app/sign-up", WRITES => sign_in::sign_up;
     POST "/app/sign-in", WRITES => sign_in::sign_in;
@@ -82,7 +83,16 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
 
 /// Returns the router of the site.
 pub fn router(app: Shared) -> Router {
-    let layer = HttpLayer::new(Shared::clone(&app), Surface::Web).error_page(error_page::show);
     let guard = from_fn_with_state(Shared::clone(&app), guard::guard);
-    http_kit::router(&layer, TABLE, Router::new()).layer(guard).with_state(app)
+    http_kit::router(&layer(&app), TABLE, Router::new()).layer(guard).with_state(app)
+}
+
+/// Returns the router of the paths that the site does not have.
+pub fn unknown_paths(app: &Shared) -> Router {
+    let guard = from_fn_with_state(Shared::clone(app), guard::guard);
+    http_kit::unknown_paths(layer(app)).layer(guard)
+}
+
+fn layer(app: &Shared) -> HttpLayer {
+    HttpLayer::new(Shared::clone(app), Surface::Web).error_page(error_page::show)
 }

@@ -302,3 +302,19 @@ async fn a_stream_of_something_else_than_markets_is_rejected() {
         assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{topics}");
     }
 }
+
+#[tokio::test]
+async fn an_unknown_path_is_a_page_for_browsers_and_a_problem_for_programs() {
+    let scene = Scene::new().await;
+    let browser = "text/html,application/xhtml+xml,*/*;q=0.8";
+    let get =
+        async |path: &str, accept: &str| scene.client.call("GET", path).header("accept", accept).send().await;
+    let page = get("/nothing/here", browser).await;
+    assert!(html(&page, 404).contains("This page does not exist"), "{page}");
+    assert!(page.header("content-security-policy").is_some() && page.header("x-request-id").is_some());
+    for (path, accept) in [("/nothing/here", "*/*"), ("/v1/nothing", browser), ("/api/nothing", browser)] {
+        let problem = get(path, accept).await;
+        assert_eq!(problem.status.as_u16(), 404);
+        assert!(problem.header("content-type").unwrap().contains("json"), "{path}\n{problem}");
+    }
+}
