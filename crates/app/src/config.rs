@@ -8,6 +8,7 @@ use domain::webhook::target::TargetPolicy;
 use domain::{SecretKey, Usdc};
 
 use crate::encryption::SealingKeys;
+use crate::sample_users::SampleUser;
 
 /// The default minimum of trades and claims: 0.01 USDC.
 pub const DEFAULT_MINIMUM: Usdc = Usdc::from_atomic(10_000);
@@ -61,7 +62,14 @@ pub struct Config {
     pub web: Option<WebSettings>,
     /// The minter of test USDC. Only `foretell dev` has one.
     pub faucet: Option<Signer>,
+    /// Only `foretell dev` has sample users.
+    pub sample_users: Vec<SampleUser>,
+    /// The maximum number of browsers that follow pages in one process.
+    pub max_streams: usize,
 }
+
+/// The default of `max_streams`. Each stream holds a connection.
+pub const DEFAULT_MAX_STREAMS: usize = 10_000;
 
 impl Config {
     /// Returns the settings of a service with one executor on the embedded chain.
@@ -93,6 +101,8 @@ impl Config {
             owner_acts: OwnerActLimits::of(environment),
             web: None,
             faucet: None,
+            sample_users: Vec::new(),
+            max_streams: DEFAULT_MAX_STREAMS,
         }
     }
 }

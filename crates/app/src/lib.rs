@@ -39,6 +39,7 @@ pub mod readiness;
 pub mod recovery;
 pub mod redemptions;
 pub mod roles;
+pub mod sample_users;
 pub mod sessions;
 pub mod trades;
 pub mod usage;

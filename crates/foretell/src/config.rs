@@ -4,7 +4,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use app::config::{OwnerActLimits, WebSettings};
+use app::config::{DEFAULT_MAX_STREAMS, OwnerActLimits, WebSettings};
+use app::sample_users::SampleUser;
 use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};
@@ -252,6 +253,9 @@ pub struct Settings {
     /// always served. It requires app-url [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB", global = true)]
     pub web: Option<Switch>,
+    /// Maximum number of browsers that one process updates live [default: 10000]
+    #[arg(long, env = "FORETELL_MAX_STREAMS", global = true)]
+    pub max_streams: Option<usize>,
     /// The operator's pages of the web application [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB_ADMIN", global = true)]
     pub web_admin: Option<Switch>,
@@ -333,6 +337,9 @@ pub struct ResolvedConfig {
     pub rp_id: Option<String>,
     /// URL of the web application if `app_url` is absent. Only `foretell dev` has one.
     pub local_url: Option<String>,
+    /// The sample users of the demonstration.
+    pub sample_users: Vec<SampleUser>,
+    pub max_streams: usize,
 }
 
 impl ResolvedConfig {
@@ -420,6 +427,7 @@ impl Settings {
             min_act_balance_usdc: self.min_act_balance_usdc.or(of_file.min_act_balance_usdc),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
             web: self.web.or(of_file.web),
+            max_streams: self.max_streams.or(of_file.max_streams),
             web_admin: self.web_admin.or(of_file.web_admin),
             rp_id: self.rp_id.or(of_file.rp_id),
         })
@@ -495,6 +503,8 @@ impl Settings {
             web_admin: self.web_admin,
             rp_id: self.rp_id,
             local_url: None,
+            sample_users: Vec::new(),
+            max_streams: self.max_streams.unwrap_or(DEFAULT_MAX_STREAMS),
         };
         config.web_settings()?;
         Ok(config)

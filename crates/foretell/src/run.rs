@@ -121,6 +121,8 @@ impl Parts {
             Some(_) => Some(secrets.roles.deployer()?),
             None => None,
         };
+        settings.sample_users.clone_from(&config.sample_users);
+        settings.max_streams = config.max_streams;
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
         app::passkeys::check_relying_party(&ctx).await?;
         // Not fatal: the limiter may come back, and readiness fails until it does.

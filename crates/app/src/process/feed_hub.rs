@@ -18,8 +18,6 @@ use crate::AppError;
 /// holds a connection, and other requests need connections too. Anonymous market listeners do not
 /// use the places of users.
 const MOST: usize = 1_000;
-/// The maximum number of browsers that follow pages in this process. Each of them has one stream.
-const MOST_BROWSERS: usize = 10_000;
 /// The retry time, in seconds, when there are too many listeners.
 const RETRY_AFTER_S: u32 = 5;
 
@@ -38,13 +36,6 @@ impl Topic {
     /// Returns whether both topics count against the same total.
     fn shares_places_with(&self, other: &Self) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
-
-    const fn most_places(&self) -> usize {
-        match self {
-            Self::Browser(_) => MOST_BROWSERS,
-            Self::User(_) | Self::Market(_) | Self::Address(_) => MOST,
-        }
     }
 }
 
@@ -89,11 +80,25 @@ impl Hub {
     /// # Errors
     /// `RATE_LIMIT_EXCEEDED` if the topic, or this process, already has too many listeners.
     pub fn subscribe(self: &Arc<Self>, topic: Topic, most: usize) -> Result<Subscription, AppError> {
+        self.subscribe_within(topic, most, MOST)
+    }
+
+    /// Adds a listener of `topic`, which may have at most `most` of them. All topics of its kind
+    /// together may have `total`.
+    ///
+    /// # Errors
+    /// Those of [`subscribe`](Self::subscribe).
+    pub fn subscribe_within(
+        self: &Arc<Self>,
+        topic: Topic,
+        most: usize,
+        total: usize,
+    ) -> Result<Subscription, AppError> {
         let mut open = self.open.lock();
         let rivals = open.iter().filter(|(other, _)| topic.shares_places_with(other));
         let all: usize = rivals.map(|(_, open)| open.listeners).sum();
         let own = open.get(&topic).map_or(0, |open| open.listeners);
-        if own >= most || all >= topic.most_places() {
+        if own >= most || all >= total {
             let detail = "Too many streams are open. Close one, or try again later.";
             let refusal = AppError::new(ErrorCode::RateLimitExceeded).detail(detail);
             return Err(refusal.with("limiter", "streams").retry_after_s(RETRY_AFTER_S));

@@ -15,7 +15,7 @@ use store::Store;
 use super::start_logging;
 use crate::config::{ResolvedConfig, Switch, WebhookTargets};
 use crate::data_folder;
-use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, seed};
+use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, read_sample_users, seed, simulate};
 use crate::entropy::SystemEntropy;
 use crate::rpc::{RpcEndpoints, RpcListen};
 use crate::run::{Parts, Running, default_app_url, listen, lock_folder, signalled};
@@ -33,6 +33,9 @@ pub struct DevArgs {
     /// chain
     #[arg(long)]
     test_clock: bool,
+    /// Let the sample users trade, so that prices move
+    #[arg(long)]
+    simulate: bool,
     /// Let callers of the chain's JSON-RPC mine blocks (evm_mine, foretell_mine)
     #[arg(long)]
     rpc_test_methods: bool,
@@ -85,6 +88,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
             make_demonstration(&config, Arc::clone(&entropy)).await?
         }
     };
+    config.sample_users = read_sample_users(&config.data_dir, &users)?;
     let secrets = Secrets::load(&config.secrets_file)?;
     let clock = Arc::new(SystemClock::default());
     let parts = Parts::open(&config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
@@ -120,7 +124,11 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
         config.first_block,
     )?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
+    let simulation = args.simulate.then(|| tokio::spawn(simulate(file)));
     signalled().await;
+    if let Some(simulation) = simulation {
+        simulation.abort();
+    }
     running.stop().await;
     rpc.stop().await;
     Ok(())

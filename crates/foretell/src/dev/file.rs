@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use chain::{AccountOwner, Contracts};
+use app::sample_users::SampleUser;
+use chain::{AccountOwner, Contracts, Signer};
 use serde::{Deserialize, Serialize};
 
 use crate::secrets::write_private;
@@ -89,6 +90,24 @@ impl DevFile {
 /// Writes the owners' private keys, by user id.
 pub fn write_owners(data_dir: &Path, owners: &BTreeMap<String, Vec<String>>) -> Result<(), StartError> {
     write_json(&data_dir.join(OWNERS_FILE), owners)
+}
+
+/// Returns the sample users with the keys of their owners. Users whose keys were deleted are left out.
+pub fn read_sample_users(data_dir: &Path, users: &[DevUser]) -> Result<Vec<SampleUser>, StartError> {
+    let path = data_dir.join(OWNERS_FILE);
+    let fail = |error: &dyn std::fmt::Display| {
+        StartError::Other(format!("{} cannot be read: {error}; start with --reset", path.display()))
+    };
+    let text = std::fs::read_to_string(&path).map_err(|error| fail(&error))?;
+    let owners: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).map_err(|error| fail(&error))?;
+    let mut sample = Vec::new();
+    for user in users {
+        let Some(key) = owners.get(&user.user_id).and_then(|keys| keys.first()) else { continue };
+        let owner = Signer::from_hex(key).map_err(|error| fail(&error))?;
+        let user_id = user.user_id.parse().map_err(|error| fail(&error))?;
+        sample.push(SampleUser { name: user.name.clone(), user_id, owner });
+    }
+    Ok(sample)
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StartError> {

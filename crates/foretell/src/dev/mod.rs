@@ -3,10 +3,12 @@
 mod content;
 mod file;
 mod seed;
+mod simulate;
 
 use std::sync::Arc;
 
 use app::Ctx;
+use app::entropy::Entropy;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::State;
@@ -19,8 +21,16 @@ use serde::Deserialize;
 
 use http_kit::Shared;
 
-pub use file::{DevFile, DevKey, DevMarket, DevUser, OWNERS_FILE, write_owners};
+pub use file::{DevFile, DevKey, DevMarket, DevUser, OWNERS_FILE, read_sample_users, write_owners};
 pub use seed::seed;
+pub use simulate::simulate;
+
+/// Returns a random number below `sides`.
+fn roll(dice: &dyn Entropy, sides: usize) -> usize {
+    let mut bytes = [0; 8];
+    dice.fill(&mut bytes);
+    (u64::from_be_bytes(bytes) % sides.max(1) as u64) as usize
+}
 
 #[derive(Clone)]
 struct TestClock {

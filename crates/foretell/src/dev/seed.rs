@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use alloy_primitives::U256;
 use app::caller::Caller;
-use app::entropy::{Entropy, SeededEntropy};
+use app::entropy::SeededEntropy;
 use app::import::{self, ImportError, ImportKind, Step};
 use app::keys::{IssueKey, issue};
 use app::ledger::Sync;
@@ -26,6 +26,7 @@ use domain::{ErrorCode, Usdc};
 
 use super::content::{self, MARKETS, SampleEnding, USERS};
 use super::file::{DevKey, DevUser, write_owners};
+use super::roll;
 use crate::run::Parts;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
@@ -211,11 +212,7 @@ async fn trade(
     markets: &[MarketId],
 ) -> Result<(), StartError> {
     let dice = SeededEntropy::new(7);
-    let roll = |sides: usize| {
-        let mut bytes = [0; 8];
-        dice.fill(&mut bytes);
-        (u64::from_be_bytes(bytes) % sides.max(1) as u64) as usize
-    };
+    let roll = |sides| roll(&dice, sides);
     for _ in 0..HOURS {
         clock.advance(HOUR_MS);
         for _ in 0..1 + roll(3) {

@@ -11,6 +11,7 @@ mod keyboard;
 mod live;
 mod pages;
 mod person;
+mod sample_user;
 mod scripts_off;
 #[expect(dead_code, reason = "these tests need few of the faults that the tests of processes plant")]
 #[path = "../processes/service.rs"]

@@ -24,7 +24,7 @@ impl Chromium {
         self.value(&format!("document.querySelector('{selector}').textContent")).await
     }
 
-    async fn wait_for_path(&self, beginning: &str) {
+    pub async fn wait_for_path(&self, beginning: &str) {
         self.wait_for(&format!(
             "location.pathname.startsWith('{beginning}') && document.readyState === 'complete'"
         ))

@@ -1,4 +1,5 @@
-//! The JSON bodies of the site's own scripts. The bytes in them are base64url without padding.
+//! The bodies of requests: the fields of forms, and the JSON of the site's own scripts. The bytes in
+//! JSON are base64url without padding.
 
 use axum::extract::{FromRequest, Request};
 use base64::Engine;
@@ -6,6 +7,32 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http_kit::{Problem, read_body};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+
+/// The fields of a form, in the order in which the browser sent them.
+#[derive(Debug)]
+pub struct FormFields(Vec<(String, String)>);
+
+impl FormFields {
+    /// Returns the value of a field, or an empty text if it is missing. If it was sent more than once,
+    /// the first one counts.
+    pub fn get(&self, name: &str) -> &str {
+        self.all(name).next().unwrap_or_default()
+    }
+
+    /// Returns the values of a field that may be sent more than once, such as checked boxes.
+    pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<S: Sync> FromRequest<S> for FormFields {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let raw = read_body(request).await?;
+        Ok(Self(form_urlencoded::parse(&raw).into_owned().collect()))
+    }
+}
 
 /// A body that was read as a `T`.
 #[derive(Debug)]

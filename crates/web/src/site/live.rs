@@ -92,7 +92,8 @@ pub async fn stream(
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
     let hub = &app.ctx.process.feed;
-    let place = hub.subscribe(Topic::Browser(network_of(ip)), MOST_BROWSERS)?;
+    let place =
+        hub.subscribe_within(Topic::Browser(network_of(ip)), MOST_BROWSERS, app.ctx.config.max_streams)?;
     let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
     let markets = query.markets.into_iter().map(follow).collect();
     let stream = LiveStream {

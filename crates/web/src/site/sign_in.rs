@@ -3,17 +3,19 @@
 use alloy_primitives::{Address, Bytes};
 use app::passkeys::{NewCredential, Proof, WalletProof, issue_challenge, wallet_text, web};
 use app::people::{self, SignUp};
+use app::sample_users;
 use app::sessions::{self, SignedIn};
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
 use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
 use http_kit::{ClientAddress, Problem, Shared, WebCode};
 use serde::{Deserialize, Serialize};
 
-use super::form_body::{Base64Url, ScriptBody};
+use super::form_body::{Base64Url, FormFields, ScriptBody};
 use super::session::{Member, Visitor, cookie_of, device_of, ended_cookie, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 
@@ -31,6 +33,8 @@ struct SignUpPage {
 #[template(path = "site/sign_in.html")]
 struct SignInPage {
     shell: Shell,
+    /// Ids and names of the sample users of a demonstration.
+    sample_users: Vec<(String, String)>,
 }
 
 /// `GET /sign-up`.
@@ -44,7 +48,9 @@ pub async fn sign_up_page(State(app): State<Shared>, reader: Reader) -> Result<R
 pub async fn sign_in_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let shell = Shell::new(&reader, Section::None, "Sign in");
-    Ok(answer(render(&SignInPage { shell })?))
+    let sample_users = app.ctx.config.sample_users.iter();
+    let sample_users = sample_users.map(|user| (user.user_id.to_string(), user.name.clone())).collect();
+    Ok(answer(render(&SignInPage { shell, sample_users })?))
 }
 
 /// The purposes of challenges that scripts may ask for.
@@ -225,6 +231,21 @@ pub async fn sign_in(
     let device = device_of(&headers, address);
     let signed_in = sessions::sign_in(&app.ctx, &body.proof()?, &device).await;
     welcome(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
+}
+
+/// `POST /sign-in/sample`: signs in as a user of the demonstration.
+pub async fn sign_in_as_sample(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    address: ClientAddress,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let device = device_of(&headers, address);
+    let user_id = form.get("user").parse().map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
+    let signed_in = sample_users::sign_in(&app.ctx, user_id, &device).await;
+    let cookie = cookie_of(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)?;
+    let next = (LOCATION, HeaderValue::from_static(NEXT));
+    Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), next, NO_STORE]).into_response())
 }
 
 /// `POST /app/step-up`.
