@@ -325,6 +325,11 @@ pub(crate) fn store_of_user(ctx: &Ctx, user_id: UserId, ip: IpAddr) -> Store {
     ctx.store.acting_as(actor, Arc::clone(&ctx.clock))
 }
 
+/// Returns the context in which a person acts: the audit log names them.
+pub fn context_of(ctx: &Ctx, person: &Person) -> Ctx {
+    Ctx { store: store_of_user(ctx, person.user_id(), person.session().ip), ..ctx.clone() }
+}
+
 /// Returns an act of a user on their own settings.
 pub(crate) fn act_of(user_id: UserId, action: &'static str) -> Act {
     Act::new(action, format!("user:{user_id}"))

@@ -46,6 +46,16 @@ impl Problem {
         &self.error.detail
     }
 
+    /// Returns the fields that do not meet their requirements, each with its requirement.
+    pub fn field_errors(&self) -> Vec<(&str, &str)> {
+        let errors = self.error.extensions.get("errors").and_then(Value::as_array);
+        errors
+            .into_iter()
+            .flatten()
+            .map(|error| (text_of(error, "pointer"), text_of(error, "detail")))
+            .collect()
+    }
+
     /// Returns the code and the title of the error, as the surface shows them.
     pub fn code_and_title(&self) -> (&'static str, &'static str) {
         match self.web_code {
@@ -117,6 +127,10 @@ impl Problem {
             None => code.default_detail().into(),
         }
     }
+}
+
+fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns all invalid parameters in one sentence.

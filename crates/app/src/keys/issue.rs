@@ -39,6 +39,14 @@ pub struct IssuedKey {
 
 /// Issues a key.
 pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
+    issue_as(ctx, KeyId(ctx.uuid()), wanted).await
+}
+
+/// Issues a key with this id, at most once: a form that is sent twice issues one key.
+///
+/// # Errors
+/// An invalid state if there is a key with this id.
+pub async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<IssuedKey, AppError> {
     let has_overrides = wanted.overrides != LimitOverrides::default();
     if has_overrides && !wanted.tier.takes_overrides() {
         return Err(AppError::field("/tier", "must be enterprise or mm if the key overrides limits"));
@@ -54,7 +62,6 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
         std::iter::repeat_with(|| PlaintextKey::from_random(ctx.config.environment, &ctx.random::<64>()))
             .find_map(std::convert::identity)
             .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
-    let id = KeyId(ctx.uuid());
     let webhook_secret = WebhookSecret::from_bytes(ctx.random());
     let sealed = webhooks::secret::seal(ctx, id, &webhook_secret)?;
     let digest = hex::encode(plaintext.digest(ctx.config.key_pepper.expose()));
@@ -88,6 +95,10 @@ pub async fn issue(ctx: &Ctx, wanted: IssueKey) -> Result<IssuedKey, AppError> {
                     return Err(
                         AppError::new(ErrorCode::ResourceNotFound).detail("There is no user with this id.")
                     );
+                }
+                if store::keys::find(tx, key.id).await?.is_some() {
+                    let state = "this form has issued its key already";
+                    return Err(AppError::invalid_state(ErrorCode::ValidationFailed, state));
                 }
                 let (active, key_index) = store::keys::count_active(tx, key.user_id, key.created_at).await?;
                 if active >= MAX_ACTIVE {

@@ -4,12 +4,14 @@ mod act;
 pub mod audit;
 mod authenticate;
 mod issue;
+mod own;
 mod pause;
 mod revoke;
 mod web;
 
 pub use authenticate::{authenticate, is_failed_authentication, judge_again, note_success};
-pub use issue::{IssueKey, IssuedKey, issue};
+pub use issue::{IssueKey, IssuedKey, issue, issue_as};
+pub use own::{find_own, list_own, lower_caps};
 pub use pause::{pause, resume, stopped};
 pub use revoke::{Revoked, revoke};
 pub use web::choose_caps;

@@ -1,26 +1,22 @@
 //! The pages of a person's own account.
 
 use app::faucet::FAUCET_USDC;
-use app::passkeys::web;
 use app::people;
 use app::portfolio::{ValuedPosition, summary};
 use app::sessions::{self, Person};
 use askama::Template;
 use axum::extract::State;
-use axum::http::HeaderValue;
-use axum::http::StatusCode;
-use axum::http::header::LOCATION;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use domain::Usdc;
 use domain::credential::{CredentialKey, CredentialKind};
 use domain::passkey::BackupState;
-use domain::{ErrorCode, Usdc};
 use http_kit::{Problem, Shared};
 use presentation::amounts;
 use store::credentials::Credential;
 use store::sessions::Session;
 
 use super::acts::ActForm;
-use super::session::{Member, problem_of};
+use super::session::{Member, problem_of, see, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
 
 /// A position of the person.
@@ -178,23 +174,13 @@ pub async fn security(State(app): State<Shared>, reader: Reader) -> Result<Respo
 /// `POST /settings/sessions/end`: ends all other sessions.
 pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
     sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
-    Ok(see("/settings/security"))
+    see("/settings/security")
 }
 
 /// `POST /faucet`: puts test money on the account of a demonstration.
 pub async fn faucet(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
     app::faucet::give(&app.ctx, person.user_id()).await?;
-    Ok(see("/portfolio"))
-}
-
-/// Leads a reader without a session to the sign-in page.
-fn to_sign_in(app: &Shared) -> Result<Response, Problem> {
-    web(&app.ctx).map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
-    Ok(see("/sign-in"))
-}
-
-fn see(path: &'static str) -> Response {
-    (StatusCode::SEE_OTHER, [(LOCATION, HeaderValue::from_static(path))]).into_response()
+    see("/portfolio")
 }
 
 impl CredentialLine {

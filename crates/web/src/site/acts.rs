@@ -31,6 +31,8 @@ use super::shell::{Reader, Section, Shell, answer, render};
 #[serde(rename_all = "camelCase")]
 pub struct ActBody {
     kind: String,
+    /// The API key to enable.
+    key: Option<String>,
     /// The receiver of a withdrawal.
     to: Option<String>,
     /// Millionths of a USDC.
@@ -58,11 +60,16 @@ impl ActBody {
                     _ => Ok(OwnerActRequest::Enable { keys: vec![key] }),
                 }
             }
+            Ok(OwnerActKind::EnableKey) => {
+                let key = self.key.as_deref().unwrap_or_default().parse();
+                let key = key.map_err(|_| AppError::field("/key", "must be the id of a key"))?;
+                Ok(OwnerActRequest::EnableKey { key })
+            }
             Ok(OwnerActKind::Withdraw) => {
                 Ok(OwnerActRequest::Withdraw { to: self.receiver()?, amount: self.amount()? })
             }
             Ok(OwnerActKind::EndApproval) => Ok(OwnerActRequest::EndApproval),
-            _ => Err(AppError::field("/kind", "must be enable, withdraw or end_approval")),
+            _ => Err(AppError::field("/kind", "must be enable, enable_key, withdraw or end_approval")),
         }
     }
 
@@ -348,6 +355,7 @@ mod tests {
     fn body(to: &str, amount: &str) -> ActBody {
         ActBody {
             kind: "withdraw".to_owned(),
+            key: None,
             to: Some(to.to_owned()),
             amount: Some(amount.to_owned()),
             how: None,

@@ -17,6 +17,8 @@ struct ErrorPage<'a> {
     status: u16,
     heading: &'a str,
     detail: &'a str,
+    /// The names of invalid fields, and their requirements.
+    fields: Vec<(&'a str, &'a str)>,
     code: &'a str,
     retry_after_s: Option<u32>,
     request_id: String,
@@ -41,11 +43,16 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
         ErrorCode::RateLimitExceeded => ("Too many requests", "Your network has asked for too many pages."),
         _ => (problem.code_and_title().1, problem.detail()),
     };
+    let fields = problem.field_errors();
     let page = ErrorPage {
         shell: Shell::new(&reader, Section::None, heading),
         status: status.as_u16(),
         heading,
         detail,
+        fields: fields
+            .into_iter()
+            .map(|(pointer, detail)| (pointer.trim_start_matches('/'), detail))
+            .collect(),
         code: problem.code_and_title().0,
         retry_after_s: problem.retry_after_s(),
         request_id: failed.id.to_string(),

@@ -2,6 +2,7 @@
 
 mod account;
 mod acts;
+mod developers;
 mod error_page;
 mod form_body;
 mod guard;
@@ -71,6 +72,19 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/app/acts/{id}/signature", WRITES => acts::add_signature;
     GET "/settings/security", PAGES => account::security;
     POST "/settings/sessions/end", WRITES => account::end_sessions;
+    GET "/settings/keys", PAGES => developers::keys::page;
+    POST "/settings/keys", WRITES => developers::keys::issue;
+    GET "/settings/keys/{id}", PAGES => developers::key::page;
+    POST "/settings/keys/{id}/caps", WRITES => developers::key::set_caps;
+    POST "/settings/keys/{id}/pause", WRITES => developers::key::pause_key;
+    POST "/settings/keys/{id}/resume", WRITES => developers::key::resume_key;
+    POST "/settings/keys/{id}/revoke", WRITES => developers::key::revoke_key;
+    POST "/settings/keys/{id}/webhook", WRITES => developers::key::set_webhook;
+    POST "/settings/keys/{id}/webhook/test", WRITES => developers::key::test_webhook;
+    POST "/settings/keys/{id}/webhook/rotate", WRITES => developers::key::rotate_webhook_secret;
+    GET "/developers/webhooks", PAGES, page(25, 25) => developers::webhooks::list;
+    GET "/developers/webhooks/{id}", PAGES => developers::webhooks::page;
+    POST "/developers/webhooks/{id}/redeliver", WRITES => developers::webhooks::redeliver_event;
     GET "/app/live", PAGES => live::stream;
     POST "/preferences/theme", PAGES => preferences::set_theme;
     GET "/assets/{folder}/{*name}", FILES => assets::file;

@@ -1,11 +1,14 @@
 //! The session cookie, and the person that it belongs to.
 
 use app::PersonError;
+use app::passkeys::web;
 use app::sessions::{self, Device, Person, SignedIn};
 use axum::extract::{FromRef, FromRequestParts};
-use axum::http::header::USER_AGENT;
+use axum::http::header::{LOCATION, USER_AGENT};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use domain::ErrorCode;
 use http_kit::{ClientAddress, Problem, Shared, WebCode};
 
 use super::shell::cookie;
@@ -75,13 +78,25 @@ fn written(token: &str, max_age_s: u32) -> Result<HeaderValue, Problem> {
     Ok(value)
 }
 
+/// Leads a reader without a session to the sign-in page.
+pub fn to_sign_in(app: &Shared) -> Result<Response, Problem> {
+    web(&app.ctx).map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
+    see("/sign-in")
+}
+
+/// Leads the browser to another page of the site, after a form.
+pub fn see(path: &str) -> Result<Response, Problem> {
+    let location = HeaderValue::from_str(path).map_err(app::AppError::internal)?;
+    Ok((StatusCode::SEE_OTHER, [(LOCATION, location)]).into_response())
+}
+
 /// Returns the problem of a failed use case of people.
 pub fn problem_of(error: PersonError, now: domain::Timestamp) -> Problem {
     match error {
         PersonError::App(error) => error.into(),
         PersonError::LockedOut { until } => {
             let seconds = until.since_ms(now).max(0).unsigned_abs().div_ceil(1_000);
-            let error = app::AppError::new(domain::ErrorCode::RateLimitExceeded);
+            let error = app::AppError::new(ErrorCode::RateLimitExceeded);
             error
                 .detail("Too many failed sign-ins from your address.")
                 .retry_after_s(u32::try_from(seconds).unwrap_or(u32::MAX))

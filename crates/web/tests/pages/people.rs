@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use testkit::{SoftKey, TestApp};
 
 /// A person's browser: its cookie, and the passkey of its owner.
-struct Browser {
-    client: Client<Anonymous>,
-    cookie: Option<String>,
-    key: SoftKey,
+pub struct Browser {
+    pub client: Client<Anonymous>,
+    pub cookie: Option<String>,
+    pub key: SoftKey,
 }
 
 fn encode(bytes: &[u8]) -> String {
@@ -21,7 +21,7 @@ fn encode(bytes: &[u8]) -> String {
 }
 
 impl Browser {
-    fn new(app: &TestApp) -> Self {
+    pub fn new(app: &TestApp) -> Self {
         let mut key = app.soft_key();
         // A synced passkey, which does not count its uses.
         (key.counter, key.counter_step) = (0, 0);
@@ -29,11 +29,11 @@ impl Browser {
     }
 
     /// A second browser that has the same passkey.
-    fn beside(&self) -> Self {
+    pub fn beside(&self) -> Self {
         Self { client: self.client.clone(), cookie: None, key: self.key.clone() }
     }
 
-    async fn send(&mut self, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub async fn send(&mut self, method: &str, path: &str, body: Option<Value>) -> Answer {
         let mut request = self.client.call(method, path).header("sec-fetch-site", "same-origin");
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", cookie);
@@ -50,12 +50,20 @@ impl Browser {
         answer
     }
 
-    async fn get(&mut self, path: &str) -> Answer {
+    pub async fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path, None).await
     }
 
-    async fn post(&mut self, path: &str, body: Value) -> Answer {
+    pub async fn post(&mut self, path: &str, body: Value) -> Answer {
         self.send("POST", path, Some(body)).await
+    }
+
+    /// Sends a form.
+    pub async fn submit(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = self.client.call("POST", path).header("sec-fetch-site", "same-origin");
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.header("cookie", self.cookie.clone().unwrap_or_default()).body(encoded).send().await
     }
 
     async fn challenge(&mut self, purpose: &str) -> Challenge {
@@ -87,14 +95,14 @@ impl Browser {
         })
     }
 
-    async fn sign_up(&mut self, name: &str) -> Answer {
+    pub async fn sign_up(&mut self, name: &str) -> Answer {
         let challenge = self.challenge("sign-up").await;
         let passkey = self.registration(&challenge);
         let id = challenge.to_string();
         self.post("/app/sign-up", json!({ "challengeId": id, "name": name, "passkey": passkey })).await
     }
 
-    async fn prove(&mut self, purpose: &str) -> Answer {
+    pub async fn prove(&mut self, purpose: &str) -> Answer {
         let challenge = self.challenge(purpose).await;
         let passkey = self.assertion(&challenge);
         let body = json!({ "challengeId": challenge.to_string(), "passkey": passkey });
@@ -250,7 +258,7 @@ async fn a_page_for_a_person_is_never_shown_to_another_reader() {
 
 impl Browser {
     /// Prepares an act, signs its digest with the passkey and returns the answer to the signature.
-    async fn act(&mut self, body: Value) -> Answer {
+    pub async fn act(&mut self, body: Value) -> Answer {
         let prepared = self.post("/app/acts", body).await;
         assert_eq!(prepared.status.as_u16(), 201, "{prepared}");
         let act = prepared.json();
@@ -361,7 +369,7 @@ async fn wrong_acts_are_rejected_before_they_are_shown() {
 }
 
 /// A person who may trade.
-async fn trader(app: &TestApp, whole: u32) -> Browser {
+pub async fn trader(app: &TestApp, whole: u32) -> Browser {
     let mut browser = funded(app, whole).await;
     browser.act(json!({ "kind": "enable" })).await;
     app.run_workers().await;

@@ -1,0 +1,263 @@
+//! The page of one key: its limits, its delegation, its webhook, and what can be done with it.
+
+use app::keys::{lower_caps, pause, resume, revoke};
+use app::sessions::{Person, context_of};
+use app::webhooks::{ReceiverState, rotate_secret, send_test, set_webhook_url};
+use app::{AppError, accounts, usage};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use domain::Usdc;
+use domain::key::{ChosenCaps, Scope};
+use domain::webhook::Admission;
+use http_kit::{PathId, Problem, Shared};
+use presentation::amounts;
+use store::keys::Key;
+
+use super::keys::{secret, state_of};
+use super::{caller_of, own_key};
+use crate::site::acts::ActForm;
+use crate::site::form_body::FormFields;
+use crate::site::session::{Member, problem_of, see, to_sign_in};
+use crate::site::shell::{Reader, Section, Shell, answer, render};
+
+/// The receiver of a key's events, in words.
+#[derive(Debug)]
+struct ReceiverLine {
+    url: String,
+    /// Why nothing is sent at the moment.
+    held: Option<String>,
+    /// The event that the others wait for.
+    head: Option<String>,
+    rotated: Option<String>,
+    /// Until when the previous secret signs too.
+    previous_until: Option<String>,
+}
+
+impl ReceiverLine {
+    fn new(key: &Key, state: &ReceiverState, now: domain::Timestamp) -> Self {
+        let held = match state.admission {
+            Admission::Send => None,
+            Admission::Wait { until } => Some(format!(
+                "The receiver has failed too often. The next attempt is at {}.",
+                amounts::minute(until)
+            )),
+            Admission::Probe => Some("The next attempt decides if the receiver works again.".to_owned()),
+        };
+        let head = state.head.as_ref().filter(|(head, _)| head.attempts > 0).map(|(head, at)| {
+            format!(
+                "Held by {} of {} after {}; {} behind it. The next attempt is at {}.",
+                head.kind,
+                amounts::minute(head.began_at),
+                amounts::count(u64::from(head.attempts), "attempt"),
+                amounts::count(state.waiting.saturating_sub(1), "event"),
+                amounts::minute(*at)
+            )
+        });
+        let previous = state.secrets.previous.as_ref().map(|(_, until)| *until).filter(|until| *until > now);
+        Self {
+            url: key.webhook_url.clone().unwrap_or_default(),
+            held,
+            head,
+            rotated: state.secrets.rotated_at.map(amounts::minute),
+            previous_until: previous.map(amounts::minute),
+        }
+    }
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/developers/key.html")]
+struct KeyPage {
+    shell: Shell,
+    id: String,
+    /// The page's own path.
+    path: String,
+    name: String,
+    hint: Option<String>,
+    state: (&'static str, &'static str),
+    is_paused: bool,
+    scopes: Vec<&'static str>,
+    allowlist: Vec<String>,
+    created: String,
+    expires: String,
+    last_used: String,
+    spent: String,
+    remaining: String,
+    per_trade: String,
+    daily: String,
+    per_trade_exact: String,
+    daily_exact: String,
+    requests: u64,
+    per_minute: u32,
+    can_trade: bool,
+    /// The end of the delegation on chain, if the account lets the key spend.
+    delegated_until: Option<String>,
+    receiver: ReceiverLine,
+    needs_step_up: bool,
+    form: ActForm,
+}
+
+/// `GET /settings/keys/{id}`.
+pub async fn page(
+    State(app): State<Shared>,
+    reader: Reader,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let key = own_key(&app, person, &id).await?;
+    let (ctx, now, caller) = (&app.ctx, app.ctx.now(), caller_of(key.clone()));
+    let account = accounts::account_of(ctx, person.user_id()).await?.address;
+    let (used, receiver) =
+        tokio::try_join!(usage::of_key(ctx, &caller), app::webhooks::endpoint(ctx, &caller))?;
+    let on_chain = ctx.chain.account_state(account, key.key_index).await.map_err(AppError::from)?;
+    let limits = key.limits();
+    let page = KeyPage {
+        shell: Shell::new(&reader, Section::None, key.name.clone()),
+        id: key.id.to_string(),
+        path: format!("/settings/keys/{}", key.id),
+        name: key.name.clone(),
+        hint: key.hint.clone(),
+        state: state_of(&key, now),
+        is_paused: key.paused_at.is_some(),
+        scopes: key.scopes.iter().map(Scope::as_str).collect(),
+        allowlist: key.ip_allowlist.entries().collect(),
+        created: amounts::minute(key.created_at),
+        expires: key.expires_at.map_or_else(|| "never".to_owned(), amounts::day),
+        last_used: used.last_used_at.map_or_else(|| "never".to_owned(), amounts::minute),
+        spent: amounts::dollars(used.spend.last_24h),
+        remaining: amounts::dollars(used.spend.remaining),
+        per_trade: amounts::dollars(limits.per_trade),
+        daily: amounts::dollars(limits.daily),
+        per_trade_exact: limits.per_trade.to_decimal(),
+        daily_exact: limits.daily.to_decimal(),
+        requests: used.requests.day.latency.count(),
+        per_minute: limits.requests_per_minute,
+        can_trade: key.scopes.contains(Scope::TradesWrite),
+        delegated_until: on_chain
+            .lets_spend(now.s())
+            .then(|| amounts::day(domain::Timestamp::from_s(on_chain.policy.expiry_s))),
+        receiver: ReceiverLine::new(&key, &receiver, now),
+        needs_step_up: person.require_step_up(now).is_err(),
+        form: ActForm::new(&app, account)?,
+    };
+    Ok(answer(render(&page)?))
+}
+
+/// Requires a fresh confirmation of the person.
+fn require_step_up(app: &Shared, person: &Person) -> Result<(), Problem> {
+    let now = app.ctx.now();
+    person.require_step_up(now).map_err(|error| problem_of(error, now))
+}
+
+fn see_key(key: &Key) -> Result<Response, Problem> {
+    see(&format!("/settings/keys/{}", key.id))
+}
+
+/// `POST /settings/keys/{id}/caps`: lowers the caps. Needs no confirmation, because it only restricts.
+pub async fn set_caps(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    let cap = |name: &str| {
+        let text = form.get(name).trim();
+        let cap: Result<Usdc, _> = text.parse();
+        cap.map_err(|_| AppError::wrong_value(&format!("/{name}"), "must be an amount in USDC", text))
+    };
+    let caps = ChosenCaps { per_trade: Some(cap("perTrade")?), daily: Some(cap("daily")?) };
+    lower_caps(&context_of(&app.ctx, &person), person.user_id(), key.id, caps).await?;
+    see_key(&key)
+}
+
+/// `POST /settings/keys/{id}/pause`: stops the key's trading. Needs no confirmation.
+pub async fn pause_key(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    pause(&app.ctx, &caller_of(key.clone())).await?;
+    see_key(&key)
+}
+
+/// `POST /settings/keys/{id}/resume`.
+pub async fn resume_key(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    require_step_up(&app, &person)?;
+    resume(&context_of(&app.ctx, &person), key.id).await?;
+    see_key(&key)
+}
+
+/// `POST /settings/keys/{id}/revoke`. Needs no confirmation of the person: it only restricts, and
+/// must be possible in an emergency.
+pub async fn revoke_key(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    app.mutate(async move |app| revoke(&context_of(&app.ctx, &person), key.id).await).await?;
+    see("/settings/keys")
+}
+
+/// `POST /settings/keys/{id}/webhook`: sets or removes the URL.
+pub async fn set_webhook(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    require_step_up(&app, &person)?;
+    let url = Some(form.get("url").trim()).filter(|url| !url.is_empty()).map(str::to_owned);
+    set_webhook_url(&context_of(&app.ctx, &person), key.id, url).await?;
+    see_key(&key)
+}
+
+/// `POST /settings/keys/{id}/webhook/test`: queues a test event.
+pub async fn test_webhook(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    let sent = send_test(&app.ctx, &caller_of(key)).await?;
+    see(&format!("/developers/webhooks/{}", sent.event_id))
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/developers/rotated.html")]
+struct RotatedPage {
+    shell: Shell,
+    id: String,
+    secret: String,
+    previous_until: String,
+}
+
+/// `POST /settings/keys/{id}/webhook/rotate`: replaces the secret. The new one is only in this
+/// response.
+pub async fn rotate_webhook_secret(
+    State(app): State<Shared>,
+    reader: Reader,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    require_step_up(&app, &person)?;
+    let key_id = key.id;
+    let rotated =
+        app.mutate(async move |app| rotate_secret(&context_of(&app.ctx, &person), key_id).await).await?;
+    let page = RotatedPage {
+        shell: Shell::new(&reader, Section::None, "New webhook secret"),
+        id: key.id.to_string(),
+        secret: rotated.secret.expose().to_owned(),
+        previous_until: amounts::minute(rotated.previous_expires_at),
+    };
+    Ok(secret(answer(render(&page)?)))
+}

@@ -1,0 +1,172 @@
+//! The pages of keys and webhooks.
+
+use domain::time::MINUTE_MS;
+use http_testkit::{Answer, ServeHttp};
+use serde_json::json;
+use testkit::TestApp;
+
+use crate::people::{Browser, trader};
+
+/// Returns the text between two marks of a page.
+fn between<'a>(answer: &'a Answer, before: &str, after: &str) -> &'a str {
+    let rest = answer.text.split_once(before).unwrap_or_else(|| panic!("no {before} in\n{answer}")).1;
+    rest.split_once(after).unwrap().0
+}
+
+/// An issued key: its path, and its plaintext.
+struct Issued {
+    path: String,
+    plaintext: String,
+}
+
+async fn issue(browser: &mut Browser, webhook: &str) -> Issued {
+    let page = browser.get("/settings/keys").await;
+    let form = between(&page, "name=\"form\" value=\"", "\"").to_owned();
+    let fields = [
+        ("form", form.as_str()),
+        ("name", "Trading bot"),
+        ("scope", "markets:read"),
+        ("scope", "trades:write"),
+        ("scope", "trades:read"),
+        ("expires", "90"),
+        ("allowlist", ""),
+        ("webhook", webhook),
+    ];
+    let issued = browser.submit("/settings/keys", &fields).await;
+    assert_eq!(issued.status.as_u16(), 200, "{issued}");
+    assert_eq!(issued.header("cache-control"), Some("no-store"));
+    let plaintext = between(&issued, "<div class=\"secret\"><code>", "<").to_owned();
+    // The same form again, as after a reload.
+    let again = browser.submit("/settings/keys", &fields).await;
+    assert_eq!(again.status.as_u16(), 400, "{again}");
+    assert!(again.text.contains("issued its key already") && !again.text.contains(&plaintext), "{again}");
+    Issued { path: format!("/settings/keys/{form}"), plaintext }
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_and_trades_after_an_owner_has_enabled_it() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let mut browser = trader(&app, 100).await;
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    let list = browser.get("/settings/keys").await;
+    assert!(list.text.contains("Trading bot") && list.text.contains("1 of 5 keys"), "{list}");
+    assert!(list.text.contains(&plaintext[plaintext.len() - 4..]) && !list.text.contains(&plaintext));
+
+    let order = json!({ "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amount": "10.00" });
+    let trade = async |key: &str| {
+        let request = app.http().anonymous().call("POST", "/v1/trades").header("x-api-key", &plaintext);
+        let request = request.header("idempotency-key", key).header("content-type", "application/json");
+        request.body(order.to_string()).send().await
+    };
+    let refused = trade("a").await;
+    assert_eq!(refused.json()["code"], "WALLET_DELEGATION_NOT_ENABLED", "{refused}");
+    let id = path.rsplit_once('/').unwrap().1;
+    browser.act(json!({ "kind": "enable_key", "key": id })).await;
+    app.run_workers().await;
+    assert!(browser.get(&path).await.text.contains("lets this key trade until"));
+    assert_eq!(trade("b").await.status.as_u16(), 201);
+
+    // Lower caps hold at once, and are never raised without a signature.
+    let caps = |per_trade: &'static str| [("perTrade", per_trade), ("daily", "20")];
+    let caps_path = format!("{path}/caps");
+    assert_eq!(browser.submit(&caps_path, &caps("5")).await.header("location"), Some(path.as_str()));
+    assert_eq!(trade("c").await.json()["code"], "SPENDING_LIMIT_EXCEEDED");
+    let raised = browser.submit(&caps_path, &caps("6")).await;
+    assert!(
+        raised.status.as_u16() == 400 && raised.text.contains("must be at most the present cap"),
+        "{raised}"
+    );
+
+    browser.submit(&format!("{path}/pause"), &[]).await;
+    assert_eq!(trade("d").await.json()["code"], "API_KEY_PAUSED");
+    browser.submit(&format!("{path}/revoke"), &[]).await;
+    assert_eq!(trade("e").await.json()["code"], "API_KEY_REVOKED");
+    assert!(browser.get("/settings/keys").await.text.contains("No keys yet"));
+}
+
+#[tokio::test]
+async fn a_session_without_a_fresh_confirmation_issues_nothing_and_changes_no_webhook() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let Issued { path, .. } = issue(&mut browser, "").await;
+    let form = between(&browser.get("/settings/keys").await, "name=\"form\" value=\"", "\"").to_owned();
+    app.advance_ms(6 * MINUTE_MS).await;
+    let fields = [("form", form.as_str()), ("name", "Stolen"), ("scope", "trades:write"), ("expires", "0")];
+    for (path, fields) in [
+        ("/settings/keys", &fields[..]),
+        (&format!("{path}/webhook"), &[("url", "https://receiver.attacker.test/")]),
+        (&format!("{path}/webhook/rotate"), &[]),
+        (&format!("{path}/resume"), &[]),
+    ] {
+        let refused = browser.submit(path, fields).await;
+        assert_eq!(refused.status.as_u16(), 403, "{path}\n{refused}");
+        assert!(refused.text.contains("STEP_UP_REQUIRED"), "{path}\n{refused}");
+    }
+    let list = browser.get("/settings/keys").await;
+    assert!(list.text.contains("1 of 5 keys") && list.text.contains("Confirm that it is you"), "{list}");
+    browser.prove("step-up").await;
+    assert!(browser.get("/settings/keys").await.text.contains("Issue the key"));
+}
+
+#[tokio::test]
+async fn another_persons_key_and_events_do_not_exist() {
+    let app = TestApp::new().await;
+    let receiver = app.receiver().await;
+    let (mut ada, mut ben) = (Browser::new(&app), Browser::new(&app));
+    ada.sign_up("Ada").await;
+    ben.sign_up("Ben").await;
+    let Issued { path, .. } = issue(&mut ada, &receiver.url).await;
+    let event = ada.submit(&format!("{path}/webhook/test"), &[]).await.header("location").unwrap().to_owned();
+    assert_eq!(ada.get(&event).await.status.as_u16(), 200);
+    for foreign in [&path, &event] {
+        assert_eq!(ben.get(foreign).await.status.as_u16(), 404, "{foreign}");
+    }
+    for deed in ["caps", "pause", "resume", "revoke", "webhook", "webhook/test", "webhook/rotate"] {
+        let refused = ben.submit(&format!("{path}/{deed}"), &[("perTrade", "1"), ("daily", "1")]).await;
+        assert_eq!(refused.status.as_u16(), 404, "{deed}\n{refused}");
+    }
+    assert_eq!(ben.submit(&format!("{event}/redeliver"), &[]).await.status.as_u16(), 404);
+    ada.cookie = None;
+    assert_eq!(ada.get(&path).await.header("location"), Some("/sign-in"));
+    assert_eq!(ada.submit(&format!("{path}/pause"), &[]).await.status.as_u16(), 401);
+}
+
+#[tokio::test]
+async fn every_attempt_to_deliver_an_event_is_shown_and_can_be_repeated() {
+    let app = TestApp::new().await;
+    let receiver = app.receiver().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let Issued { path, .. } = issue(&mut browser, &receiver.url).await;
+    receiver.next([testkit::Reply::Status(500)]);
+    let event =
+        browser.submit(&format!("{path}/webhook/test"), &[]).await.header("location").unwrap().to_owned();
+    app.run_workers().await;
+    let failed = browser.get(&event).await;
+    assert!(failed.text.contains("HTTP 500") && failed.text.contains(">Retrying<"), "{failed}");
+    assert!(browser.get(&path).await.text.contains("Held by webhook.test"));
+    let list = browser.get("/developers/webhooks?status=retrying").await;
+    assert!(list.text.contains(&event), "{list}");
+    app.advance_ms(60 * MINUTE_MS).await;
+    app.run_workers().await;
+    let delivered = browser.get(&event).await;
+    assert!(delivered.text.contains("HTTP 200") && delivered.text.contains(">Delivered<"), "{delivered}");
+    assert_eq!(receiver.take().len(), 2);
+    browser.submit(&format!("{event}/redeliver"), &[]).await;
+    app.run_workers().await;
+    assert!(browser.get(&event).await.text.contains("Redeliver (1 of 5)"));
+    assert_eq!(receiver.one().header("x-service-event-id"), event.rsplit_once('/').unwrap().1);
+
+    // A new secret is shown once.
+    browser.prove("step-up").await;
+    let rotated = browser.submit(&format!("{path}/webhook/rotate"), &[]).await;
+    let secret = between(&rotated, "<div class=\"secret\"><code>", "<").to_owned();
+    assert!(secret.starts_with("whsec_"), "{rotated}");
+    let page = browser.get(&path).await;
+    assert!(
+        page.text.contains("the previous one also signs until") && !page.text.contains(&secret),
+        "{page}"
+    );
+}
