@@ -10,7 +10,7 @@ const WALLET: &str = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
 
 impl Chromium {
     /// Adds an authenticator that answers every request of the page at once.
-    async fn add_authenticator(&self) {
+    pub async fn add_authenticator(&self) {
         self.send("WebAuthn.enable", json!({})).await;
         let options = json!({
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
@@ -20,7 +20,7 @@ impl Chromium {
     }
 
     /// Returns the text of the first element that matches a CSS selector.
-    async fn text_of(&self, selector: &str) -> String {
+    pub async fn text_of(&self, selector: &str) -> String {
         self.value(&format!("document.querySelector('{selector}').textContent")).await
     }
 
@@ -32,7 +32,7 @@ impl Chromium {
     }
 
     /// Signs the open dialog with the passkey, and waits for the act's receipt.
-    async fn sign_act(&self, sentence: &str) {
+    pub async fn sign_act(&self, sentence: &str) {
         self.wait_for("document.querySelector('dialog[open] [data-calls] li')").await;
         let shown = self.text_of("dialog[open] [data-calls]").await;
         assert!(shown.contains(sentence), "{shown}");
@@ -41,7 +41,7 @@ impl Chromium {
         assert_eq!(self.text_of("main .badge").await, "Done");
     }
 
-    async fn assert_accessible(&self, axe: &str) {
+    pub async fn assert_accessible(&self, axe: &str) {
         let faults = find_faults(self, axe).await;
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }

@@ -81,6 +81,11 @@ impl Site {
     /// Buys the first outcome of a market through the API.
     pub async fn buy(&self, market: &str, usdc: &str) {
         let key = self.demonstration.contents["users"][1]["keys"][0]["key"].as_str().unwrap();
+        self.buy_with(key, market, usdc).await;
+    }
+
+    /// Buys the first outcome of a market through the API, with this key.
+    pub async fn buy_with(&self, key: &str, market: &str, usdc: &str) {
         let id = market.rsplit_once('/').unwrap().1;
         let body = json!({ "marketId": id, "outcomeIndex": 0, "side": "buy", "amount": usdc });
         let request = self.http.post(self.url("/v1/trades")).header("X-API-Key", key);
