@@ -4,6 +4,7 @@
 pub mod amounts;
 pub mod chart;
 mod deadlines;
+pub mod guide;
 pub mod links;
 mod lookup;
 pub mod markdown;

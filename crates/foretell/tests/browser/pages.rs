@@ -6,8 +6,20 @@ use crate::chromium::{self, Chromium};
 use crate::site::Site;
 
 /// Pages with fixed paths.
-const PAGES: [&str; 8] =
-    ["/", "/markets", "/threads", "/leaderboard", "/search", "/search?q=the", "/status", MISSING];
+const PAGES: [&str; 12] = [
+    "/",
+    "/markets",
+    "/threads",
+    "/leaderboard",
+    "/search",
+    "/search?q=the",
+    "/status",
+    "/docs",
+    "/docs/trading-api",
+    "/docs/api/trades",
+    "/docs/operating",
+    MISSING,
+];
 /// A market that does not exist.
 const MISSING: &str = "/markets/00000000-0000-7000-8000-000000000000";
 /// Pages of one thing each, found through the links of other pages.

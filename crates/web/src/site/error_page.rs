@@ -20,6 +20,8 @@ struct ErrorPage<'a> {
     /// The names of invalid fields, and their requirements.
     fields: Vec<(&'a str, &'a str)>,
     code: &'a str,
+    /// The code has its own page: it is not only of the web application.
+    is_documented: bool,
     retry_after_s: Option<u32>,
     request_id: String,
 }
@@ -54,6 +56,7 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
             .map(|(pointer, detail)| (pointer.trim_start_matches('/'), detail))
             .collect(),
         code: problem.code_and_title().0,
+        is_documented: problem.code_and_title().0 == code.as_str(),
         retry_after_s: problem.retry_after_s(),
         request_id: failed.id.to_string(),
     };

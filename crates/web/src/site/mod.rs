@@ -3,6 +3,7 @@
 mod account;
 mod acts;
 mod developers;
+mod docs;
 mod error_page;
 mod form_body;
 mod guard;
@@ -50,6 +51,9 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/search", PAGES => search::page;
     GET "/tx/{hash}", PAGES => transaction::page;
     GET "/status", PAGES => status::page;
+    GET "/docs", PAGES => docs::index;
+    GET "/docs/{id}", PAGES => docs::page;
+    GET "/docs/api/{id}", PAGES => docs::page_of_api;
     GET "/sign-up", PAGES => sign_in::sign_up_page;
     GET "/sign-in", PAGES => sign_in::sign_in_page;
     POST "/sign-out", WRITES => sign_in::sign_out;
