@@ -6,7 +6,7 @@ use crate::chromium::{self, Chromium};
 use crate::site::Site;
 
 /// Pages with fixed paths.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "/",
     "/markets",
     "/threads",
@@ -14,6 +14,7 @@ const PAGES: [&str; 12] = [
     "/search",
     "/search?q=the",
     "/status",
+    "/design",
     "/docs",
     "/docs/trading-api",
     "/docs/api/trades",

@@ -2,6 +2,7 @@
 
 mod account;
 mod acts;
+mod design;
 mod developers;
 mod docs;
 mod error_page;
@@ -51,6 +52,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/search", PAGES => search::page;
     GET "/tx/{hash}", PAGES => transaction::page;
     GET "/status", PAGES => status::page;
+    GET "/design", PAGES => design::page;
     GET "/docs", PAGES => docs::index;
     GET "/docs/{id}", PAGES => docs::page;
     GET "/docs/api/{id}", PAGES => docs::page_of_api;
