@@ -158,7 +158,7 @@ pub async fn account_of(ctx: &Ctx, user_id: UserId) -> Result<Account, AppError>
 }
 
 /// Returns the USDC of an account on chain.
-pub(crate) async fn balance_of(ctx: &Ctx, account: Address) -> Result<Usdc, AppError> {
+pub async fn balance_of(ctx: &Ctx, account: Address) -> Result<Usdc, AppError> {
     let balance = ctx.chain.usdc_balance(account).await?;
     Ok(Usdc::from_atomic(u64::try_from(balance).unwrap_or(i64::MAX as u64)))
 }

@@ -8,6 +8,7 @@
 mod announcer;
 mod claim;
 mod judge;
+mod own;
 mod payer;
 
 use domain::{Usdc, Wad};
@@ -17,6 +18,7 @@ use crate::{AppError, Ctx};
 pub use announcer::Announcer;
 pub use claim::{ClaimResult, NewClaim, claim};
 pub(crate) use judge::{Judged, Sendable, conclude, judge};
+pub use own::{claim_own, list_claiming};
 pub use payer::Payer;
 
 /// Returns the last settled block: it is final, and its events are in the tables.

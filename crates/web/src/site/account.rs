@@ -1,14 +1,19 @@
 //! The pages of a person's own account.
 
+use std::collections::HashSet;
+
+use app::accounts;
 use app::faucet::FAUCET_USDC;
 use app::people;
 use app::portfolio::{ValuedPosition, summary};
+use app::redemptions::{claim_own, list_claiming};
 use app::sessions::{self, Person};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Usdc;
 use domain::credential::{CredentialKey, CredentialKind};
+use domain::ids::MarketId;
 use domain::passkey::BackupState;
 use http_kit::{Problem, Shared};
 use presentation::amounts;
@@ -16,6 +21,8 @@ use store::credentials::Credential;
 use store::sessions::Session;
 
 use super::acts::ActForm;
+use super::form_body::FormFields;
+use super::qr_code;
 use super::session::{Member, problem_of, see, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
 
@@ -30,6 +37,11 @@ struct OwnPosition {
     value: String,
     profit: String,
     is_loss: bool,
+    outcome_index: u8,
+    /// The amount that a claim would pay, if the position can be claimed.
+    claimable: Option<String>,
+    /// A claim is not paid yet.
+    is_claiming: bool,
 }
 
 #[derive(Debug, Template)]
@@ -41,6 +53,8 @@ struct PortfolioPage {
     reserved: String,
     invested: String,
     positions: Vec<OwnPosition>,
+    /// The amount that claims would pay, if there are any.
+    claimable: Option<String>,
     address: String,
     usdc: String,
     chain_id: u64,
@@ -58,7 +72,7 @@ struct PortfolioPage {
 pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app) };
     let caller = person.caller()?;
-    let owned = summary(&app.ctx, &caller).await?;
+    let (owned, claiming) = tokio::try_join!(summary(&app.ctx, &caller), list_claiming(&app.ctx, &caller))?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = owned.cash();
@@ -72,8 +86,11 @@ pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Resp
             .positions
             .iter()
             .filter(|it| !it.position().tokens.0.is_zero())
-            .map(OwnPosition::new)
+            .map(|it| OwnPosition::new(it, &claiming))
             .collect(),
+        claimable: Some(claimable_of(&owned.positions, &claiming))
+            .filter(|sum| *sum > Usdc::ZERO)
+            .map(amounts::dollars),
         address: owned.account.address.to_string(),
         usdc: app.ctx.chain.contracts().usdc.to_string(),
         chain_id: app.ctx.chain.chain_id(),
@@ -81,15 +98,28 @@ pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Resp
         can_trade: owned.state.lets_spend(app.ctx.now().s()),
         per_trade: amounts::dollars(caller.limits().per_trade),
         daily: amounts::dollars(caller.limits().daily),
-        faucet: (app.ctx.config.faucet.is_some() && cash < FAUCET_USDC)
-            .then(|| amounts::dollars(FAUCET_USDC)),
+        faucet: faucet_of(&app, cash),
         form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))
 }
 
+/// The positions whose claims are not paid yet, by market and outcome.
+type Claiming = HashSet<(MarketId, u8)>;
+
+fn is_claiming(valued: &ValuedPosition, claiming: &Claiming) -> bool {
+    claiming.contains(&(valued.held.market_id, valued.held.outcome_index))
+}
+
+/// Returns the sum that new claims would pay.
+fn claimable_of(positions: &[ValuedPosition], claiming: &Claiming) -> Usdc {
+    let open = positions.iter().filter(|it| it.is_claimable && !is_claiming(it, claiming));
+    open.fold(Usdc::ZERO, |sum, it| sum.checked_add(it.claimable).unwrap_or(sum))
+}
+
 impl OwnPosition {
-    fn new(valued: &ValuedPosition) -> Self {
+    fn new(valued: &ValuedPosition, claiming: &Claiming) -> Self {
+        let is_claiming = is_claiming(valued, claiming);
         let profit = valued.unrealized_pnl();
         Self {
             market_id: valued.market.id.to_string(),
@@ -100,6 +130,9 @@ impl OwnPosition {
             value: amounts::dollars(valued.value),
             profit: amounts::profit(profit),
             is_loss: profit.0 < 0,
+            outcome_index: valued.held.outcome_index,
+            claimable: (valued.is_claimable && !is_claiming).then(|| amounts::dollars(valued.claimable)),
+            is_claiming,
         }
     }
 }
@@ -175,6 +208,61 @@ pub async fn security(State(app): State<Shared>, reader: Reader) -> Result<Respo
 pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
     sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
     see("/settings/security")
+}
+
+/// `POST /portfolio/claims`: claims the position of the form, or all.
+pub async fn claim(
+    State(app): State<Shared>,
+    Member(person): Member,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let chosen = match form.get("market") {
+        "" => None,
+        market => {
+            let place = market.parse().ok().zip(form.get("outcome").parse().ok());
+            Some(place.ok_or_else(Problem::not_found)?)
+        }
+    };
+    let caller = person.caller()?;
+    app.mutate(async move |app| claim_own(&app.ctx, &caller, chosen).await).await?;
+    see("/portfolio")
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/deposit.html")]
+struct DepositPage {
+    shell: Shell,
+    address: String,
+    /// The address as the path of a QR code, and the width of the code in modules.
+    code: (String, usize),
+    usdc: String,
+    chain_id: u64,
+    cash: String,
+    at: String,
+    faucet: Option<String>,
+}
+
+/// `GET /deposit`.
+pub async fn deposit(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let address = accounts::account_of(&app.ctx, person.user_id()).await?.address;
+    let cash = accounts::balance_of(&app.ctx, address).await?;
+    let page = DepositPage {
+        shell: Shell::new(&reader, Section::None, "Deposit"),
+        code: qr_code::path_of(&address.to_string())?,
+        address: address.to_string(),
+        usdc: app.ctx.chain.contracts().usdc.to_string(),
+        chain_id: app.ctx.chain.chain_id(),
+        cash: amounts::dollars(cash),
+        at: amounts::minute(app.ctx.now()),
+        faucet: faucet_of(&app, cash),
+    };
+    Ok(answer(render(&page)?))
+}
+
+/// Returns the amount that the faucet of a demonstration gives an account with this cash.
+fn faucet_of(app: &Shared, cash: Usdc) -> Option<String> {
+    (app.ctx.config.faucet.is_some() && cash < FAUCET_USDC).then(|| amounts::dollars(FAUCET_USDC))
 }
 
 /// `POST /faucet`: puts test money on the account of a demonstration.

@@ -15,6 +15,7 @@ mod market;
 mod markets;
 mod owners;
 mod preferences;
+mod qr_code;
 mod search;
 mod session;
 mod shell;
@@ -65,6 +66,8 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/app/sign-in", WRITES => sign_in::sign_in;
     POST "/app/step-up", WRITES => sign_in::step_up;
     GET "/portfolio", PAGES => account::portfolio;
+    POST "/portfolio/claims", WRITES => account::claim;
+    GET "/deposit", PAGES => account::deposit;
     POST "/faucet", WRITES => account::faucet;
     GET "/withdraw", PAGES => account::withdraw;
     GET "/acts/{id}", PAGES => acts::receipt;

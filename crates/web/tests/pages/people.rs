@@ -281,7 +281,7 @@ impl Browser {
     }
 
     /// The address of the person's account.
-    async fn address(&mut self) -> Address {
+    pub async fn address(&mut self) -> Address {
         let page = self.get("/portfolio").await;
         page.text.split("<code>").nth(1).unwrap().split('<').next().unwrap().parse().unwrap()
     }

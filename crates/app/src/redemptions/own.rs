@@ -1,0 +1,52 @@
+//! The claims of a person in the web application.
+
+use std::collections::HashSet;
+
+use domain::ErrorCode;
+use domain::ids::MarketId;
+use domain::page::{MAX_PAGE, Page};
+use domain::redemption::RedemptionStatus;
+use store::redemptions::RedemptionListFilter;
+
+use super::{NewClaim, claim};
+use crate::caller::Caller;
+use crate::config::Redemptions;
+use crate::portfolio::{ValuedPosition, summary};
+use crate::{AppError, Ctx};
+
+/// Claims the caller's position, or all positions that can be claimed. Positions that have a claim
+/// already keep it.
+///
+/// # Errors
+/// `REDEMPTIONS_NOT_ENABLED` if the service pays by itself. `POSITION_NOT_CLAIMABLE` if the chosen
+/// position pays nothing.
+pub async fn claim_own(ctx: &Ctx, caller: &Caller, chosen: Option<(MarketId, u8)>) -> Result<(), AppError> {
+    if ctx.config.redemptions == Redemptions::Automatic {
+        return Err(AppError::new(ErrorCode::RedemptionsNotEnabled));
+    }
+    let place = |position: &ValuedPosition| (position.held.market_id, position.held.outcome_index);
+    let claimable =
+        summary(ctx, caller).await?.positions.into_iter().filter(|position| position.is_claimable);
+    let places: Vec<_> = match chosen {
+        Some(chosen) => vec![chosen],
+        None => claimable.map(|position| place(&position)).collect(),
+    };
+    for (market_id, outcome_index) in places {
+        let (market_id, outcome_index) = (market_id.to_string(), i64::from(outcome_index));
+        claim(ctx, caller, NewClaim { market_id, outcome_index, correlation_id: None }).await?;
+    }
+    Ok(())
+}
+
+/// Returns the positions of the caller whose claims are not paid yet.
+pub async fn list_claiming(ctx: &Ctx, caller: &Caller) -> Result<HashSet<(MarketId, u8)>, AppError> {
+    let filter = RedemptionListFilter {
+        statuses: vec![RedemptionStatus::Pending, RedemptionStatus::Executing],
+        ..RedemptionListFilter::default()
+    };
+    let page = Page { limit: MAX_PAGE, after: None };
+    let open = ctx.store.read((caller.user_id(), filter, page), |tx, (user_id, filter, page)| {
+        Box::pin(store::redemptions::list(tx, *user_id, filter, page))
+    });
+    Ok(open.await?.into_iter().map(|claim| (claim.market_id, claim.outcome_index)).collect())
+}
