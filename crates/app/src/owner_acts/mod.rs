@@ -25,7 +25,7 @@ use crate::{AppError, Ctx};
 
 pub(crate) use judge::{Verdict, judge};
 pub use limits::ActOrigin;
-pub use prepare::{PreparedAct, choose_second_owner, prepare};
+pub use prepare::{PreparedAct, choose_second_owner, find_second_owner, prepare};
 pub use request::{Caps, OwnerActRequest, WithdrawalAmount};
 pub use sign::{OwnerSignature, sign};
 

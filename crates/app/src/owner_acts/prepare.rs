@@ -129,13 +129,17 @@ async fn add_second_owner(
         return Ok(None);
     }
     let user_id = owners.account.user_id;
-    let chosen = ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_second_owner(tx, *id))).await?;
-    let Some(chosen) = chosen else { return Ok(None) };
+    let Some(chosen) = find_second_owner(ctx, user_id).await? else { return Ok(None) };
     let chosen: AccountOwner = chosen.parse().map_err(AppError::internal)?;
     if owners.owners.contains(&chosen) || *request == OwnerActRequest::AddOwner(chosen) {
         return Ok(None);
     }
     Ok(Some(Call::new(owners.account.address, calls::add_owner(&chosen))))
+}
+
+/// Returns the owner that the first act of the account will add.
+pub async fn find_second_owner(ctx: &Ctx, user_id: UserId) -> Result<Option<String>, AppError> {
+    Ok(ctx.store.read(user_id, |tx, id| Box::pin(store::users::find_second_owner(tx, *id))).await?)
 }
 
 /// Stores the owner to add with the act that deploys the account; `None` removes the choice. An

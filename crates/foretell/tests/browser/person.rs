@@ -79,6 +79,18 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
     assert!(browser.text_of("h1").await.ends_with("for $50.00"));
     browser.assert_accessible(&axe).await;
 
+    for path in ["/settings/security", "/deposit", "/portfolio"] {
+        browser.open(&site.url(path)).await;
+        browser.assert_accessible(&axe).await;
+    }
+    browser.open(&site.url("/settings/security")).await;
+    browser.click("#owner").await;
+    browser.press(WALLET).await;
+    browser.click("form[data-kind=add_owner] button").await;
+    browser.sign_act(&format!("Add the wallet {WALLET} as an owner")).await;
+    browser.open(&site.url("/settings/security")).await;
+    assert!(browser.text_of("main table").await.contains(WALLET));
+
     browser.open(&site.url("/withdraw")).await;
     browser.assert_accessible(&axe).await;
     browser.click("#to").await;

@@ -4,26 +4,20 @@ use std::collections::HashSet;
 
 use app::accounts;
 use app::faucet::FAUCET_USDC;
-use app::people;
 use app::portfolio::{ValuedPosition, summary};
 use app::redemptions::{claim_own, list_claiming};
-use app::sessions::{self, Person};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Usdc;
-use domain::credential::{CredentialKey, CredentialKind};
 use domain::ids::MarketId;
-use domain::passkey::BackupState;
 use http_kit::{Problem, Shared};
 use presentation::amounts;
-use store::credentials::Credential;
-use store::sessions::Session;
 
 use super::acts::ActForm;
 use super::form_body::FormFields;
 use super::qr_code;
-use super::session::{Member, problem_of, see, to_sign_in};
+use super::session::{Member, see, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
 
 /// A position of the person.
@@ -161,55 +155,6 @@ pub async fn withdraw(State(app): State<Shared>, reader: Reader) -> Result<Respo
     Ok(answer(render(&page)?))
 }
 
-/// A passkey or wallet of the person.
-#[derive(Debug)]
-struct CredentialLine {
-    name: String,
-    kind: &'static str,
-    /// A lost device does not lose it.
-    is_safe: bool,
-    may: &'static str,
-    added: String,
-}
-
-/// A session of the person.
-#[derive(Debug)]
-struct SessionLine {
-    browser: String,
-    ip: String,
-    since: String,
-    is_current: bool,
-}
-
-#[derive(Debug, Template)]
-#[template(path = "site/security.html")]
-struct SecurityPage {
-    shell: Shell,
-    credentials: Vec<CredentialLine>,
-    sessions: Vec<SessionLine>,
-    needs_step_up: bool,
-}
-
-/// `GET /settings/security`.
-pub async fn security(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
-    let (credentials, live) =
-        tokio::try_join!(people::list_credentials(&app.ctx, person), sessions::list(&app.ctx, person))?;
-    let page = SecurityPage {
-        shell: Shell::new(&reader, Section::None, "Security"),
-        credentials: credentials.iter().map(CredentialLine::new).collect(),
-        needs_step_up: live.len() > 1 && person.require_step_up(app.ctx.now()).is_err(),
-        sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
-    };
-    Ok(answer(render(&page)?))
-}
-
-/// `POST /settings/sessions/end`: ends all other sessions.
-pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
-    sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
-    see("/settings/security")
-}
-
 /// `POST /portfolio/claims`: claims the position of the form, or all.
 pub async fn claim(
     State(app): State<Shared>,
@@ -269,58 +214,4 @@ fn faucet_of(app: &Shared, cash: Usdc) -> Option<String> {
 pub async fn faucet(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
     app::faucet::give(&app.ctx, person.user_id()).await?;
     see("/portfolio")
-}
-
-impl CredentialLine {
-    fn new(credential: &Credential) -> Self {
-        let (kind, is_safe) = match &credential.key {
-            CredentialKey::Wallet(_) => ("Wallet", true),
-            CredentialKey::Passkey(_) if credential.backup == Some(BackupState::BackedUp) => {
-                ("Synced passkey", true)
-            }
-            CredentialKey::Passkey(_) => ("Passkey of one device", false),
-        };
-        let may = match credential.kind {
-            CredentialKind::Owner => "sign in and move money",
-            CredentialKind::SignIn => "sign in",
-        };
-        let added = amounts::day(credential.created_at);
-        Self { name: credential.name.clone(), kind, is_safe, may, added }
-    }
-}
-
-impl SessionLine {
-    fn new(session: &Session, person: &Person) -> Self {
-        Self {
-            browser: browser_of(&session.user_agent).to_owned(),
-            ip: session.ip.to_string(),
-            since: amounts::minute(session.created_at),
-            is_current: session.id == person.session().id,
-        }
-    }
-}
-
-/// Returns a short name of a browser. A user agent names several, the most specific one last.
-fn browser_of(user_agent: &str) -> &'static str {
-    const NAMES: [(&str, &str); 5] = [
-        ("Edg/", "Edge"),
-        ("OPR/", "Opera"),
-        ("Firefox/", "Firefox"),
-        ("Chrome/", "Chrome"),
-        ("Safari/", "Safari"),
-    ];
-    NAMES.iter().find(|(mark, _)| user_agent.contains(mark)).map_or("Unknown browser", |(_, name)| name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_most_specific_browser_of_a_user_agent_counts() {
-        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36";
-        assert_eq!(browser_of(chrome), "Chrome");
-        assert_eq!(browser_of(&format!("{chrome} Edg/150.0")), "Edge");
-        assert_eq!(browser_of("curl/8"), "Unknown browser");
-    }
 }

@@ -33,6 +33,8 @@ pub struct ActBody {
     kind: String,
     /// The API key to enable.
     key: Option<String>,
+    /// The owner to add or to remove, in hex.
+    owner: Option<String>,
     /// The receiver of a withdrawal.
     to: Option<String>,
     /// Millionths of a USDC.
@@ -68,20 +70,19 @@ impl ActBody {
             Ok(OwnerActKind::Withdraw) => {
                 Ok(OwnerActRequest::Withdraw { to: self.receiver()?, amount: self.amount()? })
             }
+            Ok(OwnerActKind::AddOwner) => Ok(OwnerActRequest::AddOwner(self.owner()?)),
+            Ok(OwnerActKind::RemoveOwner) => Ok(OwnerActRequest::RemoveOwner(self.owner()?)),
             Ok(OwnerActKind::EndApproval) => Ok(OwnerActRequest::EndApproval),
-            _ => Err(AppError::field("/kind", "must be enable, enable_key, withdraw or end_approval")),
+            _ => Err(AppError::field("/kind", "must be the kind of a form of this site")),
         }
     }
 
+    fn owner(&self) -> Result<AccountOwner, AppError> {
+        owner_in(self.owner.as_deref().unwrap_or_default().trim())
+    }
+
     fn receiver(&self) -> Result<Address, AppError> {
-        let text = self.to.as_deref().unwrap_or_default().trim();
-        // The checksum finds most typing errors. Addresses without capital letters have none.
-        let has_checksum = text.chars().any(|letter| letter.is_ascii_uppercase());
-        let parsed = match has_checksum {
-            true => Address::parse_checksummed(text, None).ok(),
-            false => text.parse().ok(),
-        };
-        parsed.ok_or_else(|| AppError::wrong_value("/to", "must be an address with a valid checksum", text))
+        address_in("/to", self.to.as_deref().unwrap_or_default().trim())
     }
 
     fn amount(&self) -> Result<WithdrawalAmount, AppError> {
@@ -90,6 +91,24 @@ impl ActBody {
             _ => Ok(WithdrawalAmount::Exact(usdc_of("/amount", self.amount.as_deref().unwrap_or_default())?)),
         }
     }
+}
+
+/// Reads the address of a wallet, or x and y of a passkey.
+pub fn owner_in(text: &str) -> Result<AccountOwner, AppError> {
+    match text.parse() {
+        Ok(owner @ AccountOwner::Passkey { .. }) => Ok(owner),
+        _ => address_in("/owner", text).map(AccountOwner::Eoa),
+    }
+}
+
+fn address_in(pointer: &str, text: &str) -> Result<Address, AppError> {
+    // The checksum finds most typing errors. Addresses without capital letters have none.
+    let has_checksum = text.chars().any(|letter| letter.is_ascii_uppercase());
+    let parsed = match has_checksum {
+        true => Address::parse_checksummed(text, None).ok(),
+        false => text.parse().ok(),
+    };
+    parsed.ok_or_else(|| AppError::wrong_value(pointer, "must be an address with a valid checksum", text))
 }
 
 fn usdc_of(pointer: &str, text: &str) -> Result<Usdc, AppError> {
@@ -356,6 +375,7 @@ mod tests {
         ActBody {
             kind: "withdraw".to_owned(),
             key: None,
+            owner: None,
             to: Some(to.to_owned()),
             amount: Some(amount.to_owned()),
             how: None,

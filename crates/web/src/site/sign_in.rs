@@ -163,7 +163,12 @@ impl Credentials {
         Ok(WalletProof { challenge, address: wallet.address, signature: wallet.signature.clone() })
     }
 
-    fn registration(&self) -> Result<NewCredential, Problem> {
+    /// Returns the name that the person gave the new key.
+    pub fn name(&self) -> Option<String> {
+        self.name.clone()
+    }
+
+    pub fn registration(&self) -> Result<NewCredential, Problem> {
         match (&self.passkey, &self.wallet) {
             (Some(answer), None) => Ok(NewCredential::Passkey(Registration {
                 credential_id: answer.id.0.clone(),

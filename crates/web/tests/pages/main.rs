@@ -7,6 +7,7 @@ mod cards;
 mod claims;
 mod developers;
 mod embeds;
+mod owners;
 mod people;
 mod site;
 mod sitemap;

@@ -66,14 +66,14 @@ impl Browser {
         request.header("cookie", self.cookie.clone().unwrap_or_default()).body(encoded).send().await
     }
 
-    async fn challenge(&mut self, purpose: &str) -> Challenge {
+    pub async fn challenge(&mut self, purpose: &str) -> Challenge {
         let answer = self.post("/app/challenges", json!({ "purpose": purpose })).await;
         assert_eq!(answer.status.as_u16(), 201, "{answer}");
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         answer.json()["challenge"].as_str().unwrap().parse().unwrap()
     }
 
-    fn registration(&mut self, challenge: &Challenge) -> Value {
+    pub fn registration(&mut self, challenge: &Challenge) -> Value {
         let made = self.key.register(challenge);
         json!({
             "id": encode(&made.credential_id),
@@ -232,7 +232,7 @@ async fn ending_other_sessions_needs_a_fresh_confirmation() {
     other.prove("sign-in").await;
     app.advance_ms(6 * 60_000).await;
     let page = browser.get("/settings/security").await;
-    assert!(page.text.contains("End all others") && page.text.contains("Confirm that it is you"), "{page}");
+    assert!(page.text.contains("Confirm that it is you") && !page.text.contains("End all others"), "{page}");
     let refused = browser.send("POST", "/settings/sessions/end", None).await;
     assert_eq!(refused.status.as_u16(), 403, "{refused}");
     assert!(refused.text.contains("STEP_UP_REQUIRED"), "{refused}");
@@ -240,6 +240,7 @@ async fn ending_other_sessions_needs_a_fresh_confirmation() {
     let before = browser.cookie.clone();
     assert!(browser.prove("step-up").await.header("set-cookie").is_some());
     assert_ne!(browser.cookie, before, "a step-up renews the token");
+    assert!(browser.get("/settings/security").await.text.contains("End all others"));
     assert_eq!(browser.send("POST", "/settings/sessions/end", None).await.status.as_u16(), 303);
     assert_eq!(other.get("/portfolio").await.header("location"), Some("/sign-in"));
     assert_eq!(browser.get("/portfolio").await.status.as_u16(), 200);
@@ -288,7 +289,7 @@ impl Browser {
 }
 
 /// Signs up and puts USDC on the account.
-async fn funded(app: &TestApp, whole: u32) -> Browser {
+pub async fn funded(app: &TestApp, whole: u32) -> Browser {
     let mut browser = Browser::new(app);
     browser.sign_up("Maya").await;
     let address = browser.address().await;

@@ -1,0 +1,206 @@
+//! The security page: owners of the account, sign-in keys and sessions.
+
+use app::passkeys::owner_of;
+use app::sessions::{self, Person, context_of};
+use app::{accounts, owner_acts, people};
+use askama::Template;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use chain::AccountOwner;
+use domain::credential::CredentialKey;
+use domain::passkey::BackupState;
+use http_kit::{PathId, Problem, Shared};
+use presentation::amounts;
+use store::credentials::Credential;
+use store::sessions::Session;
+
+use super::acts::{ActForm, owner_in};
+use super::form_body::{FormFields, ScriptBody};
+use super::session::{Member, problem_of, see, to_sign_in};
+use super::shell::{Reader, Section, Shell, answer, render};
+use super::sign_in::Credentials;
+
+const PATH: &str = "/settings/security";
+
+/// An owner of the account, or a key that only signs in.
+#[derive(Debug)]
+struct KeyLine {
+    /// The id of the credential. `None` for an owner that cannot sign in here.
+    id: Option<String>,
+    name: String,
+    kind: &'static str,
+    /// A lost device does not lose it.
+    is_safe: bool,
+    /// The owner in the contract's form.
+    owner: String,
+    added: String,
+}
+
+impl KeyLine {
+    fn of_owner(owner: &AccountOwner, credentials: &[Credential]) -> Self {
+        let known = credentials.iter().find(|credential| owner_of(&credential.key) == *owner);
+        if let Some(credential) = known {
+            return Self::of_credential(credential);
+        }
+        let (name, kind) = match owner {
+            AccountOwner::Eoa(address) => (address.to_string(), "Wallet or paper key"),
+            AccountOwner::Passkey { .. } => ("A passkey".to_owned(), "Passkey of another site"),
+        };
+        Self { id: None, name, kind, is_safe: true, owner: owner.to_string(), added: String::new() }
+    }
+
+    fn of_credential(credential: &Credential) -> Self {
+        let (kind, is_safe) = match &credential.key {
+            CredentialKey::Wallet(_) => ("Wallet", true),
+            CredentialKey::Passkey(_) if credential.backup == Some(BackupState::BackedUp) => {
+                ("Synced passkey", true)
+            }
+            CredentialKey::Passkey(_) => ("Passkey of one device", false),
+        };
+        Self {
+            id: Some(credential.id.to_string()),
+            name: credential.name.clone(),
+            kind,
+            is_safe,
+            owner: owner_of(&credential.key).to_string(),
+            added: amounts::day(credential.created_at),
+        }
+    }
+}
+
+/// A session of the person.
+#[derive(Debug)]
+struct SessionLine {
+    browser: String,
+    ip: String,
+    since: String,
+    is_current: bool,
+}
+
+#[derive(Debug, Template)]
+#[template(path = "site/security.html")]
+struct SecurityPage {
+    shell: Shell,
+    owners: Vec<KeyLine>,
+    /// Keys that sign in and own nothing.
+    keys: Vec<KeyLine>,
+    /// The account is on chain, so that owners are added and removed by acts.
+    is_deployed: bool,
+    /// The owner that the first act will add.
+    second_owner: Option<String>,
+    can_trade: bool,
+    sessions: Vec<SessionLine>,
+    needs_step_up: bool,
+    form: ActForm,
+}
+
+/// `GET /settings/security`.
+pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let ctx = &app.ctx;
+    let (credentials, live, owned) = tokio::try_join!(
+        people::list_credentials(ctx, person),
+        sessions::list(ctx, person),
+        accounts::owners(ctx, person.user_id())
+    )?;
+    let is_owner = |credential: &&Credential| owned.owners.contains(&owner_of(&credential.key));
+    let key_index = person.caller()?.key.key_index;
+    let state =
+        ctx.chain.account_state(owned.account.address, key_index).await.map_err(app::AppError::from)?;
+    let page = SecurityPage {
+        shell: Shell::new(&reader, Section::None, "Security"),
+        owners: owned.owners.iter().map(|owner| KeyLine::of_owner(owner, &credentials)).collect(),
+        keys: credentials.iter().filter(|it| !is_owner(it)).map(KeyLine::of_credential).collect(),
+        is_deployed: owned.provisioned,
+        second_owner: owner_acts::find_second_owner(ctx, person.user_id()).await?,
+        can_trade: state.lets_spend(ctx.now().s()),
+        needs_step_up: person.require_step_up(ctx.now()).is_err(),
+        sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
+        form: ActForm::new(&app, owned.account.address)?,
+    };
+    Ok(answer(render(&page)?))
+}
+
+/// `POST /settings/sessions/end`: ends all other sessions.
+pub async fn end_sessions(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+    sessions::end_others(&app.ctx, &person).await.map_err(|error| problem_of(error, app.ctx.now()))?;
+    see(PATH)
+}
+
+/// `POST /app/credentials`: adds a passkey or a wallet that signs in.
+pub async fn add_credential(
+    State(app): State<Shared>,
+    Member(person): Member,
+    ScriptBody(body): ScriptBody<Credentials>,
+) -> Result<Response, Problem> {
+    let (new, name) = (body.registration()?, body.name());
+    let added = app
+        .mutate(async move |app| Ok(people::add_credential(&app.ctx, &person, &new, name.as_deref()).await));
+    added.await?.map_err(|error| problem_of(error, app.ctx.now()))?;
+    Ok(http_kit::json(&serde_json::json!({ "next": PATH })).into_response())
+}
+
+/// `POST /settings/credentials/{id}/remove`.
+pub async fn remove_credential(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let id = id.parse().map_err(|_| Problem::not_found())?;
+    let removed = people::remove_credential(&app.ctx, &person, id).await;
+    removed.map_err(|error| problem_of(error, app.ctx.now()))?;
+    see(PATH)
+}
+
+/// `POST /settings/security/second-owner`: stores the owner that the first act will add. An empty
+/// field removes the choice.
+pub async fn choose_second_owner(
+    State(app): State<Shared>,
+    Member(person): Member,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let now = app.ctx.now();
+    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
+    let owner = match form.get("owner").trim() {
+        "" => None,
+        text => Some(owner_in(text)?),
+    };
+    owner_acts::choose_second_owner(&context_of(&app.ctx, &person), person.user_id(), owner).await?;
+    see(PATH)
+}
+
+impl SessionLine {
+    fn new(session: &Session, person: &Person) -> Self {
+        Self {
+            browser: browser_of(&session.user_agent).to_owned(),
+            ip: session.ip.to_string(),
+            since: amounts::minute(session.created_at),
+            is_current: session.id == person.session().id,
+        }
+    }
+}
+
+/// Returns a short name of a browser. A user agent names several, the most specific one last.
+fn browser_of(user_agent: &str) -> &'static str {
+    const NAMES: [(&str, &str); 5] = [
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    NAMES.iter().find(|(mark, _)| user_agent.contains(mark)).map_or("Unknown browser", |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_specific_browser_of_a_user_agent_counts() {
+        let chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36";
+        assert_eq!(browser_of(chrome), "Chrome");
+        assert_eq!(browser_of(&format!("{chrome} Edg/150.0")), "Edge");
+        assert_eq!(browser_of("curl/8"), "Unknown browser");
+    }
+}
