@@ -1,6 +1,7 @@
 //! The settings of the service.
 
 use chain::Signer;
+use domain::ids::UserId;
 use domain::key::Environment;
 use domain::owner_act::DEFAULT_ACTS_PER_DAY;
 use domain::passkey::RelyingParty;
@@ -8,7 +9,6 @@ use domain::webhook::target::TargetPolicy;
 use domain::{SecretKey, Usdc};
 
 use crate::encryption::SealingKeys;
-use crate::sample_users::SampleUser;
 
 /// The default minimum of trades and claims: 0.01 USDC.
 pub const DEFAULT_MINIMUM: Usdc = Usdc::from_atomic(10_000);
@@ -171,6 +171,15 @@ impl OwnerActLimits {
         };
         Self { per_day: DEFAULT_ACTS_PER_DAY, min_balance }
     }
+}
+
+/// A user of the demonstration, for whom the service can sign.
+#[derive(Debug, Clone)]
+pub struct SampleUser {
+    pub name: String,
+    pub user_id: UserId,
+    /// An owner of the user's account.
+    pub owner: Signer,
 }
 
 /// Settings of the web application.

@@ -2,24 +2,15 @@
 //! can be one of them at the press of a button. A real service never has such keys.
 
 use alloy_primitives::eip191_hash_message;
-use chain::Signer;
 use domain::ErrorCode;
 use domain::ids::UserId;
 use domain::passkey::ChallengePurpose;
 
+use crate::config::SampleUser;
 use crate::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature};
 use crate::passkeys::{Proof, WalletProof, issue_challenge, wallet_text};
 use crate::sessions::{self, Device, SignedIn};
 use crate::{AppError, Ctx, PersonError, accounts};
-
-/// A user of the demonstration.
-#[derive(Debug, Clone)]
-pub struct SampleUser {
-    pub name: String,
-    pub user_id: UserId,
-    /// An owner of the user's account.
-    pub owner: Signer,
-}
 
 /// Signs in as a sample user, with the signature of the account's owner, and lets the site trade
 /// for the account if it cannot yet.

@@ -4,8 +4,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use app::config::{DEFAULT_MAX_STREAMS, OwnerActLimits, WebSettings};
-use app::sample_users::SampleUser;
+use app::config::{DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
 use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};

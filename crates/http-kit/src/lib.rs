@@ -76,7 +76,7 @@ pub use serve::{ServeLimits, Server};
 pub use sse::{EventBytes, heartbeats, last_event_id, wants_events};
 pub use state::{AppState, Shared};
 pub use surface::Surface;
-pub use table::{Entry, refusing, router, unknown_paths};
+pub use table::{Entry, refusing, router, unknown_path};
 pub use traceparent::Traceparent;
 pub use unread::refuse;
 pub use usage::NotCounted;

@@ -46,9 +46,9 @@ where
         .method_not_allowed_fallback(refusing(ErrorCode::MethodNotAllowed).layer(layer.clone()))
 }
 
-/// Returns the router of the paths that no table has.
-pub fn unknown_paths(layer: HttpLayer) -> Router {
-    Router::new().fallback_service(refusing(ErrorCode::ResourceNotFound).layer(layer).with_state(()))
+/// Returns the handler of the paths that no table has.
+pub fn unknown_path<S: Clone + Send + Sync + 'static>(layer: HttpLayer) -> impl Handler<((),), S> {
+    refusing(ErrorCode::ResourceNotFound).layer(layer)
 }
 
 /// Returns a handler whose only response is this error.

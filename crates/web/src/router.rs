@@ -1,15 +1,12 @@
 //! The routes of the web surface in one table, and the router that is built from it.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{FromRef, Request};
+use axum::handler::Handler;
 use axum::http::header::ACCEPT;
-use axum::response::Response;
 use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
-
-use tower::{Service, ServiceExt, service_fn};
 
 use super::card::{self, Cards};
 use super::crawlers::{self, Sitemaps};
@@ -67,25 +64,18 @@ pub fn site_routes() -> impl Iterator<Item = &'static Route> {
 /// Returns the router of the web surface. It also answers the paths that no router of the service
 /// has.
 pub fn router(app: Shared) -> Router {
+    let problem = http_kit::unknown_path(HttpLayer::new(Shared::clone(&app), Surface::Trading));
+    let page = site::unknown_path(&app);
     let state = WebState { app: Shared::clone(&app), cards: Arc::default(), sitemaps: Arc::default() };
     let layer = HttpLayer::new(Shared::clone(&app), Surface::Public).error_page(page::show_refusal);
     http_kit::router(&layer, TABLE, Router::new())
         .with_state(state)
         .merge(site::router(Shared::clone(&app)))
-        .fallback_service(unknown_paths(&app))
-}
-
-/// Answers paths that no route has: a browser gets the page of the error, a program a problem
-/// document.
-fn unknown_paths(
-    app: &Shared,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + use<> {
-    let problems = http_kit::unknown_paths(HttpLayer::new(Shared::clone(app), Surface::Trading));
-    let pages = site::unknown_paths(app);
-    service_fn(move |request: Request| {
-        let router = if is_page(&request) { pages.clone() } else { problems.clone() };
-        router.oneshot(request)
-    })
+        // A browser gets the page of the error, a program a problem document.
+        .fallback(async move |request: Request| match is_page(&request) {
+            true => page.call(request, ()).await,
+            false => problem.call(request, ()).await,
+        })
 }
 
 /// Returns whether a request is for a page of the site.

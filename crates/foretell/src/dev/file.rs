@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use app::sample_users::SampleUser;
+use app::config::SampleUser;
 use chain::{AccountOwner, Contracts, Signer};
 use serde::{Deserialize, Serialize};
 

@@ -28,6 +28,7 @@ mod trading;
 mod transaction;
 
 use axum::Router;
+use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
 
@@ -114,10 +115,9 @@ pub fn router(app: Shared) -> Router {
     http_kit::router(&layer(&app), TABLE, Router::new()).layer(guard).with_state(app)
 }
 
-/// Returns the router of the paths that the site does not have.
-pub fn unknown_paths(app: &Shared) -> Router {
-    let guard = from_fn_with_state(Shared::clone(app), guard::guard);
-    http_kit::unknown_paths(layer(app)).layer(guard)
+/// Returns the handler of the paths that the site does not have.
+pub fn unknown_path(app: &Shared) -> impl Handler<((),), ()> + use<> {
+    http_kit::unknown_path(layer(app)).layer(from_fn_with_state(Shared::clone(app), guard::guard))
 }
 
 fn layer(app: &Shared) -> HttpLayer {

@@ -18,7 +18,7 @@ use domain::key::{Environment, IpAllowlist, LimitOverrides, Scopes, Tier};
 use domain::time::ManualClock;
 use embedded_chain::{EmbeddedNode, Genesis};
 use http_body_util::BodyExt;
-use http_kit::{AppState, Deprecation, ResponseCache, unknown_paths};
+use http_kit::{AppState, Deprecation, ResponseCache, unknown_path};
 use protocol::CursorCodec;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -85,8 +85,8 @@ async fn key(state: &Shared, scopes: &str, ip_allowlist: &str) -> String {
 
 async fn sent(state: &Shared, request: Request) -> (Response, Value) {
     let beside = Router::new().route("/beside", get(|| async { "here" }));
-    let unknown = unknown_paths(HttpLayer::new(Shared::clone(state), Surface::Trading));
-    let router = router(state, beside).with_state(Shared::clone(state)).merge(unknown);
+    let unknown = unknown_path(HttpLayer::new(Shared::clone(state), Surface::Trading));
+    let router = router(state, beside).with_state(Shared::clone(state)).fallback(unknown);
     let response = router.oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.unwrap().to_bytes();
