@@ -8,6 +8,7 @@ mod docs;
 mod error_page;
 mod form_body;
 mod guard;
+mod history;
 mod home;
 mod leaderboard;
 mod live;
@@ -68,6 +69,8 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/app/sign-in", WRITES => sign_in::sign_in;
     POST "/app/step-up", WRITES => sign_in::step_up;
     GET "/portfolio", PAGES => account::portfolio;
+    GET "/portfolio/history", PAGES, page(25, 25) => history::page;
+    GET "/portfolio/history/{id}", WRITES => history::export;
     POST "/portfolio/claims", WRITES => account::claim;
     GET "/deposit", PAGES => account::deposit;
     POST "/faucet", WRITES => account::faucet;

@@ -292,7 +292,8 @@ pub async fn receipt(
     Ok(answer(render(&page)?))
 }
 
-fn heading_of(trade: &Trade, outcome: &str) -> String {
+/// Returns what a trade did, or was to do, in words.
+pub fn heading_of(trade: &Trade, outcome: &str) -> String {
     let verb = if trade.side == Side::Buy { ("Bought", "Buy") } else { ("Sold", "Sell") };
     match &trade.state {
         TradeState::Completed(settlement) => format!(
@@ -317,7 +318,8 @@ fn facts_of(trade: &Trade) -> Vec<(&'static str, String)> {
     facts
 }
 
-const fn badge_of(status: Status) -> (&'static str, &'static str) {
+/// Returns the class and the text of a status.
+pub const fn badge_of(status: Status) -> (&'static str, &'static str) {
     match status {
         Status::Completed => ("is-good", "Done"),
         Status::Failed | Status::Rejected => ("is-bad", "Not executed"),
