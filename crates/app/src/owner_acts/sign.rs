@@ -3,17 +3,23 @@
 
 use alloy_primitives::{Address, Bytes};
 use chain::{AccountOwner, Assertion, ChainError, Revert};
-use domain::ids::{OwnerActId, UserId};
+use domain::credential::CredentialKey;
+use domain::ids::{CredentialId, OwnerActId, UserId};
 use domain::owner_act::OwnerActStatus;
-use domain::passkey::{RelyingParty, check_batch_statements};
+use domain::passkey::{
+    self, Passkey, PasskeyRefusal, PasskeyUse, RelyingParty, check_batch_statements, verify_batch_assertion,
+};
 use domain::{ErrorCode, Timestamp};
+use p256::ecdsa::Signature;
 use store::StoreError;
+use store::credentials::Credential;
 use store::owner_acts::{OwnerAct, SignatureStored};
 
 use super::limits::{ActOrigin, check_balance, check_count};
 use super::prepare::{is_expired, unsigned_batch};
 use super::{call_reverted, calls_of, executing_call, expired, find, overtaken, signature_invalid};
 use crate::accounts::{self, Owners};
+use crate::passkeys::owner_of;
 use crate::{AppError, Ctx};
 
 /// An owner's signature over an act.
@@ -49,6 +55,49 @@ impl OwnerSignature {
             }
         }
     }
+
+    /// Returns the user's stored credential of the passkey that signed, if there is one.
+    async fn credential(&self, ctx: &Ctx, user_id: UserId) -> Result<Option<Credential>, AppError> {
+        let Self::Passkey { owner, .. } = self else { return Ok(None) };
+        let stored = ctx.store.read(user_id, |tx, id| Box::pin(store::credentials::list(tx, *id))).await?;
+        Ok(stored.into_iter().find(|credential| owner_of(&credential.key) == *owner))
+    }
+
+    /// Returns the use of a stored passkey that this signature is.
+    ///
+    /// # Errors
+    /// A field error if the passkey's counter went back: then there may be a copy of the passkey.
+    fn use_of(&self, credential: &Credential, act: &OwnerAct) -> Result<Option<Use>, AppError> {
+        let (Self::Passkey { assertion, site, .. }, CredentialKey::Passkey(key)) = (self, &credential.key)
+        else {
+            return Ok(None);
+        };
+        let signature = Signature::from_scalars(assertion.r.0, assertion.s.0);
+        let given = passkey::Assertion {
+            credential_id: credential.passkey_id.clone().unwrap_or_default(),
+            authenticator_data: assertion.authenticator_data.to_vec(),
+            client_data_json: assertion.client_data_json.clone().into_bytes(),
+            signature: signature.map_err(|_| signature_invalid())?.to_der().as_bytes().to_vec(),
+            user_handle: None,
+        };
+        let stored = Passkey { key: *key, counter: credential.counter };
+        match verify_batch_assertion(site, &act.digest, &stored, &given) {
+            Ok(passkey) => Ok(Some(Use { credential: credential.id, passkey })),
+            Err(PasskeyRefusal::CounterWentBack) => Err(counter_went_back()),
+            Err(_) => Err(signature_invalid()),
+        }
+    }
+}
+
+/// A use of a stored passkey, with its new counter.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    credential: CredentialId,
+    passkey: PasskeyUse,
+}
+
+fn counter_went_back() -> AppError {
+    AppError::field("/passkey", "must be newer than the last use of the passkey, by its signature counter")
 }
 
 /// Verifies and stores the owner's signature of a prepared act, and wakes the lane.
@@ -56,8 +105,8 @@ impl OwnerSignature {
 /// Sending the same signature again returns the act, so that a lost answer does no harm.
 ///
 /// # Errors
-/// A field error of `/signature` or `/passkey` if it is not from a current owner over this act. An
-/// invalid state if the act has expired, if another batch of the account was executed first, or if
+/// A field error of `/signature` or `/passkey` if it is not from a current owner over this act, or if
+/// the counter of a stored passkey went back. An invalid state if the act has expired, if another batch of the account was executed first, or if
 /// another act of the account is in progress. The error of a call that would revert.
 pub async fn sign(
     ctx: &Ctx,
@@ -66,6 +115,8 @@ pub async fn sign(
     signature: &OwnerSignature,
     origin: ActOrigin,
 ) -> Result<OwnerAct, AppError> {
+    // Read before the act: a repeated signature must not be refused because of its own first use.
+    let credential = signature.credential(ctx, user_id).await?;
     let act = find(ctx, user_id, id).await?;
     let encoded = signature.encode(&act)?;
     if act.status != OwnerActStatus::Prepared {
@@ -76,7 +127,11 @@ pub async fn sign(
     }
     check_balance(ctx, origin, act.account).await?;
     let signer = verify(ctx, &act, &encoded).await?;
-    let stored = store_signature(ctx, act, signer, &encoded, origin).await?;
+    let used = match &credential {
+        Some(credential) => signature.use_of(credential, &act)?,
+        None => None,
+    };
+    let stored = store_signature(ctx, act, signer, &encoded, used, origin).await?;
     ctx.wake.executor.notify_waiters();
     Ok(stored)
 }
@@ -140,19 +195,27 @@ async fn store_signature(
     act: OwnerAct,
     signer: AccountOwner,
     signature: &Bytes,
+    used: Option<Use>,
     origin: ActOrigin,
 ) -> Result<OwnerAct, AppError> {
     let (user_id, id, now) = (act.user_id, act.id, ctx.now());
     let per_day = ctx.config.owner_acts.per_day;
-    let input = (act, signer.to_string(), signature.to_vec(), origin, per_day, now);
+    let input = (act, signer.to_string(), signature.to_vec(), used, origin, per_day, now);
     let stored: Result<SignatureStored, NotStored> = ctx
-        .write_of_user(user_id, input, |tx, (act, signer, signature, origin, per_day, now)| {
+        .write_of_user(user_id, input, |tx, (act, signer, signature, used, origin, per_day, now)| {
             Box::pin(async move {
                 let now: Timestamp = *now;
                 // Acts of one user are signed one after the other, so that each counts.
                 store::users::lock(tx, act.user_id).await?;
                 check_count(tx, *origin, act.user_id, *per_day, now).await?;
-                Ok(store::owner_acts::sign(tx, act, signer, signature, now).await?)
+                let stored = store::owner_acts::sign(tx, act, signer, signature, now).await?;
+                if let (SignatureStored::Stored, Some(used)) = (&stored, used) {
+                    let Use { credential, passkey } = used;
+                    if !store::credentials::mark_passkey_used(tx, *credential, passkey, now).await? {
+                        return Err(counter_went_back().into());
+                    }
+                }
+                Ok(stored)
             })
         })
         .await;

@@ -5,6 +5,7 @@
 
 mod cards;
 mod claims;
+mod counters;
 mod developers;
 mod embeds;
 mod owners;
