@@ -106,8 +106,9 @@ fn counter_went_back() -> AppError {
 ///
 /// # Errors
 /// A field error of `/signature` or `/passkey` if it is not from a current owner over this act, or if
-/// the counter of a stored passkey went back. An invalid state if the act has expired, if another batch of the account was executed first, or if
-/// another act of the account is in progress. The error of a call that would revert.
+/// the counter of a stored passkey went back. An invalid state if the act has expired, if another
+/// batch of the account was executed first, or if another act of the account is in progress. The
+/// error of a call that would revert.
 pub async fn sign(
     ctx: &Ctx,
     user_id: UserId,

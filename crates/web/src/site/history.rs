@@ -36,6 +36,21 @@ enum Kind {
 
 const KINDS: &[(&str, Kind)] = &[("trades", Kind::Trades), ("claims", Kind::Claims)];
 
+impl Kind {
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Trades => "/portfolio/history",
+            Self::Claims => "/portfolio/history?kind=claims",
+        }
+    }
+
+    /// Returns the path of the page behind a cursor. Its other parameters must be those of the first page.
+    fn path_of_page(self, cursor: &str) -> String {
+        let separator = if self == Self::Trades { '?' } else { '&' };
+        format!("{}{separator}cursor={cursor}", self.path())
+    }
+}
+
 /// The parameters `kind` and `cursor`.
 #[derive(Debug)]
 pub struct HistoryQuery {
@@ -108,18 +123,17 @@ pub async fn page(
             (lines, pagination.cursor)
         }
     };
-    let name = KINDS.iter().find(|(_, known)| *known == kind).map_or("trades", |(name, _)| *name);
-    let link = |label: &str, of: &str| ListLink {
+    let link = |label: &str, of: Kind| ListLink {
         label: label.to_owned(),
-        url: format!("/portfolio/history?kind={of}"),
-        is_current: of == name,
+        url: of.path().to_owned(),
+        is_current: of == kind,
     };
     let now = app.ctx.now();
     let page = HistoryPage {
         shell: Shell::new(&reader, Section::None, "History"),
-        kinds: vec![link("Trades", "trades"), link("Claims", "claims")],
+        kinds: vec![link("Trades", Kind::Trades), link("Claims", Kind::Claims)],
         lines,
-        next: cursor.map(|cursor| format!("/portfolio/history?kind={name}&cursor={cursor}")),
+        next: cursor.map(|cursor| kind.path_of_page(&cursor)),
         years: (year_of(person.user().created_at)..=year_of(now)).rev().collect(),
         needs_step_up: person.require_step_up(now).is_err(),
     };
@@ -287,12 +301,12 @@ pub async fn export(
     loop {
         let rows = list_trades(&app, &person, &page).await?;
         let has_more = rows.len() > page.limit as usize;
-        let of_page = rows.iter().take(page.limit as usize);
+        let mut of_page = rows.iter().take(page.limit as usize);
         for trade in of_page.clone().filter(|trade| trade.created_at >= begin) {
             let (question, outcome) = names_of(&app, trade.market_id, trade.outcome_index).await?;
             exported.push(ExportedTrade::new(trade, question, outcome));
         }
-        match of_page.last().filter(|last| has_more && last.created_at >= begin) {
+        match of_page.next_back().filter(|last| has_more && last.created_at >= begin) {
             Some(last) if exported.len() < MOST_EXPORTED => page.after = Some(trade_position(last)),
             _ => break,
         }
