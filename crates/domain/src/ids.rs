@@ -65,6 +65,8 @@ uuid_id! {
     DelegationChangeId,
     /// A batch of calls that an owner of an account signs.
     OwnerActId,
+    /// An act of an admin in the web application.
+    AdminActId,
     /// A redemption: the claim of a settled position.
     RedemptionId,
     /// An event, as identified by webhook receivers and readers of the feed.

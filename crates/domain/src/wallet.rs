@@ -43,6 +43,8 @@ const fn statement(purpose: ChallengePurpose) -> &'static str {
         ChallengePurpose::SignIn => "Sign in to Foretell.",
         ChallengePurpose::StepUp => "Confirm that it is you, to change security settings of Foretell.",
         ChallengePurpose::AddKey => "Let this wallet sign in to your Foretell account.",
+        // Only passkeys confirm acts of admins.
+        ChallengePurpose::Admin => "Confirm nothing: a wallet cannot act for an admin of Foretell.",
     }
 }
 

@@ -9,8 +9,8 @@ use alloy_primitives::{Address, B256};
 use domain::credential::{CredentialKey, CredentialKind, Role};
 use domain::event::EventKind;
 use domain::ids::{
-    BatchId, CorrelationId, CredentialId, DelegationChangeId, EventId, KeyId, MarketId, OrganizationId,
-    OwnerActId, PartnerId, RedemptionId, SessionId, ThreadId, TradeId, UserId,
+    AdminActId, BatchId, CorrelationId, CredentialId, DelegationChangeId, EventId, KeyId, MarketId,
+    OrganizationId, OwnerActId, PartnerId, RedemptionId, SessionId, ThreadId, TradeId, UserId,
 };
 use domain::key::{IpAllowlist, KeyKind, Scopes, Tier};
 use domain::market::MarketStatus;
@@ -133,6 +133,7 @@ stored_as_text!(
     BatchId,
     DelegationChangeId,
     OwnerActId,
+    AdminActId,
     RedemptionId,
     EventId,
     CorrelationId,

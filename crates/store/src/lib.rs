@@ -16,6 +16,7 @@
 //!   same name on both engines.
 
 mod act;
+pub mod admin_acts;
 pub mod audit;
 pub mod audit_log;
 pub mod batches;
@@ -40,6 +41,7 @@ mod migrate;
 mod migrations;
 pub mod movements;
 mod new_event;
+pub mod operations;
 pub mod owner_acts;
 pub mod public;
 pub mod quarantine;

@@ -315,7 +315,7 @@ pub async fn list(
 }
 
 // SQLite's LIKE has no default escape character, so the statement declares `!`.
-fn like_pattern(text: &str) -> String {
+pub(crate) fn like_pattern(text: &str) -> String {
     let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
     format!("%{escaped}%")
 }

@@ -130,6 +130,12 @@ pub async fn mark_others_ended(
     tx.exec(SQL, &params![now, user_id, kept]).await
 }
 
+/// Ends all sessions of a user. Returns their number.
+pub async fn mark_all_ended(tx: &mut Tx, user_id: UserId, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str = "UPDATE sessions SET ended_at_ms = $1 WHERE user_id = $2 AND ended_at_ms IS NULL";
+    tx.exec(SQL, &params![now, user_id]).await
+}
+
 /// Ends the sessions of a user that this credential signed in. Returns their number.
 pub async fn mark_ended_of_credential(
     tx: &mut Tx,

@@ -1,4 +1,4 @@
-//! Challenges: random bytes that a passkey or a wallet signs, for one purpose.
+//! Challenges: bytes that a passkey or a wallet signs, for one purpose.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,11 +23,13 @@ words! {
         StepUp = "step-up",
         /// To add a sign-in key to a user.
         AddKey = "add-key",
+        /// To confirm one act of an admin. The challenge contains the act's hash.
+        Admin = "admin",
     }
 }
 
-/// A challenge of 40 bytes: 8 bytes name the purpose, and 32 are random. Its text form is unpadded
-/// base64url, as in the client data of WebAuthn.
+/// A challenge of 40 bytes: 8 bytes name the purpose, and 32 are random or the hash of an admin's
+/// act. Its text form is unpadded base64url, as in the client data of WebAuthn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Challenge {
     purpose: ChallengePurpose,
