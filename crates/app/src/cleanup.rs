@@ -19,7 +19,7 @@ const KEEP_AUDIT_MS: i64 = 90 * DAY_MS;
 
 /// The retention of sessions after their last use. They have expired long before.
 const KEEP_SESSIONS_MS: i64 = 100 * DAY_MS;
-/// The retention of challenges after their expiry.
+/// The retention of challenges after their expiry, and of admins' acts that were not confirmed.
 const KEEP_CHALLENGES_MS: i64 = DAY_MS;
 
 /// The retention of undelivered events for redelivery. After that they are archived.
@@ -59,7 +59,8 @@ impl Worker for Cleaner {
                     let sessions = store::sessions::delete_before(tx, before, AT_ONCE).await?;
                     let before = now.plus_ms(-KEEP_CHALLENGES_MS);
                     let challenges = store::challenges::delete_expired(tx, before, AT_ONCE).await?;
-                    let people = sessions.max(challenges).max(expired).max(unsigned);
+                    let admin = store::admin_acts::delete_unconfirmed(tx, before, AT_ONCE).await?;
+                    let people = sessions.max(challenges).max(admin).max(expired).max(unsigned);
                     Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(events))
                 })
             })

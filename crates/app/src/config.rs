@@ -1,6 +1,7 @@
 //! The settings of the service.
 
-use chain::Signer;
+use alloy_primitives::Address;
+use chain::{Role, Signer};
 use domain::ids::UserId;
 use domain::key::Environment;
 use domain::owner_act::DEFAULT_ACTS_PER_DAY;
@@ -25,6 +26,8 @@ pub struct Config {
     pub sealing_keys: SealingKeys,
     /// The number of executors. All trades of an account go through the same one.
     pub lanes: u16,
+    /// The addresses of the executors, in the order of their lanes.
+    pub executors: Vec<Address>,
     /// The number of blocks, including the trade's own, that make a trade final. The default
     /// depends on the chain.
     pub confirmations: Option<u64>,
@@ -83,6 +86,7 @@ impl Config {
             key_pepper: key_pepper.into(),
             sealing_keys: sealing_keys.into(),
             lanes: 1,
+            executors: Vec::new(),
             confirmations: Some(1),
             finality: Finality::default(),
             confirmation_window_ms: 5 * domain::time::MINUTE_MS,
@@ -189,6 +193,29 @@ pub struct WebSettings {
     pub party: RelyingParty,
     /// The operator's pages are switched on.
     pub is_admin_on: bool,
+    /// The keys with which admins act on chain.
+    pub role_keys: RoleKeys,
+}
+
+/// The keys of the operator's roles that this process has. For a role without a key, the pages show
+/// the transaction that the holder's wallet must send.
+#[derive(Debug, Clone, Default)]
+pub struct RoleKeys {
+    pub resolver: Option<Signer>,
+    pub guardian: Option<Signer>,
+    /// Mints missing USDC on test chains.
+    pub minter: Option<Signer>,
+}
+
+impl RoleKeys {
+    /// Returns the key of a role, if it is present.
+    pub const fn find(&self, role: Role) -> Option<&Signer> {
+        match role {
+            Role::Resolver => self.resolver.as_ref(),
+            Role::Guardian => self.guardian.as_ref(),
+            Role::Owner | Role::Treasury => None,
+        }
+    }
 }
 
 /// Settings of webhook deliveries.

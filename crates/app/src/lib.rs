@@ -4,6 +4,7 @@
 //! handlers to the store.
 
 pub mod accounts;
+pub mod admin;
 pub mod audit_log;
 pub mod caller;
 pub mod catalog;

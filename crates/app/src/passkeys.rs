@@ -25,7 +25,7 @@ pub use registration::{NewCredential, insert_credential, use_registration, verif
 pub use store::challenges::IssuedChallenge;
 
 /// The time for which a challenge can be answered.
-const CHALLENGE_MS: i64 = 5 * MINUTE_MS;
+pub(crate) const CHALLENGE_MS: i64 = 5 * MINUTE_MS;
 /// The setting that stores the relying-party id.
 const RP_ID: &str = "web.rp_id";
 

@@ -357,7 +357,11 @@ impl ResolvedConfig {
             let name = if matches!(error, RelyingPartyError::OtherDomain(_)) { "rp-id" } else { "app-url" };
             ConfigError::Value(format!("{name} {error}"))
         })?;
-        Ok(Some(WebSettings { party, is_admin_on: self.web_admin == Some(Switch::On) }))
+        Ok(Some(WebSettings {
+            party,
+            is_admin_on: self.web_admin == Some(Switch::On),
+            role_keys: app::config::RoleKeys::default(),
+        }))
     }
 
     /// Returns the allowed webhook targets, by default only public ones.

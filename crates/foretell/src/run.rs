@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::Ctx;
+use app::config::RoleKeys;
 use app::entropy::Entropy;
 use app::keys::audit;
 use app::kill_switches;
 use app::limits::Limits;
-use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Signer};
+use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
 use embedded_chain::{EmbeddedNode, Genesis};
-use http_kit::{AppState, ResponseCache, ServeLimits, Server, Shared};
+use http_kit::{AppState, ResponseCache, Route, ServeLimits, Server, Shared};
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
 use store::Store;
@@ -102,6 +103,7 @@ impl Parts {
         let mut settings =
             app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
+        settings.executors = executors.iter().map(Signer::address).collect();
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;
         }
@@ -116,6 +118,9 @@ impl Parts {
         settings.owner_acts = config.owner_acts;
         settings.webhooks.targets = config.targets().into();
         settings.web = config.web_settings()?;
+        if let Some(web) = settings.web.as_mut().filter(|web| web.is_admin_on) {
+            web.role_keys = role_keys(config, &secrets)?;
+        }
         // Only the demonstration has a local URL, and its deployer mints test USDC.
         settings.faucet = match config.local_url {
             Some(_) => Some(secrets.roles.deployer()?),
@@ -152,10 +157,31 @@ impl Parts {
             trusted_proxies: config.trusted_proxies.clone(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
+            switchable_routes: switchable_routes(),
             responses: ResponseCache::default(),
             mutations: TaskTracker::new(),
         }))
     }
+}
+
+/// Returns the names of all routes that the operator can switch off.
+pub fn switchable_routes() -> Vec<String> {
+    let all =
+        api::v1::router::routes().chain(api::public::routes()).chain(web::routes()).chain(web::site_routes());
+    all.filter(|route| route.is_switchable()).map(Route::name).collect()
+}
+
+/// Returns the keys with which admins of the web application act on chain.
+fn role_keys(config: &ResolvedConfig, secrets: &Secrets) -> Result<RoleKeys, StartError> {
+    Ok(RoleKeys {
+        resolver: secrets.roles.find(Role::Resolver)?,
+        guardian: secrets.roles.find(Role::Guardian)?,
+        // Only test chains have USDC that the deployer can mint.
+        minter: match config.environment {
+            EnvironmentSetting::Test => secrets.roles.deployer().ok(),
+            EnvironmentSetting::Live => None,
+        },
+    })
 }
 
 /// Returns the web application's URL if none is configured. Browsers have no passkeys for IP addresses,

@@ -30,6 +30,8 @@ pub struct AppState {
     /// Short-lived caches of responses about markets.
     pub responses: ResponseCache,
     pub started_at: Timestamp,
+    /// The names of the routes that the operator can switch off, such as `POST /v1/trades`.
+    pub switchable_routes: Vec<String>,
     /// Writes in progress. They continue if the client hangs up, so a shutdown waits for them here.
     pub mutations: TaskTracker,
 }

@@ -73,6 +73,7 @@ impl ServeHttp for TestApp {
             trusted_proxies: Vec::new(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
+            switchable_routes: vec!["POST /v1/trades".to_owned()],
             responses: ResponseCache::default(),
             mutations: Default::default(),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use alloy::providers::{DynProvider, Provider as _, ProviderBuilder};
 use alloy::rpc::client::RpcClient;
 use alloy_primitives::{B256, U256};
-use app::config::{Finality, OwnerActLimits, Redemptions, WebSettings};
+use app::config::{Finality, OwnerActLimits, Redemptions, RoleKeys, WebSettings};
 use app::encryption::SealingKey;
 use app::entropy::SeededEntropy;
 use app::limits::Limits;
@@ -251,6 +251,7 @@ impl Setup {
         let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32].into() };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
         config.lanes = lanes;
+        config.executors = roles.executors.iter().map(Signer::address).collect();
         config.confirmations = self.confirmations.or(config.confirmations);
         config.finality = self.finality;
         config.redemptions = self.redemptions;
@@ -261,7 +262,12 @@ impl Setup {
         config.webhooks.targets = TargetPolicy::development();
         config.owner_acts = self.owner_acts.unwrap_or(config.owner_acts);
         config.faucet = Some(roles.deployer.clone());
-        config.web = Some(WebSettings { party: crate::relying_party(), is_admin_on: true });
+        let role_keys = RoleKeys {
+            resolver: Some(roles.resolver.clone()),
+            guardian: Some(roles.guardian.clone()),
+            minter: Some(roles.deployer.clone()),
+        };
+        config.web = Some(WebSettings { party: crate::relying_party(), is_admin_on: true, role_keys });
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());
         let workers = Workers::new(&roles.executors, "one");

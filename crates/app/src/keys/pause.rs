@@ -43,6 +43,28 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
     Ok(since)
 }
 
+/// Pauses trading of a key for the operator. Idempotent.
+pub async fn pause_by_operator(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
+    let paused = ctx
+        .store
+        .try_write((id, ctx.now()), |tx, (id, now)| {
+            Box::pin(async move {
+                let missing =
+                    || AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.");
+                let since = store::keys::mark_paused(tx, *id, *now).await?.ok_or_else(missing)?;
+                let key = store::keys::find(tx, *id).await?.ok_or_else(missing)?;
+                let act = super::act::on_key("key.pause", *id).before(json!({ "paused": since != *now }));
+                note(tx, act.after(json!({ "pausedAt": since })));
+                Ok::<_, AppError>(key)
+            })
+        })
+        .await;
+    forget(ctx, id);
+    // Wake the executors: they reject the trades that wait to be signed.
+    ctx.wake.executor.notify_waiters();
+    paused
+}
+
 /// Removes a key that this process has changed from its caches.
 pub(super) fn forget(ctx: &Ctx, id: KeyId) {
     ctx.process.key_cache.forget(id);

@@ -39,6 +39,13 @@ pub struct VerifiedProof {
     is_new: bool,
 }
 
+impl VerifiedProof {
+    /// Returns the challenge that the proof answers.
+    pub const fn challenge(&self) -> Challenge {
+        self.issued.challenge
+    }
+}
+
 /// Verifies a proof for a challenge of this purpose. `user_id` is the user of the session, or
 /// `None` to sign in.
 pub async fn verify_proof(

@@ -6,6 +6,6 @@ mod profile;
 mod sign_up;
 
 pub use credentials::{add_credential, list_credentials, remove_credential, rename_credential};
-pub use operator::{set_role, set_tier};
+pub use operator::{end_sessions, set_role, set_tier};
 pub use profile::rename;
 pub use sign_up::{SignUp, sign_up};

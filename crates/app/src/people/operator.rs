@@ -1,4 +1,4 @@
-//! The operator's changes to users: role and tier.
+//! The operator's changes to users: role, tier and sessions.
 
 use domain::ErrorCode;
 use domain::credential::Role;
@@ -54,6 +54,26 @@ pub async fn set_tier(ctx: &Ctx, id: UserId, tier: Tier) -> Result<User, AppErro
         .await;
     ctx.process.session_cache.forget(id);
     changed
+}
+
+/// Ends all sessions of a user. Returns their number.
+pub async fn end_sessions(ctx: &Ctx, id: UserId) -> Result<u64, AppError> {
+    let ended = ctx
+        .store
+        .try_write((id, ctx.now()), |tx, (id, now)| {
+            Box::pin(async move {
+                lock_user(tx, *id).await?;
+                let ended = store::sessions::mark_all_ended(tx, *id, *now).await?;
+                note(
+                    tx,
+                    Act::new("user.end-sessions", format!("user:{id}")).after(json!({ "ended": ended })),
+                );
+                Ok::<_, AppError>(ended)
+            })
+        })
+        .await;
+    ctx.process.session_cache.forget(id);
+    ended
 }
 
 async fn lock_user(tx: &mut Tx, id: UserId) -> Result<User, AppError> {

@@ -52,6 +52,7 @@ async fn state() -> Shared {
         trusted_proxies: Vec::new(),
         versions: domain::version::VERSIONS,
         started_at: START,
+        switchable_routes: Vec::new(),
         responses: ResponseCache::default(),
         mutations: Default::default(),
     })

@@ -1,15 +1,14 @@
 //! `foretell admin switch`: turns routes or all trading off in all processes within a second.
 
-use api::{public, v1};
 use app::kill_switches::{Setting, TRADING, set};
 use clap::{Args, Subcommand};
 use domain::ErrorCode;
-use http_kit::Route;
 use store::kill_switches::KillSwitch;
 
 use super::ctx::AdminCtx;
 use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
+use crate::run::switchable_routes;
 use crate::start_error::StartError;
 
 /// Commands for kill switches.
@@ -84,15 +83,12 @@ async fn set_switch(
 
 /// Returns the switchable route with this name.
 fn known(name: &str) -> Result<String, StartError> {
-    let all = || v1::router::routes().chain(public::routes()).chain(web::routes()).chain(web::site_routes());
-    let switchable = || all().filter(|route| route.is_switchable()).map(Route::name);
-    switchable().find(|route| route == name).ok_or_else(|| {
-        let routes = switchable().collect::<Vec<_>>().join(", ");
-        refuse(
-            ErrorCode::ValidationFailed,
-            format!("There is no kill switch for {name:?}. The routes are: {routes}."),
-        )
-    })
+    let routes = switchable_routes();
+    if routes.iter().any(|route| route == name) {
+        return Ok(name.to_owned());
+    }
+    let detail = format!("There is no kill switch for {name:?}. The routes are: {}.", routes.join(", "));
+    Err(refuse(ErrorCode::ValidationFailed, detail))
 }
 
 fn record(switch: &KillSwitch) -> OutputRecord {
