@@ -212,7 +212,13 @@ Foretell is ready.
   API        {base_url}
   JSON-RPC   {rpc_url}  (chain {chain_id}{mining})
   API key    {key}
-  More       {}
+  More       {1}
+
+Become an admin, who runs the service at {app_url}/admin: sign up with a passkey, then
+
+  foretell admin user list --limit 1 --data-dir '{0}'
+
+  foretell admin user promote ID --data-dir '{0}'
 
 Markets, a quote, a trade:
 
@@ -222,6 +228,7 @@ Markets, a quote, a trade:
 
   curl -s -X POST '{base_url}/v1/trades' -H 'X-API-Key: {key}' -H 'Content-Type: application/json' -H 'Idempotency-Key: {idempotency_key}' -d '{{"marketId": "{market}", "outcomeIndex": 0, "side": "buy", "amount": "25.00"}}'
 "#,
+        data_dir.display(),
         DevFile::path(data_dir).display(),
     );
 }

@@ -105,11 +105,11 @@ const MESSAGES = {
 export const explain = (error) => MESSAGES[error.name] ?? error.message;
 
 export function start(form) {
-  const { purpose } = form.dataset;
+  const { purpose, act } = form.dataset;
   const fail = (error) => announce(explain(error), form);
   const waiting = new AbortController();
   const run = async (options) => {
-    const challenge = await post("/app/challenges", { purpose });
+    const challenge = await post("/app/challenges", { purpose, act });
     const name = new FormData(form).get("name") || undefined;
     const passkey = isSignUp(purpose) ? await createPasskey(challenge, name) : await assertSession(challenge, options);
     const answer = await post(form.getAttribute("action"), { challengeId: challenge.id, name, passkey });

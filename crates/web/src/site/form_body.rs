@@ -13,6 +13,11 @@ use serde::{Deserialize, Deserializer};
 pub struct FormFields(Vec<(String, String)>);
 
 impl FormFields {
+    /// Reads the fields of an encoded form.
+    pub fn of(encoded: &[u8]) -> Self {
+        Self(form_urlencoded::parse(encoded).into_owned().collect())
+    }
+
     /// Returns the value of a field, or an empty text if it is missing. If it was sent more than once,
     /// the first one counts.
     pub fn get(&self, name: &str) -> &str {
@@ -29,8 +34,7 @@ impl<S: Sync> FromRequest<S> for FormFields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
-        let raw = read_body(request).await?;
-        Ok(Self(form_urlencoded::parse(&raw).into_owned().collect()))
+        Ok(Self::of(&read_body(request).await?))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod account;
 mod acts;
+mod admin;
 mod design;
 mod developers;
 mod docs;
@@ -102,6 +103,22 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/developers/webhooks", PAGES, page(25, 25) => developers::webhooks::list;
     GET "/developers/webhooks/{id}", PAGES => developers::webhooks::page;
     POST "/developers/webhooks/{id}/redeliver", WRITES => developers::webhooks::redeliver_event;
+    GET "/admin", PAGES => admin::overview::page;
+    GET "/admin/markets", PAGES => admin::markets::list;
+    GET "/admin/markets/new", PAGES => admin::markets::new;
+    GET "/admin/markets/{id}", PAGES => admin::market::page;
+    GET "/admin/users", PAGES => admin::users::list;
+    GET "/admin/users/{id}", PAGES => admin::user::page;
+    GET "/admin/catalog", PAGES => admin::catalog::page;
+    GET "/admin/catalog/threads/{id}", PAGES => admin::catalog::thread;
+    POST "/admin/catalog/plan", WRITES => admin::catalog::plan;
+    GET "/admin/switches", PAGES => admin::service::switches;
+    GET "/admin/webhooks", PAGES => admin::service::webhooks;
+    GET "/admin/quarantine", PAGES => admin::service::quarantine;
+    GET "/admin/audit", PAGES => admin::audit::page;
+    POST "/admin/acts", WRITES => admin::acts::create;
+    GET "/admin/acts/{id}", PAGES => admin::acts::page;
+    POST "/app/admin-acts/{id}", WRITES => admin::acts::confirm_act;
     GET "/app/live", PAGES => live::stream;
     POST "/preferences/theme", PAGES => preferences::set_theme;
     GET "/assets/{folder}/{*name}", FILES => assets::file;

@@ -39,6 +39,8 @@ pub struct Reader {
     pub person: Option<Person>,
     /// Readers can sign up and sign in.
     has_accounts: bool,
+    /// The reader may open the operators' pages.
+    is_admin: bool,
 }
 
 impl Reader {
@@ -47,7 +49,7 @@ impl Reader {
         let theme = cookie(headers, THEME_COOKIE)
             .and_then(|word| Theme::WORDS.iter().find(|(known, _)| *known == word))
             .map_or(Theme::Auto, |(_, theme)| *theme);
-        Self { theme, person: None, has_accounts: false }
+        Self { theme, person: None, has_accounts: false, is_admin: false }
     }
 }
 
@@ -59,8 +61,10 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Visitor(person) = Visitor::from_request_parts(parts, state).await?;
-        let has_accounts = Shared::from_ref(state).ctx.config.web.is_some();
-        Ok(Self { person, has_accounts, ..Self::anonymous(&parts.headers) })
+        let app = Shared::from_ref(state);
+        let has_accounts = app.ctx.config.web.is_some();
+        let is_admin = person.as_ref().is_some_and(|person| person.require_admin(&app.ctx).is_ok());
+        Ok(Self { person, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
     }
 }
 
@@ -68,6 +72,8 @@ where
 #[derive(Debug)]
 pub struct AccountMenu {
     pub initial: String,
+    /// The person may open the operators' pages.
+    pub is_admin: bool,
 }
 
 /// Returns the value of a cookie. If it was sent more than once, the first one counts.
@@ -108,10 +114,10 @@ impl Shell {
             card: None,
             oembed: None,
             search: String::new(),
-            menu: reader
-                .person
-                .as_ref()
-                .map(|person| AccountMenu { initial: initial_of(&person.user().name) }),
+            menu: reader.person.as_ref().map(|person| AccountMenu {
+                initial: initial_of(&person.user().name),
+                is_admin: reader.is_admin,
+            }),
             has_accounts: reader.has_accounts,
         }
     }

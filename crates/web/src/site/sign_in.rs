@@ -11,6 +11,7 @@ use axum::http::header::{CACHE_CONTROL, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
+use domain::ids::AdminActId;
 use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
 use http_kit::{ClientAddress, Problem, Shared, WebCode};
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,8 @@ enum Purpose {
     StepUp,
     AddSignInKey,
     WalletSignIn,
+    /// To confirm an act of the operators' pages.
+    AdminAct,
 }
 
 /// The body of `POST /app/challenges`.
@@ -70,6 +73,8 @@ pub struct ChallengeRequest {
     purpose: Purpose,
     /// The wallet that will sign.
     address: Option<Address>,
+    /// The act that an admin confirms.
+    act: Option<AdminActId>,
 }
 
 /// A challenge for a passkey or a wallet.
@@ -99,20 +104,31 @@ pub async fn challenge(
         Purpose::SignIn | Purpose::WalletSignIn => ChallengePurpose::SignIn,
         Purpose::StepUp => ChallengePurpose::StepUp,
         Purpose::AddSignInKey => ChallengePurpose::AddKey,
+        Purpose::AdminAct => ChallengePurpose::Admin,
     };
     let user_id = match purpose {
         ChallengePurpose::SignUp | ChallengePurpose::SignIn => None,
-        _ => Some(person.ok_or(WebCode::SignedOut)?.user_id()),
+        _ => Some(person.as_ref().ok_or(WebCode::SignedOut)?.user_id()),
     };
-    let issued = issue_challenge(ctx, purpose, user_id).await.map_err(failed)?;
-    let text =
-        request.address.map(|address| wallet_text(ctx, &issued, address)).transpose().map_err(failed)?;
-    let id = issued.challenge.to_string();
+    let (challenge, text) = match (purpose, person, request.act) {
+        // The act has its own challenge, which contains its hash.
+        (ChallengePurpose::Admin, Some(person), Some(act)) => {
+            person.require_admin(ctx).map_err(failed)?;
+            (app::admin::find(ctx, &person, act).await?.challenge, None)
+        }
+        (ChallengePurpose::Admin, ..) => return Err(Problem::not_found()),
+        _ => {
+            let issued = issue_challenge(ctx, purpose, user_id).await.map_err(failed)?;
+            let text = request.address.map(|address| wallet_text(ctx, &issued, address));
+            (issued.challenge, text.transpose().map_err(failed)?)
+        }
+    };
+    let id = challenge.to_string();
     let record = ChallengeRecord {
         challenge: id.clone(),
         rp_id: web(ctx).map_err(failed)?.party.id().to_owned(),
         // The verifier derives it from the challenge again.
-        user_handle: base64_url(&issued.challenge.user_handle()),
+        user_handle: base64_url(&challenge.user_handle()),
         id,
         text,
     };
@@ -182,7 +198,7 @@ impl Credentials {
         }
     }
 
-    fn proof(&self) -> Result<Proof, Problem> {
+    pub fn proof(&self) -> Result<Proof, Problem> {
         match (&self.passkey, &self.wallet) {
             (Some(answer), None) => Ok(Proof::Passkey(Assertion {
                 credential_id: answer.id.0.clone(),

@@ -3,6 +3,7 @@
 //! by step.
 #![expect(clippy::unwrap_used, reason = "what a test cannot do without fails it")]
 
+mod admin;
 mod cards;
 mod claims;
 mod counters;

@@ -84,7 +84,7 @@ impl Browser {
         })
     }
 
-    fn assertion(&mut self, challenge: &Challenge) -> Value {
+    pub fn assertion(&mut self, challenge: &Challenge) -> Value {
         let made = self.key.assert(&challenge.to_bytes());
         json!({
             "id": encode(&made.credential_id),
@@ -110,7 +110,7 @@ impl Browser {
     }
 }
 
-fn rejected(answer: &Answer, status: u16, code: &str) {
+pub fn rejected(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status.as_u16(), status, "{answer}");
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer}");
     assert_eq!(answer.json()["code"], code, "{answer}");
