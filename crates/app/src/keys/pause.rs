@@ -3,7 +3,7 @@
 //! As soon as the pause is stored, the key can neither create nor confirm trades, in any process.
 //! The statement that inserts a trade checks it, and so do the transactions that confirm and sign.
 //! Trades that wait to be signed are rejected. Trades that are already signed are up to the chain.
-//! Reads still work. Only the operator can resume the key.
+//! Reads still work. The operator can resume the key, and the web application its owner's.
 //!
 //! Revoked and expired keys are stopped in the same places, permanently.
 

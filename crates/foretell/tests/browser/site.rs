@@ -69,6 +69,15 @@ impl Site {
         format!("http://localhost:{}{path}", self.port)
     }
 
+    /// Runs `foretell admin` next to the service and returns its JSON output.
+    pub async fn admin(&self, args: &[&str]) -> Value {
+        let output =
+            foretell(self.folder.path()).args(["admin", "--json"]).args(args).output().await.unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let error = String::from_utf8_lossy(&output.stderr);
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text:?} of {args:?}: {error}"))
+    }
+
     /// Returns the path of the first market with this status and number of outcomes.
     pub fn market(&self, status: &str, is_of_two: bool) -> String {
         let markets = self.demonstration.contents["markets"].as_array().unwrap();
