@@ -47,7 +47,7 @@ async fn start_as_admin() -> Option<(Site, Chromium)> {
     browser.open(&site.url("/admin")).await;
     assert_eq!(browser.text_of("h1").await, "This page does not exist");
     let newest = site.admin(&["user", "list", "--limit", "1"]).await;
-    site.admin(&["user", "promote", newest["id"].as_str().unwrap()]).await;
+    site.admin(&["user", "promote", newest[0]["id"].as_str().unwrap()]).await;
     browser.open(&site.url("/")).await;
     browser
         .wait_for("!!document.querySelector('a[href=\"/admin\"]') || (setTimeout(() => location.reload(), 200), false)")
@@ -97,7 +97,7 @@ async fn the_operators_pages_are_accessible_and_fit_their_window() {
     let axe = chromium::axe();
     let market = format!("/admin{}", site.market("OPEN", false));
     let user = site.admin(&["user", "list", "--limit", "1"]).await;
-    let user = format!("/admin/users/{}", user["id"].as_str().unwrap());
+    let user = format!("/admin/users/{}", user[0]["id"].as_str().unwrap());
     let mut faults = Vec::new();
     for width in [1280, 390] {
         browser.set_width(width).await;
