@@ -27,8 +27,8 @@ pub enum Reply {
     RetryAfter(u16, &'static str),
     /// A redirect to this URL.
     Redirect(String),
-    /// 200, once it is released.
-    Held(HeldRequest),
+    /// A status, once it is released.
+    Held(HeldRequest, u16),
 }
 
 /// A received request.
@@ -119,10 +119,10 @@ impl Receiver {
         self.shared.script.lock().always = Some(reply);
     }
 
-    /// Holds back the reply to the next request.
-    pub fn hold(&self) -> HeldRequest {
+    /// Holds back the reply to the next request, which has this status.
+    pub fn hold(&self, status: u16) -> HeldRequest {
         let held = HeldRequest::default();
-        self.next([Reply::Held(held.clone())]);
+        self.next([Reply::Held(held.clone(), status)]);
         held
     }
 
@@ -173,9 +173,9 @@ async fn receive(State(shared): State<Arc<Shared>>, request: Request) -> Respons
         Reply::Redirect(url) => {
             (StatusCode::FOUND, [(header::LOCATION, url)], Body::from("elsewhere")).into_response()
         }
-        Reply::Held(held) => {
+        Reply::Held(held, status) => {
             held.pass().await;
-            StatusCode::OK.into_response()
+            StatusCode::from_u16(status).unwrap().into_response()
         }
     };
     shared.script.lock().open -= 1;

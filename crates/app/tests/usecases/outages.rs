@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
+use app::webhooks::dispatch_due;
 use domain::ErrorCode;
 use domain::key::Tier;
+use domain::webhook::DeliveryStatus;
 use futures::future::select_all;
 use store::testing::{PostgresProxy, ProxyFault, proxied_postgres};
 use store::{Store, StoreError, params};
 use tokio::sync::Notify;
 
 use crate::scene::Scene;
+use crate::webhooks::WebhookScene;
 
 /// Creates the scene behind a proxy, if a test cluster is configured.
 async fn scene(options: &str) -> Option<(Scene, PostgresProxy)> {
@@ -46,6 +49,29 @@ async fn a_trade_rejected_by_a_panicking_database_is_not_submitted() {
     assert_eq!(refusal.extensions["submission"], "not_submitted");
     assert_eq!(app.rows().await, before);
     key.buy(&market, 0, "5").idempotent("k").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_attempt_whose_commits_are_not_answered_is_written_once() {
+    let Some((store, proxy)) = proxied_postgres("").await else { return };
+    let scene = WebhookScene::on(store).await;
+    scene.traded().await;
+    for (status, expected) in [(503, DeliveryStatus::Retrying), (200, DeliveryStatus::Delivered)] {
+        let held = scene.receiver.hold(status);
+        scene.later(scene.due_at().await.unwrap().since_ms(scene.now()).max(0));
+        let (ctx, sender) = (scene.app.ctx.clone(), Arc::clone(&scene.app.workers.sender));
+        let dispatched = tokio::spawn(async move { dispatch_due(&ctx, &sender).await.unwrap() });
+        held.reached().await;
+        proxy.plan(COMMIT, ProxyFault::CutBefore, 2);
+        proxy.plan(COMMIT, ProxyFault::CutAfter, 1);
+        held.release();
+        assert_eq!(dispatched.await.unwrap(), 1);
+        assert_eq!(scene.delivery().await.status, expected);
+    }
+    let delivery = scene.delivery().await;
+    assert_eq!((delivery.attempts, scene.attempts(&delivery).await.len()), (2, 2));
+    assert_eq!(scene.receiver.take().len(), 2);
+    assert_eq!(scene.due_at().await, None);
 }
 
 /// Runs a statement with an id in another program's transaction, which stays open until it is

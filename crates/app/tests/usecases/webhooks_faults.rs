@@ -71,7 +71,7 @@ store::on_each_engine! {
     async fn an_overtaken_sender_writes_nothing(store: Store) {
         let scene = WebhookScene::on(store).await;
         scene.traded().await;
-        let held = scene.receiver.hold();
+        let held = scene.receiver.hold(200);
         let (ctx, sender) = (scene.app.ctx.clone(), Arc::clone(&scene.app.workers.sender));
         let slow = tokio::spawn(async move { dispatch_due(&ctx, &sender).await.unwrap() });
         held.reached().await;
@@ -94,7 +94,7 @@ store::on_each_engine! {
     async fn an_unrecorded_delivery_is_posted_again_with_the_same_id(store: Store) {
         let scene = WebhookScene::on(store).await;
         scene.traded().await;
-        let held = scene.receiver.hold();
+        let held = scene.receiver.hold(200);
         let (ctx, sender) = (scene.app.ctx.clone(), Arc::clone(&scene.app.workers.sender));
         let dies = tokio::spawn(async move { dispatch_due(&ctx, &sender).await });
         held.reached().await;
@@ -115,7 +115,7 @@ store::on_each_engine! {
         let scene = WebhookScene::on(store).await;
         scene.traded().await;
         scene.traded().await;
-        let held = scene.receiver.hold();
+        let held = scene.receiver.hold(200);
         let ctx = &scene.app.ctx;
         let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 8);
         assert_eq!(dispatcher.tick(ctx).await.unwrap(), Progress::Idle);
@@ -140,11 +140,11 @@ store::on_each_engine! {
         let elsewhere = scene.app.receiver().await;
         let other = scene.app.key_to(&scene.ada, domain::key::Tier::Mm, &elsewhere).await;
         scene.traded().await;
-        let held = scene.receiver.hold();
+        let held = scene.receiver.hold(200);
         let dispatcher = Dispatcher::new(Arc::clone(&scene.app.workers.sender), 2);
         dispatcher.tick(&scene.app.ctx).await.unwrap();
         held.reached().await;
-        let next = elsewhere.hold();
+        let next = elsewhere.hold(200);
         other.buy(&scene.market, 0, "1").await;
         scene.app.workers.execute(&scene.app.ctx).await;
         scene.app.workers.synchronise(&scene.app.ctx).await;

@@ -137,7 +137,7 @@ fn send(
     // Scale the hold, so that it lasts as long as usual in real time.
     config.webhooks.hold_ms *= i64::from(SPEED);
     let clock = Arc::clone(clock) as Arc<dyn Clock>;
-    let ctx = Ctx::new(store.clone(), ctx.chain.clone(), clock, ctx.ids.entropy(), config);
+    let ctx = Ctx::new(store.for_workers(), ctx.chain.clone(), clock, ctx.ids.entropy(), config);
     let sender =
         WebhookSender::new(ctx.config.webhooks.targets.clone(), Arc::clone(&names) as Arc<dyn Resolver>);
     let sender = Arc::new(sender.unwrap());

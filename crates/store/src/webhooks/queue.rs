@@ -207,36 +207,43 @@ pub struct Finished {
     pub held_until: Timestamp,
 }
 
-/// Stores an attempt and its effects on the delivery, the queue and the endpoint. Returns false,
-/// without a change, if another sender holds the queue now.
+/// The result of storing an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    Now,
+    /// An earlier commit of the same attempt, whose answer was lost, has stored it.
+    Before,
+    /// Another sender holds the queue now. Nothing was stored.
+    Lost,
+}
+
+/// Stores an attempt and its effects on the delivery, the queue and the endpoint.
 pub async fn finish(
     tx: &mut Tx,
     held: QueueHold,
     job: &Job,
     finished: &Finished,
-) -> Result<bool, StoreError> {
+) -> Result<Recorded, StoreError> {
     const LOCK: &str =
         "UPDATE webhook_endpoints SET breaker = $1, held_until_ms = $2 WHERE key_id = $3 AND epoch = $4";
-    const TRIED: &str =
-        "UPDATE webhook_queue SET attempts = attempts + 1 WHERE key_id = $1 AND position = $2";
-    const DONE: &str = "DELETE FROM webhook_queue WHERE key_id = $1 AND position = $2";
+    const TRIED: &str = "UPDATE webhook_queue SET attempts = attempts + 1 WHERE key_id = $1 AND position = $2 AND attempts = $3";
+    const DONE: &str = "DELETE FROM webhook_queue WHERE key_id = $1 AND position = $2 AND attempts = $3";
     const DUE: &str = "UPDATE webhook_endpoints SET due_at_ms = CASE WHEN EXISTS
         (SELECT 1 FROM webhook_queue WHERE key_id = $1) THEN CAST($2 AS BIGINT) END WHERE key_id = $1";
     let Finished { attempt, ending, breaker, due_at, held_until } = finished;
     let locked = params![breaker.as_str(), *held_until, held.key_id, SqlValue::try_from(held.epoch)?];
     if tx.exec(LOCK, &locked).await? == 0 {
-        return Ok(false);
+        return Ok(Recorded::Lost);
     }
-    let place = params![held.key_id, SqlValue::try_from(job.position)?];
-    let gone = tx.exec(if *ending == AttemptResult::Retry { TRIED } else { DONE }, &place).await? == 0;
-    if gone {
-        // Impossible under the epoch that was checked above: only this sender removes the head.
-        return Err(StoreError::missing("webhook_queue"));
+    let head = params![held.key_id, SqlValue::try_from(job.position)?, job.attempts];
+    if tx.exec(if *ending == AttemptResult::Retry { TRIED } else { DONE }, &head).await? == 0 {
+        // Under the epoch that was checked above, only this sender changes the head.
+        return Ok(Recorded::Before);
     }
     super::delivery::record(tx, job, attempt, *ending).await?;
     usage::add_delivery(tx, held.key_id, attempt.ended_at(), ending.counted_as()).await?;
     tx.exec(DUE, &params![held.key_id, *due_at]).await?;
-    Ok(true)
+    Ok(Recorded::Now)
 }
 
 /// Releases a held queue, so that other senders do not wait for the hold to expire. An empty queue

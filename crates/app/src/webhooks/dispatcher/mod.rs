@@ -13,7 +13,8 @@
 //! States that a crash can leave:
 //! - After the claim: the queue is held by a dead process, and due again when the hold ends.
 //! - After the post: the receiver has the event, but it is still queued. It is posted again with
-//!   the same id.
+//!   the same id. The same happens if the result cannot be written although that is tried several
+//!   times.
 //! - After the write: the next head is found when the hold ends.
 //!
 //! A slow receiver delays only its own key and occupies one task.

@@ -1,10 +1,14 @@
 //! Works through one held queue: posts its heads one after the other while they are due.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use domain::Timestamp;
 use domain::trade::TraceEvent;
 use domain::webhook::{Admission, Breaker};
-use store::webhooks::{AttemptResult, Finished, Job, QueueHold};
+use store::webhooks::{AttemptResult, Finished, Job, QueueHold, Recorded};
 use store::{StoreError, Tx};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::attempt::{self, Attempted};
 use super::{Hold, Shared};
@@ -15,6 +19,9 @@ pub(super) const FAIR_SHARE: u32 = 64;
 /// An attempt begins only if its hold lasts longer than this: ten seconds for the attempt and one
 /// to write it.
 const LEAST_HOLD_MS: i64 = 11_000;
+/// The number of times that the write of an attempt is tried, and the interval between two tries.
+const WRITE_TRIES: u32 = 5;
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Works through a held queue until nothing in it is due. Errors are logged, and the hold ends by
 /// itself with the head unchanged.
@@ -96,7 +103,8 @@ struct Writing {
 }
 
 /// Writes an attempt and its consequences, and takes the next head or releases the queue, in one
-/// transaction.
+/// transaction. An attempt that is not written is made again after the hold, so that the receiver
+/// gets the event twice. A temporary failure of the database is therefore retried.
 async fn finish(
     ctx: &Ctx,
     held: QueueHold,
@@ -107,8 +115,20 @@ async fn finish(
     let Attempted { attempt, ending, breaker, due_at } = attempted;
     let trace = job.trade_id.map(|_| attempt::trace(&job, &attempt, ending));
     let finished = Finished { attempt, ending, breaker: breaker.to_string(), due_at, held_until };
-    let writing = Writing { held, job, finished, trace };
-    Ok(ctx.store.write(writing, |tx, writing| Box::pin(write(tx, writing))).await?)
+    let writing = Arc::new(Writing { held, job, finished, trace });
+    let mut pause = interval(WRITE_INTERVAL);
+    pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut tries_left = WRITE_TRIES;
+    loop {
+        pause.tick().await;
+        tries_left -= 1;
+        match ctx.store.write(Arc::clone(&writing), |tx, writing| Box::pin(write(tx, writing))).await {
+            Err(error) if error.is_unavailable() && tries_left > 0 => {
+                tracing::debug!(key.id = %held.key_id, %error, "could not write a webhook attempt: trying again");
+            }
+            written => return Ok(written?),
+        }
+    }
 }
 
 async fn write(tx: &mut Tx, writing: &Writing) -> Result<Written, StoreError> {
@@ -119,10 +139,13 @@ async fn write(tx: &mut Tx, writing: &Writing) -> Result<Written, StoreError> {
         Some(id) => store::trades::lock(tx, id).await?,
         None => None,
     };
-    if !store::webhooks::finish(tx, *held, job, finished).await? {
+    let recorded = store::webhooks::finish(tx, *held, job, finished).await?;
+    if recorded == Recorded::Lost {
         return Ok(Written::Lost);
     }
-    if let (Some(id), Some(_), Some(event)) = (job.trade_id, status, trace) {
+    if recorded == Recorded::Now
+        && let (Some(id), Some(_), Some(event)) = (job.trade_id, status, trace)
+    {
         store::trades::append_trace(tx, id, |status| TraceEvent { status, ..event.clone() }).await?;
     }
     if finished.ending != AttemptResult::Retry && finished.held_until.ms() > 0 {
