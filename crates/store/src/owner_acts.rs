@@ -2,9 +2,10 @@
 //! final.
 
 use alloy_primitives::{Address, B256};
-use domain::Timestamp;
-use domain::ids::{BatchId, OwnerActId, UserId};
+use domain::ids::{BatchId, KeyId, OwnerActId, UserId};
+use domain::key::ChosenCaps;
 use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
+use domain::{Timestamp, Usdc};
 
 use crate::record::{Insert, Record, record};
 use crate::{StoreError, Tx, params};
@@ -43,6 +44,10 @@ record! {
         pub failure: Option<OwnerActFailure>,
         /// Details of the failure, or of the last attempt.
         pub error: Option<String>,
+        /// The key whose caps the act sets.
+        pub caps_key_id: Option<KeyId>,
+        pub caps_daily: Option<Usdc> = "caps_daily_usdc_atomic",
+        pub caps_per_trade: Option<Usdc> = "caps_per_trade_usdc_atomic",
         pub created_at: Timestamp = "created_at_ms",
         pub ended_at: Option<Timestamp> = "ended_at_ms",
     }
@@ -218,7 +223,8 @@ pub async fn requeue(
     tx.exec(SQL, &params![error, try_after, id]).await.map(drop)
 }
 
-/// Ends a signed act. Does nothing if it has already ended.
+/// Ends a signed act. Does nothing if it has already ended. The caps of an act that is done become
+/// the user's choice for their key.
 pub async fn end(
     tx: &mut Tx,
     id: OwnerActId,
@@ -226,7 +232,8 @@ pub async fn end(
     now: Timestamp,
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE owner_acts SET status = $1, tx_hash = COALESCE($2, tx_hash), failure = $3,
-        error = $4, ended_at_ms = $5 WHERE id = $6 AND status IN ('signed', 'sent')";
+        error = $4, ended_at_ms = $5 WHERE id = $6 AND status IN ('signed', 'sent')
+        RETURNING user_id, caps_key_id, caps_daily_usdc_atomic, caps_per_trade_usdc_atomic";
     let (status, tx_hash, failure, error) = match ending {
         OwnerActEnding::Done { tx_hash } => (OwnerActStatus::Done, Some(*tx_hash), None, None),
         OwnerActEnding::Failed { failure, error } => {
@@ -234,7 +241,29 @@ pub async fn end(
         }
         OwnerActEnding::Expired => (OwnerActStatus::Expired, None, None, None),
     };
-    tx.exec(SQL, &params![status.as_str(), tx_hash, failure, error, now, id]).await.map(drop)
+    // The caps are read here and not from the executor's copy of the act: the user may have lowered
+    // a cap since.
+    let ended = tx
+        .find(SQL, &params![status.as_str(), tx_hash, failure, error, now, id], |row| {
+            let caps = ChosenCaps {
+                daily: row.get("caps_daily_usdc_atomic")?,
+                per_trade: row.get("caps_per_trade_usdc_atomic")?,
+            };
+            Ok((row.get("user_id")?, row.get("caps_key_id")?, caps))
+        })
+        .await?;
+    if let (OwnerActStatus::Done, Some((user_id, Some(key_id), caps))) = (status, ended) {
+        crate::keys::set_chosen_caps(tx, user_id, key_id, &caps).await?;
+    }
+    Ok(())
+}
+
+/// Removes the caps from the user's signed act for a key, because the user has chosen others since.
+pub async fn forget_caps(tx: &mut Tx, user_id: UserId, key_id: KeyId) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE owner_acts
+        SET caps_key_id = NULL, caps_daily_usdc_atomic = NULL, caps_per_trade_usdc_atomic = NULL
+        WHERE user_id = $1 AND caps_key_id = $2 AND status IN ('signed', 'sent')";
+    tx.exec(SQL, &params![user_id, key_id]).await.map(drop)
 }
 
 /// Ends at most `limit` prepared acts whose deadline has passed, and returns their number.

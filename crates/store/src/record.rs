@@ -44,8 +44,8 @@ pub(crate) fn all_values<T: Insert>(records: &[T]) -> Result<Vec<Vec<SqlValue<'_
 
 /// Returns the first placeholders. A record with more columns than the list does not compile.
 const fn placeholders(count: usize) -> &'static str {
-    const ALL: &str =
-        "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,";
+    const ALL: &str = "$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, \
+        $21, $22, $23, $24,";
     let mut end = 0;
     let mut left = count;
     while left > 0 {

@@ -12,6 +12,7 @@ mod web;
 pub use authenticate::{authenticate, is_failed_authentication, judge_again, note_success};
 pub use issue::{IssueKey, IssuedKey, issue, issue_as};
 pub use own::{find_own, list_own, lower_caps};
+pub(crate) use pause::forget;
 pub use pause::{pause, pause_by_operator, resume, stopped};
 pub use revoke::{Revoked, revoke};
 pub use web::choose_caps;

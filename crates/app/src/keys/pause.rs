@@ -66,7 +66,7 @@ pub async fn pause_by_operator(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
 }
 
 /// Removes a key that this process has changed from its caches.
-pub(super) fn forget(ctx: &Ctx, id: KeyId) {
+pub(crate) fn forget(ctx: &Ctx, id: KeyId) {
     ctx.process.key_cache.forget(id);
     ctx.process.session_cache.forget_key(id);
 }

@@ -91,6 +91,7 @@ pub async fn choose_caps(ctx: &Ctx, user_id: UserId, id: KeyId, chosen: ChosenCa
                 check_cap("/daily", chosen.daily, most.daily)?;
                 check_cap("/perTrade", chosen.per_trade, most.per_trade)?;
                 store::keys::set_chosen_caps(tx, *user_id, *id, chosen).await?;
+                store::owner_acts::forget_caps(tx, *user_id, *id).await?;
                 let after = Key { chosen: *chosen, ..key.clone() };
                 let act = super::act::on_key("key.caps", *id).before(super::act::state_of(&key));
                 note(tx, act.after(super::act::state_of(&after)));

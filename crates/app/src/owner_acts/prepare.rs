@@ -55,6 +55,7 @@ pub async fn prepare(
     let mut calls = builder.calls_of(request).await?;
     calls.extend(add_second_owner(ctx, &owners, request).await?);
     let batch = unsigned_batch(ctx, &owners, calls, deadline_s).await?;
+    let caps = request.caps();
     let act = OwnerAct {
         id: OwnerActId(ctx.uuid()),
         user_id,
@@ -73,6 +74,9 @@ pub async fn prepare(
         tx_hash: None,
         failure: None,
         error: None,
+        caps_key_id: caps.map(|(key, _)| key),
+        caps_daily: caps.map(|(_, caps)| caps.daily),
+        caps_per_trade: caps.map(|(_, caps)| caps.per_trade),
         created_at: ctx.now(),
         ended_at: None,
     };

@@ -85,6 +85,14 @@ impl OwnerActRequest {
             Self::EndApproval => OwnerActKind::EndApproval,
         }
     }
+
+    /// Returns the caps that the act sets, and their key.
+    pub(super) const fn caps(&self) -> Option<(KeyId, Caps)> {
+        match self {
+            Self::RaiseCaps { key, caps } => Some((*key, *caps)),
+            _ => None,
+        }
+    }
 }
 
 impl CallBuilder<'_> {

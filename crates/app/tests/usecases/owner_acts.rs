@@ -110,7 +110,10 @@ store::on_each_engine! {
         assert_done(&app.act(&ada, &raise(Usdc::from_whole(7), Usdc::from_whole(9))).await);
         let policy = app.ctx.chain.policy(ada.account, key.caller.key.key_index).await.unwrap();
         assert_eq!((policy.per_trade_usdc_atomic, policy.daily_usdc_atomic), (7_000_000, 9_000_000));
+        let of_key = || async { app::keys::find_own(&app.ctx, ada.id, id).await.unwrap().limits() };
+        assert_eq!((of_key().await.per_trade, of_key().await.daily), (Usdc::from_whole(7), Usdc::from_whole(9)));
         assert_done(&app.act(&ada, &raise(limits.per_trade, limits.daily)).await);
+        assert_eq!(of_key().await, limits);
     }
 
     async fn replacing_an_owner_updates_the_stored_owners(store: Store) {

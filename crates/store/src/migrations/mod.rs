@@ -34,4 +34,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0085_owner_acts", include_str!("0085_owner_acts.sql")),
     ("0090_holders", include_str!("0090_holders.sql")),
     ("0110_admin_acts", include_str!("0110_admin_acts.sql")),
+    ("0120_developers", include_str!("0120_developers.sql")),
 ];

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use chain::{AccountOwner, Assertion, Call};
-use domain::ids::OwnerActId;
+use domain::ids::{KeyId, OwnerActId};
 use domain::owner_act::{OwnerActKind, OwnerActStatus};
 use domain::{ErrorCode, Usdc};
 use http_kit::{PathId, Problem, Shared};
@@ -31,7 +31,7 @@ use super::shell::{Reader, Section, Shell, answer, render};
 #[serde(rename_all = "camelCase")]
 pub struct ActBody {
     kind: String,
-    /// The API key to enable.
+    /// The API key to enable, or whose caps to raise.
     key: Option<String>,
     /// The owner to add or to remove, in hex.
     owner: Option<String>,
@@ -52,20 +52,13 @@ impl ActBody {
             Ok(OwnerActKind::Enable) => {
                 let key = person.caller()?.key.id;
                 match (&self.per_trade, &self.daily) {
-                    (Some(per_trade), Some(daily)) => {
-                        let caps = Caps {
-                            per_trade: usdc_of("/perTrade", per_trade)?,
-                            daily: usdc_of("/daily", daily)?,
-                        };
-                        Ok(OwnerActRequest::RaiseCaps { key, caps })
-                    }
+                    (Some(_), Some(_)) => Ok(OwnerActRequest::RaiseCaps { key, caps: self.caps()? }),
                     _ => Ok(OwnerActRequest::Enable { keys: vec![key] }),
                 }
             }
-            Ok(OwnerActKind::EnableKey) => {
-                let key = self.key.as_deref().unwrap_or_default().parse();
-                let key = key.map_err(|_| AppError::field("/key", "must be the id of a key"))?;
-                Ok(OwnerActRequest::EnableKey { key })
+            Ok(OwnerActKind::EnableKey) => Ok(OwnerActRequest::EnableKey { key: self.key()? }),
+            Ok(OwnerActKind::RaiseCaps) => {
+                Ok(OwnerActRequest::RaiseCaps { key: self.key()?, caps: self.caps()? })
             }
             Ok(OwnerActKind::Withdraw) => {
                 Ok(OwnerActRequest::Withdraw { to: self.receiver()?, amount: self.amount()? })
@@ -79,6 +72,16 @@ impl ActBody {
 
     fn owner(&self) -> Result<AccountOwner, AppError> {
         owner_in(self.owner.as_deref().unwrap_or_default().trim())
+    }
+
+    fn key(&self) -> Result<KeyId, AppError> {
+        let id = self.key.as_deref().unwrap_or_default();
+        id.parse().map_err(|_| AppError::field("/key", "must be the id of a key"))
+    }
+
+    fn caps(&self) -> Result<Caps, AppError> {
+        let cap = |pointer, text: &Option<String>| usdc_of(pointer, text.as_deref().unwrap_or_default());
+        Ok(Caps { per_trade: cap("/perTrade", &self.per_trade)?, daily: cap("/daily", &self.daily)? })
     }
 
     fn receiver(&self) -> Result<Address, AppError> {

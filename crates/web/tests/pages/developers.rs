@@ -86,6 +86,56 @@ async fn a_key_is_shown_once_and_trades_after_an_owner_has_enabled_it() {
 }
 
 #[tokio::test]
+async fn caps_rise_only_with_the_signature_of_an_owner() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let mut browser = trader(&app, 100).await;
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    let id = path.rsplit_once('/').unwrap().1;
+    browser.act(json!({ "kind": "enable_key", "key": id })).await;
+    app.run_workers().await;
+    let trade = async |key: &str| {
+        let order = json!({ "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amount": "10.00" });
+        let request = app.http().anonymous().call("POST", "/v1/trades").header("x-api-key", &plaintext);
+        let request = request.header("idempotency-key", key).header("content-type", "application/json");
+        request.body(order.to_string()).send().await
+    };
+    let lower = async |browser: &mut Browser, cap: &str| {
+        let fields = [("perTrade", cap), ("daily", "50")];
+        browser.submit(&format!("{path}/caps"), &fields).await.status.as_u16()
+    };
+    assert_eq!(lower(&mut browser, "5").await, 303);
+    let raise = |per_trade: &str| json!({ "kind": "raise_caps", "key": id, "perTrade": per_trade, "daily": "50000000" });
+
+    // A prepared act changes nothing: that is all that a stolen session can do.
+    assert_eq!(browser.post("/app/acts", raise("20000000")).await.status.as_u16(), 201);
+    app.run_workers().await;
+    assert_eq!(trade("a").await.json()["code"], "SPENDING_LIMIT_EXCEEDED");
+    let above = browser.post("/app/acts", raise("999999000000")).await;
+    assert_eq!(above.status.as_u16(), 400, "{above}");
+
+    browser.act(raise("20000000")).await;
+    app.run_workers().await;
+    let page = browser.get(&path).await;
+    assert!(page.text.contains("enforces $20.00 for each trade and $50.00 within 24 hours"), "{page}");
+    assert_eq!(trade("b").await.status.as_u16(), 201);
+    let order = json!({ "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amount": "20.01" });
+    let request = app.http().anonymous().call("POST", "/v1/trades").header("x-api-key", &plaintext);
+    let request = request.header("idempotency-key", "c").header("content-type", "application/json");
+    assert_eq!(request.body(order.to_string()).send().await.json()["code"], "SPENDING_LIMIT_EXCEEDED");
+
+    // A cap that is lowered after the signature stays low.
+    browser.act(raise("30000000")).await;
+    assert_eq!(lower(&mut browser, "5").await, 303);
+    app.run_workers().await;
+    assert_eq!(trade("d").await.json()["code"], "SPENDING_LIMIT_EXCEEDED");
+
+    let mut other = trader(&app, 100).await;
+    let foreign = other.post("/app/acts", raise("20000000")).await;
+    assert_eq!(foreign.status.as_u16(), 404, "{foreign}");
+}
+
+#[tokio::test]
 async fn a_session_without_a_fresh_confirmation_issues_nothing_and_changes_no_webhook() {
     let app = TestApp::new().await;
     let mut browser = Browser::new(&app);

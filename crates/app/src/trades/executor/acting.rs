@@ -15,7 +15,7 @@ use store::{StoreError, Tx};
 use super::Executor;
 use super::signing::{NewBatch, sign};
 use crate::owner_acts::{Verdict, judge, refresh_owners};
-use crate::{AppError, Ctx, lease};
+use crate::{AppError, Ctx, keys, lease};
 
 /// The maximum number of open acts per lane, in addition to the batches.
 const MAX_IN_FLIGHT: usize = 2;
@@ -50,7 +50,12 @@ impl ActStep {
     /// Follows the step up after it was stored.
     pub(super) async fn finish(&self, ctx: &Ctx, act: &OwnerAct) {
         match self {
-            Self::End(OwnerActEnding::Done { .. }) => refresh_owners(ctx, act).await,
+            Self::End(OwnerActEnding::Done { .. }) => {
+                if let Some(key) = act.caps_key_id {
+                    keys::forget(ctx, key);
+                }
+                refresh_owners(ctx, act).await;
+            }
             Self::End(ending) => tracing::warn!(act.id = %act.id, ?ending, "an owner's act was not executed"),
             Self::Requeue { .. } => {}
         }

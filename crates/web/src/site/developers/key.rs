@@ -92,6 +92,17 @@ struct KeyPage {
     can_trade: bool,
     /// The end of the delegation on chain, if the account lets the key spend.
     delegated_until: Option<String>,
+    /// The caps on chain.
+    chain_per_trade: String,
+    chain_daily: String,
+    tier: &'static str,
+    /// The most that the key's tier allows.
+    most_per_trade: String,
+    most_daily: String,
+    most_per_trade_exact: String,
+    most_daily_exact: String,
+    /// Whether a cap is below that of the tier, here or on chain.
+    can_raise: bool,
     receiver: ReceiverLine,
     needs_step_up: bool,
     form: ActForm,
@@ -110,7 +121,9 @@ pub async fn page(
     let (used, receiver) =
         tokio::try_join!(usage::of_key(ctx, &caller), app::webhooks::endpoint(ctx, &caller))?;
     let on_chain = ctx.chain.account_state(account, key.key_index).await.map_err(AppError::from)?;
-    let limits = key.limits();
+    let (limits, most) = (key.limits(), key.tier.limits(&key.overrides));
+    let on_chain_per_trade = Usdc::from_atomic(on_chain.policy.per_trade_usdc_atomic);
+    let on_chain_daily = Usdc::from_atomic(on_chain.policy.daily_usdc_atomic);
     let page = KeyPage {
         shell: Shell::new(&reader, Section::None, key.name.clone()),
         id: key.id.to_string(),
@@ -136,6 +149,15 @@ pub async fn page(
         delegated_until: on_chain
             .lets_spend(now.s())
             .then(|| amounts::day(domain::Timestamp::from_s(on_chain.policy.expiry_s))),
+        chain_per_trade: amounts::dollars(on_chain_per_trade),
+        chain_daily: amounts::dollars(on_chain_daily),
+        tier: key.tier.as_str(),
+        most_per_trade: amounts::dollars(most.per_trade),
+        most_daily: amounts::dollars(most.daily),
+        most_per_trade_exact: most.per_trade.to_decimal(),
+        most_daily_exact: most.daily.to_decimal(),
+        can_raise: limits.per_trade.min(on_chain_per_trade) < most.per_trade
+            || limits.daily.min(on_chain_daily) < most.daily,
         receiver: ReceiverLine::new(&key, &receiver, now),
         needs_step_up: person.require_step_up(now).is_err(),
         form: ActForm::new(&app, account)?,
