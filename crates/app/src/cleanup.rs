@@ -6,7 +6,7 @@ use domain::time::DAY_MS;
 use domain::usage;
 
 use crate::worker::{Progress, Worker};
-use crate::{AppError, Ctx};
+use crate::{AppError, Ctx, request_log};
 
 /// The maximum number of rows of each kind per tick, to keep the transaction short.
 const AT_ONCE: u32 = 500;
@@ -60,7 +60,9 @@ impl Worker for Cleaner {
                     let before = now.plus_ms(-KEEP_CHALLENGES_MS);
                     let challenges = store::challenges::delete_expired(tx, before, AT_ONCE).await?;
                     let admin = store::admin_acts::delete_unconfirmed(tx, before, AT_ONCE).await?;
-                    let people = sessions.max(challenges).max(admin).max(expired).max(unsigned);
+                    let before = now.plus_ms(-request_log::KEEP_MS);
+                    let requests = store::requests::delete_before(tx, before, AT_ONCE).await?;
+                    let people = sessions.max(challenges).max(admin).max(expired).max(unsigned).max(requests);
                     Ok(people.max(keys).max(batches).max(hours).max(audit).max(given_up).max(events))
                 })
             })

@@ -39,6 +39,7 @@ pub mod process;
 pub mod readiness;
 pub mod recovery;
 pub mod redemptions;
+pub mod request_log;
 pub mod roles;
 pub mod sample_users;
 pub mod sessions;

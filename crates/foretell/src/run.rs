@@ -342,6 +342,9 @@ impl Running {
         if let Err(error) = app::usage::flush(&self.ctx).await {
             tracing::warn!(%error, cause = ?error.source, "could not store the last seconds of key usage");
         }
+        if let Err(error) = app::request_log::flush(&self.ctx).await {
+            tracing::warn!(%error, "could not store the last requests of the request log");
+        }
         // The last requests may have failed authentication after the audit worker had stopped.
         if let Err(error) = audit::flush(&self.ctx).await {
             tracing::warn!(%error, "could not store the last failed authentications");

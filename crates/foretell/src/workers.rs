@@ -14,6 +14,7 @@ use app::ledger::{Reconciler, Sync};
 use app::nodes::NodeWatcher;
 use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
+use app::request_log::RequestWriter;
 use app::trades::{Executor, Expiry};
 use app::usage::Flusher;
 use app::webhooks::Dispatcher;
@@ -43,6 +44,8 @@ const DISPATCHER_PAUSE: Duration = Duration::from_millis(100);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 /// Pause of the usage flusher: a crash loses at most this much of the usage counts.
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
+/// Longest time until a request is in its owner's log.
+const REQUESTS_PAUSE: Duration = Duration::from_secs(5);
 /// Less than half a second, so that a switch takes effect within a second even if reading it is
 /// slow.
 const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
@@ -92,6 +95,7 @@ pub fn start(
     workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
     workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
     workers.spawn(USAGE_PAUSE, || Flusher);
+    workers.spawn(REQUESTS_PAUSE, || RequestWriter);
     workers.spawn(SWITCHES_PAUSE, || SwitchReader);
     workers.spawn(AUDIT_PAUSE, || AuditWriter);
     if ctx.chain.nodes().is_some() {

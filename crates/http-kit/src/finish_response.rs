@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
+use super::usage::Logged;
 use super::{Problem, RequestId, Shared, Surface, cors, rate, render, version};
 
 /// Approximate number of response headers.
@@ -51,6 +52,9 @@ pub(super) async fn finish_response(
     let now = app.ctx.now();
     // Settling may replace the problem (e.g. by 429), so it must run before rendering.
     let rate_limit = rate::settle(app, surface, ip, now, &mut response).await;
+    if let Some(logged) = response.extensions_mut().remove::<Logged>() {
+        logged.note(&app.ctx, surface, id, &response);
+    }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
         if let Some(show) = error_page {

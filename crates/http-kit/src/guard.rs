@@ -76,7 +76,7 @@ pub(super) async fn guard(
         let private = HeaderValue::from_static("private, no-cache");
         response.headers_mut().entry(CACHE_CONTROL).or_insert(private);
     }
-    meter.record(&app.ctx, &response);
+    meter.record(&app.ctx, route, &mut response);
     response
 }
 

@@ -79,6 +79,6 @@ pub use surface::Surface;
 pub use table::{Entry, refusing, router, unknown_path};
 pub use traceparent::Traceparent;
 pub use unread::refuse;
-pub use usage::NotCounted;
+pub use usage::{NotCounted, TradeWritten};
 pub use version::API_VERSION;
 pub use web_code::WebCode;

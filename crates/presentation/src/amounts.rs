@@ -70,6 +70,16 @@ pub fn minute(at: Timestamp) -> String {
     format!("{}, {} UTC", day(at), iso.get(11..16).unwrap_or_default())
 }
 
+/// Formats a duration in milliseconds in its largest unit, e.g. `12 ms`, `1.2 s`, `3 min` or `5 h`.
+pub fn duration(ms: i64) -> String {
+    match ms {
+        ..1_000 => format!("{ms} ms"),
+        ..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ..3_600_000 => format!("{} min", ms / 60_000),
+        _ => format!("{} h", ms / 3_600_000),
+    }
+}
+
 /// Formats a count with its noun, e.g. `1 market` or `1,204 markets`.
 pub fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

@@ -2,6 +2,7 @@
 //! as numbers, charts and Markdown. Nothing here knows HTTP.
 
 pub mod amounts;
+mod bars;
 pub mod chart;
 mod deadlines;
 pub mod guide;
@@ -15,6 +16,7 @@ pub mod page_height;
 mod theme;
 pub mod thread_face;
 
+pub use bars::{Bar, Bars};
 pub use chart::{Chart, Scale};
 pub use deadlines::{next_end, next_turn};
 pub use lookup::{find_market, find_thread};

@@ -48,6 +48,7 @@ pub mod quarantine;
 mod record;
 pub mod recoveries;
 pub mod redemptions;
+pub mod requests;
 pub mod sealed;
 pub mod search;
 pub mod sessions;

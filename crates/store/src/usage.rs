@@ -4,10 +4,13 @@
 //! Requests are counted in memory and added here every few seconds. Trades and webhook deliveries
 //! are counted in the transaction in which they happen, so that the counts always match the rows.
 
-use domain::ids::{BatchId, KeyId};
+use std::collections::BTreeMap;
+
+use domain::ids::{BatchId, KeyId, UserId};
 use domain::trade::{State, Status};
 use domain::usage::{
-    GasCounts, OCTAVES, RequestCounts, STEPS, TradeCounts, WebhookCounts, Windows, hour_of, window_starts,
+    GasCounts, OCTAVES, RequestCounts, STEPS, TradeCounts, UsagePoint, WebhookCounts, Windows, hour_of,
+    window_starts,
 };
 use domain::{ErrorCode, Timestamp, Usdc};
 
@@ -243,6 +246,43 @@ pub async fn sum(tx: &mut Tx, key_id: KeyId, now: Timestamp) -> Result<Used, Sto
     }
     used.last_used_at = tx.find(LAST_USED, &params![key_id], |row| row.only()).await?;
     Ok(used)
+}
+
+/// Lists the usage of all API keys of a user by hours that began at or after `since`, oldest first,
+/// except for requests that processes have not added yet.
+pub async fn list_hours(
+    tx: &mut Tx,
+    user_id: UserId,
+    since: Timestamp,
+) -> Result<Vec<UsagePoint>, StoreError> {
+    const REQUESTS: &str = "SELECT hour_ms, CAST(SUM(n0 + n1 + n2 + n3 + n4 + n5 + n6 + n7 + n8 + n9 + n10
+        + n11 + n12 + n13 + n14 + n15) AS BIGINT) AS requests FROM usage_latency
+        JOIN keys ON keys.id = key_id WHERE user_id = $1 AND kind = 'api' AND hour_ms >= $2 GROUP BY hour_ms";
+    const REJECTED: &str = "SELECT hour_ms, CAST(SUM(refused) AS BIGINT) AS rejected FROM usage_refusals
+        JOIN keys ON keys.id = key_id WHERE user_id = $1 AND kind = 'api' AND hour_ms >= $2 GROUP BY hour_ms";
+    const TRADES: &str = "SELECT hour_ms, CAST(SUM(trades) AS BIGINT) AS trades,
+        CAST(SUM(volume_usdc_atomic) AS BIGINT) AS volume_usdc_atomic FROM usage_trades
+        JOIN keys ON keys.id = key_id WHERE user_id = $1 AND kind = 'api' AND hour_ms >= $2
+        AND event = 'completed' GROUP BY hour_ms";
+    let bound = params![user_id, since];
+    let at = |row: &Row<'_>| Ok::<_, StoreError>(UsagePoint::at(row.get("hour_ms")?));
+    let mut points = tx
+        .list(REQUESTS, &bound, |row| Ok(UsagePoint { requests: row.get("requests")?, ..at(row)? }))
+        .await?;
+    points.extend(
+        tx.list(REJECTED, &bound, |row| Ok(UsagePoint { rejected: row.get("rejected")?, ..at(row)? }))
+            .await?,
+    );
+    let traded = tx.list(TRADES, &bound, |row| {
+        let (trades, volume) = (row.get("trades")?, row.get("volume_usdc_atomic")?);
+        Ok(UsagePoint { trades, volume, ..at(row)? })
+    });
+    points.extend(traded.await?);
+    let mut hours = BTreeMap::new();
+    for point in points {
+        hours.entry(point.start).or_insert_with(|| UsagePoint::at(point.start)).merge(&point);
+    }
+    Ok(hours.into_values().collect())
 }
 
 fn refusals_of(row: &Row<'_>) -> Result<(Timestamp, ErrorCode, u64), StoreError> {

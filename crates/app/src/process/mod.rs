@@ -12,6 +12,7 @@ pub mod key_cache;
 pub mod leaderboards;
 pub mod market_cache;
 pub mod pulse;
+pub mod request_buffer;
 pub mod row_cache;
 pub mod session_cache;
 pub mod switches;
@@ -32,6 +33,7 @@ use key_cache::KeyCache;
 use leaderboards::Leaderboards;
 use market_cache::MarketCache;
 use pulse::Pulse;
+use request_buffer::RequestBuffer;
 use session_cache::SessionCache;
 use switches::Switches;
 use usage_recorder::Recorder;
@@ -59,6 +61,8 @@ pub struct Process {
     pub allowlists: Allowlists,
     /// Failed authentications that are not in the database yet.
     pub key_audit: AuditBuffer,
+    /// Rejected requests and writes that are not in the database yet.
+    pub requests: RequestBuffer,
     /// The listeners to feeds and markets.
     pub feed: Arc<Hub>,
     /// The leaderboard cache.

@@ -2,11 +2,13 @@
 //! the key's owner for the last 24 hours, 7 days and 30 days.
 
 mod flush;
+mod history;
 
 use domain::usage::{GasCounts, RequestCounts, TradeCounts, WebhookCounts, Windows};
 use domain::{Timestamp, Usdc};
 
 pub use flush::{Flusher, flush};
+pub use history::history;
 
 use crate::caller::Caller;
 use crate::{AppError, Ctx};

@@ -46,6 +46,7 @@ mod redemptions;
 mod refunds;
 mod refusals;
 mod reorgs;
+mod request_log;
 mod restore_drill;
 mod revocation;
 mod rewrap;

@@ -4,11 +4,13 @@
 //! before the first of them, and includes the current hour as far as it has passed. So 24 hours are
 //! 23 whole hours and the current one.
 
+mod graph;
 mod histogram;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub use graph::{GraphRange, UsagePoint};
 pub use histogram::{Histogram, OCTAVES, STEPS};
 
 use crate::Timestamp;

@@ -1,9 +1,11 @@
 //! Confirms trades that are held because of their value.
 
+use axum::Extension;
 use axum::extract::State;
+use axum::response::IntoResponse;
 use domain::ids::TradeId;
 use http_kit::{
-    Body, Caller, JsonBody, Meta, NoParameters, PathId, Problem, Query, Shared, Single, TradesWrite,
+    Body, Caller, JsonBody, Meta, NoParameters, PathId, Problem, Query, Shared, TradeWritten, TradesWrite,
 };
 use protocol::document::Members;
 use serde::Deserialize;
@@ -50,11 +52,12 @@ pub async fn confirm(
     _: Query<NoParameters>,
     meta: Meta,
     body: Body<ConfirmBody>,
-) -> Result<Single<TradeRecord>, Problem> {
+) -> Result<impl IntoResponse, Problem> {
     let token = body.value.token.unwrap_or_default();
     let caller = caller.into_inner();
     let confirmed =
         app.mutate(|app| async move { app::trades::confirm(&app.ctx, &caller, &id, &token).await });
     let (trade, history) = confirmed.await?;
-    Ok(meta.single("trade", TradeRecord::now(trade, history, FinalitySettings::from(&app.ctx))))
+    let written = Extension(TradeWritten(trade.id));
+    Ok((written, meta.single("trade", TradeRecord::now(trade, history, FinalitySettings::from(&app.ctx)))))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use app::trades::{Accepted, DryRun, NewTrade, confirmation_of};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -11,7 +12,7 @@ use domain::trade::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRe
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{
     Body, Caller, IdempotencyKey, JsonBody, Meta, NoParameters, Problem, Query, Shared, Traceparent,
-    TradesWrite,
+    TradeWritten, TradesWrite,
 };
 use presentation::numbers;
 use protocol::document::Members;
@@ -248,8 +249,15 @@ pub async fn create(
     let caller = caller.into_inner();
     // In its own task, so that a client that hangs up cannot leave a half-created trade.
     let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
+    let created = created.await?;
+    let written = match &created {
+        Accepted::Created(trade) | Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
+            Some(Extension(TradeWritten(trade.id)))
+        }
+        Accepted::DryRun(_) => None,
+    };
     let finality = FinalitySettings::from(&app.ctx);
-    let (status, record, is_replay) = match created.await? {
+    let (status, record, is_replay) = match created {
         Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
             Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), false),
             None => (StatusCode::CREATED, TradeRecord::as_created(trade, finality), false),
@@ -273,7 +281,7 @@ pub async fn create(
         }
     };
     let replayed = is_replay.then_some([(IDEMPOTENT_REPLAYED, "true")]);
-    Ok((status, replayed, meta.idempotent(is_replay).single("trade", record)).into_response())
+    Ok((status, replayed, written, meta.idempotent(is_replay).single("trade", record)).into_response())
 }
 
 async fn history(app: &Shared, trade: &Trade) -> Result<StatusHistory, StoreError> {
