@@ -62,6 +62,20 @@ async fn a_developer_issues_a_key_trades_with_it_and_inspects_its_webhook() {
     browser.assert_accessible(&axe).await;
     browser.click("form[action$=redeliver] button").await;
     browser.wait_for("document.querySelector('main').textContent.includes('Redeliver (1 of 5)')").await;
+    // The request log is written every few seconds.
+    browser.open(&site.url("/developers/requests")).await;
+    browser
+        .wait_for("!!document.querySelector('td a[href^=\"/trades/\"]') || (setTimeout(() => location.reload(), 200), false)")
+        .await;
+    browser.assert_accessible(&axe).await;
+    browser.click("td a[href^=\"/trades/\"]").await;
+    browser.wait_for_path("/trades/").await;
+    assert!(browser.text_of("ol.trace").await.contains("trade.completed"));
+    browser.assert_accessible(&axe).await;
+    browser.open(&site.url("/developers")).await;
+    browser.wait_for("!!document.querySelector('svg.bars rect')").await;
+    assert!(browser.text_of("main").await.contains(&format!("…{}", &key[key.len() - 4..])));
+    browser.assert_accessible(&axe).await;
     let warnings =
         browser.warnings().await.into_iter().filter(|warning| !warning.contains("pubKeyCredParams"));
     assert_eq!(warnings.collect::<Vec<_>>(), Vec::<String>::new());

@@ -25,6 +25,7 @@ mod shell;
 mod sign_in;
 mod status;
 mod threads;
+mod trace;
 mod traders;
 mod trading;
 mod transaction;
@@ -100,6 +101,8 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/settings/keys/{id}/webhook", WRITES => developers::key::set_webhook;
     POST "/settings/keys/{id}/webhook/test", WRITES => developers::key::test_webhook;
     POST "/settings/keys/{id}/webhook/rotate", WRITES => developers::key::rotate_webhook_secret;
+    GET "/developers", PAGES => developers::usage::page;
+    GET "/developers/requests", PAGES, page(50, 50) => developers::requests::page;
     GET "/developers/webhooks", PAGES, page(25, 25) => developers::webhooks::list;
     GET "/developers/webhooks/{id}", PAGES => developers::webhooks::page;
     POST "/developers/webhooks/{id}/redeliver", WRITES => developers::webhooks::redeliver_event;

@@ -19,11 +19,12 @@ use presentation::market_face::Shown;
 use presentation::{amounts, find_market, numbers};
 use serde::{Deserialize, Serialize};
 use store::StoreError;
-use store::trades::{StatusHistory, Trade, TradeListFilter};
+use store::trades::{StatusHistory, Traced, Trade, TradeListFilter};
 
 use super::form_body::ScriptBody;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
+use super::trace::{TraceLine, lines_of};
 
 /// The largest loss of a price that a ticket accepts, in hundredths of a percent.
 pub const SLIPPAGE_BPS: u16 = 100;
@@ -248,6 +249,7 @@ struct TradePage {
     reason: Option<String>,
     facts: Vec<(&'static str, String)>,
     steps: Vec<StepLine>,
+    trace: Vec<TraceLine>,
     tx_hash: Option<String>,
     id: String,
 }
@@ -267,6 +269,9 @@ pub async fn receipt(
         }
         None => Default::default(),
     };
+    let read = app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::list_trace(tx, *id)));
+    let events: Result<Vec<Traced>, StoreError> = read.await;
+    let events = events?;
     let heading = heading_of(&trade, &outcome);
     let steps = history.iter().map(|(status, at)| StepLine {
         label: label_of(*status),
@@ -283,6 +288,7 @@ pub async fn receipt(
         reason: failure_of(&trade).map(|(_, message)| message),
         facts: facts_of(&trade),
         steps: steps.collect(),
+        trace: lines_of(&events),
         tx_hash: match &trade.state {
             TradeState::Completed(settlement) => Some(format!("{:#x}", settlement.tx_hash)),
             _ => None,

@@ -220,3 +220,75 @@ async fn every_attempt_to_deliver_an_event_is_shown_and_can_be_repeated() {
         "{page}"
     );
 }
+
+#[tokio::test]
+async fn requests_usage_and_traces_are_shown_only_to_the_keys_owner() {
+    let app = TestApp::new().await;
+    let market = app.market_with(&["Yes", "No"], |_| ()).await;
+    let mut browser = trader(&app, 100).await;
+    let empty = browser.get("/developers").await;
+    assert!(empty.text.contains("You have no key yet") && empty.text.contains("No key was used"), "{empty}");
+    assert!(browser.get("/developers/requests").await.text.contains("No requests"));
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    let id = path.rsplit_once('/').unwrap().1;
+    browser.act(json!({ "kind": "enable_key", "key": id })).await;
+    app.run_workers().await;
+    let trade = async |key: &str, amount: &str| {
+        let order = json!({ "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amount": amount });
+        let request = app.http().anonymous().call("POST", "/v1/trades").header("x-api-key", &plaintext);
+        let request = request.header("idempotency-key", key).header("content-type", "application/json");
+        request.body(order.to_string()).send().await
+    };
+    let rejected = trade("a", "99999.00").await;
+    let rejected_id = rejected.header("x-request-id").unwrap();
+    let bought = trade("b", "10.00").await;
+    let trade_id = bought.json()["trade"]["id"].as_str().unwrap().to_owned();
+    // A successful read is not logged.
+    let read = app.http().anonymous().call("GET", "/v1/trades").header("x-api-key", &plaintext).send().await;
+    assert_eq!(read.status.as_u16(), 200, "{read}");
+    app.run_workers().await;
+    app::request_log::flush(&app.ctx).await.unwrap();
+
+    let list = browser.get("/developers/requests").await;
+    for part in [rejected_id, "SPENDING_LIMIT_EXCEEDED", bought.header("x-request-id").unwrap(), &trade_id] {
+        assert!(list.text.contains(part), "{part}\n{list}");
+    }
+    assert!(!list.text.contains(read.header("x-request-id").unwrap()), "{list}");
+    let of_key = browser.get(&format!("/developers/requests?key={id}&q=")).await;
+    assert!(of_key.text.contains(rejected_id), "{of_key}");
+    let by_id = browser.get(&format!("/developers/requests?q={rejected_id}")).await;
+    assert!(by_id.text.contains(rejected_id) && !by_id.text.contains(&trade_id), "{by_id}");
+    for text in [trade_id.clone(), trade_id.replace('-', "")] {
+        let by_trade = browser.get(&format!("/developers/requests?q={text}")).await;
+        assert!(by_trade.text.contains("belongs to a trade"), "{by_trade}");
+        assert!(by_trade.text.contains("201") && !by_trade.text.contains(rejected_id), "{by_trade}");
+    }
+    let wrong = browser.get("/developers/requests?key=1").await;
+    assert_eq!(wrong.status.as_u16(), 400, "{wrong}");
+
+    let overview = browser.get("/developers?range=week").await;
+    assert!(overview.text.contains("Requests: 3 in all"), "{overview}");
+    assert!(overview.text.contains("Volume: $10.00 in all, at most $10.00 within 6 hours"), "{overview}");
+    let hint = &plaintext[plaintext.len() - 4..];
+    assert!(overview.text.contains(&format!("…{hint}")) && !overview.text.contains(&plaintext), "{overview}");
+
+    let receipt = browser.get(&format!("/trades/{trade_id}")).await;
+    assert!(receipt.text.contains("<ol class=\"trace\">"), "{receipt}");
+    for kind in ["trade.accepted", "funds.reserved", "batch.signed", "trade.completed"] {
+        assert!(receipt.text.contains(&format!("<span class=\"mono\">{kind}</span>")), "{kind}\n{receipt}");
+    }
+
+    let mut other = Browser::new(&app);
+    other.sign_up("Ben").await;
+    assert_eq!(other.get(&format!("/trades/{trade_id}")).await.status.as_u16(), 404);
+    for query in ["".to_owned(), format!("?key={id}"), format!("?q={rejected_id}"), format!("?q={trade_id}")]
+    {
+        let foreign = other.get(&format!("/developers/requests{query}")).await;
+        assert!(foreign.text.contains("No requests") && !foreign.text.contains("belongs to"), "{foreign}");
+    }
+    assert!(other.get("/developers").await.text.contains("Requests: 0 in all"));
+    other.cookie = None;
+    for path in ["/developers", "/developers/requests"] {
+        assert_eq!(other.get(path).await.header("location"), Some("/sign-in"), "{path}");
+    }
+}

@@ -2,6 +2,8 @@
 
 pub mod key;
 pub mod keys;
+pub mod requests;
+pub mod usage;
 pub mod webhooks;
 
 use app::caller::Caller;
