@@ -74,8 +74,8 @@ pub fn minute(at: Timestamp) -> String {
 pub fn duration(ms: i64) -> String {
     match ms {
         ..1_000 => format!("{ms} ms"),
-        ..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        ..3_600_000 => format!("{} min", ms / 60_000),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min", ms / 60_000),
         _ => format!("{} h", ms / 3_600_000),
     }
 }
