@@ -11,6 +11,9 @@ use tokio::task::JoinSet;
 /// The acknowledged trades: idempotency key to trade id.
 pub type AcknowledgedTrades = BTreeMap<String, String>;
 
+/// The maximum wait for trades. A test that waits longer would never end.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// The key and the markets of a client.
 #[derive(Debug, Clone)]
 pub struct Trader {
@@ -45,6 +48,8 @@ struct Order {
 /// A group of running clients.
 pub struct Clients {
     order: watch::Sender<Order>,
+    /// The number of acknowledged trades.
+    acknowledged: watch::Receiver<usize>,
     tasks: JoinSet<AcknowledgedTrades>,
 }
 
@@ -57,17 +62,37 @@ impl Clients {
     /// Like [`Clients::start`], with a pause after each acknowledged trade.
     pub fn start_paced(traders: Vec<Trader>, pause: Duration) -> Self {
         let (order, orders) = watch::channel(Order::default());
+        let (count, acknowledged) = watch::channel(0);
         let mut tasks = JoinSet::new();
         for (index, trader) in traders.into_iter().enumerate() {
-            tasks.spawn(trade(index, trader, pause, orders.clone()));
+            tasks.spawn(trade(index, trader, pause, orders.clone(), count.clone()));
         }
-        Self { order, tasks }
+        Self { order, acknowledged, tasks }
     }
 
     /// Sets the addresses of the services, which the clients use in turn.
     pub fn send_to(&self, targets: &[&str]) {
         self.order
             .send_modify(|order| order.targets = targets.iter().map(|target| Arc::from(*target)).collect());
+    }
+
+    /// Waits until this number of further trades is acknowledged, however slow the machine is.
+    pub async fn trade_more(&self, count: usize) {
+        let until = *self.acknowledged.borrow() + count;
+        self.trade_until(until).await;
+    }
+
+    async fn trade_until(&self, least: usize) {
+        let mut acknowledged = self.acknowledged.clone();
+        let enough = acknowledged.wait_for(|acknowledged| *acknowledged >= least);
+        tokio::time::timeout(LONGEST, enough).await.expect("the service accepts no trades").unwrap();
+    }
+
+    /// Like [`Clients::finish`], once at least `least` trades are acknowledged, so that the test proves
+    /// something.
+    pub async fn finish_after(self, least: usize) -> AcknowledgedTrades {
+        self.trade_until(least).await;
+        self.finish().await
     }
 
     /// Lets every client complete its last request, and returns the acknowledged trades.
@@ -82,6 +107,7 @@ async fn trade(
     trader: Trader,
     pause: Duration,
     mut orders: watch::Receiver<Order>,
+    count: watch::Sender<usize>,
 ) -> AcknowledgedTrades {
     let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().unwrap();
     let mut acknowledged = AcknowledgedTrades::new();
@@ -104,6 +130,7 @@ async fn trade(
                 Some((201, body)) => {
                     let id = body["trade"]["id"].as_str().unwrap().to_owned();
                     acknowledged.insert(idempotency_key, id);
+                    count.send_modify(|count| *count += 1);
                     break;
                 }
                 // 409: the first request with this key is still running, e.g. in a frozen process.

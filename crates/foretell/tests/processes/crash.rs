@@ -25,16 +25,11 @@ async fn survives(service: &mut Service, salt: u64) {
     }
     service.start().await;
     clients.send_to(&[service.base_url()]);
-    let acknowledged = clients.finish().await;
+    let acknowledged = clients.finish_after(kills() as usize / 2).await;
     let store = service.store().await;
     oracle::settled(&store).await;
     oracle::check(&store, &service.chain().await, &acknowledged).await;
     eprintln!("{} kills, {} trades acknowledged", kills(), acknowledged.len());
-    assert!(
-        acknowledged.len() as u32 >= kills() / 2,
-        "the load was too thin to prove anything: {} trades",
-        acknowledged.len()
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -146,14 +146,9 @@ async fn a_node_that_dies_under_load_and_returns_loses_no_trade() {
         stage.proxies[0].heal();
         stage.until_ready_is(&service, 200).await;
     }
-    let acknowledged = clients.finish().await;
+    let acknowledged = clients.finish_after(20).await;
     stage.check(&acknowledged).await;
     eprintln!("{} trades acknowledged over a node that died three times", acknowledged.len());
-    assert!(
-        acknowledged.len() > 20,
-        "the load was too thin to prove anything: {} trades",
-        acknowledged.len()
-    );
     service.kill().await;
 }
 
@@ -171,14 +166,9 @@ async fn a_lying_node_beside_a_correct_one_does_not_repeat_trades() {
         drop(storm);
         service.live_for(Duration::from_secs(1)).await;
     }
-    let acknowledged = clients.finish().await;
+    let acknowledged = clients.finish_after(20).await;
     stage.check(&acknowledged).await;
     eprintln!("{} trades acknowledged over a node that lies", acknowledged.len());
-    assert!(
-        acknowledged.len() > 20,
-        "the load was too thin to prove anything: {} trades",
-        acknowledged.len()
-    );
     service.kill().await;
 }
 

@@ -218,7 +218,8 @@ async fn survives_kills(service: &mut Service, salt: u64) {
     }
     service.start().await;
     clients.send_to(&[service.base_url()]);
-    let acknowledged = clients.finish().await;
+    let kills = kills as usize;
+    let acknowledged = clients.finish_after(kills * EVENTS_A_KILL).await;
     oracle::settled(&store).await;
     delivered(&store).await;
     lives.end_by_rest();
@@ -237,8 +238,6 @@ async fn survives_kills(service: &mut Service, salt: u64) {
     for trade in acknowledged.values() {
         assert!(once.contains(trade.as_str()), "trade {trade} was acknowledged and its end was not sent");
     }
-    let kills = kills as usize;
-    assert!(sent.len() >= kills * EVENTS_A_KILL, "the load was too thin: {} events", sent.len());
     assert!(under_way >= kills / 4, "the kills met too little: {under_way} attempts");
     assert!(unwritten >= kills / 10, "hardly a kill came behind an acknowledgement: {unwritten}");
     // Kill the service before its database is dropped.
