@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
 use super::usage::Logged;
-use super::{Problem, RequestId, Shared, Surface, cors, rate, render, version};
+use super::{Personal, Problem, RequestId, Shared, StablePart, Surface, cors, rate, render, version};
 
 /// Approximate number of response headers.
 const MOST_HEADERS: usize = 20;
@@ -55,6 +55,11 @@ pub(super) async fn finish_response(
     if let Some(logged) = response.extensions_mut().remove::<Logged>() {
         logged.note(&app.ctx, surface, id, &response);
     }
+    let is_personal = response.extensions_mut().remove::<Personal>().is_some();
+    if is_personal {
+        response.extensions_mut().remove::<StablePart>();
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    }
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
         if let Some(show) = error_page {
@@ -74,8 +79,8 @@ pub(super) async fn finish_response(
     rate_limit.write(headers, surface, now);
     match surface {
         Surface::Trading => version::add_header(headers, app.versions.current),
-        Surface::Public => cors::open(headers, status),
-        Surface::Web => {}
+        Surface::Public if !is_personal => cors::open(headers, status),
+        Surface::Public | Surface::Web => {}
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(default_caching(surface, status));

@@ -45,6 +45,7 @@ mod traceparent;
 mod unread;
 mod usage;
 mod version;
+mod visitor;
 mod web_code;
 
 pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body};
@@ -81,4 +82,5 @@ pub use traceparent::Traceparent;
 pub use unread::refuse;
 pub use usage::{NotCounted, TradeWritten};
 pub use version::API_VERSION;
+pub use visitor::{Personal, SESSION_COOKIE, Visitor, cookie};
 pub use web_code::WebCode;

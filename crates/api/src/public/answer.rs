@@ -1,15 +1,15 @@
 //! The envelope of public responses: the members of the route, then `_meta`.
 
+use axum::Extension;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use serde::Serialize;
-use std::convert::Infallible;
 use store::public::PageRange;
 use utoipa::ToSchema;
 
-use http_kit::{CachedBody, Problem, Shared, with_meta};
+use http_kit::{CachedBody, Personal, Problem, Shared, Visitor, with_meta};
 
 /// Metadata of the response.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
@@ -24,10 +24,11 @@ pub struct Meta {
 }
 
 impl FromRequestParts<Shared> for Meta {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(_: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
-        Ok(Self { authenticated: false, requested_at: app.ctx.now(), count: None })
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Problem> {
+        let Visitor(person) = Visitor::from_request_parts(parts, app).await?;
+        Ok(Self { authenticated: person.is_some(), requested_at: app.ctx.now(), count: None })
     }
 }
 
@@ -56,7 +57,7 @@ impl Pagination {
 impl Meta {
     /// Returns a response with the members of `body` and `_meta`.
     pub fn answer(self, body: &impl Serialize) -> Result<Response, Problem> {
-        Ok(with_meta(written(body)?, &self).into_response())
+        Ok(self.complete(written(body)?))
     }
 
     /// Like [`Meta::answer`], with a short-lived cache. `name` must identify everything that the
@@ -71,7 +72,13 @@ impl Meta {
             let (body, until) = read().await?;
             Ok::<_, Problem>((written(&body)?, until))
         };
-        Ok(with_meta(app.responses.for_a_moment(&app.ctx, name, write).await?, &self))
+        Ok(self.complete(app.responses.for_a_moment(&app.ctx, name, write).await?))
+    }
+
+    /// Adds `_meta`. A response that says that a user is signed in must not be cached.
+    fn complete(self, body: CachedBody) -> Response {
+        let response = with_meta(body, &self);
+        if self.authenticated { (Extension(Personal), response).into_response() } else { response }
     }
 
     /// Sets the number of rows, for lists without pagination.

@@ -1,45 +1,22 @@
-//! The session cookie, and the person that it belongs to.
+//! Signed-in people, and the cookie of their session.
 
 use app::PersonError;
 use app::passkeys::web;
-use app::sessions::{self, Device, Person, SignedIn};
+use app::sessions::{Device, Person, SignedIn};
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::{LOCATION, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
-use http_kit::{ClientAddress, Problem, Shared, WebCode};
+use http_kit::{ClientAddress, Problem, SESSION_COOKIE, Shared, Visitor, WebCode};
 
-use super::shell::cookie;
-
-/// Browsers accept the prefix only for cookies of this host that are `Secure` and have no domain.
-const SESSION_COOKIE: &str = "__Host-session";
 /// 90 days, after which every session ends.
 const MAX_AGE_S: u32 = 90 * 24 * 3_600;
-
-/// The person who sent the request, if there is a live session.
-#[derive(Debug, Clone)]
-pub struct Visitor(pub Option<Person>);
 
 /// The person who sent the request. Without a live session the request fails.
 #[derive(Debug, Clone)]
 pub struct Member(pub Person);
-
-impl<S: Sync> FromRequestParts<S> for Visitor
-where
-    Shared: FromRef<S>,
-{
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Some(token) = cookie(&parts.headers, SESSION_COOKIE).map(str::to_owned) else {
-            return Ok(Self(None));
-        };
-        let Ok(ClientAddress(ip)) = ClientAddress::from_request_parts(parts, state).await;
-        Ok(Self(sessions::find(&Shared::from_ref(state).ctx, &token, ip).await?))
-    }
-}
 
 impl<S: Sync> FromRequestParts<S> for Member
 where

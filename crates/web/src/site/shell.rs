@@ -4,16 +4,15 @@
 use app::sessions::Person;
 use askama::Template;
 use axum::extract::{FromRef, FromRequestParts};
-use axum::http::header::{CONTENT_TYPE, COOKIE};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
-use http_kit::{CachedBody, Problem, Shared};
+use http_kit::{CachedBody, Problem, Shared, Visitor, cookie};
 use presentation::Theme;
 use presentation::links::{SITE, card_url, oembed_url};
 
-use super::session::Visitor;
 use crate::assets;
 
 /// The cookie of the chosen theme.
@@ -74,13 +73,6 @@ pub struct AccountMenu {
     pub initial: String,
     /// The person may open the operators' pages.
     pub is_admin: bool,
-}
-
-/// Returns the value of a cookie. If it was sent more than once, the first one counts.
-pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
 /// The parts around a page's content.
@@ -207,6 +199,8 @@ pub async fn cached<P: Template>(
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::COOKIE;
+
     use super::*;
 
     fn headers(lines: &[&'static str]) -> HeaderMap {

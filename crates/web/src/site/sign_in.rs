@@ -13,11 +13,11 @@ use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use domain::ids::AdminActId;
 use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
-use http_kit::{ClientAddress, Problem, Shared, WebCode};
+use http_kit::{ClientAddress, Problem, Shared, Visitor, WebCode};
 use serde::{Deserialize, Serialize};
 
 use super::form_body::{Base64Url, FormFields, ScriptBody};
-use super::session::{Member, Visitor, cookie_of, device_of, ended_cookie, problem_of};
+use super::session::{Member, cookie_of, device_of, ended_cookie, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 
 const NO_STORE: (axum::http::HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-store"));

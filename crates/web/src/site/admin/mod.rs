@@ -17,9 +17,7 @@ pub mod users;
 use app::sessions::Person;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
-use http_kit::{Problem, Shared};
-
-use super::session::Visitor;
+use http_kit::{Problem, Shared, Visitor};
 
 /// The number of rows per page of a list.
 const ROWS: u32 = 50;
