@@ -18,6 +18,7 @@ pub mod error;
 pub mod faucet;
 pub mod feed;
 pub mod finality;
+pub mod for_you;
 pub mod health;
 pub mod import;
 pub mod keys;

@@ -3,6 +3,12 @@
 //! Tokens and costs come from the tables that the sync writes. The account's USDC and the prices are
 //! read from the chain.
 
+mod cash_flows;
+mod over_time;
+
+pub use cash_flows::list_deposits;
+pub use over_time::{PortfolioOverTime, PortfolioPoint, Timeframe, read_over_time};
+
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, U256};

@@ -21,6 +21,8 @@ pub mod token {
             /// Test USDC only.
             function mint(address to, uint256 value) external;
 
+            event Transfer(address indexed from, address indexed to, uint256 value);
+
             error ERC20InsufficientBalance(address sender, uint256 balance, uint256 needed);
             error ERC20InsufficientAllowance(address spender, uint256 allowance, uint256 needed);
             error EnforcedPause();

@@ -22,6 +22,7 @@ pub mod audit_log;
 pub mod batches;
 mod bind;
 pub mod candles;
+pub mod cash_flows;
 pub mod catalog;
 pub mod challenges;
 pub mod credentials;

@@ -261,6 +261,29 @@ pub async fn list_after(
     tx.list(SQL, &params![SqlValue::try_from(fork)?, after, limit], Movement::from_row).await
 }
 
+/// Lists the movements of an account's positions at or after `from`, newest first, at most `limit`.
+/// Those with another account also belong to the receiver.
+pub async fn list_of_account_since(
+    tx: &mut Tx,
+    account: Address,
+    from: Timestamp,
+    limit: u32,
+) -> Result<Vec<Movement>, StoreError> {
+    // Two ordered walks, each on its own index.
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Movement::COLUMNS,
+        " FROM (SELECT * FROM (SELECT ",
+        Movement::COLUMNS,
+        " FROM movements WHERE account = $1 AND created_at_ms >= $2 ORDER BY id DESC LIMIT $3) own
+        UNION SELECT * FROM (SELECT ",
+        Movement::COLUMNS,
+        " FROM movements WHERE counterparty = $1 AND created_at_ms >= $2 ORDER BY id DESC LIMIT $3) received) moved
+        ORDER BY id DESC LIMIT $3"
+    );
+    tx.list(SQL, &params![account, from, limit], Movement::from_row).await
+}
+
 /// Lists all movements after the id `after` (empty for all), in chain order.
 pub async fn list_all(tx: &mut Tx, after: &str, limit: u32) -> Result<Vec<Movement>, StoreError> {
     const SQL: &str = const_format::concatcp!(

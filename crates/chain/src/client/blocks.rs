@@ -133,7 +133,7 @@ impl Chain {
         Ok(self.block_events(header, &[]).await?.logs_digest)
     }
 
-    async fn header(&self, number: u64) -> Result<Header, ChainError> {
+    pub(super) async fn header(&self, number: u64) -> Result<Header, ChainError> {
         let block = self.provider.get_block_by_number(number.into()).await.map_err(ChainError::of_read)?;
         let header = block.map(|block| block.header).ok_or_else(|| missing(number))?;
         // A node behind a load balancer can answer with another block than the requested one.

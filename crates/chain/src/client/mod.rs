@@ -26,6 +26,7 @@ mod signer;
 mod socket;
 mod state;
 mod transactions;
+mod transfers;
 
 pub use assertion::Assertion;
 pub use batch::{Call, batch_digest};
@@ -46,3 +47,4 @@ pub use state::{
     face_value_usdc_atomic, token_id, tokens_of_face_value,
 };
 pub use transactions::{Fees, Receipt, SendOutcome, SignedTx, Transaction};
+pub use transfers::UsdcTransfer;

@@ -35,4 +35,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0090_holders", include_str!("0090_holders.sql")),
     ("0110_admin_acts", include_str!("0110_admin_acts.sql")),
     ("0120_developers", include_str!("0120_developers.sql")),
+    ("0130_cash_flows", include_str!("0130_cash_flows.sql")),
 ];

@@ -28,7 +28,7 @@ pub use leaders::{
 pub use markets::{ListedMarket, MarketFilter, MarketSort, get_market, list_featured, list_markets};
 pub use places::{SitemapPage, SitemapPageKind, count_places, list_places};
 pub use threads::{MAX_TAGS, ThreadFilter, ThreadRow, ThreadSort, ThreadWhen, get_thread, list_threads};
-pub use traders::{Holder, find_leader, list_holders, list_movements};
+pub use traders::{Holder, Traded, find_leader, list_holders, list_movements, list_traded};
 pub use transactions::{TransactionRows, find_transaction};
 pub use trending::{TrendingMarket, list_trending};
 

@@ -1,7 +1,7 @@
 //! The public state of single accounts: the holders of a market, and an account's own figures.
 
 use alloy_primitives::Address;
-use domain::ids::MarketId;
+use domain::ids::{MarketId, ThreadId};
 use domain::{Usdc, Wad};
 
 use super::leaders::Leader;
@@ -48,4 +48,28 @@ pub async fn list_movements(tx: &mut Tx, account: Address, limit: u32) -> Result
         " FROM movements WHERE account = $1 ORDER BY id DESC LIMIT $2"
     );
     tx.list(SQL, &params![account, limit], Movement::from_row).await
+}
+
+/// A thread and category in which an account has traded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traded {
+    pub thread_id: Option<ThreadId>,
+    pub category: Option<String>,
+    /// The number of trades.
+    pub trades: u64,
+}
+
+/// Lists the threads and categories of an account's newest 500 trades.
+pub async fn list_traded(tx: &mut Tx, account: Address) -> Result<Vec<Traded>, StoreError> {
+    const SQL: &str = "SELECT thread_id, category, COUNT(*) AS trades FROM
+        (SELECT market_id FROM movements WHERE account = $1 AND kind IN ('buy', 'sell') ORDER BY id DESC LIMIT 500) traded
+        JOIN markets ON markets.id = traded.market_id GROUP BY thread_id, category";
+    tx.list(SQL, &params![account], |row| {
+        Ok(Traded {
+            thread_id: row.get("thread_id")?,
+            category: row.get("category")?,
+            trades: row.get("trades")?,
+        })
+    })
+    .await
 }
