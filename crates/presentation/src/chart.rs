@@ -215,10 +215,7 @@ impl Chart {
     /// Returns the labels of the time axis, at equal distances from its start to its end. Times are
     /// UTC.
     pub fn times(&self) -> Vec<String> {
-        let span = self.to.since_ms(self.from).max(0);
-        let (count, has_clock) = if span >= SPAN_OF_DAYS_MS { (4, false) } else { (3, true) };
-        let at = |n: i64| self.from.plus_ms(span * n / (count - 1));
-        (0..count).map(|n| time_text(at(n), has_clock)).collect()
+        time_labels(self.from, self.to)
     }
 
     /// Returns the start and the end of the time axis.
@@ -283,6 +280,14 @@ pub fn lines_of(face: &MarketFace) -> usize {
 }
 
 /// Formats a time as `22 Nov`, or as `22 Nov 14:05`.
+/// Returns the labels of a time axis, at equal distances from its start to its end. Times are UTC.
+pub fn time_labels(from: Timestamp, to: Timestamp) -> Vec<String> {
+    let span = to.since_ms(from).max(0);
+    let (count, has_clock) = if span >= SPAN_OF_DAYS_MS { (4, false) } else { (3, true) };
+    let at = |n: i64| from.plus_ms(span * n / (count - 1));
+    (0..count).map(|n| time_text(at(n), has_clock)).collect()
+}
+
 fn time_text(at: Timestamp, has_clock: bool) -> String {
     let iso = at.to_string();
     let part = |range: std::ops::Range<usize>| iso.get(range).unwrap_or_default();
@@ -299,7 +304,7 @@ fn escape_attribute(text: &str) -> String {
     escaped
 }
 
-fn tenths(value: i64) -> String {
+pub fn tenths(value: i64) -> String {
     format!("{}.{}", value / 10, value % 10)
 }
 

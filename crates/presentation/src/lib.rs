@@ -13,6 +13,7 @@ pub mod market_face;
 mod market_tile;
 pub mod numbers;
 pub mod page_height;
+mod profit_chart;
 mod theme;
 pub mod thread_face;
 
@@ -22,5 +23,6 @@ pub use deadlines::{next_end, next_turn};
 pub use lookup::{find_market, find_thread};
 pub use market_face::{MarketFace, Shown};
 pub use market_tile::MarketTile;
+pub use profit_chart::ProfitChart;
 pub use theme::Theme;
 pub use thread_face::ThreadFace;

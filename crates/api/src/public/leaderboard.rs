@@ -131,7 +131,7 @@ impl LeaderRecord {
 }
 
 /// Returns whole cents, rounded towards negative infinity, so that a loss is never shown too small.
-const fn cents_floor(delta: UsdcDelta) -> i64 {
+pub const fn cents_floor(delta: UsdcDelta) -> i64 {
     delta.0.div_euclid(10_000)
 }
 

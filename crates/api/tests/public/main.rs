@@ -18,6 +18,7 @@ mod organizations;
 mod parameters;
 mod quote;
 mod rate_limits;
+mod session;
 mod social;
 mod stream;
 mod threads;

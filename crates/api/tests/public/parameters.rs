@@ -110,6 +110,7 @@ fn routes(scene: &Scene) -> Vec<Table> {
             ]
             .concat(),
         ),
+        table("/api/portfolio/analytics", vec![("timeframe", &["1h", "", "ALL"])]),
         Table { path: "/api/oembed", needs: needs(&[("url", &page)]), wrong: of_oembed },
     ]
 }

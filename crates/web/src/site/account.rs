@@ -11,11 +11,12 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::Usdc;
 use domain::ids::MarketId;
-use http_kit::{Problem, Shared};
+use http_kit::{Problem, Query, Shared};
 use presentation::amounts;
 
 use super::acts::ActForm;
 use super::form_body::FormFields;
+use super::profit::{ProfitQuery, ProfitSection};
 use super::qr_code;
 use super::session::{Member, see, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -49,6 +50,7 @@ struct PortfolioPage {
     positions: Vec<OwnPosition>,
     /// The amount that claims would pay, if there are any.
     claimable: Option<String>,
+    over_time: Option<ProfitSection>,
     address: String,
     usdc: String,
     chain_id: u64,
@@ -63,10 +65,18 @@ struct PortfolioPage {
 }
 
 /// `GET /portfolio`.
-pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+pub async fn portfolio(
+    State(app): State<Shared>,
+    reader: Reader,
+    Query(query): Query<ProfitQuery>,
+) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app) };
     let caller = person.caller()?;
-    let (owned, claiming) = tokio::try_join!(summary(&app.ctx, &caller), list_claiming(&app.ctx, &caller))?;
+    let (owned, claiming, over_time) = tokio::try_join!(
+        summary(&app.ctx, &caller),
+        list_claiming(&app.ctx, &caller),
+        ProfitSection::read(&app, person, &query)
+    )?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = owned.cash();
@@ -85,6 +95,7 @@ pub async fn portfolio(State(app): State<Shared>, reader: Reader) -> Result<Resp
         claimable: Some(claimable_of(&owned.positions, &claiming))
             .filter(|sum| *sum > Usdc::ZERO)
             .map(amounts::dollars),
+        over_time,
         address: owned.account.address.to_string(),
         usdc: app.ctx.chain.contracts().usdc.to_string(),
         chain_id: app.ctx.chain.chain_id(),

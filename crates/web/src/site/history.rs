@@ -1,21 +1,23 @@
-//! A person's trades and claims, and their export.
+//! A person's trades, claims, deposits and withdrawals, and the export of trades.
 
 use app::AppError;
+use app::portfolio::list_deposits;
 use app::sessions::Person;
 use askama::Template;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use domain::Timestamp;
 use domain::ids::MarketId;
 use domain::page::{MAX_PAGE, Page, PagePosition};
 use domain::redemption::RedemptionStatus;
 use domain::trade::State as TradeState;
+use domain::{Timestamp, Usdc};
 use http_kit::{Paging, Parameters, PathId, Problem, Query, RawQuery, Shared};
 use presentation::{amounts, find_market};
 use serde::Serialize;
 use store::StoreError;
+use store::cash_flows::CashFlow;
 use store::redemptions::{Redemption, RedemptionListFilter};
 use store::trades::{Trade, TradeListFilter};
 
@@ -32,15 +34,17 @@ const MOST_EXPORTED: usize = 10_000;
 enum Kind {
     Trades,
     Claims,
+    Cash,
 }
 
-const KINDS: &[(&str, Kind)] = &[("trades", Kind::Trades), ("claims", Kind::Claims)];
+const KINDS: &[(&str, Kind)] = &[("trades", Kind::Trades), ("claims", Kind::Claims), ("cash", Kind::Cash)];
 
 impl Kind {
     const fn path(self) -> &'static str {
         match self {
             Self::Trades => "/portfolio/history",
             Self::Claims => "/portfolio/history?kind=claims",
+            Self::Cash => "/portfolio/history?kind=cash",
         }
     }
 
@@ -67,12 +71,14 @@ impl Parameters for HistoryQuery {
     }
 }
 
-/// A trade or a claim.
+/// A trade, a claim, a deposit or a withdrawal.
 #[derive(Debug)]
 struct HistoryLine {
     /// The receipt. Claims have none.
     url: Option<String>,
     what: String,
+    /// The other side of a deposit or withdrawal.
+    counterparty: Option<String>,
     market_id: String,
     question: String,
     badge: (&'static str, &'static str),
@@ -85,6 +91,7 @@ struct HistoryLine {
 struct HistoryPage {
     shell: Shell,
     kinds: Vec<ListLink>,
+    is_cash: bool,
     lines: Vec<HistoryLine>,
     next: Option<String>,
     /// The years that can be exported, the newest one first.
@@ -122,6 +129,12 @@ pub async fn page(
             }
             (lines, pagination.cursor)
         }
+        Kind::Cash => {
+            let rows = list_deposits(&app.ctx, person.user_id(), &paging.page).await?;
+            let (rows, pagination) = paging
+                .cut(&app.cursor, rows, |flow| PagePosition { created_at: flow.at, id: flow.id.clone() });
+            (rows.iter().map(line_of_flow).collect(), pagination.cursor)
+        }
     };
     let link = |label: &str, of: Kind| ListLink {
         label: label.to_owned(),
@@ -131,7 +144,12 @@ pub async fn page(
     let now = app.ctx.now();
     let page = HistoryPage {
         shell: Shell::new(&reader, Section::None, "History"),
-        kinds: vec![link("Trades", Kind::Trades), link("Claims", Kind::Claims)],
+        kinds: vec![
+            link("Trades", Kind::Trades),
+            link("Claims", Kind::Claims),
+            link("Deposits and withdrawals", Kind::Cash),
+        ],
+        is_cash: kind == Kind::Cash,
         lines,
         next: cursor.map(|cursor| kind.path_of_page(&cursor)),
         years: (year_of(person.user().created_at)..=year_of(now)).rev().collect(),
@@ -180,6 +198,7 @@ async fn line_of_trade(app: &Shared, trade: &Trade) -> Result<HistoryLine, AppEr
     Ok(HistoryLine {
         url: Some(format!("/trades/{}", trade.id)),
         what: heading_of(trade, &outcome),
+        counterparty: None,
         market_id: trade.market_id.to_string(),
         question,
         badge: badge_of(trade.state.status()),
@@ -200,12 +219,32 @@ async fn line_of_claim(app: &Shared, claim: &Redemption) -> Result<HistoryLine, 
     Ok(HistoryLine {
         url: None,
         what: format!("Claimed {} for {outcome}", amounts::dollars(amount)),
+        counterparty: None,
         market_id: claim.market_id.to_string(),
         question,
         badge,
         fee: String::new(),
         at: amounts::minute(claim.created_at),
     })
+}
+
+fn line_of_flow(flow: &CashFlow) -> HistoryLine {
+    let amount = amounts::dollars(Usdc::from_atomic(flow.usdc.0.unsigned_abs()));
+    let (what, badge) = match flow.usdc.0 < 0 {
+        true => (format!("Withdrew {amount}"), ("is-good", "Sent")),
+        false => (format!("Deposited {amount}"), ("is-good", "Received")),
+    };
+    HistoryLine {
+        url: Some(format!("/tx/{:#x}", flow.tx_hash)),
+        what,
+        // Test money comes from nobody.
+        counterparty: Some(flow.counterparty).filter(|it| !it.is_zero()).map(|it| it.to_string()),
+        market_id: String::new(),
+        question: String::new(),
+        badge,
+        fee: String::new(),
+        at: amounts::minute(flow.at),
+    }
 }
 
 /// The year of an instant, in UTC.

@@ -17,6 +17,7 @@ mod market;
 mod markets;
 mod owners;
 mod preferences;
+mod profit;
 mod qr_code;
 mod search;
 mod security;

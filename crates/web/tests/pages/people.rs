@@ -319,7 +319,18 @@ async fn an_owner_enables_trading_and_withdraws_with_a_passkey() {
     app.run_workers().await;
     let id = signed.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(browser.get(&format!("/app/acts/{id}")).await.json()["state"], "done");
-    assert!(browser.get("/portfolio").await.text.contains("<dt>Cash</dt><dd>$60.00</dd>"));
+    let page = browser.get("/portfolio?range=24h").await;
+    assert!(page.text.contains("<dt>Cash</dt><dd>$60.00</dd>"), "{page}");
+    assert!(
+        page.text.contains("<h2 id=\"h-profit\">Profit</h2>") && page.text.contains("in the last 24 hours"),
+        "{page}"
+    );
+    let history = browser.get("/portfolio/history?kind=cash").await;
+    assert!(
+        history.text.contains("Withdrew $40.00") && history.text.contains(&wallet.to_string()),
+        "{history}"
+    );
+    assert!(history.text.contains("Deposited $100.00") && history.text.contains("Test money"), "{history}");
     let balance = app.ctx.chain.usdc_balance(wallet).await.unwrap();
     assert_eq!(balance, alloy_primitives::U256::from(40_000_000));
 }

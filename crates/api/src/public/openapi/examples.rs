@@ -22,6 +22,7 @@ static EXAMPLES: &[(&str, &str, &str)] = examples! {
     listPublicMarkets "A page";
     listTrendingMarkets "Trending markets of 24 hours";
     listFeaturedMarkets "Featured markets";
+    listMarketsForYou "Markets for a person";
     getPublicMarket "A market of three outcomes";
     getPublicQuote "A buy of 25 USDC";
     getPublicMarketHistory "An hour with a trade";
@@ -33,6 +34,7 @@ static EXAMPLES: &[(&str, &str, &str)] = examples! {
     getPartner "A partner";
     listPartnerThreads "A page";
     getLeaderboard "The leaderboard of 7 days";
+    getPortfolioAnalytics "A deposit of 100 USDC, and a buy";
     getTransaction "A buy";
     getOembed "A market's frame";
 };

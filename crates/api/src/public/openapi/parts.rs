@@ -37,10 +37,16 @@ pub fn tags() -> Value {
     tags.into_iter().map(|(name, description)| json!({ "name": name, "description": description })).collect()
 }
 
-/// Returns `components.headers`. If a response lists one of these headers, it always has it.
+/// Returns `components.headers`. If a response lists one of these headers, it always has it, except those
+/// that are not required.
 pub fn headers() -> Value {
     let integer = |description: &str, example: i64| json!({ "description": description, "required": true, "schema": { "type": "integer", "format": "int64", "minimum": 0 }, "example": example });
     let text = |description: &str, example: &str| json!({ "description": description, "required": true, "schema": { "type": "string" }, "example": example });
+    // A response to a session has no such header.
+    let unless_personal = |description: &str, example: &str| {
+        json!({ "description": format!("{description} Missing if _meta.authenticated is true."),
+        "required": false, "schema": { "type": "string" }, "example": example })
+    };
     json!({
         "X-Request-Id": { "description": "The id of this request. Include it when you report a problem.", "required": true,
             "schema": { "type": "string", "pattern": "^req_[0-9a-f]{32}$" }, "example": "req_0198f3a05d4e7c1b9a2f3b4c5d6e7f80" },
@@ -50,9 +56,9 @@ pub fn headers() -> Value {
         "RateLimit": text("The IETF draft's form: limiter, remaining requests, seconds until more are allowed.", "\"route\";r=99;t=60"),
         "RateLimit-Policy": text("The IETF draft's form: limiter, quota, window in seconds.", "\"route\";q=100;w=60"),
         "Cache-Control": text("The rules for caches of the response.", "public, max-age=5, stale-while-revalidate=10"),
-        "Access-Control-Allow-Origin": text("The origins that may read the response: any.", "*"),
-        "Access-Control-Expose-Headers": text("The headers that a page may read.", "ETag, X-Request-Id"),
-        "ETag": text("The opaque version of the resource, for If-None-Match. It does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
+        "Access-Control-Allow-Origin": unless_personal("The origins that may read the response: any.", "*"),
+        "Access-Control-Expose-Headers": unless_personal("The headers that a page may read.", "ETag, X-Request-Id"),
+        "ETag": unless_personal("The opaque version of the resource, for If-None-Match. It does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),
         "Retry-After": { "description": "Seconds to wait before the next attempt.", "required": false,
             "schema": { "type": "integer", "format": "int64", "minimum": 1 }, "example": 12 },
     })
