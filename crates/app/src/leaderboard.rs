@@ -36,6 +36,8 @@ pub struct Ranked {
     pub leader: Leader,
     /// The value of the account's open positions minus their cost, independent of the timeframe.
     pub unrealized_pnl: UsdcDelta,
+    /// The name that the account's user chose to show.
+    pub name: Option<String>,
 }
 
 /// Returns a page of the ranking. It has at most a thousand accounts, is at most five seconds old,
@@ -56,7 +58,8 @@ pub async fn leaderboard(
             Some(values) => of(values, leader.account),
             None => valued(ctx, leader.account).await?,
         };
-        items.push(Ranked { rank, leader: leader.clone(), unrealized_pnl });
+        let name = name_of(ctx, leader.account).await?;
+        items.push(Ranked { rank, leader: leader.clone(), unrealized_pnl, name });
     }
     Ok(Listed { items, total: leaders.len() as u64 })
 }
@@ -68,6 +71,11 @@ pub async fn of_account(ctx: &Ctx, account: Address) -> Result<Option<(Leader, U
         ctx.store.read(account, |tx, account| Box::pin(store::public::find_leader(tx, *account))).await;
     let Some(leader) = read? else { return Ok(None) };
     Ok(Some((leader, valued(ctx, account).await?)))
+}
+
+/// Returns the name that an account's user chose to show, if there is one.
+pub async fn name_of(ctx: &Ctx, account: Address) -> Result<Option<String>, StoreError> {
+    ctx.store.read(account, |tx, account| Box::pin(store::public_names::find_of_account(tx, *account))).await
 }
 
 async fn ranked(ctx: &Ctx, timeframe: Timeframe, sort: LeaderSort) -> Result<Arc<[Leader]>, StoreError> {

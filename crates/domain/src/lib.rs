@@ -18,6 +18,7 @@ pub mod owner_act;
 pub mod page;
 pub mod passkey;
 pub mod position;
+pub mod public_name;
 pub mod rate;
 pub mod redemption;
 pub mod risk;

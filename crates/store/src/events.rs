@@ -98,10 +98,31 @@ pub async fn list_after(
         FeedEvent::COLUMNS,
         " FROM events WHERE user_id = $1 AND seq > $2 AND $3 LIKE '%,' || kind || ',%' ORDER BY seq LIMIT $4"
     );
-    let kinds = format!(",{},", kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
     // No stored number is above `i64::MAX`, so a greater `after` finds nothing either way.
     let after = i64::try_from(after).unwrap_or(i64::MAX);
-    tx.list(SQL, &params![user_id, after, kinds, limit], FeedEvent::from_row).await
+    tx.list(SQL, &params![user_id, after, words_of(kinds), limit], FeedEvent::from_row).await
+}
+
+/// Lists a user's events of these kinds with numbers below `before`, newest first, at most `limit`.
+pub async fn list_newest(
+    tx: &mut Tx,
+    user_id: UserId,
+    before: u64,
+    kinds: &[EventKind],
+    limit: u32,
+) -> Result<Vec<FeedEvent>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        FeedEvent::COLUMNS,
+        " FROM events WHERE user_id = $1 AND seq < $2 AND $3 LIKE '%,' || kind || ',%' ORDER BY seq DESC LIMIT $4"
+    );
+    let before = i64::try_from(before).unwrap_or(i64::MAX);
+    tx.list(SQL, &params![user_id, before, words_of(kinds), limit], FeedEvent::from_row).await
+}
+
+/// Returns kinds as the statements compare them.
+fn words_of(kinds: &[EventKind]) -> String {
+    format!(",{},", kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","))
 }
 
 /// A part of a user's feed, consistent with concurrent writes and removals. All events up to

@@ -45,6 +45,7 @@ mod new_event;
 pub mod operations;
 pub mod owner_acts;
 pub mod public;
+pub mod public_names;
 pub mod quarantine;
 mod record;
 pub mod recoveries;

@@ -30,6 +30,9 @@ struct LeaderRecord {
     rank: u64,
     #[schema(value_type = Address)]
     address: alloy_primitives::Address,
+    /// The name that the account's user chose to show. Missing if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
     /// The profit of the sales and redemptions in the timeframe over the cost of their tokens, in
     /// cents. A loss is negative.
     realized_profit: i64,
@@ -117,10 +120,11 @@ pub async fn leaderboard(
 
 impl LeaderRecord {
     fn new(row: Ranked) -> Self {
-        let Ranked { rank, leader, unrealized_pnl } = row;
+        let Ranked { rank, leader, unrealized_pnl, name } = row;
         Self {
             rank,
             address: leader.account,
+            name,
             total_profit: cents_floor(UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized_pnl.0))),
             realized_profit: cents_floor(leader.realized_pnl),
             unrealized_profit: cents_floor(unrealized_pnl),
