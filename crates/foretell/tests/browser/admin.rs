@@ -43,7 +43,7 @@ async fn start_as_admin() -> Option<(Site, Chromium)> {
     browser.add_authenticator().await;
     browser.open(&site.url("/sign-up")).await;
     browser.click("form button.main").await;
-    browser.wait_for_path("/portfolio").await;
+    browser.wait_for_path("/welcome").await;
     browser.open(&site.url("/admin")).await;
     assert_eq!(browser.text_of("h1").await, "This page does not exist");
     let newest = site.admin(&["user", "list", "--limit", "1"]).await;

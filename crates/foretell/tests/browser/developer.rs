@@ -25,7 +25,7 @@ async fn a_developer_issues_a_key_trades_with_it_and_inspects_its_webhook() {
     browser.add_authenticator().await;
     browser.open(&site.url("/sign-up")).await;
     browser.click("form button.main").await;
-    browser.wait_for_path("/portfolio").await;
+    browser.wait_for_path("/welcome").await;
     browser.click("form[action=\"/faucet\"] button").await;
     browser.wait_for("!document.querySelector('form[action=\"/faucet\"]')").await;
 

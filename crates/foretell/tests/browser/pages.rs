@@ -6,7 +6,7 @@ use crate::chromium::{self, Chromium};
 use crate::site::Site;
 
 /// Pages with fixed paths.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "/",
     "/markets",
     "/threads",
@@ -14,6 +14,7 @@ const PAGES: [&str; 13] = [
     "/search",
     "/search?q=the",
     "/status",
+    "/settings/preferences",
     "/design",
     "/docs",
     "/docs/trading-api",

@@ -56,19 +56,22 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
     browser.open(&site.url("/sign-up")).await;
     browser.assert_accessible(&axe).await;
     browser.click("form button.main").await;
-    browser.wait_for_path("/portfolio").await;
+    browser.wait_for_path("/welcome").await;
     browser.assert_accessible(&axe).await;
 
     browser.click("form[action=\"/faucet\"] button").await;
     browser
         .wait_for("!document.querySelector('form[action=\"/faucet\"]') && document.readyState === 'complete'")
         .await;
-    assert_eq!(browser.text_of("dl.stats dd").await, "$1,000.00");
+    assert!(browser.text_of("main").await.contains("Cash: $1,000.00"));
+    browser.execute::<()>("document.getElementById('per-trade').value = '100'").await;
+    browser.execute::<()>("document.getElementById('daily').value = '200'").await;
     browser.click("form[data-kind=enable] button").await;
     browser.sign_act("Allow the Gate to move USDC into your own trades").await;
 
     browser.open(&site.url(&site.market("OPEN", true))).await;
     browser.assert_accessible(&axe).await;
+    assert_eq!(browser.text_of("#amount-help").await, "At most $100.00 for each trade.");
     browser.click("#amount").await;
     browser.press("50").await;
     browser.wait_for("document.querySelector('[data-quote=loss]').textContent === '50.00 USDC'").await;
@@ -79,7 +82,15 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
     assert!(browser.text_of("h1").await.ends_with("for $50.00"));
     browser.assert_accessible(&axe).await;
 
-    for path in ["/settings/security", "/deposit", "/portfolio"] {
+    assert!(browser.text_of("main").await.contains("Done"));
+    for path in [
+        "/welcome",
+        "/settings/security",
+        "/deposit",
+        "/portfolio",
+        "/notifications",
+        "/settings/preferences",
+    ] {
         browser.open(&site.url(path)).await;
         browser.assert_accessible(&axe).await;
     }

@@ -52,7 +52,7 @@ let prefix = "";
 function press(event) {
   const { key, target, altKey, ctrlKey, metaKey } = event;
   const isTyping = target.closest("input,select,textarea,dialog,[contenteditable],[role=slider]");
-  const isOff = document.documentElement.dataset.shortcuts === "off";
+  const isOff = document.cookie.split("; ").includes("shortcuts=off");
   if (isTyping || isOff || altKey || ctrlKey || metaKey) return;
   const find = (keys) => document.querySelector(`[data-shortcut="${CSS.escape(keys)}"]`);
   const element = find(prefix + key) ?? find(key);

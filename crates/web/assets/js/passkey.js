@@ -113,7 +113,8 @@ export function start(form) {
     const name = new FormData(form).get("name") || undefined;
     const passkey = isSignUp(purpose) ? await createPasskey(challenge, name) : await assertSession(challenge, options);
     const answer = await post(form.getAttribute("action"), { challengeId: challenge.id, name, passkey });
-    visit(answer.next ?? form.dataset.next ?? location.href);
+    // A page that asks for a confirmation is shown again after it.
+    visit(form.dataset.next ?? answer.next ?? location.href);
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();

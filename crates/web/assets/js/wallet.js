@@ -58,6 +58,6 @@ export function start(list) {
   const { purpose, action, next } = list.dataset;
   listWallets(list, async (provider) => {
     const answer = await post(action, await signText(provider, purpose));
-    visit(answer.next ?? next ?? location.href);
+    visit(next ?? answer.next ?? location.href);
   });
 }

@@ -21,6 +21,9 @@ use super::qr_code;
 use super::session::{Member, see, to_sign_in};
 use super::shell::{Reader, Section, Shell, answer, render};
 
+/// From this value on, an account with a single owner is warned.
+const MUCH: Usdc = Usdc::from_whole(500);
+
 /// A position of the person.
 #[derive(Debug)]
 struct OwnPosition {
@@ -43,6 +46,7 @@ struct OwnPosition {
 #[template(path = "site/portfolio.html")]
 struct PortfolioPage {
     shell: Shell,
+    needs_second_owner: bool,
     total: String,
     cash: String,
     reserved: String,
@@ -72,17 +76,20 @@ pub async fn portfolio(
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app) };
     let caller = person.caller()?;
-    let (owned, claiming, over_time) = tokio::try_join!(
+    let (owned, owners, claiming, over_time) = tokio::try_join!(
         summary(&app.ctx, &caller),
+        accounts::owners(&app.ctx, person.user_id()),
         list_claiming(&app.ctx, &caller),
         ProfitSection::read(&app, person, &query)
     )?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = owned.cash();
+    let total = Usdc::from_atomic(cash.atomic().saturating_add(invested));
     let page = PortfolioPage {
         shell: Shell::new(&reader, Section::None, "Portfolio"),
-        total: amounts::dollars(Usdc::from_atomic(cash.atomic().saturating_add(invested))),
+        needs_second_owner: total >= MUCH && owners.owners.len() < 2,
+        total: amounts::dollars(total),
         cash: amounts::dollars(cash),
         reserved: amounts::dollars(owned.account.reserved),
         invested: amounts::dollars(Usdc::from_atomic(invested)),
@@ -217,12 +224,17 @@ pub async fn deposit(State(app): State<Shared>, reader: Reader) -> Result<Respon
 }
 
 /// Returns the amount that the faucet of a demonstration gives an account with this cash.
-fn faucet_of(app: &Shared, cash: Usdc) -> Option<String> {
+pub fn faucet_of(app: &Shared, cash: Usdc) -> Option<String> {
     (app.ctx.config.faucet.is_some() && cash < FAUCET_USDC).then(|| amounts::dollars(FAUCET_USDC))
 }
 
 /// `POST /faucet`: puts test money on the account of a demonstration.
-pub async fn faucet(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+pub async fn faucet(
+    State(app): State<Shared>,
+    Member(person): Member,
+    form: FormFields,
+) -> Result<Response, Problem> {
     app::faucet::give(&app.ctx, person.user_id()).await?;
-    see("/portfolio")
+    // Back to the page with the form.
+    see(if form.get("next") == "/welcome" { "/welcome" } else { "/portfolio" })
 }

@@ -59,11 +59,11 @@ struct LeaderLine {
 
 impl LeaderLine {
     fn new(row: &Ranked) -> Self {
-        let Ranked { rank, leader, unrealized_pnl } = row;
+        let Ranked { rank, leader, unrealized_pnl, name } = row;
         let total = UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized_pnl.0));
         Self {
             rank: *rank,
-            account: Account::new(leader.account),
+            account: Account { name: name.clone(), ..Account::new(leader.account) },
             profit: amounts::profit(total),
             is_loss: total.0 < 0,
             realized: amounts::profit(leader.realized_pnl),

@@ -185,9 +185,10 @@ pub async fn page(
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
         let ticket = match &reader.person {
-            Some(person) if page.status == MarketStatus::Open.as_str() => {
-                Some(TicketPart::read(&app, person, page.market.id, &page.market.outcomes).await?)
-            }
+            Some(person) if page.status == MarketStatus::Open.as_str() => Some(
+                TicketPart::read(&app, person, page.market.id, &page.market.outcomes, reader.slippage_bps)
+                    .await?,
+            ),
             _ => None,
         };
         Ok((MarketPage { change, chart, ticket, ..page.with_links(&chosen) }, until))

@@ -13,6 +13,7 @@ use http_kit::{CachedBody, Problem, Shared, Visitor, cookie};
 use presentation::Theme;
 use presentation::links::{SITE, card_url, oembed_url};
 
+use super::slippage::slippage_of;
 use crate::assets;
 
 /// The cookie of the chosen theme.
@@ -34,6 +35,8 @@ pub enum Section {
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub theme: Theme,
+    /// The bound that the reader has chosen for the price of an order, in hundredths of a percent.
+    pub slippage_bps: u16,
     /// The reader's session, if there is one.
     pub person: Option<Person>,
     /// Readers can sign up and sign in.
@@ -48,7 +51,7 @@ impl Reader {
         let theme = cookie(headers, THEME_COOKIE)
             .and_then(|word| Theme::WORDS.iter().find(|(known, _)| *known == word))
             .map_or(Theme::Auto, |(_, theme)| *theme);
-        Self { theme, person: None, has_accounts: false, is_admin: false }
+        Self { theme, slippage_bps: slippage_of(headers), person: None, has_accounts: false, is_admin: false }
     }
 }
 

@@ -21,8 +21,9 @@ use super::session::{Member, cookie_of, device_of, ended_cookie, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 
 const NO_STORE: (axum::http::HeaderName, HeaderValue) = (CACHE_CONTROL, HeaderValue::from_static("no-store"));
-/// The page after signing up or in.
+/// The page after signing in, and the one after signing up.
 const NEXT: &str = "/portfolio";
+const WELCOME: &str = "/welcome";
 
 #[derive(Debug, Template)]
 #[template(path = "site/sign_up.html")]
@@ -223,9 +224,9 @@ struct NextRecord {
     next: &'static str,
 }
 
-fn welcome(signed_in: &SignedIn) -> Result<Response, Problem> {
+fn lead_to(next: &'static str, signed_in: &SignedIn) -> Result<Response, Problem> {
     let cookie = cookie_of(signed_in)?;
-    Ok(([(SET_COOKIE, cookie), NO_STORE], http_kit::json(&NextRecord { next: NEXT })).into_response())
+    Ok(([(SET_COOKIE, cookie), NO_STORE], http_kit::json(&NextRecord { next })).into_response())
 }
 
 /// `POST /app/sign-up`.
@@ -239,7 +240,7 @@ pub async fn sign_up(
     let wanted = SignUp { name: body.name.clone(), credential: body.registration()?, device };
     // A browser that hangs up must not leave a passkey without a user.
     let signed_in = app.mutate(async move |app| Ok(people::sign_up(&app.ctx, &wanted).await)).await?;
-    welcome(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
+    lead_to(WELCOME, &signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
 }
 
 /// `POST /app/sign-in`.
@@ -251,7 +252,7 @@ pub async fn sign_in(
 ) -> Result<Response, Problem> {
     let device = device_of(&headers, address);
     let signed_in = sessions::sign_in(&app.ctx, &body.proof()?, &device).await;
-    welcome(&signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
+    lead_to(NEXT, &signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
 }
 
 /// `POST /sign-in/sample`: signs in as a user of the demonstration.
@@ -279,7 +280,7 @@ pub async fn step_up(
 ) -> Result<Response, Problem> {
     let device = device_of(&headers, address);
     let renewed = sessions::step_up(&app.ctx, &person, &body.proof()?, &device).await;
-    welcome(&renewed.map_err(|error| problem_of(error, app.ctx.now()))?)
+    lead_to(NEXT, &renewed.map_err(|error| problem_of(error, app.ctx.now()))?)
 }
 
 /// `POST /sign-out`: a form, so that signing out works without scripts.

@@ -25,6 +25,8 @@ const MOST_MOVEMENTS: u32 = 25;
 pub struct Account {
     pub address: String,
     pub short: String,
+    /// The name that the account's user chose to show.
+    pub name: Option<String>,
     /// The first two digits, and the color behind them.
     pub initials: String,
     pub colour: u8,
@@ -35,6 +37,7 @@ impl Account {
         let hex = format!("{address:#x}");
         Self {
             short: amounts::short_address(address),
+            name: None,
             initials: hex.get(2..4).unwrap_or_default().to_owned(),
             colour: address.as_slice().first().copied().unwrap_or_default() % 8,
             address: hex,
@@ -164,9 +167,11 @@ pub async fn page(
         let ids = positions.iter().map(|it| it.market_id).chain(movements.iter().map(|it| it.market_id));
         let names = Names::read(&app, ids).await?;
         let total = UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized.0));
-        let account = Account::new(address);
+        let name = app::leaderboard::name_of(&app.ctx, address).await?;
+        let account = Account { name, ..Account::new(address) };
+        let title = account.name.clone().unwrap_or_else(|| format!("Trader {}", account.short));
         let page = TraderPage {
-            shell: Shell::new(&reader, Section::Leaderboard, format!("Trader {}", account.short)),
+            shell: Shell::new(&reader, Section::Leaderboard, title),
             account,
             profit: amounts::profit(total),
             is_loss: total.0 < 0,

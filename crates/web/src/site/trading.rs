@@ -24,10 +24,8 @@ use store::trades::{StatusHistory, Traced, Trade, TradeListFilter};
 use super::form_body::ScriptBody;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
+use super::slippage::slippage_word;
 use super::trace::{TraceLine, lines_of};
-
-/// The largest loss of a price that a ticket accepts, in hundredths of a percent.
-pub const SLIPPAGE_BPS: u16 = 100;
 
 /// The body of `POST /app/quotes`.
 #[derive(Debug, Deserialize)]
@@ -354,6 +352,7 @@ pub struct TicketPart {
     pub cash_exact: String,
     pub per_trade: String,
     pub slippage_bps: u16,
+    pub slippage: &'static str,
     pub outcomes: Vec<TicketOutcome>,
 }
 
@@ -371,6 +370,7 @@ impl TicketPart {
         person: &Person,
         id: MarketId,
         outcomes: &[Shown],
+        slippage_bps: u16,
     ) -> Result<Self, Problem> {
         let caller = person.caller()?;
         let owned = summary(&app.ctx, &caller).await?;
@@ -385,7 +385,8 @@ impl TicketPart {
             cash: amounts::dollars(cash),
             cash_exact: cash.to_decimal(),
             per_trade: amounts::dollars(caller.limits().per_trade),
-            slippage_bps: SLIPPAGE_BPS,
+            slippage_bps,
+            slippage: slippage_word(slippage_bps),
             outcomes: outcomes
                 .iter()
                 .map(|shown| TicketOutcome {

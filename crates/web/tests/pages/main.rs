@@ -11,5 +11,6 @@ mod developers;
 mod embeds;
 mod owners;
 mod people;
+mod settings;
 mod site;
 mod sitemap;
