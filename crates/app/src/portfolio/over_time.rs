@@ -211,7 +211,7 @@ fn points(
         times.push(at);
         at = at.plus_ms(step_ms);
     }
-    let total = flows.iter().fold(before, |sums, flow| sums_with(sums, flow));
+    let total = flows.iter().fold(before, sums_with);
     let present = now_held.positions.iter().fold(0_u64, |sum, it| sum.saturating_add(it.value.atomic()));
     let mut points = vec![PortfolioPoint {
         at: now,
