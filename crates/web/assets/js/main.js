@@ -15,8 +15,10 @@ async function load(element) {
   for (const name of element.dataset.module.split(" ")) (await MODULES[name]()).start(element);
 }
 
-// A button that is pressed before the module has loaded is pressed again after it.
+// A button that is pressed before the module has loaded is pressed again after it. An element within
+// <details> may be empty until then, so the whole of it counts.
 function loadOnUse(element) {
+  const area = element.closest("details") ?? element;
   const loaded = new AbortController();
   let loading;
   const use = (event) => {
@@ -27,7 +29,7 @@ function loadOnUse(element) {
     loading.finally(() => button.click());
   };
   for (const kind of ["focusin", "pointerover", "click"]) {
-    element.addEventListener(kind, use, { signal: loaded.signal });
+    area.addEventListener(kind, use, { signal: loaded.signal });
   }
 }
 
