@@ -102,6 +102,17 @@ impl Chromium {
         self.driver.execute(script).await.unwrap()
     }
 
+    /// Runs a script in each page that is opened from now on, before the page's own.
+    pub async fn run_before_pages(&self, script: &str) {
+        self.send("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
+    }
+
+    /// Opens a tab and returns its handle.
+    pub async fn add_tab(&self) -> String {
+        self.driver.open_tab().await;
+        self.driver.tab().await
+    }
+
     /// Opens a second tab and returns the handles of the first and the second.
     pub async fn open_tab(&self) -> [String; 2] {
         let first = self.driver.tab().await;
@@ -109,13 +120,22 @@ impl Chromium {
         [first, self.driver.tab().await]
     }
 
+    pub async fn tab(&self) -> String {
+        self.driver.tab().await
+    }
+
+    /// Closes the current tab. Another one must be chosen after it.
+    pub async fn close_tab(&self) {
+        self.driver.close_tab().await;
+    }
+
     pub async fn switch_to(&self, tab: &str) {
         self.driver.switch_to(tab).await;
     }
 
     /// Sends a command of the Chrome DevTools Protocol.
-    pub async fn send(&self, method: &str, parameters: Value) {
-        self.driver.send(method, parameters).await;
+    pub async fn send(&self, method: &str, parameters: Value) -> Value {
+        self.driver.send(method, parameters).await
     }
 
     pub async fn set_width(&self, width: u32) {

@@ -90,10 +90,15 @@ impl Driver {
         self.post::<Value>("/window", json!({ "handle": tab })).await.unwrap();
     }
 
+    /// Closes the current tab. No tab is current after it.
+    pub async fn close_tab(&self) {
+        self.read::<Value>(self.http.delete(format!("{}/window", self.session))).await.unwrap();
+    }
+
     /// Sends a command of the Chrome DevTools Protocol.
-    pub async fn send(&self, method: &str, parameters: Value) {
+    pub async fn send(&self, method: &str, parameters: Value) -> Value {
         let command = json!({ "cmd": method, "params": parameters });
-        self.post::<Value>("/goog/cdp/execute", command).await.unwrap();
+        self.post("/goog/cdp/execute", command).await.unwrap()
     }
 
     /// Returns the levels and messages on the console since the last call.

@@ -19,4 +19,7 @@ mod scripts_off;
 #[path = "../processes/service.rs"]
 mod service;
 mod site;
+mod tabs;
 mod theme;
+mod wallet;
+mod weak_keys;

@@ -9,14 +9,15 @@ use crate::pages::find_faults;
 const WALLET: &str = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
 
 impl Chromium {
-    /// Adds an authenticator that answers every request of the page at once.
-    pub async fn add_authenticator(&self) {
+    /// Adds an authenticator that answers every request of the page at once. Returns its id.
+    pub async fn add_authenticator(&self) -> String {
         self.send("WebAuthn.enable", json!({})).await;
         let options = json!({
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
             "isUserVerified": true, "automaticPresenceSimulation": true,
         });
-        self.send("WebAuthn.addVirtualAuthenticator", json!({ "options": options })).await;
+        let added = self.send("WebAuthn.addVirtualAuthenticator", json!({ "options": options })).await;
+        added["authenticatorId"].as_str().unwrap().to_owned()
     }
 
     /// Returns the text of the first element that matches a CSS selector.
