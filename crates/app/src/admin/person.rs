@@ -134,7 +134,7 @@ impl KeyStep {
     pub(super) async fn run(self, ctx: &Ctx) -> Result<Outcome, AppError> {
         Ok(Outcome::done(match self {
             Self::Pause { key } => {
-                keys::pause_by_operator(ctx, key).await?;
+                keys::pause_noted(ctx, key).await?;
                 "The key is paused."
             }
             Self::Resume { key } => {

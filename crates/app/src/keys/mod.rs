@@ -13,7 +13,7 @@ pub use authenticate::{authenticate, is_failed_authentication, judge_again, note
 pub use issue::{IssueKey, IssuedKey, issue, issue_as};
 pub use own::{find_own, list_own, lower_caps};
 pub(crate) use pause::forget;
-pub use pause::{pause, pause_by_operator, resume, stopped};
+pub use pause::{pause, pause_noted, resume, stopped};
 pub use revoke::{Revoked, revoke};
 pub use web::choose_caps;
 pub(crate) use web::{NewWebKey, insert_web_key, new_web_key};

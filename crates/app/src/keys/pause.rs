@@ -43,8 +43,8 @@ pub async fn pause(ctx: &Ctx, caller: &Caller) -> Result<Timestamp, AppError> {
     Ok(since)
 }
 
-/// Pauses trading of a key for the operator. Idempotent.
-pub async fn pause_by_operator(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
+/// Pauses trading of a key for the actor of the context. Idempotent.
+pub async fn pause_noted(ctx: &Ctx, id: KeyId) -> Result<Key, AppError> {
     let paused = ctx
         .store
         .try_write((id, ctx.now()), |tx, (id, now)| {

@@ -68,8 +68,7 @@ function requestSignature(dialog, act, { digest, sentences }, rpId) {
   const wallets = act.owners.filter(({ kind }) => kind === "wallet").map((owner) => owner.address);
   part("passkey").hidden = !passkeys.length;
   part("wallets").hidden = !wallets.length;
-  const digestText = part("digest");
-  if (digestText) digestText.textContent = act.digest;
+  part("digest").textContent = act.digest;
   dialog.showModal();
   return new Promise((done, fail) => {
     dialog.onclose = () => fail(new Error("Not signed."));

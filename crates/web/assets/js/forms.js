@@ -1,21 +1,6 @@
-// Confirmations, and forms that survive the end of a session.
+// Forms that survive the end of a session.
 
 const STORED = "form";
-
-function confirm(event) {
-  const { target: form, submitter } = event;
-  const text = submitter?.dataset.confirm ?? form.dataset.confirm;
-  const dialog = document.getElementById("confirm");
-  if (!text || !dialog || dialog.returnValue === "yes") return;
-  event.preventDefault();
-  event.stopImmediatePropagation();
-  dialog.querySelector("[data-text]").textContent = text;
-  dialog.addEventListener("close", () => {
-    if (dialog.returnValue === "yes") form.requestSubmit(submitter);
-    dialog.returnValue = "";
-  }, { once: true });
-  dialog.showModal();
-}
 
 const isKept = ({ name, type }) => name && !["hidden", "password", "file"].includes(type);
 
@@ -40,7 +25,6 @@ function restore() {
 }
 
 export function start() {
-  document.addEventListener("submit", confirm, true);
   document.addEventListener("submit", keep);
   restore();
 }

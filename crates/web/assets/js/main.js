@@ -15,8 +15,8 @@ async function load(element) {
   for (const name of element.dataset.module.split(" ")) (await MODULES[name]()).start(element);
 }
 
-// A button that is pressed before the module has loaded is pressed again after it. An element within
-// <details> may be empty until then, so the whole of it counts.
+// A button that is pressed before the module has loaded is pressed again after it. An empty element
+// cannot be used: the <details> around it counts.
 function loadOnUse(element) {
   const area = element.closest("details") ?? element;
   const loaded = new AbortController();
@@ -34,7 +34,7 @@ function loadOnUse(element) {
 }
 
 start();
-if (document.querySelector("[data-confirm],[data-keep]") || "form" in sessionStorage) {
+if (document.querySelector("[data-keep]") || "form" in sessionStorage) {
   import("./forms.js").then((forms) => forms.start());
 }
 for (const element of document.querySelectorAll("[data-module]")) {

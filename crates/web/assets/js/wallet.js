@@ -10,8 +10,7 @@ let listening;
 // Shows a button in `list` for each wallet, and calls `pick` with the wallet's provider.
 export function listWallets(list, pick) {
   const buttons = new Map();
-  const none = "No wallet was found in this browser.";
-  list.replaceChildren(Object.assign(document.createElement("p"), { className: "help", textContent: none }));
+  list.textContent = "No wallet was found in this browser.";
   listening?.abort();
   listening = new AbortController();
   addEventListener("eip6963:announceProvider", ({ detail: { info, provider } }) => {

@@ -89,6 +89,8 @@ struct SecurityPage {
     /// The owner that the first act will add.
     second_owner: Option<String>,
     can_trade: bool,
+    /// Trading on this site is paused.
+    is_paused: bool,
     sessions: Vec<SessionLine>,
     needs_step_up: bool,
     form: ActForm,
@@ -104,21 +106,39 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         accounts::owners(ctx, person.user_id())
     )?;
     let is_owner = |credential: &&Credential| owned.owners.contains(&owner_of(&credential.key));
-    let key_index = person.caller()?.key.key_index;
-    let state =
-        ctx.chain.account_state(owned.account.address, key_index).await.map_err(app::AppError::from)?;
+    let web_key = person.caller()?.key;
+    let state = ctx
+        .chain
+        .account_state(owned.account.address, web_key.key_index)
+        .await
+        .map_err(app::AppError::from)?;
     let page = SecurityPage {
         shell: Shell::new(&reader, Section::None, "Security"),
         owners: owned.owners.iter().map(|owner| KeyLine::of_owner(owner, &credentials)).collect(),
         keys: credentials.iter().filter(|it| !is_owner(it)).map(KeyLine::of_credential).collect(),
         is_deployed: owned.provisioned,
         second_owner: owner_acts::find_second_owner(ctx, person.user_id()).await?,
+        is_paused: web_key.paused_at.is_some(),
         can_trade: state.lets_spend(ctx.now().s()),
         needs_step_up: person.require_step_up(ctx.now()).is_err(),
         sessions: live.iter().map(|session| SessionLine::new(session, person)).collect(),
         form: ActForm::new(&app, owned.account.address)?,
     };
     Ok(answer(render(&page)?))
+}
+
+/// `POST /settings/security/pause`: pauses trading of all the person's keys. Needs no confirmation.
+pub async fn pause_trading(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+    app.mutate(async move |app| people::pause_trading(&app.ctx, &person).await).await?;
+    see(PATH)
+}
+
+/// `POST /settings/security/resume`: lets this site trade again.
+pub async fn resume_trading(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
+    let now = app.ctx.now();
+    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
+    people::resume_trading(&app.ctx, &person).await?;
+    see(PATH)
 }
 
 /// `POST /settings/sessions/end`: ends all other sessions.

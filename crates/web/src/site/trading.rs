@@ -347,6 +347,8 @@ const fn label_of(status: Status) -> &'static str {
 #[derive(Debug)]
 pub struct TicketPart {
     pub can_trade: bool,
+    /// The person has paused trading.
+    pub is_paused: bool,
     /// Dollars and cents, and the exact amount.
     pub cash: String,
     pub cash_exact: String,
@@ -381,6 +383,7 @@ impl TicketPart {
         };
         let cash = owned.cash().saturating_sub(owned.account.reserved);
         Ok(Self {
+            is_paused: caller.key.paused_at.is_some(),
             can_trade: owned.state.lets_spend(app.ctx.now().s()),
             cash: amounts::dollars(cash),
             cash_exact: cash.to_decimal(),

@@ -122,7 +122,7 @@ async fn a_passkey_signs_up_and_signs_in_without_a_name() {
     let app = TestApp::new().await;
     let mut browser = Browser::new(&app);
     let answer = browser.sign_up("Maya").await;
-    assert_eq!(answer.json()["next"], "/portfolio", "{answer}");
+    assert_eq!(answer.json()["next"], "/welcome", "{answer}");
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.starts_with("__Host-session="), "{cookie}");
     for part in ["Path=/", "Secure", "HttpOnly", "SameSite=Lax"] {

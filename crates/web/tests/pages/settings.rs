@@ -139,3 +139,29 @@ async fn an_account_with_much_money_and_one_owner_is_warned() {
     app.mint(browser.address().await, Usdc::from_whole(1)).await;
     assert!(browser.get("/portfolio").await.text.contains("Only one owner"));
 }
+
+#[tokio::test]
+async fn all_trading_is_paused_at_once_and_resumed_only_after_a_confirmation() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let path = format!("/markets/{}", market.id);
+    let mut browser = trader(&app, 100).await;
+    let order = json!({
+        "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
+        "maxSlippageBps": 10_000, "idempotencyKey": "key",
+    });
+    app.advance_ms(6 * 60_000).await;
+    // A stolen session may stop trading, but not start it again.
+    let paused = browser.submit("/settings/security/pause", &[]).await;
+    assert_eq!(paused.header("location"), Some("/settings/security"), "{paused}");
+    let rejected = browser.post("/app/trades", order.clone()).await;
+    assert_eq!(rejected.json()["code"], "API_KEY_PAUSED", "{rejected}");
+    assert!(browser.get(&path).await.text.contains("Trading is paused"));
+    assert_eq!(browser.submit("/settings/security/resume", &[]).await.status.as_u16(), 403);
+    assert!(browser.get("/settings/security").await.text.contains("Trading on this site is paused."));
+
+    browser.prove("step-up").await;
+    assert_eq!(browser.submit("/settings/security/resume", &[]).await.status.as_u16(), 303);
+    let traded = browser.post("/app/trades", order).await;
+    assert_eq!(traded.status.as_u16(), 201, "{traded}");
+}

@@ -1,0 +1,23 @@
+//! The emergency stop of a person.
+
+use crate::keys::{list_own, pause_noted, resume};
+use crate::sessions::{Person, context_of};
+use crate::{AppError, Ctx};
+
+/// Pauses trading of all the user's keys, the web application's included. Needs no confirmation,
+/// because it only restricts. If it fails, some keys may be paused already.
+pub async fn pause_trading(ctx: &Ctx, person: &Person) -> Result<(), AppError> {
+    let ctx = &context_of(ctx, person);
+    // The web key first: whoever stole the session trades with it.
+    let web_key = person.caller()?.key.id;
+    let keys = list_own(ctx, person.user_id()).await?;
+    for id in std::iter::once(web_key).chain(keys.iter().map(|key| key.id)) {
+        pause_noted(ctx, id).await?;
+    }
+    Ok(())
+}
+
+/// Resumes trading with the user's web key.
+pub async fn resume_trading(ctx: &Ctx, person: &Person) -> Result<(), AppError> {
+    resume(&context_of(ctx, person), person.caller()?.key.id).await.map(drop)
+}
