@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn the_line_begins_at_the_left_and_ends_at_the_right() {
         let lines = chart(&[0, 10, 5]).unwrap().lines;
-        assert!(lines.contains(r#"class="s0 line" d="M0 142L250 8L500 75""#), "{lines}");
+        assert!(lines.contains(r#"class="s0 line" d="M0.0 142.0L250.0 8.0L500.0 75.0""#), "{lines}");
         assert_eq!((chart(&[]), chart(&[1])), (None, None));
     }
 }
