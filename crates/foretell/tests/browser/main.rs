@@ -6,11 +6,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod admin;
+mod budgets;
 mod chromium;
 mod developer;
 mod driver;
 mod keyboard;
 mod live;
+mod lost_owner;
 mod pages;
 mod person;
 mod sample_user;

@@ -17,7 +17,18 @@ pub async fn settled(store: &Store) {
             return;
         }
     }
-    panic!("trades are still open after a minute and a half");
+    panic!("trades are still open after a minute and a half: {:?}", open(store).await);
+}
+
+/// Returns the ids, statuses and lanes of the first open trades.
+async fn open(store: &Store) -> Vec<(String, String, i64)> {
+    const SQL: &str = "SELECT id, status, lane FROM trades WHERE ended_at_ms IS NULL ORDER BY id LIMIT 20";
+    let read: Result<_, StoreError> = store
+        .read((), |tx, ()| {
+            Box::pin(tx.list(SQL, &[], |row| Ok((row.get("id")?, row.get("status")?, row.get("lane")?))))
+        })
+        .await;
+    read.unwrap()
 }
 
 /// Returns the number that a statement selects.

@@ -74,7 +74,7 @@ pub async fn portfolio(
     reader: Reader,
     Query(query): Query<ProfitQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let caller = person.caller()?;
     let (owned, owners, claiming, over_time) = tokio::try_join!(
         summary(&app.ctx, &caller),
@@ -161,7 +161,7 @@ struct WithdrawPage {
 
 /// `GET /withdraw`.
 pub async fn withdraw(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let owned = summary(&app.ctx, &person.caller()?).await?;
     let cash = owned.cash().saturating_sub(owned.account.reserved);
     let page = WithdrawPage {
@@ -207,7 +207,7 @@ struct DepositPage {
 
 /// `GET /deposit`.
 pub async fn deposit(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let address = accounts::account_of(&app.ctx, person.user_id()).await?.address;
     let cash = accounts::balance_of(&app.ctx, address).await?;
     let page = DepositPage {

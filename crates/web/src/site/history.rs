@@ -105,7 +105,7 @@ pub async fn page(
     reader: Reader,
     Query(query): Query<HistoryQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let HistoryQuery { kind, paging } = query;
     let (lines, cursor) = match kind {
         Kind::Trades => {

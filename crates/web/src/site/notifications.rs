@@ -88,7 +88,7 @@ pub async fn page(
     reader: Reader,
     Query(query): Query<NotificationsQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let input = (person.user_id(), query.before.unwrap_or(u64::MAX));
     let read: Result<Vec<FeedEvent>, StoreError> = app
         .ctx

@@ -98,7 +98,7 @@ struct SecurityPage {
 
 /// `GET /settings/security`.
 pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let ctx = &app.ctx;
     let (credentials, live, owned) = tokio::try_join!(
         people::list_credentials(ctx, person),

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use http_kit::{ClientAddress, Problem, SESSION_COOKIE, Shared, Visitor, WebCode};
+use presentation::links::percent_encode;
 
 /// 90 days, after which every session ends.
 const MAX_AGE_S: u32 = 90 * 24 * 3_600;
@@ -55,10 +56,10 @@ fn written(token: &str, max_age_s: u32) -> Result<HeaderValue, Problem> {
     Ok(value)
 }
 
-/// Leads a reader without a session to the sign-in page.
-pub fn to_sign_in(app: &Shared) -> Result<Response, Problem> {
+/// Leads a reader without a session to the sign-in page, and from there back to the page at `path`.
+pub fn to_sign_in(app: &Shared, path: &str) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
-    see("/sign-in")
+    see(&format!("/sign-in?next={}", percent_encode(path)))
 }
 
 /// Leads the browser to another page of the site, after a form.

@@ -35,6 +35,8 @@ pub enum Section {
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub theme: Theme,
+    /// The path and the query of the page.
+    pub path: String,
     /// The bound that the reader has chosen for the price of an order, in hundredths of a percent.
     pub slippage_bps: u16,
     /// The reader's session, if there is one.
@@ -51,7 +53,14 @@ impl Reader {
         let theme = cookie(headers, THEME_COOKIE)
             .and_then(|word| Theme::WORDS.iter().find(|(known, _)| *known == word))
             .map_or(Theme::Auto, |(_, theme)| *theme);
-        Self { theme, slippage_bps: slippage_of(headers), person: None, has_accounts: false, is_admin: false }
+        Self {
+            theme,
+            path: String::new(),
+            slippage_bps: slippage_of(headers),
+            person: None,
+            has_accounts: false,
+            is_admin: false,
+        }
     }
 }
 
@@ -66,7 +75,8 @@ where
         let app = Shared::from_ref(state);
         let has_accounts = app.ctx.config.web.is_some();
         let is_admin = person.as_ref().is_some_and(|person| person.require_admin(&app.ctx).is_ok());
-        Ok(Self { person, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
+        let path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+        Ok(Self { path, person, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
     }
 }
 

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use domain::ids::AdminActId;
 use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
-use http_kit::{ClientAddress, Problem, Shared, Visitor, WebCode};
+use http_kit::{ClientAddress, Parameters, Problem, Query, RawQuery, Shared, Visitor, WebCode};
 use serde::{Deserialize, Serialize};
 
 use super::form_body::{Base64Url, FormFields, ScriptBody};
@@ -35,6 +35,8 @@ struct SignUpPage {
 #[template(path = "site/sign_in.html")]
 struct SignInPage {
     shell: Shell,
+    /// The page after signing in.
+    next: String,
     /// Ids and names of the sample users of a demonstration.
     sample_users: Vec<(String, String)>,
 }
@@ -46,13 +48,42 @@ pub async fn sign_up_page(State(app): State<Shared>, reader: Reader) -> Result<R
     Ok(answer(render(&SignUpPage { shell })?))
 }
 
+/// The parameter `next`: the page that a reader without a session asked for.
+#[derive(Debug)]
+pub struct SignInQuery {
+    next: Option<String>,
+}
+
+impl Parameters for SignInQuery {
+    const NAMES: &'static [&'static str] = &["next"];
+
+    fn read(given: &mut RawQuery<'_>) -> Option<Self> {
+        Some(Self { next: given.text("next") })
+    }
+}
+
+impl SignInQuery {
+    /// Returns the path to continue at, only if it is one of this site.
+    fn next(self) -> String {
+        // `//host` would be another site.
+        let is_own = |path: &String| {
+            path.starts_with('/') && !path.starts_with("//") && !path.contains(['\\', '\r', '\n', '\t'])
+        };
+        self.next.filter(is_own).unwrap_or_else(|| NEXT.to_owned())
+    }
+}
+
 /// `GET /sign-in`.
-pub async fn sign_in_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
+pub async fn sign_in_page(
+    State(app): State<Shared>,
+    reader: Reader,
+    Query(query): Query<SignInQuery>,
+) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let shell = Shell::new(&reader, Section::None, "Sign in");
     let sample_users = app.ctx.config.sample_users.iter();
     let sample_users = sample_users.map(|user| (user.user_id.to_string(), user.name.clone())).collect();
-    Ok(answer(render(&SignInPage { shell, sample_users })?))
+    Ok(answer(render(&SignInPage { shell, next: query.next(), sample_users })?))
 }
 
 /// The purposes of challenges that scripts may ask for.

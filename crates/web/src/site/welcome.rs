@@ -44,7 +44,7 @@ struct WelcomePage {
 
 /// `GET /welcome`.
 pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let (ctx, user_id) = (&app.ctx, person.user_id());
     let caller = person.caller()?;
     let (owned, owners, second_owner) = tokio::try_join!(

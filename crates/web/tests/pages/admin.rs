@@ -12,7 +12,7 @@ use http_testkit::{Answer, ServeHttp};
 use serde_json::{Value, json};
 use testkit::TestApp;
 
-use crate::people::{Browser, rejected};
+use crate::people::{Browser, rejected, sign_in_for};
 
 const PAGES: [&str; 10] = [
     "/admin",
@@ -344,7 +344,7 @@ async fn an_admin_manages_users_and_their_keys() {
     browser.run(&[("act", "resume-key"), ("key", &key)]).await;
     assert_eq!(user.get("/portfolio").await.status.as_u16(), 200);
     browser.run(&[("act", "end-sessions"), ("user", &text)]).await;
-    assert_eq!(user.get("/portfolio").await.header("location"), Some("/sign-in"));
+    assert_eq!(user.get("/portfolio").await.header("location"), Some(sign_in_for("/portfolio").as_str()));
     browser.run(&[("act", "revoke-key"), ("key", &key)]).await;
     let refused = browser.submit("/admin/acts", &[("act", "pause-key"), ("key", &key)]).await;
     assert_eq!(refused.status.as_u16(), 400, "{refused}");

@@ -3,7 +3,7 @@
 use serde_json::json;
 use testkit::TestApp;
 
-use crate::people::{Browser, trader};
+use crate::people::{Browser, sign_in_for, trader};
 
 /// The year of the tests' clock.
 const YEAR: &str = "2027";
@@ -12,7 +12,7 @@ const YEAR: &str = "2027";
 async fn the_deposit_page_has_the_accounts_own_address_as_text_and_as_a_code() {
     let app = TestApp::new().await;
     let mut browser = Browser::new(&app);
-    assert_eq!(browser.get("/deposit").await.header("location"), Some("/sign-in"));
+    assert_eq!(browser.get("/deposit").await.header("location"), Some(sign_in_for("/deposit").as_str()));
     browser.sign_up("Maya").await;
     let address = browser.address().await;
     let page = browser.get("/deposit").await;

@@ -5,7 +5,7 @@ use http_testkit::{Answer, ServeHttp};
 use serde_json::json;
 use testkit::TestApp;
 
-use crate::people::{Browser, trader};
+use crate::people::{Browser, sign_in_for, trader};
 
 /// Returns the text between two marks of a page.
 fn between<'a>(answer: &'a Answer, before: &str, after: &str) -> &'a str {
@@ -179,7 +179,7 @@ async fn another_persons_key_and_events_do_not_exist() {
     }
     assert_eq!(ben.submit(&format!("{event}/redeliver"), &[]).await.status.as_u16(), 404);
     ada.cookie = None;
-    assert_eq!(ada.get(&path).await.header("location"), Some("/sign-in"));
+    assert_eq!(ada.get(&path).await.header("location"), Some(sign_in_for(&path).as_str()));
     assert_eq!(ada.submit(&format!("{path}/pause"), &[]).await.status.as_u16(), 401);
 }
 
@@ -289,6 +289,6 @@ async fn requests_usage_and_traces_are_shown_only_to_the_keys_owner() {
     assert!(other.get("/developers").await.text.contains("Requests: 0 in all"));
     other.cookie = None;
     for path in ["/developers", "/developers/requests"] {
-        assert_eq!(other.get(path).await.header("location"), Some("/sign-in"), "{path}");
+        assert_eq!(other.get(path).await.header("location"), Some(sign_in_for(path).as_str()), "{path}");
     }
 }

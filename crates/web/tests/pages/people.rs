@@ -219,7 +219,11 @@ async fn signing_out_ends_the_session_also_for_a_copied_cookie() {
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
     for browser in [&mut browser, &mut thief] {
         let answer = browser.get("/portfolio").await;
-        assert_eq!((answer.status.as_u16(), answer.header("location")), (303, Some("/sign-in")), "{answer}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.header("location")),
+            (303, Some(sign_in_for("/portfolio").as_str())),
+            "{answer}"
+        );
     }
 }
 
@@ -242,7 +246,7 @@ async fn ending_other_sessions_needs_a_fresh_confirmation() {
     assert_ne!(browser.cookie, before, "a step-up renews the token");
     assert!(browser.get("/settings/security").await.text.contains("End all others"));
     assert_eq!(browser.send("POST", "/settings/sessions/end", None).await.status.as_u16(), 303);
-    assert_eq!(other.get("/portfolio").await.header("location"), Some("/sign-in"));
+    assert_eq!(other.get("/portfolio").await.header("location"), Some(sign_in_for("/portfolio").as_str()));
     assert_eq!(browser.get("/portfolio").await.status.as_u16(), 200);
 }
 
@@ -285,6 +289,29 @@ impl Browser {
     pub async fn address(&mut self) -> Address {
         let page = self.get("/portfolio").await;
         page.text.split("<code>").nth(1).unwrap().split('<').next().unwrap().parse().unwrap()
+    }
+}
+
+/// Returns the path of the sign-in page that leads back to `path`.
+pub fn sign_in_for(path: &str) -> String {
+    format!("/sign-in?next={}", presentation::links::percent_encode(path))
+}
+
+#[tokio::test]
+async fn signing_in_leads_back_to_the_page_of_this_site_that_was_asked_for() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    let asked = "/portfolio/history?kind=cash";
+    assert_eq!(browser.get(asked).await.header("location"), Some(sign_in_for(asked).as_str()));
+    let next = async |next: &str| {
+        let page = Browser::new(&app).get(&sign_in_for(next)).await;
+        page.text.split("data-next=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    assert_eq!(next(asked).await, asked);
+    for foreign in
+        ["//attacker.test", "https://attacker.test", "/\\attacker.test", "/\t/attacker.test", "markets"]
+    {
+        assert_eq!(next(foreign).await, "/portfolio", "{foreign}");
     }
 }
 
@@ -377,7 +404,7 @@ async fn wrong_acts_are_rejected_before_they_are_shown() {
     }
     browser.cookie = None;
     rejected(&browser.post("/app/acts", json!({ "kind": "enable" })).await, 401, "SIGNED_OUT");
-    assert_eq!(browser.get("/withdraw").await.header("location"), Some("/sign-in"));
+    assert_eq!(browser.get("/withdraw").await.header("location"), Some(sign_in_for("/withdraw").as_str()));
 }
 
 /// A person who may trade.

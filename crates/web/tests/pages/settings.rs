@@ -4,13 +4,13 @@ use domain::Usdc;
 use serde_json::json;
 use testkit::TestApp;
 
-use crate::people::{Browser, funded, trader};
+use crate::people::{Browser, funded, sign_in_for, trader};
 
 #[tokio::test]
 async fn the_welcome_page_shows_the_step_that_is_next() {
     let app = TestApp::new().await;
     let mut browser = Browser::new(&app);
-    assert_eq!(browser.get("/welcome").await.header("location"), Some("/sign-in"));
+    assert_eq!(browser.get("/welcome").await.header("location"), Some(sign_in_for("/welcome").as_str()));
     let signed_up = browser.sign_up("Maya").await;
     assert_eq!(signed_up.json()["next"], "/welcome");
     let current = |page: &str, step: &str| page.contains(&format!("aria-current=\"step\">{step}</li>"));

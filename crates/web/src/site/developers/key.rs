@@ -114,7 +114,7 @@ pub async fn page(
     reader: Reader,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let key = own_key(&app, person, &id).await?;
     let (ctx, now, caller) = (&app.ctx, app.ctx.now(), caller_of(key.clone()));
     let account = accounts::account_of(ctx, person.user_id()).await?.address;

@@ -110,7 +110,7 @@ pub async fn page(
     reader: Reader,
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let now = app.ctx.now();
     let mut keys = Vec::new();
     for key in list_own(&app.ctx, person.user_id()).await? {

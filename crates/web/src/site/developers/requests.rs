@@ -102,7 +102,7 @@ pub async fn page(
     reader: Reader,
     Query(query): Query<RequestsQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let keys = list_own(&app.ctx, person.user_id()).await?;
     let RequestsQuery { key, text, paging } = query;
     let (found, pagination) = if text.is_empty() {

@@ -119,7 +119,7 @@ pub async fn page(
     reader: Reader,
     Query(OverviewQuery(range)): Query<OverviewQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let points = usage::history(&app.ctx, person.user_id(), range).await?;
     let keys = list_own(&app.ctx, person.user_id()).await?;
     let prefix = app.ctx.config.environment.prefix();

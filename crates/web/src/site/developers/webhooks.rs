@@ -84,7 +84,7 @@ pub async fn list(
     reader: Reader,
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let EventsQuery { status, paging } = query;
     let filter = DeliveryFilter { status, from: None, to: None };
     let input = (person.user_id(), filter, paging.page.clone());
@@ -168,7 +168,7 @@ pub async fn page(
     reader: Reader,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let Some(person) = &reader.person else { return to_sign_in(&app) };
+    let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let (event, body, attempts) = find(&app, person, &id).await?;
     let page = EventPage {
         shell: Shell::new(&reader, Section::None, "Webhook event"),
