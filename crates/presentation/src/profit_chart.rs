@@ -57,9 +57,23 @@ impl ProfitChart {
             lines,
             r#"<path class="f0 area" d="{path}V{zero}H0Z"/><path class="s0 line" d="{path}"/>"#
         );
-        let amounts = [top, middle, bottom].map(|value| amounts::profit(UsdcDelta(value)));
+        let amounts = [top, middle, bottom].map(short_profit);
         Some(Self { lines, amounts, times: time_labels(*from, *to) })
     }
+}
+
+/// Formats an amount of the scale, which has little room: cents below ten dollars, then dollars, then
+/// thousands.
+fn short_profit(atomic: i64) -> String {
+    const DOLLAR: u64 = 1_000_000;
+    let dollars = atomic.unsigned_abs() / DOLLAR;
+    let short = match dollars {
+        0..10 => return amounts::profit(UsdcDelta(atomic)),
+        10..10_000 => amounts::grouped(dollars),
+        10_000..10_000_000 => format!("{}k", amounts::grouped(dollars / 1_000)),
+        _ => format!("{}M", amounts::grouped(dollars / 1_000_000)),
+    };
+    format!("{}${short}", if atomic < 0 { "−" } else { "+" })
 }
 
 #[cfg(test)]
@@ -77,8 +91,10 @@ mod tests {
     #[test]
     fn the_scale_holds_all_values_and_zero() {
         let amounts = |values: &[i64]| chart(values).unwrap().amounts;
-        assert_eq!(amounts(&[0, 10]), ["+$10.00", "+$5.00", "$0.00"]);
-        assert_eq!(amounts(&[-30, -10]), ["$0.00", "−$15.00", "−$30.00"]);
+        assert_eq!(amounts(&[0, 10]), ["+$10", "+$5.00", "$0.00"]);
+        assert_eq!(amounts(&[-3_000, -10]), ["$0.00", "−$1,500", "−$3,000"]);
+        assert_eq!(amounts(&[0, 24_000_000]), ["+$24M", "+$12M", "$0.00"]);
+        assert_eq!(amounts(&[0, 24_000]), ["+$24k", "+$12k", "$0.00"]);
         assert_eq!(amounts(&[0, 0]), ["+$1.00", "+$0.50", "$0.00"]);
     }
 

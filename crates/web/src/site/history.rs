@@ -144,11 +144,7 @@ pub async fn page(
     let now = app.ctx.now();
     let page = HistoryPage {
         shell: Shell::new(&reader, Section::None, "History"),
-        kinds: vec![
-            link("Trades", Kind::Trades),
-            link("Claims", Kind::Claims),
-            link("Deposits and withdrawals", Kind::Cash),
-        ],
+        kinds: vec![link("Trades", Kind::Trades), link("Claims", Kind::Claims), link("Cash", Kind::Cash)],
         is_cash: kind == Kind::Cash,
         lines,
         next: cursor.map(|cursor| kind.path_of_page(&cursor)),
