@@ -76,11 +76,10 @@ pub async fn portfolio(
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
     let caller = person.caller()?;
-    let (owned, owners, claiming, over_time) = tokio::try_join!(
+    let (owned, owners, claiming) = tokio::try_join!(
         summary(&app.ctx, &caller),
         accounts::owners(&app.ctx, person.user_id()),
-        list_claiming(&app.ctx, &caller),
-        ProfitSection::read(&app, person, &query)
+        list_claiming(&app.ctx, &caller)
     )?;
     let invested =
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
@@ -102,7 +101,7 @@ pub async fn portfolio(
         claimable: Some(claimable_of(&owned.positions, &claiming))
             .filter(|sum| *sum > Usdc::ZERO)
             .map(amounts::dollars),
-        over_time,
+        over_time: ProfitSection::read(&app, person, &query).await,
         address: owned.account.address.to_string(),
         usdc: app.ctx.chain.contracts().usdc.to_string(),
         chain_id: app.ctx.chain.chain_id(),

@@ -59,7 +59,7 @@ struct Data {
     market_id: Option<MarketId>,
     outcome_index: Option<u8>,
     side: Option<String>,
-    /// Decimal USDC of a claim, or the amount of a trade.
+    /// The payment of a claim, in atomic units of USDC, or the amount of a trade.
     amount: Option<String>,
     error_message: Option<String>,
 }
@@ -121,7 +121,7 @@ impl NotificationLine {
         let is_sale = side.as_deref() == Some("sell");
         let trade = || format!("{} of {}", if is_sale { "sale" } else { "purchase" }, outcome());
         let why = error_message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
-        let paid = amount.as_deref().and_then(|amount| amount.parse::<Usdc>().ok()).map(amounts::dollars);
+        let paid = amount.as_deref().and_then(|amount| amount.parse().ok()).map(Usdc::from_atomic);
         let (what, badge) = match kind {
             EventKind::ConfirmationRequired => (format!("Confirm your {}", trade()), ("is-wait", "Waiting")),
             EventKind::TradeCompleted => (format!("Your {} is done", trade()), ("is-good", "Done")),
@@ -129,7 +129,7 @@ impl NotificationLine {
                 (format!("Your {} was not executed{why}", trade()), ("is-bad", "Not executed"))
             }
             EventKind::RedemptionCompleted => {
-                let paid = paid.unwrap_or_default();
+                let paid = amounts::dollars(paid.unwrap_or_default());
                 (format!("{paid} was paid for {}", outcome()), ("is-good", "Paid"))
             }
             EventKind::PositionClaimable => {

@@ -1,9 +1,8 @@
 //! The profit over time on the portfolio page.
 
-use app::AppError;
 use app::portfolio::{PortfolioPoint, Timeframe, read_over_time};
 use app::sessions::Person;
-use domain::{ErrorCode, UsdcDelta};
+use domain::UsdcDelta;
 use http_kit::{Parameters, RawQuery, Shared};
 use presentation::{ProfitChart, amounts};
 
@@ -41,22 +40,21 @@ pub struct ProfitSection {
 }
 
 impl ProfitSection {
-    /// Reads the chart. Returns `None` if there is nothing to draw, or while the history is being read:
-    /// the page must render without it.
-    pub async fn read(
-        app: &Shared,
-        person: &Person,
-        ProfitQuery(timeframe): &ProfitQuery,
-    ) -> Result<Option<Self>, AppError> {
-        let points = match read_over_time(&app.ctx, &person.caller()?, *timeframe).await {
+    /// Reads the chart. Returns `None` if there is nothing to draw, or if the history cannot be read: the
+    /// page must render without it.
+    pub async fn read(app: &Shared, person: &Person, ProfitQuery(timeframe): &ProfitQuery) -> Option<Self> {
+        let read = async { read_over_time(&app.ctx, &person.caller()?, *timeframe).await };
+        let points = match read.await {
             Ok(read) => read.points,
-            Err(error) if error.code == ErrorCode::DependencyUnavailable => return Ok(None),
-            Err(error) => return Err(error),
+            Err(error) => {
+                // Some nodes reject the queries that it needs.
+                let user_id = person.user_id();
+                tracing::warn!(user.id = %user_id, %error, cause = ?error.source, "could not read a portfolio over time");
+                return None;
+            }
         };
         let profits: Vec<_> = points.iter().map(|point| (point.at, point.profit())).collect();
-        let Some(chart) = ProfitChart::new(&profits).filter(|_| points.iter().any(is_used)) else {
-            return Ok(None);
-        };
+        let chart = ProfitChart::new(&profits).filter(|_| points.iter().any(is_used))?;
         let (first, last) = (profits.first(), profits.last());
         let gained = |(_, profit): &(_, UsdcDelta)| profit.0;
         let profit = last.map_or(0, gained).saturating_sub(first.map_or(0, gained));
@@ -67,13 +65,13 @@ impl ProfitSection {
             is_current: range == *timeframe,
         });
         let profit = UsdcDelta(profit);
-        Ok(Some(Self {
+        Some(Self {
             ranges: ranges.into(),
             profit: amounts::profit(profit),
             is_loss: profit.0 < 0,
             when,
             chart,
-        }))
+        })
     }
 }
 

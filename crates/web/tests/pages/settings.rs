@@ -127,6 +127,12 @@ async fn notifications_say_what_happened_to_the_persons_own_trades() {
     app.workers.announce(&app.ctx).await;
     let page = ada.get("/notifications").await;
     assert!(page.text.contains("You can claim your winnings for Yes"), "{page}");
+    ada.submit("/portfolio/claims", &[]).await;
+    app.run_workers().await;
+    let claims = ada.get("/portfolio/history?kind=claims").await;
+    let paid = claims.text.split("Claimed ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    let page = ada.get("/notifications").await;
+    assert!(page.text.contains(&format!("{paid} was paid for Yes")), "{paid}: {page}");
     assert!(ben.get("/notifications").await.text.contains("Nothing here yet"));
     assert_eq!(ben.get("/notifications?before=x").await.status.as_u16(), 400);
 }
