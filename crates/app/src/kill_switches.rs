@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use store::audit_log::{Act, note};
 use store::kill_switches::KillSwitch;
 
-use crate::process::switches::Off;
+use crate::process::switches::{Halt, Off};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
@@ -28,9 +28,14 @@ pub async fn refresh(ctx: &Ctx) -> Result<(), AppError> {
             })
         })
         .await?;
-    let mut routes: BTreeSet<String> =
-        switches.into_iter().filter(|switch| switch.thrown_at.is_some()).map(|switch| switch.name).collect();
-    let trading = routes.remove(TRADING);
+    let (mut routes, mut trading) = (BTreeSet::new(), None);
+    for switch in switches.into_iter().filter(|switch| switch.thrown_at.is_some()) {
+        if switch.name == TRADING {
+            trading = Some(Halt { reason: switch.reason });
+        } else {
+            routes.insert(switch.name);
+        }
+    }
     ctx.process.switches.replace(Off { trading, recovering, routes });
     Ok(())
 }

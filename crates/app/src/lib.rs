@@ -45,6 +45,7 @@ pub mod roles;
 pub mod sample_users;
 pub mod sessions;
 pub mod trades;
+pub mod trading_stop;
 pub mod usage;
 pub mod webhooks;
 pub mod worker;

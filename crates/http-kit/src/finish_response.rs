@@ -2,7 +2,7 @@
 //! headers.
 
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, COOKIE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, COOKIE, REFERER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 
@@ -20,6 +20,8 @@ pub struct FailedRequest<'a> {
     pub uri: &'a Uri,
     /// The first `Cookie` header, which has the reader's settings.
     pub cookie: Option<&'a HeaderValue>,
+    /// The page that sent the request. Pages of this site name it, and others cannot read the answer.
+    pub referer: Option<&'a HeaderValue>,
     pub id: RequestId,
 }
 
@@ -41,7 +43,8 @@ pub(super) async fn finish_response(
     let condition = Condition::of(&request);
     let accepts_gzip = AcceptsGzip::of(&request);
     let method = request.method().clone();
-    let cookie = error_page.and_then(|_| request.headers().get(COOKIE).cloned());
+    let [cookie, referer] =
+        [COOKIE, REFERER].map(|name| error_page.and_then(|_| request.headers().get(name).cloned()));
 
     let mut response = match surface {
         Surface::Public if cors::is_question(&request) => cors::answer(),
@@ -63,7 +66,12 @@ pub(super) async fn finish_response(
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
         if let Some(show) = error_page {
-            let failed = FailedRequest { uri: condition.uri(), cookie: cookie.as_ref(), id };
+            let failed = FailedRequest {
+                uri: condition.uri(),
+                cookie: cookie.as_ref(),
+                referer: referer.as_ref(),
+                id,
+            };
             show(&failed, &problem, &mut response);
         }
     }

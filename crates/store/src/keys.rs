@@ -215,6 +215,17 @@ pub async fn set_webhook_url(tx: &mut Tx, id: KeyId, url: Option<&str>) -> Resul
     Ok(tx.exec(SQL, &params![url, id]).await? == 1)
 }
 
+/// Sets the addresses that may use a key, and its end. Returns false if the key does not exist.
+pub async fn set_access(
+    tx: &mut Tx,
+    id: KeyId,
+    ip_allowlist: &IpAllowlist,
+    expires_at: Option<Timestamp>,
+) -> Result<bool, StoreError> {
+    const SQL: &str = "UPDATE keys SET ip_allowlist = $1, expires_at_ms = $2 WHERE id = $3";
+    Ok(tx.exec(SQL, &params![ip_allowlist.to_string(), expires_at, id]).await? == 1)
+}
+
 /// Pauses a key's trading. Returns the time since which it is paused, which a second call does not
 /// change.
 pub async fn mark_paused(tx: &mut Tx, id: KeyId, now: Timestamp) -> Result<Option<Timestamp>, StoreError> {

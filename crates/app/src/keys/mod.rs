@@ -11,7 +11,7 @@ mod web;
 
 pub use authenticate::{authenticate, is_failed_authentication, judge_again, note_success};
 pub use issue::{IssueKey, IssuedKey, issue, issue_as};
-pub use own::{find_own, list_own, lower_caps};
+pub use own::{find_own, list_own, lower_caps, set_access};
 pub(crate) use pause::forget;
 pub use pause::{pause, pause_noted, resume, stopped};
 pub use revoke::{Revoked, revoke};

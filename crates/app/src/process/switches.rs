@@ -12,13 +12,21 @@ const RETRY_AFTER_S: u32 = 30;
 /// The retry time in seconds during a recovery.
 const RECOVERY_RETRY_AFTER_S: u32 = 5;
 
+/// A halt of all trading.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Halt {
+    /// The operator's reason.
+    pub reason: Option<String>,
+}
+
 /// The switches as this process last read them.
 #[derive(Debug, Default)]
 pub struct Switches(RwLock<Off>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Off {
-    pub trading: bool,
+    /// The operator's words, if trading is halted.
+    pub trading: Option<Halt>,
     /// A recovery is open, so no lane signs.
     pub recovering: bool,
     pub routes: BTreeSet<String>,
@@ -27,7 +35,12 @@ pub(crate) struct Off {
 impl Switches {
     /// Returns whether new trades are neither accepted nor executed.
     pub fn is_trading_halted(&self) -> bool {
-        self.0.read().trading
+        self.0.read().trading.is_some()
+    }
+
+    /// Returns the halt of all trading, if there is one.
+    pub fn halt(&self) -> Option<Halt> {
+        self.0.read().trading.clone()
     }
 
     /// Returns whether a recovery is open, so that no lane signs.
@@ -45,7 +58,7 @@ impl Switches {
         let is_named = |name: &String| name.split_once(' ') == Some((method, path));
         let code = if off.routes.iter().any(is_named) {
             ErrorCode::RouteDisabled
-        } else if trades && off.trading {
+        } else if trades && off.trading.is_some() {
             ErrorCode::ApiTradeProcessingHalted
         } else if trades && off.recovering {
             return Err(recovering());

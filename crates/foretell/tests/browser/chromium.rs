@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use store::testing::TestFolder;
@@ -15,6 +17,9 @@ use crate::site::Site;
 
 /// The environment variable with the path of chromedriver.
 const CHROMEDRIVER: &str = "FORETELL_CHROMEDRIVER";
+
+/// The environment variable with a folder for pictures of the pages, for people to look at.
+const SCREENSHOTS: &str = "FORETELL_SCREENSHOTS";
 
 /// Finds no host but this machine, so that a request to any other host fails and is logged.
 const HOSTS: &str = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1";
@@ -39,6 +44,11 @@ pub async fn start() -> Option<(Site, Chromium)> {
 }
 
 impl Chromium {
+    /// Starts another browser. The tests have one: [`start`] has returned it.
+    pub async fn launch() -> Self {
+        Self::start(&std::env::var(CHROMEDRIVER).unwrap()).await
+    }
+
     async fn start(path: &str) -> Self {
         let folder = TestFolder::create();
         let mut command = Command::new(path);
@@ -131,6 +141,15 @@ impl Chromium {
 
     pub async fn switch_to(&self, tab: &str) {
         self.driver.switch_to(tab).await;
+    }
+
+    /// Saves a picture of the whole page, if a folder for pictures is set.
+    pub async fn save_screenshot(&self, name: &str) {
+        let Ok(folder) = std::env::var(SCREENSHOTS) else { return };
+        let options = json!({ "format": "png", "captureBeyondViewport": true });
+        let taken = self.send("Page.captureScreenshot", options).await;
+        let png = BASE64_STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), png).unwrap();
     }
 
     /// Sends a command of the Chrome DevTools Protocol.

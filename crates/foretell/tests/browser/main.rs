@@ -10,6 +10,7 @@ mod budgets;
 mod chromium;
 mod developer;
 mod driver;
+mod faults;
 mod keyboard;
 mod live;
 mod lost_owner;

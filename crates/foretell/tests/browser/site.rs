@@ -5,9 +5,10 @@ use std::sync::{Arc, Weak};
 
 use serde_json::{Value, json};
 use store::testing::TestFolder;
+use testkit::RpcProxy;
 use tokio::sync::Mutex;
 
-use crate::service::{Process, Service, foretell};
+use crate::service::{Process, Service, foretell, read_json};
 
 /// A demonstration whose process has ended, and the contents of its `dev.json`.
 struct Demonstration {
@@ -34,6 +35,8 @@ async fn demonstration() -> Arc<Demonstration> {
 pub struct Site {
     demonstration: Arc<Demonstration>,
     process: Option<Process>,
+    /// The process that has the chain, if the site's own reaches it over JSON-RPC.
+    chain: Option<(Process, TestFolder)>,
     folder: TestFolder,
     http: reqwest::Client,
     port: u16,
@@ -45,7 +48,7 @@ impl Site {
         let folder = TestFolder::create();
         copy_files(&demonstration.service.file("."), folder.path());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let mut site = Self { demonstration, process: None, folder, http, port: 0 };
+        let mut site = Self { demonstration, process: None, chain: None, folder, http, port: 0 };
         site.serve().await;
         site
     }
@@ -62,6 +65,26 @@ impl Site {
         let process = Process::start(command, self.folder.path()).await;
         self.port = process.base_url.rsplit_once(':').unwrap().1.parse().unwrap();
         self.process = Some(process);
+    }
+
+    /// Continues the chain in another process, which the site reaches only through a proxy.
+    pub async fn detach_chain(&mut self) -> RpcProxy {
+        self.process.take().unwrap().kill().await;
+        let folder = TestFolder::create();
+        copy_files(self.folder.path(), folder.path());
+        let mut command = foretell(folder.path());
+        command.args(["dev", "--listen", "127.0.0.1:0", "--rpc-listen", "127.0.0.1:0"]);
+        let chain = Process::start(command, folder.path()).await;
+        let contents = read_json(&folder.path().join("dev.json")).unwrap();
+        let node = RpcProxy::start(contents["rpcUrl"].as_str().unwrap()).await;
+        self.chain = Some((chain, folder));
+
+        let mut command = foretell(self.folder.path());
+        command.args(["serve", "--environment", "test", "--webhook-targets", "local", "--web", "on"]);
+        command.args(["--rpc-url", node.url(), "--app-url", &self.url("")]);
+        command.args(["--listen", &format!("127.0.0.1:{}", self.port)]);
+        self.process = Some(Process::start(command, self.folder.path()).await);
+        node
     }
 
     /// Returns the URL of a page.

@@ -63,6 +63,7 @@ pub async fn find_body(tx: &mut Tx, user_id: UserId, id: EventId) -> Result<Opti
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter {
     pub status: Option<DeliveryStatus>,
+    pub kind: Option<EventKind>,
     /// Events at or after this time.
     pub from: Option<Timestamp>,
     /// Events before this time.
@@ -77,8 +78,7 @@ pub async fn list(
     filter: &DeliveryFilter,
     page: &Page,
 ) -> Result<Vec<Delivery>, StoreError> {
-    const BETWEEN: &str =
-        "(emitted_at_ms, event_id) < ($2, $3) AND emitted_at_ms >= $4 AND emitted_at_ms < $5";
+    const BETWEEN: &str = "(emitted_at_ms, event_id) < ($2, $3) AND emitted_at_ms >= $4 AND emitted_at_ms < $5 AND ($6 = '' OR kind = $6)";
     const NEWEST: &str = "ORDER BY emitted_at_ms DESC, event_id DESC LIMIT";
     // Two statements, because each has its own index: a list of failed events must not walk past
     // all delivered ones.
@@ -89,27 +89,28 @@ pub async fn list(
         BETWEEN,
         " ",
         NEWEST,
-        " $6"
+        " $7"
     );
     const OF_STATUS: &str = const_format::concatcp!(
         "SELECT ",
         Delivery::COLUMNS,
         " FROM deliveries WHERE user_id = $1 AND ",
         BETWEEN,
-        " AND status = $6 ",
+        " AND status = $7 ",
         NEWEST,
-        " $7"
+        " $8"
     );
     let (at, id) = position_or_end(page.after.as_ref());
     let from = filter.from.unwrap_or(Timestamp::from_ms(i64::MIN));
     let to = filter.to.unwrap_or(Timestamp::from_ms(i64::MAX));
+    let kind = filter.kind.map_or("", EventKind::as_str);
     let limit = page.limit + 1;
     match filter.status {
-        None => tx.list(ALL, &params![user_id, at, id, from, to, limit], Delivery::from_row).await,
+        None => tx.list(ALL, &params![user_id, at, id, from, to, kind, limit], Delivery::from_row).await,
         Some(status) => {
             tx.list(
                 OF_STATUS,
-                &params![user_id, at, id, from, to, status.as_str(), limit],
+                &params![user_id, at, id, from, to, kind, status.as_str(), limit],
                 Delivery::from_row,
             )
             .await

@@ -3,11 +3,12 @@
 use askama::Template;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use domain::ErrorCode;
-use http_kit::{FailedRequest, Problem, Surface};
+use http_kit::{FailedRequest, Problem, Surface, WebCode};
 
+use super::session::see_sign_in;
 use super::shell::{Reader, Section, Shell};
 
 #[derive(Debug, Template)]
@@ -32,6 +33,14 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
     if path.starts_with("/assets/") || path.starts_with("/app/") {
         return;
     }
+    let (public_code, title) = problem.code_and_title();
+    // The form of a reader whose session has ended keeps its fields until the reader is back.
+    if let Some(path) = form_of(failed).filter(|_| public_code == WebCode::SignedOut.as_str())
+        && let Ok(sign_in) = see_sign_in(&path)
+    {
+        *response = sign_in;
+        return;
+    }
     let reader = Reader::anonymous(
         &failed.cookie.map(|cookie| (axum::http::header::COOKIE, cookie.clone())).into_iter().collect(),
     );
@@ -43,7 +52,7 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
             "The link is incomplete, or it leads to something that was never here.",
         ),
         ErrorCode::RateLimitExceeded => ("Too many requests", "Your network has asked for too many pages."),
-        _ => (problem.code_and_title().1, problem.detail()),
+        _ => (title, problem.detail()),
     };
     let fields = problem.field_errors();
     let page = ErrorPage {
@@ -55,12 +64,18 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
             .into_iter()
             .map(|(pointer, detail)| (pointer.trim_start_matches('/'), detail))
             .collect(),
-        code: problem.code_and_title().0,
-        is_documented: problem.code_and_title().0 == code.as_str(),
+        code: public_code,
+        is_documented: public_code == code.as_str(),
         retry_after_s: problem.retry_after_s(),
         request_id: failed.id.to_string(),
     };
     let Ok(html) = page.render() else { return };
     *response.body_mut() = Body::from(html);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+}
+
+/// Returns the path and the query of the page that sent the request, if it named one.
+fn form_of(failed: &FailedRequest<'_>) -> Option<String> {
+    let url: Uri = failed.referer?.to_str().ok()?.parse().ok()?;
+    url.path_and_query().map(ToString::to_string)
 }

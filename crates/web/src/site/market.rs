@@ -148,7 +148,7 @@ struct MarketPage {
     url: String,
     embed: String,
     curl: String,
-    /// `None` if the reader has no session, or the market is not open.
+    /// `None` if the reader has no session, or nobody can trade.
     ticket: Option<TicketPart>,
 }
 
@@ -185,7 +185,7 @@ pub async fn page(
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
         let ticket = match &reader.person {
-            Some(person) if page.status == MarketStatus::Open.as_str() => Some(
+            Some(person) if reader.stop.is_none() && page.status == MarketStatus::Open.as_str() => Some(
                 TicketPart::read(&app, person, page.market.id, &page.market.outcomes, reader.slippage_bps)
                     .await?,
             ),

@@ -101,6 +101,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     POST "/settings/keys", WRITES => developers::keys::issue;
     GET "/settings/keys/{id}", PAGES => developers::key::page;
     POST "/settings/keys/{id}/caps", WRITES => developers::key::set_caps;
+    POST "/settings/keys/{id}/access", WRITES => developers::key::set_access;
     POST "/settings/keys/{id}/pause", WRITES => developers::key::pause_key;
     POST "/settings/keys/{id}/resume", WRITES => developers::key::resume_key;
     POST "/settings/keys/{id}/revoke", WRITES => developers::key::revoke_key;

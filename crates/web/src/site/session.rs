@@ -59,6 +59,11 @@ fn written(token: &str, max_age_s: u32) -> Result<HeaderValue, Problem> {
 /// Leads a reader without a session to the sign-in page, and from there back to the page at `path`.
 pub fn to_sign_in(app: &Shared, path: &str) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|_| Problem::new(ErrorCode::ResourceNotFound))?;
+    see_sign_in(path)
+}
+
+/// Leads the browser to the sign-in page, and from there back to the page at `path`.
+pub fn see_sign_in(path: &str) -> Result<Response, Problem> {
     see(&format!("/sign-in?next={}", percent_encode(path)))
 }
 

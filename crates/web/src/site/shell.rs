@@ -2,6 +2,7 @@
 //! rendered and cached.
 
 use app::sessions::Person;
+use app::trading_stop::{self, TradingStop};
 use askama::Template;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::CONTENT_TYPE;
@@ -10,8 +11,8 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use http_kit::{CachedBody, Problem, Shared, Visitor, cookie};
-use presentation::Theme;
 use presentation::links::{SITE, card_url, oembed_url};
+use presentation::{Theme, amounts};
 
 use super::slippage::slippage_of;
 use crate::assets;
@@ -41,6 +42,8 @@ pub struct Reader {
     pub slippage_bps: u16,
     /// The reader's session, if there is one.
     pub person: Option<Person>,
+    /// Why nobody can trade, if so.
+    pub stop: Option<StopBanner>,
     /// Readers can sign up and sign in.
     has_accounts: bool,
     /// The reader may open the operators' pages.
@@ -58,6 +61,7 @@ impl Reader {
             path: String::new(),
             slippage_bps: slippage_of(headers),
             person: None,
+            stop: None,
             has_accounts: false,
             is_admin: false,
         }
@@ -76,7 +80,44 @@ where
         let has_accounts = app.ctx.config.web.is_some();
         let is_admin = person.as_ref().is_some_and(|person| person.require_admin(&app.ctx).is_ok());
         let path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
-        Ok(Self { path, person, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
+        // A page must not fail because its banner cannot be read.
+        let stop = trading_stop::find(&app.ctx).await.ok().flatten().map(|stop| StopBanner::new(&stop));
+        Ok(Self { path, person, stop, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
+    }
+}
+
+/// Says on every page why nobody can trade.
+#[derive(Debug, Clone)]
+pub struct StopBanner {
+    pub heading: &'static str,
+    /// The operator's reason.
+    pub reason: Option<String>,
+    pub text: String,
+}
+
+impl StopBanner {
+    pub fn new(stop: &TradingStop) -> Self {
+        let (heading, text) = match stop {
+            TradingStop::Halted { .. } => {
+                ("Trading is halted", "Claims and withdrawals still work.".to_owned())
+            }
+            TradingStop::Recovering => {
+                ("Trading is paused", "Restored data is compared with the chain.".to_owned())
+            }
+            TradingStop::ChainUnavailable { prices_at } => {
+                let at = prices_at.map(|at| format!(" Prices are those of {}.", amounts::minute(at)));
+                let text = "Nothing is lost, and trading continues as soon as it does.";
+                ("The chain does not answer", format!("{text}{}", at.unwrap_or_default()))
+            }
+            TradingStop::Degraded => {
+                ("Trading is paused", "The service does not work properly at the moment.".to_owned())
+            }
+        };
+        let reason = match stop {
+            TradingStop::Halted { reason } => reason.clone(),
+            _ => None,
+        };
+        Self { heading, reason, text }
     }
 }
 
@@ -105,6 +146,7 @@ pub struct Shell {
     pub search: String,
     pub menu: Option<AccountMenu>,
     pub has_accounts: bool,
+    pub stop: Option<StopBanner>,
 }
 
 impl Shell {
@@ -124,6 +166,7 @@ impl Shell {
                 is_admin: reader.is_admin,
             }),
             has_accounts: reader.has_accounts,
+            stop: reader.stop.clone(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The pages of keys and webhooks.
 
-use domain::time::MINUTE_MS;
+use domain::time::{DAY_MS, MINUTE_MS};
 use http_testkit::{Answer, ServeHttp};
 use serde_json::json;
 use testkit::TestApp;
@@ -149,6 +149,7 @@ async fn a_session_without_a_fresh_confirmation_issues_nothing_and_changes_no_we
         (&format!("{path}/webhook"), &[("url", "https://receiver.attacker.test/")]),
         (&format!("{path}/webhook/rotate"), &[]),
         (&format!("{path}/resume"), &[]),
+        (&format!("{path}/access"), &[("allowlist", ""), ("expires", "0")]),
     ] {
         let refused = browser.submit(path, fields).await;
         assert_eq!(refused.status.as_u16(), 403, "{path}\n{refused}");
@@ -173,7 +174,7 @@ async fn another_persons_key_and_events_do_not_exist() {
     for foreign in [&path, &event] {
         assert_eq!(ben.get(foreign).await.status.as_u16(), 404, "{foreign}");
     }
-    for deed in ["caps", "pause", "resume", "revoke", "webhook", "webhook/test", "webhook/rotate"] {
+    for deed in ["access", "caps", "pause", "resume", "revoke", "webhook", "webhook/test", "webhook/rotate"] {
         let refused = ben.submit(&format!("{path}/{deed}"), &[("perTrade", "1"), ("daily", "1")]).await;
         assert_eq!(refused.status.as_u16(), 404, "{deed}\n{refused}");
     }
@@ -290,5 +291,65 @@ async fn requests_usage_and_traces_are_shown_only_to_the_keys_owner() {
     other.cookie = None;
     for path in ["/developers", "/developers/requests"] {
         assert_eq!(other.get(path).await.header("location"), Some(sign_in_for(path).as_str()), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_addresses_and_the_end_of_a_key_change_after_a_confirmation() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    let markets = async || {
+        let request = app.http().anonymous().get("/v1/markets").header("x-api-key", &plaintext);
+        request.send().await.status.as_u16()
+    };
+    assert_eq!(markets().await, 200);
+    let change = [("allowlist", "192.0.2.1, 2001:db8::/32"), ("expires", "30")];
+    let changed = browser.submit(&format!("{path}/access"), &change).await;
+    assert_eq!(changed.header("location"), Some(path.as_str()), "{changed}");
+    let page = browser.get(&path).await;
+    assert!(page.text.contains("<dd>192.0.2.1, 2001:db8::/32</dd>"), "{page}");
+    // The tests' client has another address.
+    assert_eq!(markets().await, 403);
+
+    browser.submit(&format!("{path}/access"), &[("allowlist", ""), ("expires", "keep")]).await;
+    assert_eq!(markets().await, 200);
+    for (allowlist, expires) in [("everywhere", "keep"), ("", "7")] {
+        let fields = [("allowlist", allowlist), ("expires", expires)];
+        let refused = browser.submit(&format!("{path}/access"), &fields).await;
+        assert_eq!(refused.status.as_u16(), 400, "{fields:?}\n{refused}");
+    }
+    // An ended delegation does not come back.
+    app.advance_ms(31 * DAY_MS).await;
+    browser.prove("sign-in").await;
+    let refused = browser.submit(&format!("{path}/access"), &[("allowlist", ""), ("expires", "0")]).await;
+    assert_eq!(refused.status.as_u16(), 400, "{refused}");
+}
+
+#[tokio::test]
+async fn events_are_listed_by_status_kind_and_day() {
+    let app = TestApp::new().await;
+    let receiver = app.receiver().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let Issued { path, .. } = issue(&mut browser, &receiver.url).await;
+    browser.submit(&format!("{path}/webhook/test"), &[]).await;
+    let today = app.ctx.now().to_string()[..10].to_owned();
+    let yesterday = app.ctx.now().plus_ms(-DAY_MS).to_string()[..10].to_owned();
+    for (query, is_listed) in [
+        ("status=&kind=&from=&to=".to_owned(), true),
+        ("status=pending&kind=webhook.test".to_owned(), true),
+        ("status=failed".to_owned(), false),
+        ("kind=trade.completed".to_owned(), false),
+        (format!("from={today}&to={today}"), true),
+        (format!("to={yesterday}"), false),
+    ] {
+        let page = browser.get(&format!("/developers/webhooks?{query}")).await;
+        assert_eq!(page.text.contains("href=\"/developers/webhooks/"), is_listed, "{query}\n{page}");
+    }
+    for wrong in ["status=late", "kind=trade", "from=today", "to=2026-13-01"] {
+        let refused = browser.get(&format!("/developers/webhooks?{wrong}")).await;
+        assert_eq!(refused.status.as_u16(), 400, "{wrong}\n{refused}");
     }
 }

@@ -14,3 +14,4 @@ mod people;
 mod settings;
 mod site;
 mod sitemap;
+mod stops;

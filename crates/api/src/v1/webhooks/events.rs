@@ -137,6 +137,7 @@ impl Parameters for EventsQuery {
     fn read(given: &mut RawQuery<'_>) -> Option<Self> {
         let filter = DeliveryFilter {
             status: given.parsed("status", "must be pending, delivered, failed, retrying or none"),
+            kind: None,
             from: given.with("from", INSTANT, instant),
             to: given.with("to", INSTANT, instant),
         };

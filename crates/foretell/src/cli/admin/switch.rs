@@ -40,7 +40,7 @@ pub struct RouteArgs {
 /// The notes that are stored with the time.
 #[derive(Debug, Args)]
 pub struct WhyArgs {
-    /// The reason
+    /// The reason. The web application shows that of a halt on every page
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
     /// Your name [default: the name in the audit log]

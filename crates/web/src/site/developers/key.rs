@@ -1,6 +1,6 @@
 //! The page of one key: its limits, its delegation, its webhook, and what can be done with it.
 
-use app::keys::{lower_caps, pause, resume, revoke};
+use app::keys::{self, lower_caps, pause, resume, revoke};
 use app::sessions::{Person, context_of};
 use app::webhooks::{ReceiverState, rotate_secret, send_test, set_webhook_url};
 use app::{AppError, accounts, usage};
@@ -10,11 +10,11 @@ use axum::response::Response;
 use domain::Usdc;
 use domain::key::{ChosenCaps, Scope};
 use domain::webhook::Admission;
-use http_kit::{PathId, Problem, Shared};
+use http_kit::{ClientAddress, PathId, Problem, Shared};
 use presentation::amounts;
 use store::keys::Key;
 
-use super::keys::{secret, state_of};
+use super::keys::{LIFETIMES, allowlist_of, expiry_of, secret, state_of};
 use super::{caller_of, own_key};
 use crate::site::acts::ActForm;
 use crate::site::form_body::FormFields;
@@ -104,6 +104,9 @@ struct KeyPage {
     /// Whether a cap is below that of the tier, here or on chain.
     can_raise: bool,
     receiver: ReceiverLine,
+    lifetimes: [(&'static str, &'static str, i64); 4],
+    own_address: String,
+    is_expired: bool,
     needs_step_up: bool,
     form: ActForm,
 }
@@ -112,6 +115,7 @@ struct KeyPage {
 pub async fn page(
     State(app): State<Shared>,
     reader: Reader,
+    ClientAddress(ip): ClientAddress,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
@@ -159,6 +163,9 @@ pub async fn page(
         can_raise: limits.per_trade.min(on_chain_per_trade) < most.per_trade
             || limits.daily.min(on_chain_daily) < most.daily,
         receiver: ReceiverLine::new(&key, &receiver, now),
+        lifetimes: LIFETIMES,
+        own_address: ip.to_canonical().to_string(),
+        is_expired: key.expires_at.is_some_and(|end| end <= now),
         needs_step_up: person.require_step_up(now).is_err(),
         form: ActForm::new(&app, account)?,
     };
@@ -190,6 +197,24 @@ pub async fn set_caps(
     };
     let caps = ChosenCaps { per_trade: Some(cap("perTrade")?), daily: Some(cap("daily")?) };
     lower_caps(&context_of(&app.ctx, &person), person.user_id(), key.id, caps).await?;
+    see_key(&key)
+}
+
+/// `POST /settings/keys/{id}/access`: sets the allowed addresses, and the end unless it is kept.
+pub async fn set_access(
+    State(app): State<Shared>,
+    Member(person): Member,
+    PathId(id): PathId,
+    form: FormFields,
+) -> Result<Response, Problem> {
+    let key = own_key(&app, &person, &id).await?;
+    require_step_up(&app, &person)?;
+    let expires_at = match form.get("expires") {
+        "keep" => key.expires_at,
+        _ => expiry_of(&form, app.ctx.now())?,
+    };
+    let access = (allowlist_of(&form)?, expires_at);
+    keys::set_access(&context_of(&app.ctx, &person), person.user_id(), key.id, access).await?;
     see_key(&key)
 }
 

@@ -22,7 +22,7 @@ use crate::site::session::{Member, problem_of, to_sign_in};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
 /// The lifetimes that the form offers, in days.
-const LIFETIMES: [(&str, &str, i64); 4] =
+pub const LIFETIMES: [(&str, &str, i64); 4] =
     [("0", "Never", 0), ("30", "In 30 days", 30), ("90", "In 90 days", 90), ("365", "In a year", 365)];
 
 /// A key in the list.
@@ -199,7 +199,8 @@ fn scopes_of(form: &FormFields) -> Result<Scopes, AppError> {
     scopes.ok_or_else(|| AppError::field("/scope", "must be at least one of the listed scopes"))
 }
 
-fn expiry_of(form: &FormFields, now: Timestamp) -> Result<Option<Timestamp>, AppError> {
+/// Returns the chosen end of a key.
+pub fn expiry_of(form: &FormFields, now: Timestamp) -> Result<Option<Timestamp>, AppError> {
     match LIFETIMES.iter().find(|(word, ..)| *word == form.get("expires")) {
         Some((.., 0)) => Ok(None),
         Some((.., days)) => Ok(Some(now.plus_ms(days * DAY_MS))),
@@ -207,7 +208,7 @@ fn expiry_of(form: &FormFields, now: Timestamp) -> Result<Option<Timestamp>, App
     }
 }
 
-fn allowlist_of(form: &FormFields) -> Result<IpAllowlist, AppError> {
+pub fn allowlist_of(form: &FormFields) -> Result<IpAllowlist, AppError> {
     let text = form.get("allowlist").trim();
     if text.is_empty() {
         return Ok(IpAllowlist::default());

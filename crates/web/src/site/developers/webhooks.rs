@@ -1,35 +1,71 @@
 //! The webhook events of a person's keys, and every attempt to deliver them.
 
+use std::str::FromStr;
+
 use app::sessions::Person;
 use app::webhooks::redeliver;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use domain::Timestamp;
+use domain::event::EventKind;
 use domain::ids::EventId;
 use domain::page::PagePosition;
+use domain::time::DAY_MS;
 use domain::webhook::{DeliveryStatus, MAX_REPLAYS};
 use http_kit::{Paging, Parameters, PathId, Problem, Query, RawQuery, Shared};
 use presentation::amounts;
 use store::webhooks::{Attempt, Delivery, DeliveryFilter};
 
-use crate::site::markets::ListLink;
 use crate::site::session::{Member, see, to_sign_in};
 use crate::site::shell::{Reader, Section, Shell, answer, render};
 
-/// The parameters `status` and `cursor`.
+/// The parameters `status`, `kind`, `from` and `to` (days, both inclusive), and `cursor`.
 #[derive(Debug)]
 pub struct EventsQuery {
-    status: Option<DeliveryStatus>,
+    filter: DeliveryFilter,
     paging: Paging,
 }
 
 impl Parameters for EventsQuery {
-    const NAMES: &'static [&'static str] = &["status", "cursor"];
+    const NAMES: &'static [&'static str] = &["status", "kind", "from", "to", "cursor"];
 
     fn read(given: &mut RawQuery<'_>) -> Option<Self> {
-        let status = given.parsed("status", "must be pending, delivered, failed, retrying or none");
-        Some(Self { status, paging: given.paging()? })
+        let filter = DeliveryFilter {
+            status: choice(given, "status", "must be pending, delivered, failed, retrying or none"),
+            kind: choice(given, "kind", "must be a kind of event"),
+            from: day(given, "from"),
+            to: day(given, "to").map(|day| day.plus_ms(DAY_MS)),
+        };
+        Some(Self { filter, paging: given.paging()? })
     }
+}
+
+/// Reads a parameter of a form, which sends the empty value for no choice.
+fn optional<T>(
+    given: &mut RawQuery<'_>,
+    name: &str,
+    detail: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let parse = |text: &str| if text.is_empty() { Some(None) } else { parse(text).map(Some) };
+    given.with(name, detail, parse).flatten()
+}
+
+fn choice<T: FromStr>(given: &mut RawQuery<'_>, name: &str, detail: &str) -> Option<T> {
+    optional(given, name, detail, |text| text.parse().ok())
+}
+
+/// Reads the start of a day in UTC.
+fn day(given: &mut RawQuery<'_>, name: &str) -> Option<Timestamp> {
+    let midnight = |text: &str| format!("{text}T00:00:00Z").parse().ok();
+    optional(given, name, "must be a day such as 2026-12-16", midnight)
+}
+
+/// Returns the days of a filter as a form writes them.
+fn days_of(filter: &DeliveryFilter) -> [String; 2] {
+    let last = filter.to.map(|to| to.plus_ms(-DAY_MS));
+    [filter.from, last].map(|at| at.map_or_else(String::new, |at| at.to_string().chars().take(10).collect()))
 }
 
 /// An event in the list.
@@ -73,9 +109,27 @@ const fn words_of(status: DeliveryStatus) -> (&'static str, &'static str) {
 #[template(path = "site/developers/webhooks.html")]
 struct EventsPage {
     shell: Shell,
-    filters: Vec<ListLink>,
+    /// The values and labels of the form's choices.
+    statuses: Vec<Choice>,
+    kinds: Vec<Choice>,
+    from: String,
+    to: String,
     events: Vec<EventLine>,
     next: Option<String>,
+}
+
+/// A choice of the form.
+#[derive(Debug)]
+struct Choice {
+    value: &'static str,
+    label: &'static str,
+    is_chosen: bool,
+}
+
+impl Choice {
+    fn new<T: PartialEq>(value: &'static str, label: &'static str, of: T, chosen: Option<T>) -> Self {
+        Self { value, label, is_chosen: chosen.is_some_and(|chosen| chosen == of) }
+    }
 }
 
 /// `GET /developers/webhooks`.
@@ -85,8 +139,7 @@ pub async fn list(
     Query(query): Query<EventsQuery>,
 ) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
-    let EventsQuery { status, paging } = query;
-    let filter = DeliveryFilter { status, from: None, to: None };
+    let EventsQuery { filter, paging } = query;
     let input = (person.user_id(), filter, paging.page.clone());
     let rows = app.ctx.store.read(input, |tx, (user_id, filter, page)| {
         Box::pin(store::webhooks::list(tx, *user_id, filter, page))
@@ -96,27 +149,23 @@ pub async fn list(
         created_at: event.emitted_at,
         id: event.event_id.to_string(),
     });
-    let path = |status: Option<DeliveryStatus>| {
-        status.map_or_else(
-            || "/developers/webhooks?".to_owned(),
-            |it| format!("/developers/webhooks?status={it}&"),
-        )
-    };
-    let link = |label: &str, of: Option<DeliveryStatus>| ListLink {
-        label: label.to_owned(),
-        url: path(of).trim_end_matches(['?', '&']).to_owned(),
-        is_current: of == status,
-    };
+    let [from, to] = days_of(&filter);
+    let next = pagination.cursor.map(|cursor| {
+        let status = filter.status.map_or("", DeliveryStatus::as_str);
+        let kind = filter.kind.map_or("", EventKind::as_str);
+        format!("/developers/webhooks?status={status}&kind={kind}&from={from}&to={to}&cursor={cursor}")
+    });
+    let statuses = DeliveryStatus::ALL.iter();
+    let statuses = statuses.map(|it| Choice::new(it.as_str(), words_of(*it).0, *it, filter.status));
+    let kinds = EventKind::ALL.iter().map(|it| Choice::new(it.as_str(), it.as_str(), *it, filter.kind));
     let page = EventsPage {
         shell: Shell::new(&reader, Section::None, "Webhook events"),
-        filters: vec![
-            link("All", None),
-            link("Delivered", Some(DeliveryStatus::Delivered)),
-            link("Retrying", Some(DeliveryStatus::Retrying)),
-            link("Failed", Some(DeliveryStatus::Failed)),
-        ],
+        statuses: statuses.collect(),
+        kinds: kinds.collect(),
+        from,
+        to,
         events: rows.iter().map(EventLine::new).collect(),
-        next: pagination.cursor.map(|cursor| format!("{}cursor={cursor}", path(status))),
+        next,
     };
     Ok(answer(render(&page)?))
 }
