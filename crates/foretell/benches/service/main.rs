@@ -5,8 +5,8 @@
 //! to minute, but a ratio hardly does. The judged quantity is the CPU time of the service's
 //! process; wall-clock rates are only informative. docs/benchmarks.md explains each baseline.
 //!
-//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks` or `--public` for
-//! only these, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
+//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public` or
+//! `--pages` for only these, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
 //! included if `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
 
 #![expect(
@@ -28,6 +28,7 @@ mod reads;
 mod report;
 mod sample;
 mod service;
+mod site;
 mod starts;
 mod trades;
 mod webhooks;
@@ -40,6 +41,7 @@ use clap::Parser;
 use chain_limits::ChainLimits;
 use report::Report;
 use service::Service;
+use store::sized::Size;
 
 /// Measures the service against the limits of this machine
 #[derive(Debug, Parser)]
@@ -56,6 +58,9 @@ struct Args {
     /// The public read API alone, on SQLite
     #[arg(long)]
     public: bool,
+    /// The pages of the site alone, on SQLite
+    #[arg(long)]
+    pages: bool,
     /// A hundred thousand markets with five million trades against a hundred, on SQLite
     #[arg(long)]
     sized: bool,
@@ -123,6 +128,12 @@ async fn measure(args: &Args) -> Report {
     }
     if args.public {
         public::measure(times, &mut report).await;
+        return report;
+    }
+    if args.pages {
+        let mut service = Service::filled_with(Size::SMALL).await;
+        site::measure(&service, times, &mut report).await;
+        service.stop().await;
         return report;
     }
     if args.sized {

@@ -23,9 +23,10 @@ use crate::process::Process;
 use crate::report::{Goal, Report, Row};
 use crate::sample::{Begun, Sample, median};
 use crate::service::{Service, settle};
+use crate::site;
 use crate::trades;
 
-const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
 const LIST: &str = "/api/markets?limit=50";
 /// Requests per address. A route allows 50 or 100 per minute.
 const OF_ADDRESS: u64 = 10;
@@ -34,7 +35,7 @@ const TRADES_A_SECOND: u32 = 100;
 const KEPT_LIST: &str = "/v1/markets?limit=20";
 
 /// Number of the next client address, so that no two loads share one.
-static NEXT: AtomicU64 = AtomicU64::new(0);
+pub static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the measured routes with their names in the report.
 fn routes() -> Vec<(&'static str, String)> {
@@ -50,7 +51,7 @@ fn routes() -> Vec<(&'static str, String)> {
 }
 
 /// Creates requests for these routes in turn, each few from a new address.
-fn from_everywhere(service: &Service, routes: &[String]) -> impl Fn(usize, u64) -> Ask + use<> {
+pub fn from_everywhere(service: &Service, routes: &[String]) -> impl Fn(usize, u64) -> Ask + use<> {
     let asks: Vec<Ask> = routes.iter().map(|route| service.get(route, "")).collect();
     move |connection: usize, number: u64| {
         let mut ask = asks[(connection + number as usize) % asks.len()].clone();
@@ -67,6 +68,7 @@ pub async fn measure(times: Times, report: &mut Report) {
     let mut service = Service::filled_with(Size::SMALL).await;
     reads(&service, times, report).await;
     beside_trades(&service, times, report).await;
+    site::measure(&service, times, report).await;
     service.stop().await;
     upkeep(times, report).await;
 }
