@@ -23,6 +23,8 @@ words! {
         RemoveOwner = "remove_owner",
         /// Takes the USDC approval from the Gate.
         EndApproval = "end_approval",
+        /// Buys or sells directly at the hub, beyond the caps of every key.
+        Trade = "trade",
     }
 }
 

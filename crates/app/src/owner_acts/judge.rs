@@ -2,7 +2,7 @@
 
 use alloy_primitives::Address;
 use chain::{Call, ChainError, ExecutedBatch, Revert};
-use domain::owner_act::OwnerActFailure;
+use domain::owner_act::{OwnerActFailure, OwnerActKind};
 use domain::time::{HOUR_MS, MINUTE_MS};
 use domain::{ErrorCode, Timestamp};
 use store::owner_acts::{OwnerAct, OwnerActEnding};
@@ -54,6 +54,9 @@ async fn try_judge(ctx: &Ctx, act: &OwnerAct, executor: Address) -> Result<Verdi
     }
     if is_expired(ctx, act.deadline_s, ctx.now()).await? {
         return Ok(Verdict::End(OwnerActEnding::Expired));
+    }
+    if act.kind == OwnerActKind::Trade && ctx.process.switches.is_trading_halted() {
+        return Ok(Verdict::Wait("trading is halted".to_owned()));
     }
     let account = account_of(ctx, act.user_id).await?;
     let signature = act.signature.clone().ok_or_else(|| AppError::new(ErrorCode::InternalError))?;

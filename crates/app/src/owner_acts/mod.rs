@@ -26,7 +26,7 @@ use crate::{AppError, Ctx};
 pub(crate) use judge::{Verdict, judge};
 pub use limits::ActOrigin;
 pub use prepare::{PreparedAct, choose_second_owner, find_second_owner, prepare};
-pub use request::{Caps, OwnerActRequest, WithdrawalAmount};
+pub use request::{Caps, OwnerActRequest, OwnerOrder, WithdrawalAmount};
 pub use sign::{OwnerSignature, sign};
 
 /// Returns an act of this user. Another user's act gets the same error as a missing one.

@@ -5,11 +5,13 @@ use chain::{AccountOwner, Call, KeyPolicy, calls, provision};
 use domain::ids::{KeyId, MarketId, UserId};
 use domain::key::KeyLimits;
 use domain::owner_act::OwnerActKind;
+use domain::trade::Side;
 use domain::{ErrorCode, Usdc, Wad};
 use store::keys::Key;
 use store::users::Account;
 
 use crate::accounts::{self, MAX_OWNERS, Owners, policy_of, policy_with};
+use crate::markets::QuoteRequest;
 use crate::{AppError, Ctx, markets};
 
 /// An act that an owner is asked to sign.
@@ -44,6 +46,21 @@ pub enum OwnerActRequest {
     RemoveOwner(AccountOwner),
     /// Takes the USDC approval from the Gate, which ends all trading of the account.
     EndApproval,
+    /// Trades directly at the hub, beyond the caps of every key.
+    Trade {
+        market_id: MarketId,
+        outcome_index: u8,
+        order: OwnerOrder,
+    },
+}
+
+/// An order with the worst result that its owner accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerOrder {
+    /// Spends this USDC, the fee included.
+    Buy { usdc: Usdc, min_tokens: Wad },
+    /// Sells these tokens.
+    Sell { tokens: Wad, min_usdc: Usdc },
 }
 
 /// Spending caps of a key.
@@ -83,6 +100,7 @@ impl OwnerActRequest {
             Self::AddOwner(_) => OwnerActKind::AddOwner,
             Self::RemoveOwner(_) => OwnerActKind::RemoveOwner,
             Self::EndApproval => OwnerActKind::EndApproval,
+            Self::Trade { .. } => OwnerActKind::Trade,
         }
     }
 
@@ -115,6 +133,9 @@ impl CallBuilder<'_> {
             OwnerActRequest::EndApproval => {
                 let gate = self.ctx.chain.contracts().gate;
                 Ok(vec![self.call_of_usdc(calls::approve(gate, U256::ZERO))])
+            }
+            OwnerActRequest::Trade { market_id, outcome_index, order } => {
+                self.trade(*market_id, *outcome_index, *order).await
             }
         }
     }
@@ -177,9 +198,7 @@ impl CallBuilder<'_> {
 
     async fn withdraw(&self, to: Address, amount: WithdrawalAmount) -> Result<Vec<Call>, AppError> {
         self.check_recipient(to)?;
-        let account = self.account();
-        let available =
-            accounts::balance_of(self.ctx, account.address).await?.saturating_sub(account.reserved);
+        let available = self.available().await?;
         let amount = match amount {
             WithdrawalAmount::All => available,
             WithdrawalAmount::Exact(amount) => amount,
@@ -187,12 +206,7 @@ impl CallBuilder<'_> {
         if amount == Usdc::ZERO {
             return Err(AppError::field("/amount", "must be above 0"));
         }
-        if amount > available {
-            return Err(AppError::new(ErrorCode::InsufficientBalance)
-                .detail("The account does not hold this much USDC beyond what open trades have reserved.")
-                .with("requiredUsdc", amount.to_string())
-                .with("availableUsdc", available.to_string()));
-        }
+        check_available(amount, available)?;
         Ok(vec![self.call_of_usdc(calls::transfer(to, U256::from(amount.atomic())))])
     }
 
@@ -206,6 +220,60 @@ impl CallBuilder<'_> {
         self.check_recipient(to)?;
         let (rows, number) = markets::get(self.ctx, &market_id.to_string()).await?;
         let outcome = markets::outcome_of(rows.1.len(), i64::from(outcome_index))?;
+        self.check_held(number, outcome, tokens).await?;
+        let data = calls::transfer_position(to, number, outcome, tokens.0);
+        Ok(vec![Call::new(self.ctx.chain.contracts().hub, data)])
+    }
+
+    /// Returns the calls of an order. The hub takes exactly the USDC that the order spends.
+    async fn trade(
+        &self,
+        market_id: MarketId,
+        outcome_index: u8,
+        order: OwnerOrder,
+    ) -> Result<Vec<Call>, AppError> {
+        if self.ctx.process.switches.is_trading_halted() {
+            return Err(AppError::new(ErrorCode::ApiTradeProcessingHalted));
+        }
+        let (_, number) = markets::get(self.ctx, &market_id.to_string()).await?;
+        let (side, amount) = match order {
+            OwnerOrder::Buy { usdc, .. } => (Side::Buy, U256::from(usdc.atomic())),
+            OwnerOrder::Sell { tokens, .. } => (Side::Sell, tokens.0),
+        };
+        let asked = QuoteRequest { side, amount };
+        let quote =
+            markets::quote(self.ctx, &market_id.to_string(), i64::from(outcome_index), asked, None).await?;
+        let hub = self.ctx.chain.contracts().hub;
+        let moved = || AppError::new(ErrorCode::SlippageExceeded);
+        match order {
+            OwnerOrder::Buy { usdc, min_tokens } => {
+                check_available(usdc, self.available().await?)?;
+                if quote.fill.tokens_wad < min_tokens.0 {
+                    return Err(moved());
+                }
+                let buy = calls::buy(number, quote.outcome_index, usdc.atomic(), min_tokens.0);
+                let allow = self.call_of_usdc(calls::approve(hub, U256::from(usdc.atomic())));
+                Ok(vec![allow, Call::new(hub, buy)])
+            }
+            OwnerOrder::Sell { tokens, min_usdc } => {
+                self.check_held(number, quote.outcome_index, tokens).await?;
+                if quote.fill.usdc_atomic < min_usdc.atomic() {
+                    return Err(moved());
+                }
+                let sell = calls::sell(number, quote.outcome_index, tokens.0, min_usdc.atomic());
+                Ok(vec![Call::new(hub, sell)])
+            }
+        }
+    }
+
+    /// Returns the USDC that open trades have not reserved.
+    async fn available(&self) -> Result<Usdc, AppError> {
+        let account = self.account();
+        let balance = accounts::balance_of(self.ctx, account.address).await?;
+        Ok(balance.saturating_sub(account.reserved))
+    }
+
+    async fn check_held(&self, number: u64, outcome: u8, tokens: Wad) -> Result<(), AppError> {
         if tokens == Wad::ZERO {
             return Err(AppError::field("/tokens", "must be above 0"));
         }
@@ -216,8 +284,7 @@ impl CallBuilder<'_> {
                 .with("requiredTokens", tokens.to_string())
                 .with("availableTokens", held.to_string()));
         }
-        let data = calls::transfer_position(to, number, outcome, tokens.0);
-        Ok(vec![Call::new(self.ctx.chain.contracts().hub, data)])
+        Ok(())
     }
 
     /// Rejects recipients that could never send the funds on.
@@ -265,6 +332,16 @@ impl CallBuilder<'_> {
         }
         Ok(vec![Call::new(self.account().address, calls::remove_owner(owner))])
     }
+}
+
+fn check_available(amount: Usdc, available: Usdc) -> Result<(), AppError> {
+    if amount > available {
+        return Err(AppError::new(ErrorCode::InsufficientBalance)
+            .detail("The account does not hold this much USDC beyond what open trades have reserved.")
+            .with("requiredUsdc", amount.to_string())
+            .with("availableUsdc", available.to_string()));
+    }
+    Ok(())
 }
 
 /// Rejects caps outside the key's limits.

@@ -3,7 +3,8 @@
 use alloy_primitives::{Address, U256};
 use app::AppError;
 use app::config::OwnerActLimits;
-use app::owner_acts::{self, ActOrigin, Caps, OwnerActRequest, PreparedAct, WithdrawalAmount};
+use app::kill_switches::{self, Setting};
+use app::owner_acts::{self, ActOrigin, Caps, OwnerActRequest, OwnerOrder, PreparedAct, WithdrawalAmount};
 use chain::{Signer, calls};
 use domain::ids::OwnerActId;
 use domain::key::Tier;
@@ -91,6 +92,47 @@ store::on_each_engine! {
         assert_eq!(app.tokens(&ada, market, 1).await, Wad::ZERO);
         assert_eq!(app.ctx.chain.position(TO, market.number, 1).await.unwrap(), held.0);
         app.assert_ledger_equals_chain().await;
+    }
+
+    async fn an_owner_trades_beyond_the_caps_of_every_key(store: Store) {
+        let Scene { app, ada, market, .. } = Scene::on(store).await;
+        let order = |order| OwnerActRequest::Trade { market_id: market.id, outcome_index: 0, order };
+        let buy = |usdc, min_tokens| order(OwnerOrder::Buy { usdc: Usdc::from_whole(usdc), min_tokens });
+        let sell = |tokens, min_usdc| order(OwnerOrder::Sell { tokens, min_usdc });
+        let too_much = refusal(&app, &ada, &buy(10_001, Wad::ONE)).await;
+        assert_eq!(too_much.code, ErrorCode::InsufficientBalance);
+        let wrong_price = refusal(&app, &ada, &buy(900, Wad(Wad::ONE.0 * U256::from(10_000)))).await;
+        assert_eq!(wrong_price.code, ErrorCode::SlippageExceeded);
+        assert_eq!(refusal(&app, &ada, &sell(Wad::ONE, Usdc::ZERO)).await.code, ErrorCode::InsufficientBalance);
+
+        assert_done(&app.act(&ada, &buy(900, Wad::ONE)).await);
+        app.run_workers().await;
+        let held = app.tokens(&ada, market, 0).await;
+        assert!(held > Wad::ONE, "{held:?}");
+        // The hub took exactly the price.
+        let left = app.ctx.chain.usdc_balance(ada.account).await.unwrap();
+        assert_eq!(left, U256::from(Usdc::from_whole(9_100).atomic()));
+        assert_done(&app.act(&ada, &sell(held, Usdc::from_whole(1))).await);
+        app.run_workers().await;
+        assert_eq!(app.tokens(&ada, market, 0).await, Wad::ZERO);
+        app.assert_ledger_equals_chain().await;
+    }
+
+    async fn an_owners_trade_is_neither_prepared_nor_sent_while_trading_is_halted(store: Store) {
+        let Scene { app, ada, market, .. } = Scene::on(store).await;
+        let order = OwnerOrder::Buy { usdc: Usdc::from_whole(5), min_tokens: Wad::ONE };
+        let buy = OwnerActRequest::Trade { market_id: market.id, outcome_index: 0, order };
+        let halt = |setting| kill_switches::set(&app.ctx, kill_switches::TRADING, setting, "Olga", None);
+        let act = app.signed_act(&ada, &buy).await;
+        halt(Setting::Off).await.unwrap();
+        app.workers.execute(&app.ctx).await;
+        assert_eq!(app.stored_act(act.id).await.status, OwnerActStatus::Signed);
+        assert_eq!(refusal(&app, &ada, &buy).await.code, ErrorCode::ApiTradeProcessingHalted);
+        halt(Setting::On).await.unwrap();
+        // An act that waits is judged again after a pause.
+        app.clock.advance(MINUTE_MS);
+        app.run_workers().await;
+        assert_done(&app.stored_act(act.id).await);
     }
 
     async fn an_owner_sets_caps_within_the_keys_limits(store: Store) {

@@ -157,6 +157,24 @@ pub fn propose_cancel(market_id: u64) -> Bytes {
     MarketHub::proposeCancelCall { marketId: market_id }.abi_encode().into()
 }
 
+/// Hub, sent by the buyer: buys tokens for this USDC, the fee included, or reverts if they are fewer
+/// than `min_tokens_wad`.
+pub fn buy(market_id: u64, outcome: u8, usdc_atomic: u64, min_tokens_wad: U256) -> Bytes {
+    let usdc = U256::from(usdc_atomic);
+    MarketHub::buyCall { marketId: market_id, index: outcome, usdc_: usdc, minTokens: min_tokens_wad }
+        .abi_encode()
+        .into()
+}
+
+/// Hub, sent by the holder: sells tokens, or reverts if they pay less than `min_usdc_atomic` after the
+/// fee.
+pub fn sell(market_id: u64, outcome: u8, tokens_wad: U256, min_usdc_atomic: u64) -> Bytes {
+    let min_usdc = U256::from(min_usdc_atomic);
+    MarketHub::sellCall { marketId: market_id, index: outcome, tokens: tokens_wad, minUsdc: min_usdc }
+        .abi_encode()
+        .into()
+}
+
 /// Hub, sent by the holder: turns USDC into as many tokens of every outcome.
 pub fn split(market_id: u64, usdc_atomic: u64) -> Bytes {
     MarketHub::splitCall { marketId: market_id, usdc_: U256::from(usdc_atomic) }.abi_encode().into()

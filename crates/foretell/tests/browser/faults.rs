@@ -47,8 +47,8 @@ impl Chromium {
                 self.open(&site.url(path)).await;
                 let found = find_faults(self, axe).await;
                 faults.extend(found.into_iter().map(|fault| format!("{path}, {width}, {theme}: {fault}")));
-                let page = path.split('/').nth(1).unwrap_or_default();
-                self.save_screenshot(&format!("{state}-{page}-{width}-{theme}")).await;
+                let page = path.replace('/', "-");
+                self.save_screenshot(&format!("{state}{page}-{width}-{theme}")).await;
             }
         }
         assert!(faults.is_empty(), "{}", faults.join("\n"));

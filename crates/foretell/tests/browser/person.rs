@@ -72,7 +72,7 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
 
     browser.open(&site.url(&site.market("OPEN", true))).await;
     browser.assert_accessible(&axe).await;
-    assert_eq!(browser.text_of("#amount-help").await, "At most $100.00 for each trade.");
+    assert_eq!(browser.text_of("#amount-help").await, "An owner signs each order above $100.00.");
     browser.click("#amount").await;
     browser.press("50").await;
     browser.wait_for("document.querySelector('[data-quote=loss]').textContent === '50.00 USDC'").await;
@@ -84,6 +84,16 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
     browser.assert_accessible(&axe).await;
 
     assert!(browser.text_of("main").await.contains("Done"));
+
+    // Above the caps, the owner signs the order itself.
+    browser.open(&site.url(&site.market("OPEN", true))).await;
+    browser.click("#amount").await;
+    browser.press("150").await;
+    browser.wait_for("document.querySelector('[data-quote=loss]').textContent === '150.00 USDC'").await;
+    browser.click("[data-part=submit]").await;
+    browser.sign_act("Allow the market hub to take 150.00 USDC for a purchase of yours.").await;
+    browser.assert_accessible(&axe).await;
+
     for path in [
         "/welcome",
         "/settings/security",
@@ -109,7 +119,7 @@ async fn a_person_signs_up_trades_and_withdraws_with_a_passkey() {
     browser.press(WALLET).await;
     browser.click("input[value=all]").await;
     browser.click("form[data-kind=withdraw] button.main").await;
-    browser.sign_act(&format!("Send 950.00 USDC to {WALLET}")).await;
+    browser.sign_act(&format!("Send 800.00 USDC to {WALLET}")).await;
     // Chromium asks for RSA too, which can never own an account.
     let warnings =
         browser.warnings().await.into_iter().filter(|warning| !warning.contains("pubKeyCredParams"));

@@ -95,7 +95,8 @@ export function readFields(form) {
   return fields;
 }
 
-async function run(form) {
+// Lets an owner sign the act of a form, and follows it to its receipt.
+export async function signForm(form) {
   const { kind, dialog, rpId, next } = form.dataset;
   const act = await post("/app/acts", { ...readFields(form), kind });
   const review = reviewAct(act, form.dataset);
@@ -117,6 +118,6 @@ export function start(element) {
     event.preventDefault();
     if (element.dataset.busy) return;
     element.dataset.busy = "true";
-    run(element).catch(fail).finally(() => delete element.dataset.busy);
+    signForm(element).catch(fail).finally(() => delete element.dataset.busy);
   });
 }

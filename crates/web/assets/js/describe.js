@@ -15,7 +15,11 @@ const CALLS = {
     "setPolicy(uint32,(uint64,uint64,uint64,uint64,uint32))": setPolicy,
     "revokePolicy(address,uint32)": revokePolicy,
   },
-  hub: { "transfer(address,uint256,uint256)": transferPosition },
+  hub: {
+    "transfer(address,uint256,uint256)": transferPosition,
+    "buy(uint64,uint8,uint256,uint256)": buy,
+    "sell(uint64,uint8,uint256,uint256)": sell,
+  },
   account: { "addOwner(bytes)": addOwner, "removeOwner(bytes)": removeOwner },
 };
 
@@ -44,6 +48,9 @@ function describeCall({ target, value, data }, known) {
 }
 
 function approve([spender, amount], known) {
+  if (spender === checksum(known.hub) && amount !== UNLIMITED) {
+    return `Allow the market hub to take ${usdc(amount)} for a purchase of yours.`;
+  }
   if (spender !== checksum(known.gate)) throw new TypeError("the spender is not the Gate");
   if (amount === 0n) return "End the permission of the Gate to move your USDC. Trading stops.";
   const most = amount === UNLIMITED ? "USDC" : `at most ${usdc(amount)}`;
@@ -57,6 +64,14 @@ function transferUsdc([to, amount]) {
 function transferPosition([to, id, amount]) {
   if (id >> 72n) throw new TypeError("not a position");
   return `Send ${tokens(amount)} of outcome ${id & 255n} of market ${id >> 8n} to ${to}.`;
+}
+
+function buy([market, outcome, amount, least]) {
+  return `Buy at least ${tokens(least)} of outcome ${outcome} of market ${market} for ${usdc(amount)}.`;
+}
+
+function sell([market, outcome, amount, least]) {
+  return `Sell ${tokens(amount)} of outcome ${outcome} of market ${market} for at least ${usdc(least)}.`;
 }
 
 function setPolicy([key, perTrade, daily, salePerTrade, saleDaily, expiry]) {

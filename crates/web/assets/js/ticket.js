@@ -15,6 +15,7 @@ const ASK_AMOUNT = 0.2;
 const BPS = 10_000n;
 const WAD_PER_MILLIONTH = 10n ** 12n;
 const MOVED = ["price_moved", "SLIPPAGE_EXCEEDED"];
+const ABOVE_CAPS = "SPENDING_LIMIT_EXCEEDED";
 const NOT_CREATED = "The trade was not created. You can send it again.";
 const STATES = {
   pending: "Accepted",
@@ -37,13 +38,13 @@ export function remainingSlippage(usdcOut, worst) {
   return BigInt(usdcOut) < worst ? null : Number(((BigInt(usdcOut) - worst) * BPS) / BigInt(usdcOut));
 }
 
-// One order at a time. `env` has post, get, pause, newKey(), storeKey(key or null) and the view's
-// show(name, value). `storedKey` is that of an order whose result was unknown when the page closed.
+// One order at a time. `env` has post, get, pause, newKey(), storeKey(key or null), signTrade(order,
+// worst) and the view's show(name, value). `storedKey` is that of an order whose result was unknown when the page closed.
 export class Ticket {
   changes = 0;
 
-  constructor(env, { marketId, slippageBps, storedKey }) {
-    Object.assign(this, { env, marketId, slippageBps, key: storedKey ?? env.newKey() });
+  constructor(env, { marketId, slippageBps, perTrade, storedKey }) {
+    Object.assign(this, { env, marketId, slippageBps, perTrade, key: storedKey ?? env.newKey() });
     if (storedKey) this.attempt(() => this.findTrade());
   }
 
@@ -133,7 +134,8 @@ export class Ticket {
   async send() {
     const bound = await this.priceBound();
     if (!bound) return this.offerPrice();
-    const { outcomeIndex, side, amount, isAll } = this.order;
+    const { outcomeIndex, side, amount, isAll, units } = this.order;
+    if (side === "buy" && units > this.perTrade) return this.signTrade();
     const amountType = side === "buy" ? "usdc" : isAll ? "all" : "tokens";
     const body = { marketId: this.marketId, outcomeIndex, side, amountType, ...bound, idempotencyKey: this.key };
     if (!isAll) body.amount = amount;
@@ -161,7 +163,14 @@ export class Ticket {
     // The service remembers no key of a rejected request. An earlier attempt may have arrived.
     if (!this.isUnknown) this.env.storeKey(null);
     if (MOVED.includes(error.code)) return this.offerPrice();
-    throw error;
+    if (error.code !== ABOVE_CAPS) throw error;
+    return this.signTrade();
+  }
+
+  // Beyond the caps of this site, an owner signs the order itself.
+  signTrade() {
+    this.env.show("state", "Above the limits of this site: an owner must sign");
+    return this.env.signTrade(this.order, this.worst);
   }
 
   // Looks the order up by its key. It is never sent again by itself, and keeps its key if it is not
@@ -311,15 +320,23 @@ export function quickAmount(form, value) {
   return formatUnits(rounded, USDC_DECIMALS).replaceAll(",", "");
 }
 
+async function signTrade({ outcomeIndex, side, units }, worst) {
+  const form = document.getElementById("sign-trade");
+  const fields = { outcome: outcomeIndex, side, amount: units, worst };
+  Object.entries(fields).forEach(([name, value]) => (form.elements[name].value = value));
+  await (await import("./act.js")).signForm(form);
+}
+
 export function start(form) {
   const { market, slippage } = form.dataset;
   const view = new View(form);
   const name = `trade:${market}`;
   const storeKey = (key) => (key ? sessionStorage.setItem(name, key) : sessionStorage.removeItem(name));
   const show = (part, value) => view[part](value);
-  const env = { get, post, pause, storeKey, show, newKey: () => crypto.randomUUID() };
+  const env = { get, post, pause, storeKey, show, signTrade, newKey: () => crypto.randomUUID() };
   const storedKey = sessionStorage.getItem(name);
-  const ticket = new Ticket(env, { marketId: market, slippageBps: Number(slippage), storedKey });
+  const perTrade = parseUnits(form.dataset.perTrade, USDC_DECIMALS);
+  const ticket = new Ticket(env, { marketId: market, slippageBps: Number(slippage), perTrade, storedKey });
   const change = () => {
     const fields = Object.fromEntries(new FormData(form));
     view.side(fields.side);

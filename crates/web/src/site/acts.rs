@@ -1,9 +1,9 @@
 //! Acts: batches of calls that an owner of the account signs in the browser.
 
-use alloy_primitives::{Address, B256, Bytes};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use app::owner_acts::{
-    self, ActOrigin, Caps, OwnerActRequest, OwnerSignature, PreparedAct, WithdrawalAmount, error_of, prepare,
-    sign,
+    self, ActOrigin, Caps, OwnerActRequest, OwnerOrder, OwnerSignature, PreparedAct, WithdrawalAmount,
+    error_of, prepare, sign,
 };
 use app::passkeys::{owner_of, web};
 use app::sessions::Person;
@@ -15,7 +15,8 @@ use axum::response::{IntoResponse, Response};
 use chain::{AccountOwner, Assertion, Call};
 use domain::ids::{KeyId, OwnerActId};
 use domain::owner_act::{OwnerActKind, OwnerActStatus};
-use domain::{ErrorCode, Usdc};
+use domain::trade::Side;
+use domain::{ErrorCode, Usdc, Wad};
 use http_kit::{PathId, Problem, Shared};
 use presentation::amounts;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,12 @@ pub struct ActBody {
     amount: Option<String>,
     /// `all` withdraws everything that open trades have not reserved.
     how: Option<String>,
+    /// The order of a trade: the market, the outcome and the side. Its amount is in millionths of a USDC
+    /// to spend, or tokens with 18 decimals to sell, and its worst result in the other unit.
+    market: Option<String>,
+    outcome: Option<String>,
+    side: Option<Side>,
+    worst: Option<String>,
     /// Caps in millionths of a USDC.
     per_trade: Option<String>,
     daily: Option<String>,
@@ -66,6 +73,7 @@ impl ActBody {
             Ok(OwnerActKind::AddOwner) => Ok(OwnerActRequest::AddOwner(self.owner()?)),
             Ok(OwnerActKind::RemoveOwner) => Ok(OwnerActRequest::RemoveOwner(self.owner()?)),
             Ok(OwnerActKind::EndApproval) => Ok(OwnerActRequest::EndApproval),
+            Ok(OwnerActKind::Trade) => self.trade(),
             _ => Err(AppError::field("/kind", "must be the kind of a form of this site")),
         }
     }
@@ -82,6 +90,27 @@ impl ActBody {
     fn caps(&self) -> Result<Caps, AppError> {
         let cap = |pointer, text: &Option<String>| usdc_of(pointer, text.as_deref().unwrap_or_default());
         Ok(Caps { per_trade: cap("/perTrade", &self.per_trade)?, daily: cap("/daily", &self.daily)? })
+    }
+
+    fn trade(&self) -> Result<OwnerActRequest, AppError> {
+        let market = self.market.as_deref().unwrap_or_default();
+        let market_id = market.parse().map_err(|_| AppError::new(ErrorCode::MarketNotFound))?;
+        let outcome = self.outcome.as_deref().and_then(|outcome| outcome.parse().ok());
+        let outcome_index =
+            outcome.ok_or_else(|| AppError::field("/outcome", "must be the index of an outcome"))?;
+        let (amount, worst) =
+            (self.amount.as_deref().unwrap_or_default(), self.worst.as_deref().unwrap_or_default());
+        let order = match self.side {
+            Some(Side::Buy) => {
+                OwnerOrder::Buy { usdc: usdc_of("/amount", amount)?, min_tokens: tokens_of("/worst", worst)? }
+            }
+            Some(Side::Sell) => OwnerOrder::Sell {
+                tokens: tokens_of("/amount", amount)?,
+                min_usdc: usdc_of("/worst", worst)?,
+            },
+            None => return Err(AppError::field("/side", "must be buy or sell")),
+        };
+        Ok(OwnerActRequest::Trade { market_id, outcome_index, order })
     }
 
     fn receiver(&self) -> Result<Address, AppError> {
@@ -119,6 +148,14 @@ fn usdc_of(pointer: &str, text: &str) -> Result<Usdc, AppError> {
     let usdc = atomic.filter(|atomic| *atomic > 0).map(Usdc::from_atomic);
     usdc.ok_or_else(|| {
         AppError::wrong_value(pointer, "must be an amount above zero, in millionths of a USDC", text)
+    })
+}
+
+fn tokens_of(pointer: &str, text: &str) -> Result<Wad, AppError> {
+    // 128 bits hold every balance of tokens.
+    let wad = text.parse::<u128>().ok().filter(|wad| *wad > 0).map(|wad| Wad(U256::from(wad)));
+    wad.ok_or_else(|| {
+        AppError::wrong_value(pointer, "must be an amount of tokens above zero, with 18 decimals", text)
     })
 }
 
@@ -338,6 +375,7 @@ const fn heading_of(kind: OwnerActKind) -> &'static str {
         OwnerActKind::RaiseCaps => "Limits changed",
         OwnerActKind::Withdraw => "Withdrawal",
         OwnerActKind::SendPosition => "Position sent",
+        OwnerActKind::Trade => "Trade",
         OwnerActKind::AddOwner => "Owner added",
         OwnerActKind::RemoveOwner => "Owner removed",
         OwnerActKind::EndApproval => "Trading ended",

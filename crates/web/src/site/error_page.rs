@@ -51,6 +51,10 @@ pub fn show(failed: &FailedRequest<'_>, problem: &Problem, response: &mut Respon
             "This page does not exist",
             "The link is incomplete, or it leads to something that was never here.",
         ),
+        ErrorCode::DependencyUnavailable => (
+            "Not available at the moment",
+            "The service does not reach its chain or its database. Your money and positions are unchanged.",
+        ),
         ErrorCode::RateLimitExceeded => ("Too many requests", "Your network has asked for too many pages."),
         _ => (title, problem.detail()),
     };

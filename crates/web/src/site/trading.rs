@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::trades::{StatusHistory, Traced, Trade, TradeListFilter};
 
+use super::acts::ActForm;
 use super::form_body::ScriptBody;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -353,9 +354,11 @@ pub struct TicketPart {
     pub cash: String,
     pub cash_exact: String,
     pub per_trade: String,
+    pub per_trade_exact: String,
     pub slippage_bps: u16,
     pub slippage: &'static str,
     pub outcomes: Vec<TicketOutcome>,
+    pub form: ActForm,
 }
 
 /// An outcome in the ticket.
@@ -388,6 +391,7 @@ impl TicketPart {
             cash: amounts::dollars(cash),
             cash_exact: cash.to_decimal(),
             per_trade: amounts::dollars(caller.limits().per_trade),
+            per_trade_exact: caller.limits().per_trade.to_decimal(),
             slippage_bps,
             slippage: slippage_word(slippage_bps),
             outcomes: outcomes
@@ -397,6 +401,7 @@ impl TicketPart {
                     held: numbers::decimal(&held(shown.index).0, 18),
                 })
                 .collect(),
+            form: ActForm::new(app, owned.account.address)?,
         })
     }
 }

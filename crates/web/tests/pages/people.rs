@@ -483,6 +483,30 @@ async fn a_ticket_rejects_what_the_chain_and_the_caps_would() {
 }
 
 #[tokio::test]
+async fn an_owner_signs_an_order_above_the_caps() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = trader(&app, 2_000).await;
+    let order = |amount: &str, worst: &str| {
+        json!({
+            "kind": "trade", "market": market.id, "outcome": "0", "side": "buy", "amount": amount, "worst": worst,
+        })
+    };
+    for (wrong, code) in [
+        (order("1500000000", "0"), "VALIDATION_FAILED"),
+        (order("1500000000", "9000000000000000000000"), "SLIPPAGE_EXCEEDED"),
+        (order("2500000000", "1"), "INSUFFICIENT_BALANCE"),
+    ] {
+        let refused = browser.post("/app/acts", wrong).await;
+        assert_eq!(refused.json()["code"], code, "{refused}");
+    }
+    browser.act(order("1500000000", "1000000000000000000")).await;
+    app.run_workers().await;
+    let portfolio = browser.get("/portfolio").await;
+    assert!(portfolio.text.contains("$500.00") && portfolio.text.contains("Yes"), "{portfolio}");
+}
+
+#[tokio::test]
 async fn a_faucet_gives_test_money_to_an_account_that_needs_it() {
     let app = TestApp::new().await;
     let mut browser = Browser::new(&app);

@@ -179,6 +179,7 @@ const fn action_of(kind: OwnerActKind) -> &'static str {
         OwnerActKind::RaiseCaps => "delegation.raise",
         OwnerActKind::Withdraw => "account.withdraw",
         OwnerActKind::SendPosition => "account.send_position",
+        OwnerActKind::Trade => "account.trade",
         OwnerActKind::AddOwner => "account.owner.add",
         OwnerActKind::RemoveOwner => "account.owner.remove",
         OwnerActKind::EndApproval => "account.approval.end",

@@ -9,8 +9,8 @@ const rejected = (status, code) => () => { throw new Problem(status, { code }); 
 const END = "2027-01-15T08:00:02.000Z";
 
 // A ticket over a scripted server. `answers` maps a route to its next answers; the last one stays.
-function open(answers, { slippageBps = 100, storedKey } = {}) {
-  const log = { posts: [], shown: [], stored: [] };
+function open(answers, { slippageBps = 100, perTrade, storedKey } = {}) {
+  const log = { posts: [], shown: [], signed: [], stored: [] };
   const next = (route) => {
     const list = answers[route] ?? assert.fail(route);
     const answer = list.length > 1 ? list.shift() : list[0];
@@ -26,9 +26,10 @@ function open(answers, { slippageBps = 100, storedKey } = {}) {
     pause: async () => {},
     newKey: () => `key ${++keys}`,
     storeKey: (key) => log.stored.push(key),
+    signTrade: async (order, worst) => log.signed.push([order.units, worst]),
     show: (name, value) => log.shown.push([name, value]),
   };
-  const ticket = new Ticket(env, { marketId: "m", slippageBps, storedKey });
+  const ticket = new Ticket(env, { marketId: "m", slippageBps, perTrade, storedKey });
   const sent = () => log.posts.filter(([path]) => path === "/app/trades").map(([, body]) => body);
   const last = (name) => log.shown.findLast(([shown]) => shown === name)?.[1];
   return { ticket, log, sent, last };
@@ -232,4 +233,20 @@ test("quick amounts are shares of the balance with at most six decimals, or all 
   const cases = [["buy", "25", "25"], ["buy", "max", "1412.07"], ["buy", "50%", "706.035"],
     ["sell", "50%", "0.061728"], ["sell", "max", "0.123456789123456789"]];
   for (const [side, value, amount] of cases) assert.equal(quickAmount(form(side), value), amount);
+});
+
+test("an owner signs an order beyond the caps, with the bound that was shown", async () => {
+  const aboveCaps = rejected(409, "SPENDING_LIMIT_EXCEEDED");
+  const { ticket, log, sent } = open({ "/app/quotes": [quote(1_000)], "/app/trades": [aboveCaps] });
+  await ticket.change(buy());
+  await ticket.submit();
+  assert.equal(sent().length, 1);
+  assert.deepEqual(log.signed, [[25_000_000n, 990n]]);
+  assert.equal(log.stored.at(-1), null);
+
+  // The cap of a trade is known before.
+  const large = open({ "/app/quotes": [quote(1_000)] }, { perTrade: 24_999_999n });
+  await large.ticket.change(buy());
+  await large.ticket.submit();
+  assert.deepEqual(large.log.signed, [[25_000_000n, 990n]]);
 });

@@ -29,6 +29,11 @@ const SENTENCES = {
   "end approval": ["End the permission of the Gate to move your USDC. Trading stops."],
   withdraw: [`Send 1,234.56789 USDC to ${RECIPIENT}.`],
   "send a position": [`Send 12.5 tokens of outcome 1 of market 7 to ${RECIPIENT}.`],
+  buy: [
+    "Allow the market hub to take 5,000.00 USDC for a purchase of yours.",
+    "Buy at least 12.5 tokens of outcome 1 of market 7 for 5,000.00 USDC.",
+  ],
+  sell: ["Sell 12.5 tokens of outcome 1 of market 7 for at least 6.00 USDC."],
   "add a passkey": [`Add the passkey ${PASSKEY} as an owner. It can do everything with the account.`],
   "add a wallet": [`Add the wallet ${RECIPIENT} as an owner. It can do everything with the account.`],
   "remove a passkey": [`Remove the passkey ${PASSKEY} as an owner.`],
