@@ -41,6 +41,7 @@ static FILES: &[(&str, &[u8])] = files![
     "js/live.js",
     "js/main.js",
     "js/market.js",
+    "js/own.js",
     "js/page.js",
     "js/passkey.js",
     "js/request.js",
@@ -49,6 +50,11 @@ static FILES: &[(&str, &[u8])] = files![
     "logo.svg",
     "mark.svg",
 ];
+
+/// Returns the names and bytes of all files.
+pub fn all() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.iter().copied()
+}
 
 /// The name of the folder.
 static FOLDER: LazyLock<String> = LazyLock::new(|| {

@@ -7,6 +7,7 @@
 mod assets;
 mod card;
 mod crawlers;
+pub mod own_files;
 mod page;
 mod pages;
 mod resources;

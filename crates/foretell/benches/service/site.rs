@@ -110,7 +110,9 @@ async fn follow(
                 continue;
             }
             if is_open {
-                drop(arrivals.send(Instant::now()));
+                if arrivals.send(Instant::now()).is_err() {
+                    return;
+                }
             } else {
                 is_open = true;
                 opened.wait().await;

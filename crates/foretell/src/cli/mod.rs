@@ -8,6 +8,7 @@ mod help;
 mod listen;
 mod migrate;
 mod serve;
+mod web_app;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,6 +62,9 @@ enum Command {
     },
     /// Forward a user's events to a program on this machine, in the form of webhooks
     Listen(ListenArgs),
+    /// Check a web application from outside
+    #[command(subcommand)]
+    App(web_app::AppCommand),
     /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -118,6 +122,9 @@ impl Cli {
         if let Command::Listen(args) = self.command {
             return listen::run(args).await;
         }
+        if let Command::App(command) = self.command {
+            return web_app::run(command).await;
+        }
         let actor = crate::actor::named(self.actor.as_deref());
         let options = self.options.or_from_file(self.config.as_deref())?;
         let config: ResolvedConfig = options.clone().decide()?;
@@ -126,7 +133,7 @@ impl Cli {
             Command::Serve => serve::run(config).await,
             Command::Migrate => migrate::run(&config, actor).await,
             Command::Deploy(args) => deploy::run(args, &config, &actor).await,
-            Command::OpenApi { .. } | Command::Listen(_) => Ok(()),
+            Command::OpenApi { .. } | Command::Listen(_) | Command::App(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
             Command::Admin(args) => admin::run(*args, config, actor).await,
         }

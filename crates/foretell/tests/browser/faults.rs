@@ -17,7 +17,7 @@ const BANNER: &str = "document.querySelector('[data-stop]')?.textContent";
 
 impl Chromium {
     /// Signs up, gets test money and enables trading.
-    async fn start_trading(&self, site: &Site) {
+    pub async fn start_trading(&self, site: &Site) {
         self.add_authenticator().await;
         self.open(&site.url("/sign-up")).await;
         self.click("form button.main").await;

@@ -30,3 +30,21 @@ async fn a_trade_changes_the_price_in_all_tabs_also_after_a_restart() {
         site.restart().await;
     }
 }
+
+#[tokio::test]
+async fn a_page_offers_to_reload_after_a_trade_in_another_tab() {
+    let Some((site, browser)) = chromium::start().await else { return };
+    browser.start_trading(&site).await;
+    browser.open(&site.url("/portfolio")).await;
+    let [portfolio, _] = browser.open_tab().await;
+    browser.open(&site.url(&site.market("OPEN", true))).await;
+    browser.click("#amount").await;
+    browser.press("5").await;
+    browser.wait_for("document.querySelector('[data-quote=loss]').textContent === '5.00 USDC'").await;
+    browser.click("[data-part=submit]").await;
+    browser.wait_for("document.querySelector('[data-part=state]').textContent === 'Done'").await;
+    browser.switch_to(&portfolio).await;
+    browser.wait_for("!document.querySelector('[data-module=own]').hidden").await;
+    browser.click("[data-module=own] a").await;
+    browser.wait_for("document.querySelector('main table')?.textContent.includes('Yes')").await;
+}

@@ -24,6 +24,7 @@ mod market_ends;
 mod nodes;
 mod operator;
 mod oracle;
+mod published_site;
 mod receiver;
 mod roles;
 mod service;

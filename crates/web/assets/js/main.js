@@ -6,6 +6,7 @@ const MODULES = {
   act: () => import("./act.js"),
   chart: () => import("./chart.js"),
   market: () => import("./market.js"),
+  own: () => import("./own.js"),
   passkey: () => import("./passkey.js"),
   ticket: () => import("./ticket.js"),
   wallet: () => import("./wallet.js"),

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use http_kit::Shared;
 
 /// A page loads only files of its own origin, contains no inline script or style, and is in no frame.
-const POLICY: HeaderValue = HeaderValue::from_static(
+pub const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
 );

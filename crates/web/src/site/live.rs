@@ -2,6 +2,7 @@
 //!
 //! A browser has one stream for all its tabs. Each event is the current state of one market, so a
 //! browser that reconnects needs no earlier event: the stream begins with the state of every market.
+//! The topic `u` says only that something of the person has changed.
 
 use std::convert::Infallible;
 
@@ -15,7 +16,9 @@ use domain::ids::MarketId;
 use domain::market::MarketStatus;
 use domain::rate::network_of;
 use futures::future::select_all;
-use http_kit::{ClientAddress, EventBytes, Parameters, Problem, Query, RawQuery, Shared, heartbeats};
+use http_kit::{
+    ClientAddress, EventBytes, Parameters, Problem, Query, RawQuery, Shared, Visitor, heartbeats,
+};
 use presentation::numbers;
 use serde::Serialize;
 use tokio::time::Interval;
@@ -25,25 +28,41 @@ const MOST_BROWSERS: usize = 100;
 /// Maximum number of markets of one stream.
 const MOST_TOPICS: usize = 100;
 
-/// The parameters `topics`, a list of `m:` and a market's id, and `after`, the id of the last event that
+/// The parameters `topics`, a list of `u` and of `m:` with a market's id, and `after`, the id of the last event that
 /// the browser received.
 #[derive(Debug)]
 pub struct LiveQuery {
-    markets: Vec<MarketId>,
+    topics: Vec<LiveTopic>,
     after: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum LiveTopic {
+    Market(MarketId),
+    /// The person of the session.
+    Person,
+}
+
+impl LiveTopic {
+    fn parse(text: &str) -> Option<Self> {
+        match text.strip_prefix("m:") {
+            Some(id) => id.parse().ok().map(Self::Market),
+            None => (text == "u").then_some(Self::Person),
+        }
+    }
 }
 
 impl Parameters for LiveQuery {
     const NAMES: &'static [&'static str] = &["topics", "after"];
 
     fn read(asked: &mut RawQuery<'_>) -> Option<Self> {
-        let market = |topic: &str| topic.strip_prefix("m:")?.parse().ok();
-        let markets: Vec<MarketId> = asked.list("topics", "must be a list of m:MARKET_ID", market);
-        if markets.len() > MOST_TOPICS {
+        let topics: Vec<LiveTopic> =
+            asked.list("topics", "must be a list of u and m:MARKET_ID", LiveTopic::parse);
+        if topics.len() > MOST_TOPICS {
             asked.wrong("topics", "must have at most 100 topics");
         }
         let after = asked.with("after", "must be the id of an event of this stream", http_kit::number);
-        Some(Self { markets, after: after.unwrap_or_default() })
+        Some(Self { topics, after: after.unwrap_or_default() })
     }
 }
 
@@ -78,6 +97,8 @@ struct LiveStream {
     /// The browser's place.
     _place: Subscription,
     markets: Vec<Followed>,
+    /// The events of the person of the session.
+    person: Option<Subscription>,
     heartbeats: Interval,
     pending: EventBytes,
     /// The block of the newest state that was sent. It is the id of events.
@@ -89,17 +110,26 @@ struct LiveStream {
 pub async fn stream(
     State(app): State<Shared>,
     Query(query): Query<LiveQuery>,
+    Visitor(person): Visitor,
     ClientAddress(ip): ClientAddress,
 ) -> Result<Response, Problem> {
     let hub = &app.ctx.process.feed;
     let place =
         hub.subscribe_within(Topic::Browser(network_of(ip)), MOST_BROWSERS, app.ctx.config.max_streams)?;
     let follow = |id| Followed { id, news: hub.follow(Topic::Market(id)), sent: None };
-    let markets = query.markets.into_iter().map(follow).collect();
+    let of_market = |topic: &LiveTopic| match topic {
+        LiveTopic::Market(id) => Some(*id),
+        LiveTopic::Person => None,
+    };
+    let markets = query.topics.iter().filter_map(of_market).map(follow).collect();
+    // A session that has ended meanwhile must not stop the prices.
+    let wants_person = query.topics.iter().any(|topic| matches!(topic, LiveTopic::Person));
+    let person = person.filter(|_| wants_person).map(|person| hub.follow(Topic::User(person.user_id())));
     let stream = LiveStream {
         app,
         _place: place,
         markets,
+        person,
         heartbeats: heartbeats(),
         pending: EventBytes::beginning(),
         block: query.after,
@@ -131,9 +161,15 @@ impl LiveStream {
         }
     }
 
-    /// Waits for a change of a market or the next heartbeat.
+    /// Waits for a change of a market or of the person, or the next heartbeat.
     async fn step(&mut self) {
-        let Self { markets, heartbeats, .. } = self;
+        let Self { markets, person, heartbeats, .. } = self;
+        let own = async {
+            match person {
+                Some(news) => news.wait().await,
+                None => std::future::pending().await,
+            }
+        };
         let woken = async {
             if markets.is_empty() {
                 return std::future::pending().await;
@@ -153,7 +189,22 @@ impl LiveStream {
                 WakeReason::News => self.read(place).await,
                 WakeReason::Closing => self.has_ended = true,
             },
+            reason = own => match reason {
+                WakeReason::News => self.tell_person(),
+                WakeReason::Closing => self.has_ended = true,
+            },
         }
+    }
+
+    fn tell_person(&mut self) {
+        if let Some(news) = &mut self.person {
+            news.catch_up();
+        }
+        self.push(
+            Some(self.block),
+            "message",
+            &serde_json::json!({ "topic": "u", "at": self.app.ctx.now() }),
+        );
     }
 
     async fn read_all(&mut self) {

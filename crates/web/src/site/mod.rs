@@ -34,6 +34,8 @@ mod trading;
 mod transaction;
 mod welcome;
 
+pub use guard::POLICY;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;

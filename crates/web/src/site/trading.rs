@@ -241,6 +241,10 @@ struct StepLine {
 #[template(path = "site/trade.html")]
 struct TradePage {
     shell: Shell,
+    /// The trade has not ended: the page loads its next state.
+    is_open: bool,
+    /// The status as scripts compare it.
+    status: &'static str,
     badge: (&'static str, &'static str),
     heading: String,
     market_id: String,
@@ -280,6 +284,8 @@ pub async fn receipt(
     });
     let page = TradePage {
         shell: Shell::new(&reader, Section::None, "Trade"),
+        is_open: trade.ended_at.is_none(),
+        status: trade.state.status().as_str(),
         badge: badge_of(trade.state.status()),
         heading,
         market_id: trade.market_id.to_string(),

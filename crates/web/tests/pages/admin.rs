@@ -5,11 +5,13 @@ use std::sync::Arc;
 use app::config::{Config, WebSettings};
 use domain::credential::Role;
 use domain::ids::{MarketId, UserId};
+use domain::key::Tier;
 use domain::market::MarketStatus;
 use domain::passkey::Challenge;
 use domain::time::MINUTE_MS;
 use http_testkit::{Answer, ServeHttp};
 use serde_json::{Value, json};
+use store::quarantine::Quarantine;
 use testkit::TestApp;
 
 use crate::people::{Browser, rejected, sign_in_for};
@@ -419,4 +421,85 @@ async fn a_service_without_the_roles_keys_shows_the_transactions() {
     assert!(done.text.contains("A wallet must send this"), "{done}");
     assert!(done.text.contains(&hub) && done.text.contains(&guardian), "{done}");
     assert_eq!(status_of(&app, market.id).await, MarketStatus::Open);
+}
+
+#[tokio::test]
+async fn an_admin_vetoes_a_result_and_finalizes_another_after_the_window() {
+    const WINDOW_S: u32 = 600;
+    let app = TestApp::with().veto_window_s(WINDOW_S).start().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = admin(&app).await;
+    let (text, path) = (market.id.to_string(), format!("/admin/markets/{}", market.id));
+    let resolve = |winner: &'static str| {
+        [("act", "resolve"), ("market", text.as_str()), ("winner", winner), ("payout", ""), ("payout", "")]
+    };
+    let shown = async |browser: &mut Browser, words: &str| {
+        app.run_workers().await;
+        let page = browser.get(&path).await;
+        assert!(page.text.contains(words), "{words}\n{page}");
+    };
+    browser.run(&resolve("0")).await;
+    shown(&mut browser, "value=\"veto\"").await;
+    assert_eq!(status_of(&app, market.id).await, MarketStatus::Frozen);
+    let early = browser.submit("/admin/acts", &[("act", "finalize"), ("market", &text)]).await;
+    assert_eq!(early.status.as_u16(), 400, "{early}");
+    let vetoed = browser.run(&[("act", "veto"), ("market", &text)]).await;
+    assert!(vetoed.text.contains("<b>Done</b>"), "{vetoed}");
+    shown(&mut browser, "value=\"resolve\"").await;
+
+    browser.run(&resolve("1")).await;
+    app.advance_ms(i64::from(WINDOW_S + 1) * 1_000).await;
+    browser.prove("step-up").await;
+    shown(&mut browser, "value=\"finalize\"").await;
+    browser.run(&[("act", "finalize"), ("market", &text)]).await;
+    assert_eq!(status_of(&app, market.id).await, MarketStatus::Resolved);
+}
+
+#[tokio::test]
+async fn an_admin_cancels_a_market_after_seeing_what_it_pays() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = admin(&app).await;
+    let text = market.id.to_string();
+    let cancel = [("act", "cancel"), ("market", text.as_str()), ("reason", "The race was called off.")];
+    let act = browser.prepare(&cancel).await;
+    let page = browser.get(&format!("/admin/acts/{act}")).await;
+    assert!(page.text.contains("Every token pays its reference price"), "{page}");
+    assert_eq!(status_of(&app, market.id).await, MarketStatus::Open);
+    browser.run(&cancel).await;
+    assert_eq!(status_of(&app, market.id).await, MarketStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn an_admin_repairs_a_quarantined_market_and_retries_webhooks() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = admin(&app).await;
+    app.run_workers().await;
+    let now = app.ctx.now();
+    let quarantine = Quarantine {
+        market_id: market.id,
+        block_number: 1,
+        reason: "overdrawn_position".to_owned(),
+        detail: "An account sold more than it has.".to_owned(),
+        quarantined_at: now,
+        repair_attempts: 0,
+        next_repair_at: now.plus_ms(60 * MINUTE_MS),
+    };
+    let insert = app.ctx.store.write(quarantine, |tx, quarantine| {
+        Box::pin(async move { store::quarantine::insert(tx, quarantine).await })
+    });
+    assert!(insert.await.unwrap());
+    let page = browser.get("/admin/quarantine").await;
+    assert!(page.text.contains("An account sold more than it has."), "{page}");
+    let public = browser.get(&format!("/markets/{}", market.id)).await;
+    assert!(public.text.contains("Trading is paused"), "{public}");
+    let repaired = browser.run(&[("act", "release"), ("market", &market.id.to_string())]).await;
+    assert!(repaired.text.contains("The market was repaired"), "{repaired}");
+    assert!(!browser.get("/admin/quarantine").await.text.contains("overdrawn"));
+
+    let user = app.user("ada").await;
+    let key = app.key(&user, Tier::Developer).await.caller.key.id.to_string();
+    let retried = browser.run(&[("act", "retry-webhooks"), ("key", &key)]).await;
+    assert!(retried.text.contains("The queue is due now."), "{retried}");
 }

@@ -1,9 +1,12 @@
 //! The pages of keys and webhooks.
 
+use domain::ids::TradeId;
 use domain::time::{DAY_MS, MINUTE_MS};
+use domain::trade::State;
 use http_testkit::{Answer, ServeHttp};
 use serde_json::json;
-use testkit::TestApp;
+use store::trades::Trade;
+use testkit::{TestApp, TestMarket};
 
 use crate::people::{Browser, sign_in_for, trader};
 
@@ -352,4 +355,47 @@ async fn events_are_listed_by_status_kind_and_day() {
         let refused = browser.get(&format!("/developers/webhooks?{wrong}")).await;
         assert_eq!(refused.status.as_u16(), 400, "{wrong}\n{refused}");
     }
+}
+
+#[tokio::test]
+async fn the_same_trade_by_page_and_by_api_leaves_the_same_rows() {
+    let app = TestApp::new().await;
+    let markets = [app.market(&["Yes", "No"]).await, app.market(&["Yes", "No"]).await];
+    let mut browser = trader(&app, 100).await;
+    let Issued { path, plaintext } = issue(&mut browser, "").await;
+    browser.act(json!({ "kind": "enable_key", "key": path.rsplit_once('/').unwrap().1 })).await;
+    app.run_workers().await;
+    let order = |market: &TestMarket| {
+        json!({
+            "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "7.50",
+            "maxSlippageBps": 100,
+        })
+    };
+    let mut by_page = order(&markets[0]);
+    by_page["idempotencyKey"] = "one".into();
+    let by_page = browser.post("/app/trades", by_page).await.json();
+    let request = app.http().anonymous().call("POST", "/v1/trades").header("x-api-key", &plaintext);
+    let request = request.header("idempotency-key", "two").header("content-type", "application/json");
+    let by_api = request.body(order(&markets[1]).to_string()).send().await.json();
+    app.run_workers().await;
+    let mut rows = Vec::new();
+    for id in [&by_page["id"], &by_api["trade"]["id"]] {
+        let id: TradeId = id.as_str().unwrap().parse().unwrap();
+        let found = app.ctx.store.read(id, |tx, id| {
+            Box::pin(async move {
+                Ok((store::trades::find_any(tx, *id).await?, store::trades::history(tx, *id).await?))
+            })
+        });
+        let (trade, history) = found.await.unwrap();
+        let trade: Trade = trade.unwrap();
+        let State::Completed(fill) = &trade.state else { panic!("{trade:?}") };
+        rows.push((
+            (trade.account, trade.outcome_index, trade.side, trade.amount_text, trade.amount_type),
+            (trade.intent_side, trade.intent_usdc, trade.intent_tokens, trade.max_slippage_bps),
+            (trade.lane, trade.volume, trade.reserved, trade.metadata, trade.held_until),
+            (fill.tokens, fill.usdc, fill.fee),
+            history.into_iter().map(|(status, _)| status).collect::<Vec<_>>(),
+        ));
+    }
+    assert_eq!(rows[0], rows[1]);
 }

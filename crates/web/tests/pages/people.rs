@@ -522,3 +522,44 @@ async fn a_faucet_gives_test_money_to_an_account_that_needs_it() {
     browser.cookie = None;
     assert_eq!(browser.send("POST", "/faucet", None).await.status.as_u16(), 401);
 }
+
+#[tokio::test]
+async fn a_sign_up_whose_answer_was_lost_is_found_again_by_signing_in() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    let challenge = browser.challenge("sign-up").await;
+    let passkey = browser.registration(&challenge);
+    let body = json!({ "challengeId": challenge.to_string(), "name": "Maya", "passkey": passkey });
+    browser.post("/app/sign-up", body.clone()).await;
+    // The process was killed after the commit: the browser got neither the answer nor the cookie.
+    browser.cookie = None;
+    rejected(&browser.post("/app/sign-up", body).await, 409, "CHALLENGE_UNUSABLE");
+    rejected(&browser.sign_up("Maya").await, 409, "CREDENTIAL_TAKEN");
+    assert!(browser.prove("sign-in").await.header("set-cookie").is_some());
+    assert!(browser.get("/").await.text.contains("aria-label=\"Account menu\">M<"));
+    let users = app.ctx.store.read((), |tx, ()| Box::pin(store::users::list(tx, None, 10))).await.unwrap();
+    assert_eq!(users.len(), 1);
+}
+
+#[tokio::test]
+async fn a_stream_says_when_something_of_the_person_has_changed() {
+    let app = TestApp::new().await;
+    let market = app.market(&["Yes", "No"]).await;
+    let mut browser = trader(&app, 100).await;
+    let request = browser.client.get("/app/live?topics=u").header("cookie", browser.cookie.as_ref().unwrap());
+    let mut stream = request.open().await;
+    let order = json!({
+        "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
+        "idempotencyKey": "one",
+    });
+    let trade = browser.post("/app/trades", order).await.json();
+    let receipt = browser.get(&format!("/trades/{}", trade["id"].as_str().unwrap())).await;
+    assert!(receipt.text.contains("data-status=\"pending\""), "{receipt}");
+    app.run_workers().await;
+    app.workers.watch(&app.ctx).await;
+    let event = stream.news().await;
+    assert_eq!(event.data["topic"], "u", "{event:?}");
+    assert_eq!(event.data.as_object().unwrap().len(), 2, "nothing of the trade is in the stream: {event:?}");
+    let receipt = browser.get(&format!("/trades/{}", trade["id"].as_str().unwrap())).await;
+    assert!(!receipt.text.contains("data-status"), "{receipt}");
+}

@@ -296,7 +296,7 @@ async fn a_stream_begins_with_every_market_and_reports_each_change() {
 #[tokio::test]
 async fn a_stream_of_something_else_than_markets_is_rejected() {
     let scene = Scene::new().await;
-    for topics in ["m:nonsense", "x:1", "m:"] {
+    for topics in ["m:nonsense", "x:1", "m:", "u:1"] {
         let answer = scene.get(&format!("/app/live?topics={topics}")).await;
         assert_eq!(answer.status.as_u16(), 400, "{topics} {answer}");
         assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{topics}");
