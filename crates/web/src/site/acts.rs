@@ -420,6 +420,10 @@ mod tests {
             to: Some(to.to_owned()),
             amount: Some(amount.to_owned()),
             how: None,
+            market: None,
+            outcome: None,
+            side: None,
+            worst: None,
             per_trade: None,
             daily: None,
         }
