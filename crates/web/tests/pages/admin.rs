@@ -442,7 +442,8 @@ async fn an_admin_vetoes_a_result_and_finalizes_another_after_the_window() {
     shown(&mut browser, "value=\"veto\"").await;
     assert_eq!(status_of(&app, market.id).await, MarketStatus::Frozen);
     let early = browser.submit("/admin/acts", &[("act", "finalize"), ("market", &text)]).await;
-    assert_eq!(early.status.as_u16(), 400, "{early}");
+    assert_eq!(early.status.as_u16(), 409, "{early}");
+    assert!(early.text.contains("can be vetoed until"), "{early}");
     let vetoed = browser.run(&[("act", "veto"), ("market", &text)]).await;
     assert!(vetoed.text.contains("<b>Done</b>"), "{vetoed}");
     shown(&mut browser, "value=\"resolve\"").await;

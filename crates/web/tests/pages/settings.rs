@@ -31,7 +31,7 @@ async fn the_welcome_page_shows_the_step_that_is_next() {
     // The chosen caps hold for trades, and in the ticket.
     let market = app.market(&["Yes", "No"]).await;
     let ticket = browser.get(&format!("/markets/{}", market.id)).await;
-    assert!(ticket.text.contains("At most $20.00 for each trade."), "{ticket}");
+    assert!(ticket.text.contains("An owner signs each order above $20.00."), "{ticket}");
 }
 
 #[tokio::test]
