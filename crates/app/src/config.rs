@@ -195,6 +195,32 @@ pub struct WebSettings {
     pub is_admin_on: bool,
     /// The keys with which admins act on chain.
     pub role_keys: RoleKeys,
+    /// URL of the terms of use that everyone who signs up must accept.
+    pub terms_url: Option<String>,
+    /// The countries from which nobody may sign up or buy.
+    pub country_rule: Option<CountryRule>,
+}
+
+/// Refuses signing up and buying from some countries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountryRule {
+    /// The header in which the operator's proxy names the country of a request.
+    pub header: String,
+    /// Codes as the proxy writes them, in capitals.
+    pub refused: Vec<String>,
+}
+
+/// The country of a request whose proxy names none.
+const UNKNOWN_COUNTRY: &str = "XX";
+
+impl CountryRule {
+    /// Returns true if a request with these values of the header is refused. A client may have sent one
+    /// of them, so each must be allowed.
+    pub fn refuses<'a>(&self, mut countries: impl Iterator<Item = &'a str>) -> bool {
+        let is_refused =
+            |country: &str| self.refused.iter().any(|it| it.eq_ignore_ascii_case(country.trim()));
+        countries.next().map_or_else(|| is_refused(UNKNOWN_COUNTRY), is_refused) || countries.any(is_refused)
+    }
 }
 
 /// The keys of the operator's roles that this process has. For a role without a key, the pages show

@@ -4,7 +4,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use app::config::{DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
+use app::config::{CountryRule, DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
+use axum::http::{HeaderName, Uri};
 use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};
@@ -262,6 +263,24 @@ pub struct Settings {
     /// cannot change after the first passkey [default: the host of app-url]
     #[arg(long, env = "FORETELL_RP_ID", value_name = "DOMAIN", global = true)]
     pub rp_id: Option<String>,
+    /// URL of the terms of use. Whoever signs up in the web application must accept them [default:
+    /// none]
+    #[arg(long, env = "FORETELL_TERMS_URL", global = true)]
+    pub terms_url: Option<String>,
+    /// The header in which your proxy names the country of a request. The proxy must replace what a
+    /// client sends in it
+    #[arg(long, env = "FORETELL_COUNTRY_HEADER", value_name = "NAME", global = true)]
+    pub country_header: Option<String>,
+    /// Countries from which nobody may sign up or buy in the web application: codes of two letters,
+    /// XX for requests without the header. It requires country-header
+    #[arg(
+        long,
+        env = "FORETELL_REFUSED_COUNTRIES",
+        value_name = "CODES",
+        value_delimiter = ',',
+        global = true
+    )]
+    pub refused_countries: Option<Vec<String>>,
 }
 
 /// An invalid configuration.
@@ -334,6 +353,8 @@ pub struct ResolvedConfig {
     pub web_admin: Option<Switch>,
     /// Relying-party id. If absent, the host of the web application.
     pub rp_id: Option<String>,
+    pub terms_url: Option<String>,
+    pub country_rule: Option<CountryRule>,
     /// URL of the web application if `app_url` is absent. Only `foretell dev` has one.
     pub local_url: Option<String>,
     /// The sample users of the demonstration.
@@ -361,6 +382,8 @@ impl ResolvedConfig {
             party,
             is_admin_on: self.web_admin == Some(Switch::On),
             role_keys: app::config::RoleKeys::default(),
+            terms_url: self.terms_url.clone(),
+            country_rule: self.country_rule.clone(),
         }))
     }
 
@@ -433,6 +456,9 @@ impl Settings {
             max_streams: self.max_streams.or(of_file.max_streams),
             web_admin: self.web_admin.or(of_file.web_admin),
             rp_id: self.rp_id.or(of_file.rp_id),
+            terms_url: self.terms_url.or(of_file.terms_url),
+            country_header: self.country_header.or(of_file.country_header),
+            refused_countries: self.refused_countries.or(of_file.refused_countries),
         })
     }
 
@@ -505,6 +531,8 @@ impl Settings {
             web: self.web,
             web_admin: self.web_admin,
             rp_id: self.rp_id,
+            terms_url: terms_url(self.terms_url)?,
+            country_rule: country_rule(self.country_header, self.refused_countries)?,
             local_url: None,
             sample_users: Vec::new(),
             max_streams: self.max_streams.unwrap_or(DEFAULT_MAX_STREAMS),
@@ -512,6 +540,38 @@ impl Settings {
         config.web_settings()?;
         Ok(config)
     }
+}
+
+fn terms_url(given: Option<String>) -> Result<Option<String>, ConfigError> {
+    let is_web = |text: &String| {
+        text.parse::<Uri>().is_ok_and(|url| matches!(url.scheme_str(), Some("https" | "http")))
+    };
+    match given {
+        Some(text) if !is_web(&text) => {
+            Err(ConfigError::Value("terms-url must be an http or https URL".to_owned()))
+        }
+        given => Ok(given),
+    }
+}
+
+fn country_rule(
+    header: Option<String>,
+    refused: Option<Vec<String>>,
+) -> Result<Option<CountryRule>, ConfigError> {
+    let wrong = |detail: &str| Err(ConfigError::Value(detail.to_owned()));
+    let (header, refused) = match (header, refused) {
+        (Some(header), Some(refused)) => (header, refused),
+        (None, None) => return Ok(None),
+        _ => return wrong("country-header and refused-countries must be set together"),
+    };
+    if HeaderName::try_from(&header).is_err() {
+        return wrong("country-header must be the name of a header");
+    }
+    let is_code = |code: &String| code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if refused.is_empty() || !refused.iter().all(is_code) {
+        return wrong("refused-countries must be codes of two letters, such as US");
+    }
+    Ok(Some(CountryRule { header, refused: refused.iter().map(|code| code.to_ascii_uppercase()).collect() }))
 }
 
 /// Removes the names of Rust types from a parser message, because operators read it.
@@ -754,6 +814,28 @@ mod tests {
         assert_eq!(other, "rp-id must be the host app.foretell.example or a parent domain of it");
         let plain = refused("web = \"on\"\napp-url = \"http://foretell.example\"");
         assert_eq!(plain, "app-url must be an https URL, or http://localhost");
+    }
+
+    #[test]
+    fn the_law_of_the_operator_is_refused_if_it_could_not_hold() {
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
+        let whole = "country-header = \"cf-ipcountry\"\nrefused-countries = [\"us\", \"T1\"]";
+        let rule = decide(whole).unwrap().country_rule.unwrap();
+        assert_eq!(
+            (rule.header.as_str(), rule.refused),
+            ("cf-ipcountry", vec!["US".to_owned(), "T1".to_owned()])
+        );
+        for wrong in [
+            "country-header = \"cf-ipcountry\"",
+            "refused-countries = [\"US\"]",
+            "country-header = \"a b\"\nrefused-countries = [\"US\"]",
+            "country-header = \"c\"\nrefused-countries = [\"USA\"]",
+            "country-header = \"c\"\nrefused-countries = []",
+            "terms-url = \"terms\"",
+            "terms-url = \"javascript:alert(1)\"",
+        ] {
+            assert!(decide(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

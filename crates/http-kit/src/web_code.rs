@@ -7,6 +7,7 @@ domain::error_codes! {
 
     AdminRequired = "ADMIN_REQUIRED", 403, "Admin required", "Only an admin may do this.";
     ChallengeUnusable = "CHALLENGE_UNUSABLE", 409, "Challenge unusable", "The request was answered already, or took longer than five minutes. Begin again.";
+    CountryRefused = "COUNTRY_REFUSED", 451, "Country refused", "The operator does not allow this from your country. Selling, claiming and withdrawing are always possible.";
     CredentialTaken = "CREDENTIAL_TAKEN", 409, "Already in use", "This passkey or wallet already signs in. Sign in with it.";
     LastCredential = "LAST_CREDENTIAL", 409, "Last credential", "The last passkey or wallet must not be removed. Add another one first.";
     PasskeyRejected = "PASSKEY_REJECTED", 403, "Passkey rejected", "The passkey's answer is not valid here. Try again, or use another one.";

@@ -7,7 +7,7 @@
 use domain::Timestamp;
 use sha2::{Digest, Sha256};
 
-use crate::engine::{Engine, dialect};
+use crate::engine::dialect;
 use crate::migrations::MIGRATIONS;
 use crate::{Store, StoreError, Tx, params};
 
@@ -73,7 +73,7 @@ impl Store {
 
 /// Returns a text that differs for each schema that the migrations make on `engine`.
 #[cfg(feature = "test-support")]
-pub(crate) fn fingerprint(engine: Engine) -> String {
+pub(crate) fn fingerprint(engine: crate::engine::Engine) -> String {
     // The statements as the engine gets them, because a change of the dialect changes the schema too.
     let all = MIGRATIONS.iter().fold(Sha256::new(), |all, (name, sql)| {
         all.chain_update(name).chain_update(dialect::for_engine(engine, sql).as_bytes())

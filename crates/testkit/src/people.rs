@@ -57,7 +57,11 @@ impl TestApp {
     /// Signs up with a passkey.
     pub async fn try_sign_up(&self, key: &mut SoftKey) -> Result<SignedIn, PersonError> {
         let credential = self.register(key, ChallengePurpose::SignUp, None).await;
-        sign_up(&self.ctx, &SignUp { name: Some("ada".to_owned()), credential, device: device() }).await
+        sign_up(
+            &self.ctx,
+            &SignUp { name: Some("ada".to_owned()), credential, device: device(), accepted_terms: None },
+        )
+        .await
     }
 
     /// Signs up with a new passkey.

@@ -267,7 +267,13 @@ impl Setup {
             guardian: Some(roles.guardian.clone()),
             minter: Some(roles.deployer.clone()),
         };
-        config.web = Some(WebSettings { party: crate::relying_party(), is_admin_on: true, role_keys });
+        config.web = Some(WebSettings {
+            party: crate::relying_party(),
+            is_admin_on: true,
+            role_keys,
+            terms_url: None,
+            country_rule: None,
+        });
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());
         let workers = Workers::new(&roles.executors, "one");

@@ -36,6 +36,7 @@ static FILES: &[(&str, &[u8])] = files![
     "js/describe.js",
     "js/eip712.js",
     "js/format.js",
+    "js/file.js",
     "js/forms.js",
     "js/keccak.js",
     "js/live.js",

@@ -14,6 +14,7 @@ use store::sessions::Session;
 use store::users::{Account, User};
 
 use crate::accounts::{insert_user, prepare_user};
+use crate::config::WebSettings;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
 use crate::passkeys::{
     IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
@@ -21,7 +22,7 @@ use crate::passkeys::{
 use crate::sessions::{
     Device, SignedIn, act_of, counting_failures, insert_session, new_session, store_of_user,
 };
-use crate::{Ctx, PersonError};
+use crate::{AppError, Ctx, PersonError};
 
 /// The name of a user who enters none.
 const DEFAULT_NAME: &str = "New user";
@@ -33,6 +34,8 @@ pub struct SignUp {
     /// The first owner of the account.
     pub credential: NewCredential,
     pub device: Device,
+    /// URL of the terms of use that the person has accepted.
+    pub accepted_terms: Option<String>,
 }
 
 /// The rows of a new user.
@@ -45,6 +48,7 @@ struct NewUser {
     session: Session,
     token: SessionToken,
     rp_id: String,
+    terms_url: Option<String>,
 }
 
 /// Signs up. The passkey or wallet becomes the first owner of the user's account.
@@ -60,6 +64,14 @@ pub async fn sign_up(ctx: &Ctx, wanted: &SignUp) -> Result<SignedIn, PersonError
 }
 
 async fn prepare(ctx: &Ctx, wanted: &SignUp) -> Result<NewUser, PersonError> {
+    let WebSettings { party, terms_url, .. } = web(ctx)?;
+    // The operator may have changed the terms since the page was shown.
+    if terms_url.is_some() && wanted.accepted_terms != *terms_url {
+        let error = AppError::field("/terms", "must be the URL of the current terms of use");
+        return Err(error
+            .detail("The terms of use have changed. Load the page again and accept them.")
+            .into());
+    }
     let (purpose, kind) = (ChallengePurpose::SignUp, CredentialKind::Owner);
     let user_id = UserId(ctx.uuid());
     let (issued, credential) =
@@ -69,8 +81,8 @@ async fn prepare(ctx: &Ctx, wanted: &SignUp) -> Result<NewUser, PersonError> {
         prepare_user(ctx, user_id, name.unwrap_or(DEFAULT_NAME), &owner_of(&credential.key)).await?;
     let web_key = new_web_key(ctx, user_id, Tier::Free)?;
     let (session, token) = new_session(ctx, user_id, credential.id, &wanted.device);
-    let rp_id = web(ctx)?.party.id().to_owned();
-    Ok(NewUser { issued, user, account, credential, web_key, session, token, rp_id })
+    let (rp_id, terms_url) = (party.id().to_owned(), terms_url.clone());
+    Ok(NewUser { issued, user, account, credential, web_key, session, token, rp_id, terms_url })
 }
 
 async fn insert(tx: &mut Tx, new: &NewUser) -> Result<(), PersonError> {
@@ -83,6 +95,9 @@ async fn insert(tx: &mut Tx, new: &NewUser) -> Result<(), PersonError> {
     insert_credential(tx, &new.credential, &new.rp_id).await?;
     let added = json!({ "credentialId": new.credential.id, "key": new.credential.key.to_string() });
     note(tx, act_of(new.user.id, "credential.add").after(added));
+    if let Some(url) = &new.terms_url {
+        note(tx, act_of(new.user.id, "terms.accept").after(json!({ "url": url })));
+    }
     insert_web_key(tx, &new.web_key).await?;
     insert_session(tx, &new.session, &new.token).await
 }

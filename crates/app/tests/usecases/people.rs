@@ -55,7 +55,7 @@ store::on_each_engine! {
         let mut wanted = Vec::new();
         for _ in 0..2 {
             let credential = app.register(&mut key, ChallengePurpose::SignUp, None).await;
-            wanted.push(SignUp { name: None, credential, device: device() });
+            wanted.push(SignUp { name: None, credential, device: device(), accepted_terms: None });
         }
         let done = join_all(wanted.iter().map(|wanted| sign_up(&app.ctx, wanted))).await;
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
@@ -272,7 +272,7 @@ async fn a_registration_for_another_user_or_purpose_is_rejected() {
         assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
     }
     let to_add = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(ada.user_id())).await;
-    let wanted = SignUp { name: None, credential: to_add, device: device() };
+    let wanted = SignUp { name: None, credential: to_add, device: device(), accepted_terms: None };
     let refused = sign_up(&app.ctx, &wanted).await.unwrap_err();
     assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
 }
@@ -336,6 +336,11 @@ async fn a_page_cannot_register_a_passkey_of_another_challenge() {
     };
     let issued = issue_challenge(&app.ctx, ChallengePurpose::SignUp, None).await.unwrap();
     given.client_data_json = key.client_data("webauthn.get", &issued.challenge.to_bytes());
-    let wanted = SignUp { name: None, credential: NewCredential::Passkey(given), device: device() };
+    let wanted = SignUp {
+        name: None,
+        credential: NewCredential::Passkey(given),
+        device: device(),
+        accepted_terms: None,
+    };
     assert_eq!(passkey_refusal(sign_up(&app.ctx, &wanted).await), PasskeyRefusal::WrongType);
 }

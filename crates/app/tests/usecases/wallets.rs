@@ -19,7 +19,7 @@ fn wallet(app: &TestApp) -> Signer {
 async fn try_sign_up(app: &TestApp, wallet: &Signer) -> Result<SignedIn, PersonError> {
     let proof = app.sign_text(wallet, ChallengePurpose::SignUp, None).await;
     let credential = NewCredential::Wallet(proof);
-    sign_up(&app.ctx, &SignUp { name: None, credential, device: device() }).await
+    sign_up(&app.ctx, &SignUp { name: None, credential, device: device(), accepted_terms: None }).await
 }
 
 async fn sign_in_with(ctx: &Ctx, proof: WalletProof) -> Result<SignedIn, PersonError> {

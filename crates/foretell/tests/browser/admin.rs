@@ -92,6 +92,27 @@ async fn an_admin_creates_freezes_and_resolves_a_market_with_a_passkey() {
 }
 
 #[tokio::test]
+async fn a_catalog_is_imported_from_a_file() {
+    const CHOOSE: &str = "
+        const files = new DataTransfer();
+        files.items.add(new File(['{\"threads\":[{\"key\":\"cup\",\"title\":\"The cup\",\"category\":\"sports\"}]}'], 'cup.json'));
+        const input = document.querySelector('#file');
+        input.files = files.files;
+        input.dispatchEvent(new Event('change', { bubbles: true }));";
+    let Some((site, browser)) = start_as_admin().await else { return };
+    let axe = chromium::axe();
+    browser.open(&site.url("/admin/catalog")).await;
+    browser.execute::<()>(CHOOSE).await;
+    browser.wait_for("document.querySelector('#text').value.includes('The cup')").await;
+    browser.assert_accessible(&axe).await;
+    browser.click("form[action=\"/admin/catalog/plan\"] button.btn").await;
+    browser.wait_for_path("/admin/catalog/plan").await;
+    assert!(browser.text_of("main").await.contains("The cup"));
+    browser.assert_accessible(&axe).await;
+    assert_eq!(browser.warnings().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn the_operators_pages_are_accessible_and_fit_their_window() {
     let Some((site, browser)) = start_as_admin().await else { return };
     let axe = chromium::axe();

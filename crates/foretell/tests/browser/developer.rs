@@ -1,18 +1,22 @@
 //! A developer who issues a key, trades with it and inspects its webhook.
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::HeaderMap;
+use domain::time::{Clock, SystemClock};
+use domain::webhook::{WebhookSecret, verify};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::chromium;
 
-/// Starts a receiver of webhooks. Returns its URL, and the headers of each request.
-async fn receive() -> (String, mpsc::UnboundedReceiver<HeaderMap>) {
+/// Starts a receiver of webhooks. Returns its URL, and the headers and the body of each request.
+async fn receive() -> (String, mpsc::UnboundedReceiver<(HeaderMap, Bytes)>) {
     let (send, received) = mpsc::unbounded_channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let routes = Router::new().fallback(async move |headers: HeaderMap| drop(send.send(headers)));
+    let answer = async move |headers: HeaderMap, body: Bytes| drop(send.send((headers, body)));
+    let routes = Router::new().fallback(answer);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     (url, received)
 }
@@ -39,6 +43,9 @@ async fn a_developer_issues_a_key_trades_with_it_and_inspects_its_webhook() {
     browser.click("form[action=\"/settings/keys\"] button.main").await;
     browser.wait_for("document.querySelector('.secret code')").await;
     let key = browser.text_of(".secret code").await;
+    let settings = browser.text_of("pre.code").await;
+    let secret = settings.lines().find_map(|line| line.strip_prefix("FORETELL_WEBHOOK_SECRET=")).unwrap();
+    let secret: WebhookSecret = secret.parse().unwrap();
     browser.assert_accessible(&axe).await;
     browser.click("main a.btn.main").await;
     browser.wait_for_path("/settings/keys/").await;
@@ -49,8 +56,11 @@ async fn a_developer_issues_a_key_trades_with_it_and_inspects_its_webhook() {
 
     let market = site.market("OPEN", true);
     site.buy_with(&key, &market, "10.00").await;
-    let delivered = received.recv().await.unwrap();
-    assert!(delivered["x-service-signature"].to_str().unwrap().starts_with("t="));
+    let (headers, body) = received.recv().await.unwrap();
+    let signature = headers["x-service-signature"].to_str().unwrap();
+    let now = SystemClock::default().now();
+    verify(signature, &body, &secret, now).unwrap();
+    assert!(verify(signature, b"{}", &secret, now).is_err());
     browser.open(&site.url("/developers/webhooks?status=delivered")).await;
     browser
         .wait_for("!!document.querySelector('td a') || (setTimeout(() => location.reload(), 200), false)")

@@ -25,7 +25,7 @@ async fn a_sign_up_without_a_suitable_passkey_says_why_and_can_be_repeated() {
     let Some((site, browser)) = chromium::start().await else { return };
     browser.open(&site.url("/sign-up")).await;
     browser.execute::<()>(ONLY_RSA).await;
-    sign_up(&browser, "This device cannot make a passkey of the required kind").await;
+    sign_up(&browser, "This device cannot make such a passkey").await;
 
     // A user who is not verified, as after a wrong PIN, ends the prompt.
     let id = browser.add_authenticator().await;

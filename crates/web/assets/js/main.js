@@ -5,6 +5,7 @@ import { start } from "./page.js";
 const MODULES = {
   act: () => import("./act.js"),
   chart: () => import("./chart.js"),
+  file: () => import("./file.js"),
   market: () => import("./market.js"),
   own: () => import("./own.js"),
   passkey: () => import("./passkey.js"),

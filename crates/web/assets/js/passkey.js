@@ -51,7 +51,7 @@ export function coordinates(spki) {
 const assert = (publicKey, options) =>
   navigator.credentials.get({ publicKey: { userVerification: "required", ...publicKey }, ...options });
 
-// Signs a session's challenge with any passkey of this site.
+// Signs a session's challenge.
 export async function assertSession({ challenge, rpId }, options) {
   const { id, response } = await assert({ challenge: sessionChallenge(challenge), rpId }, options);
   return {
@@ -62,7 +62,7 @@ export async function assertSession({ challenge, rpId }, options) {
   };
 }
 
-// Signs the 32 bytes of a batch's digest with one of these passkeys.
+// Signs a batch's digest with one of these passkeys.
 export async function signDigest(digest, rpId, credentialIds) {
   if (digest.length !== 32) throw new TypeError("A digest must have 32 bytes.");
   const allowCredentials = credentialIds.map((id) => ({ type: "public-key", id: fromBase64url(id) }));
@@ -75,7 +75,7 @@ function encodeAssertion({ clientDataJSON, authenticatorData }) {
   return { clientDataJson: toBase64url(clientDataJSON), authenticatorData: toBase64url(authenticatorData) };
 }
 
-// Returns r and s of an ECDSA signature in DER, with s in the lower half, as the contract requires.
+// Returns r and s of a DER signature, with s in the lower half, as the contract requires.
 export function scalars(der) {
   const [r, afterR] = integer(der, 2);
   const [s, end] = integer(der, afterR);
@@ -96,7 +96,7 @@ function integer(der, at) {
 }
 
 const MESSAGES = {
-  NotSupportedError: "This device cannot make a passkey of the required kind. Use a phone, a security key or a wallet.",
+  NotSupportedError: "This device cannot make such a passkey. Use a phone, a security key or a wallet.",
   NotAllowedError: "The request was cancelled or timed out. Try again.",
   InvalidStateError: "This device already has a passkey for this site. Sign in with it.",
   SecurityError: "Passkeys do not work at this address.",
@@ -110,9 +110,9 @@ export function start(form) {
   const waiting = new AbortController();
   const run = async (options) => {
     const challenge = await post("/app/challenges", { purpose, act });
-    const name = new FormData(form).get("name") || undefined;
+    const { name, terms } = Object.fromEntries(new FormData(form));
     const passkey = isSignUp(purpose) ? await createPasskey(challenge, name) : await assertSession(challenge, options);
-    const answer = await post(form.getAttribute("action"), { challengeId: challenge.id, name, passkey });
+    const answer = await post(form.getAttribute("action"), { challengeId: challenge.id, name: name || undefined, terms, passkey });
     // A page that asks for a confirmation is shown again after it.
     visit(form.dataset.next ?? answer.next ?? location.href);
   };
@@ -128,5 +128,4 @@ export function start(form) {
   }
 }
 
-// True if the browser can offer passkeys in the autofill of an input.
 const canAutofill = async () => globalThis.PublicKeyCredential?.isConditionalMediationAvailable?.();

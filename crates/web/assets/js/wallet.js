@@ -15,7 +15,7 @@ export function listWallets(list, pick) {
   listening = new AbortController();
   addEventListener("eip6963:announceProvider", ({ detail: { info, provider } }) => {
     const button = Object.assign(document.createElement("button"), { type: "button" });
-    // Only images in the announcement itself: nothing is loaded from other sites.
+    // Nothing is loaded from other sites.
     if (info.icon?.startsWith("data:image/")) {
       button.append(Object.assign(new Image(24, 24), { src: info.icon, alt: "" }));
     }
@@ -57,8 +57,11 @@ export async function signBatch(provider, batch, owners) {
 
 export function start(list) {
   const { purpose, action, next } = list.dataset;
+  const form = list.closest("form");
   listWallets(list, async (provider) => {
-    const answer = await post(action, await signText(provider, purpose));
+    if (form?.reportValidity() === false) return;
+    const signed = await signText(provider, purpose);
+    const answer = await post(action, { ...signed, terms: form?.elements.terms?.value });
     visit(next ?? answer.next ?? location.href);
   });
 }

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use store::credentials::Credential;
 use store::owner_acts::OwnerAct;
 
+use super::country::Country;
 use super::form_body::{Base64Url, ScriptBody};
 use super::session::{Member, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -206,10 +207,14 @@ impl ActRecord {
 pub async fn create(
     State(app): State<Shared>,
     Member(person): Member,
+    country: Country,
     ScriptBody(body): ScriptBody<ActBody>,
 ) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let request = body.request(&person)?;
+    if matches!(request, OwnerActRequest::Trade { order: OwnerOrder::Buy { .. }, .. }) {
+        country.require_allowed()?;
+    }
     let user_id = person.user_id();
     let prepared = app
         .mutate(async move |app| prepare(&app.ctx, user_id, &request, ActOrigin::User, None).await)

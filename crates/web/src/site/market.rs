@@ -185,10 +185,9 @@ pub async fn page(
         let label = RANGE_LABELS.iter().find(|(word, ..)| Range::of_word(word) == Some(chosen.range));
         let chart = chart.map(|chart| ChartPart::new(&chart, label.map_or("", |(_, _, label)| *label)));
         let ticket = match &reader.person {
-            Some(person) if reader.stop.is_none() && page.status == MarketStatus::Open.as_str() => Some(
-                TicketPart::read(&app, person, page.market.id, &page.market.outcomes, reader.slippage_bps)
-                    .await?,
-            ),
+            Some(person) if reader.stop.is_none() && page.status == MarketStatus::Open.as_str() => {
+                Some(TicketPart::read(&app, person, page.market.id, &page.market.outcomes, &reader).await?)
+            }
             _ => None,
         };
         Ok((MarketPage { change, chart, ticket, ..page.with_links(&chosen) }, until))

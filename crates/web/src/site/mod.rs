@@ -3,6 +3,7 @@
 mod account;
 mod acts;
 mod admin;
+mod country;
 mod design;
 mod developers;
 mod docs;

@@ -14,6 +14,7 @@ use http_kit::{CachedBody, Problem, Shared, Visitor, cookie};
 use presentation::links::{SITE, card_url, oembed_url};
 use presentation::{Theme, amounts};
 
+use super::country::Country;
 use super::slippage::slippage_of;
 use crate::assets;
 
@@ -42,6 +43,7 @@ pub struct Reader {
     pub slippage_bps: u16,
     /// The reader's session, if there is one.
     pub person: Option<Person>,
+    pub country: Country,
     /// Why nobody can trade, if so.
     pub stop: Option<StopBanner>,
     /// Readers can sign up and sign in.
@@ -61,6 +63,7 @@ impl Reader {
             path: String::new(),
             slippage_bps: slippage_of(headers),
             person: None,
+            country: Country::default(),
             stop: None,
             has_accounts: false,
             is_admin: false,
@@ -76,13 +79,14 @@ where
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Visitor(person) = Visitor::from_request_parts(parts, state).await?;
+        let Ok(country) = Country::from_request_parts(parts, state).await;
         let app = Shared::from_ref(state);
         let has_accounts = app.ctx.config.web.is_some();
         let is_admin = person.as_ref().is_some_and(|person| person.require_admin(&app.ctx).is_ok());
         let path = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
         // A page must not fail because its banner cannot be read.
         let stop = trading_stop::find(&app.ctx).await.ok().flatten().map(|stop| StopBanner::new(&stop));
-        Ok(Self { path, person, stop, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
+        Ok(Self { path, person, country, stop, has_accounts, is_admin, ..Self::anonymous(&parts.headers) })
     }
 }
 

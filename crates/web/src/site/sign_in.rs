@@ -16,6 +16,7 @@ use domain::passkey::{Assertion, Challenge, ChallengePurpose, Registration};
 use http_kit::{ClientAddress, Parameters, Problem, Query, RawQuery, Shared, Visitor, WebCode};
 use serde::{Deserialize, Serialize};
 
+use super::country::Country;
 use super::form_body::{Base64Url, FormFields, ScriptBody};
 use super::session::{Member, cookie_of, device_of, ended_cookie, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -29,6 +30,10 @@ const WELCOME: &str = "/welcome";
 #[template(path = "site/sign_up.html")]
 struct SignUpPage {
     shell: Shell,
+    /// URL of the terms of use.
+    terms_url: Option<String>,
+    /// The operator refuses the reader's country.
+    is_refused: bool,
 }
 
 #[derive(Debug, Template)]
@@ -43,9 +48,10 @@ struct SignInPage {
 
 /// `GET /sign-up`.
 pub async fn sign_up_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
-    web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
+    let settings = web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let shell = Shell::new(&reader, Section::None, "Create your account");
-    Ok(answer(render(&SignUpPage { shell })?))
+    let (terms_url, is_refused) = (settings.terms_url.clone(), reader.country.is_refused);
+    Ok(answer(render(&SignUpPage { shell, terms_url, is_refused })?))
 }
 
 /// The parameter `next`: the page that a reader without a session asked for.
@@ -203,6 +209,8 @@ pub struct Credentials {
     name: Option<String>,
     passkey: Option<PasskeyAnswer>,
     wallet: Option<WalletAnswer>,
+    /// URL of the accepted terms of use.
+    terms: Option<String>,
 }
 
 impl Credentials {
@@ -265,10 +273,13 @@ pub async fn sign_up(
     State(app): State<Shared>,
     headers: HeaderMap,
     address: ClientAddress,
+    country: Country,
     ScriptBody(body): ScriptBody<Credentials>,
 ) -> Result<Response, Problem> {
+    country.require_allowed()?;
     let device = device_of(&headers, address);
-    let wanted = SignUp { name: body.name.clone(), credential: body.registration()?, device };
+    let credential = body.registration()?;
+    let wanted = SignUp { name: body.name, credential, device, accepted_terms: body.terms };
     // A browser that hangs up must not leave a passkey without a user.
     let signed_in = app.mutate(async move |app| Ok(people::sign_up(&app.ctx, &wanted).await)).await?;
     lead_to(WELCOME, &signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)

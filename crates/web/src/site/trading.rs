@@ -22,6 +22,7 @@ use store::StoreError;
 use store::trades::{StatusHistory, Traced, Trade, TradeListFilter};
 
 use super::acts::ActForm;
+use super::country::Country;
 use super::form_body::ScriptBody;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -159,8 +160,12 @@ fn failure_of(trade: &Trade) -> Option<(&'static str, String)> {
 pub async fn create(
     State(app): State<Shared>,
     Member(person): Member,
+    country: Country,
     ScriptBody(body): ScriptBody<TradeBody>,
 ) -> Result<Response, Problem> {
+    if body.side != Side::Sell.as_str() {
+        country.require_allowed()?;
+    }
     let draft = Draft {
         market_id: Some(body.market_id),
         outcome_index: Some(body.outcome_index),
@@ -363,6 +368,8 @@ pub struct TicketPart {
     pub per_trade_exact: String,
     pub slippage_bps: u16,
     pub slippage: &'static str,
+    /// The operator refuses buying from the person's country.
+    pub is_sell_only: bool,
     pub outcomes: Vec<TicketOutcome>,
     pub form: ActForm,
 }
@@ -381,7 +388,7 @@ impl TicketPart {
         person: &Person,
         id: MarketId,
         outcomes: &[Shown],
-        slippage_bps: u16,
+        reader: &Reader,
     ) -> Result<Self, Problem> {
         let caller = person.caller()?;
         let owned = summary(&app.ctx, &caller).await?;
@@ -398,8 +405,9 @@ impl TicketPart {
             cash_exact: cash.to_decimal(),
             per_trade: amounts::dollars(caller.limits().per_trade),
             per_trade_exact: caller.limits().per_trade.to_decimal(),
-            slippage_bps,
-            slippage: slippage_word(slippage_bps),
+            slippage_bps: reader.slippage_bps,
+            slippage: slippage_word(reader.slippage_bps),
+            is_sell_only: reader.country.is_refused,
             outcomes: outcomes
                 .iter()
                 .map(|shown| TicketOutcome {

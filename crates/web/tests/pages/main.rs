@@ -9,6 +9,7 @@ mod claims;
 mod counters;
 mod developers;
 mod embeds;
+mod law;
 mod owners;
 mod people;
 mod settings;

@@ -13,6 +13,8 @@ use testkit::{SoftKey, TestApp};
 pub struct Browser {
     pub client: Client<Anonymous>,
     pub cookie: Option<String>,
+    /// Further headers, such as those of a proxy.
+    pub headers: Vec<(&'static str, &'static str)>,
     pub key: SoftKey,
 }
 
@@ -25,18 +27,26 @@ impl Browser {
         let mut key = app.soft_key();
         // A synced passkey, which does not count its uses.
         (key.counter, key.counter_step) = (0, 0);
-        Self { client: app.http().anonymous(), cookie: None, key }
+        Self { client: app.http().anonymous(), cookie: None, headers: Vec::new(), key }
     }
 
     /// A second browser that has the same passkey.
     pub fn beside(&self) -> Self {
-        Self { client: self.client.clone(), cookie: None, key: self.key.clone() }
+        Self {
+            cookie: None,
+            client: self.client.clone(),
+            headers: self.headers.clone(),
+            key: self.key.clone(),
+        }
     }
 
     pub async fn send(&mut self, method: &str, path: &str, body: Option<Value>) -> Answer {
         let mut request = self.client.call(method, path).header("sec-fetch-site", "same-origin");
         if let Some(cookie) = &self.cookie {
             request = request.header("cookie", cookie);
+        }
+        for (name, value) in &self.headers {
+            request = request.header(name, *value);
         }
         let answer = match body {
             Some(body) => {
