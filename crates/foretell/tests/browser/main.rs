@@ -12,6 +12,7 @@ mod developer;
 mod driver;
 mod faults;
 mod keyboard;
+mod kills;
 mod live;
 mod lost_owner;
 mod pages;

@@ -55,11 +55,17 @@ impl Site {
 
     /// Kills the process and starts another one on the same port.
     pub async fn restart(&mut self) {
-        self.process.take().unwrap().kill().await;
+        self.stop().await;
         self.serve().await;
     }
 
-    async fn serve(&mut self) {
+    /// Kills the process.
+    pub async fn stop(&mut self) {
+        self.process.take().unwrap().kill().await;
+    }
+
+    /// Starts a process, on the port of the one before.
+    pub async fn serve(&mut self) {
         let mut command = foretell(self.folder.path());
         command.args(["dev", "--listen", &format!("127.0.0.1:{}", self.port)]);
         let process = Process::start(command, self.folder.path()).await;
