@@ -8,11 +8,12 @@ use std::convert::Infallible;
 
 use app::AppError;
 use app::feed::{Subscription, Topic, WakeReason};
+use app::sessions::Person;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use domain::Timestamp;
-use domain::ids::MarketId;
+use domain::ids::{MarketId, UserId};
 use domain::market::MarketStatus;
 use domain::rate::network_of;
 use futures::future::select_all;
@@ -21,6 +22,7 @@ use http_kit::{
 };
 use presentation::numbers;
 use serde::Serialize;
+use store::StoreError;
 use tokio::time::Interval;
 
 /// Maximum number of browsers at one address.
@@ -97,13 +99,46 @@ struct LiveStream {
     /// The browser's place.
     _place: Subscription,
     markets: Vec<Followed>,
-    /// The events of the person of the session.
-    person: Option<Subscription>,
+    person: Option<PersonNews>,
     heartbeats: Interval,
     pending: EventBytes,
     /// The block of the newest state that was sent. It is the id of events.
     block: u64,
     has_ended: bool,
+}
+
+/// The events of the person of the session.
+struct PersonNews {
+    user_id: UserId,
+    news: Subscription,
+    /// The number of the last event that the stream has told, or that is older than the stream.
+    last: u64,
+}
+
+impl PersonNews {
+    async fn open(app: &Shared, person: &Person) -> Result<Self, StoreError> {
+        let user_id = person.user_id();
+        // Before the read: an event after it wakes the stream.
+        let news = app.ctx.process.feed.follow(Topic::User(user_id));
+        Ok(Self { user_id, news, last: last_event(app, user_id).await? })
+    }
+
+    /// Returns whether there is an event since the last call. The hub also wakes a new listener for
+    /// events that are older.
+    async fn catch_up(&mut self, app: &Shared) -> Result<bool, StoreError> {
+        self.news.catch_up();
+        let last = last_event(app, self.user_id).await?;
+        Ok(std::mem::replace(&mut self.last, last) != last)
+    }
+}
+
+async fn last_event(app: &Shared, user_id: UserId) -> Result<u64, StoreError> {
+    let read = app
+        .ctx
+        .store
+        .read(user_id, |tx, id| Box::pin(store::events::list_last(tx, std::slice::from_ref(id))));
+    let last: Vec<(UserId, u64)> = read.await?;
+    Ok(last.first().map_or(0, |(_, last)| *last))
 }
 
 /// `GET /app/live`.
@@ -124,7 +159,10 @@ pub async fn stream(
     let markets = query.topics.iter().filter_map(of_market).map(follow).collect();
     // A session that has ended meanwhile must not stop the prices.
     let wants_person = query.topics.iter().any(|topic| matches!(topic, LiveTopic::Person));
-    let person = person.filter(|_| wants_person).map(|person| hub.follow(Topic::User(person.user_id())));
+    let person = match person.filter(|_| wants_person) {
+        Some(person) => Some(PersonNews::open(&app, &person).await?),
+        None => None,
+    };
     let stream = LiveStream {
         app,
         _place: place,
@@ -166,7 +204,7 @@ impl LiveStream {
         let Self { markets, person, heartbeats, .. } = self;
         let own = async {
             match person {
-                Some(news) => news.wait().await,
+                Some(person) => person.news.wait().await,
                 None => std::future::pending().await,
             }
         };
@@ -190,21 +228,25 @@ impl LiveStream {
                 WakeReason::Closing => self.has_ended = true,
             },
             reason = own => match reason {
-                WakeReason::News => self.tell_person(),
+                WakeReason::News => self.tell_person().await,
                 WakeReason::Closing => self.has_ended = true,
             },
         }
     }
 
-    fn tell_person(&mut self) {
-        if let Some(news) = &mut self.person {
-            news.catch_up();
+    async fn tell_person(&mut self) {
+        let Some(person) = &mut self.person else { return };
+        match person.catch_up(&self.app).await {
+            Ok(true) => {
+                let event = serde_json::json!({ "topic": "u", "at": self.app.ctx.now() });
+                self.push(Some(self.block), "message", &event);
+            }
+            Ok(false) => {}
+            Err(error) => {
+                tracing::warn!(%error, "ending a browser's stream after an error");
+                self.has_ended = true;
+            }
         }
-        self.push(
-            Some(self.block),
-            "message",
-            &serde_json::json!({ "topic": "u", "at": self.app.ctx.now() }),
-        );
     }
 
     async fn read_all(&mut self) {

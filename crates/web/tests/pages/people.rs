@@ -556,19 +556,28 @@ async fn a_stream_says_when_something_of_the_person_has_changed() {
     let app = TestApp::new().await;
     let market = app.market(&["Yes", "No"]).await;
     let mut browser = trader(&app, 100).await;
+    let order = |key: &str| {
+        json!({
+            "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
+            "idempotencyKey": key,
+        })
+    };
+    browser.post("/app/trades", order("one")).await;
+    app.run_workers().await;
     let request = browser.client.get("/app/live?topics=u").header("cookie", browser.cookie.as_ref().unwrap());
     let mut stream = request.open().await;
-    let order = json!({
-        "marketId": market.id, "outcomeIndex": 0, "side": "buy", "amountType": "usdc", "amount": "5",
-        "idempotencyKey": "one",
-    });
-    let trade = browser.post("/app/trades", order).await.json();
+    // What the page already shows is no news.
+    app.workers.watch(&app.ctx).await;
+    app.clock.advance(60_000);
+    let after = app.ctx.now().to_string();
+    let trade = browser.post("/app/trades", order("two")).await.json();
     let receipt = browser.get(&format!("/trades/{}", trade["id"].as_str().unwrap())).await;
     assert!(receipt.text.contains("data-status=\"pending\""), "{receipt}");
     app.run_workers().await;
     app.workers.watch(&app.ctx).await;
     let event = stream.news().await;
     assert_eq!(event.data["topic"], "u", "{event:?}");
+    assert_eq!(event.data["at"], after, "{event:?}");
     assert_eq!(event.data.as_object().unwrap().len(), 2, "nothing of the trade is in the stream: {event:?}");
     let receipt = browser.get(&format!("/trades/{}", trade["id"].as_str().unwrap())).await;
     assert!(!receipt.text.contains("data-status"), "{receipt}");
