@@ -71,16 +71,18 @@ impl Member {
     async fn answers(&self, path: &str) {
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().unwrap();
         let end = Instant::now() + Duration::from_secs(60);
+        let mut last = String::new();
         while Instant::now() < end {
             self.revive();
-            let answer = http.get(format!("{}{path}", self.base_url)).send().await;
-            if answer.is_ok_and(|answer| answer.status() == 200) {
-                return;
+            match http.get(format!("{}{path}", self.base_url)).send().await {
+                Ok(answer) if answer.status() == 200 => return,
+                Ok(answer) => last = answer.text().await.unwrap_or_default(),
+                Err(error) => last = error.to_string(),
             }
             // An address without a key has 300 requests per minute.
             pass(Duration::from_millis(300)).await;
         }
-        panic!("{path} of a process did not answer 200 within a minute");
+        panic!("{path} of a process did not answer 200 within a minute: {last}");
     }
 }
 
