@@ -97,7 +97,7 @@ impl NotClaimable {
 /// Returns the payment of a claim, or the reason why there is none. `payout` is the final payout
 /// per token, WAD, or `None` before the result is final. `redeemable` is the amount that the chain
 /// would pay now.
-pub fn judge(payout: Option<Wad>, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
+pub fn check_claim(payout: Option<Wad>, redeemable: Usdc) -> Result<Usdc, NotClaimable> {
     match payout {
         None => Err(NotClaimable::MarketOpen),
         // A losing outcome pays nothing whatever the account holds, so it comes before the balance.
@@ -143,10 +143,10 @@ mod tests {
     #[test]
     fn the_result_is_checked_before_the_balance() {
         let (worth, part) = (Usdc::from_whole(3), Some(Wad::from(1)));
-        assert_eq!(judge(None, Usdc::ZERO), Err(NotClaimable::MarketOpen));
-        assert_eq!(judge(None, worth), Err(NotClaimable::MarketOpen));
-        assert_eq!(judge(Some(Wad::ZERO), Usdc::ZERO), Err(NotClaimable::LosingOutcome));
-        assert_eq!(judge(part, Usdc::ZERO), Err(NotClaimable::NoTokens));
-        assert_eq!(judge(part, worth), Ok(worth));
+        assert_eq!(check_claim(None, Usdc::ZERO), Err(NotClaimable::MarketOpen));
+        assert_eq!(check_claim(None, worth), Err(NotClaimable::MarketOpen));
+        assert_eq!(check_claim(Some(Wad::ZERO), Usdc::ZERO), Err(NotClaimable::LosingOutcome));
+        assert_eq!(check_claim(part, Usdc::ZERO), Err(NotClaimable::NoTokens));
+        assert_eq!(check_claim(part, worth), Ok(worth));
     }
 }

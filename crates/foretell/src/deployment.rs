@@ -160,7 +160,7 @@ pub async fn check(chain: &Chain, expected: &DeploySettings) -> Result<(), Start
 /// match `deployment.json` and this binary. If no node responds, the service starts without
 /// trading, and the contracts are checked at its next start.
 pub async fn check_live(config: &ResolvedConfig, chain: &Chain, secrets: &Secrets) -> Result<(), StartError> {
-    let held = secrets.roles.held();
+    let held = secrets.roles.present();
     if !held.is_empty() {
         return Err(StartError::Other(format!(
             "{} contains keys of roles ({}), which a live service must not have. Move them to the holders of the roles.",

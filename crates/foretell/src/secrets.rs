@@ -194,7 +194,7 @@ impl Secrets {
 impl RoleSecrets {
     /// Returns the names of the roles whose keys are present. The relayer is not included, because
     /// it has no privileges on the contracts.
-    pub fn held(&self) -> Vec<&'static str> {
+    pub fn present(&self) -> Vec<&'static str> {
         let keys = [
             ("deployer", &self.deployer),
             ("owner", &self.owner),
@@ -315,7 +315,7 @@ mod tests {
     fn secrets_of_a_deployment_hold_executors_and_no_role() {
         let secrets = Secrets::generate_without_roles(&SeededEntropy::new(1), 2);
         assert_eq!(secrets.executors().unwrap().len(), 2);
-        assert!(secrets.roles.held().is_empty() && secrets.roles.relayer().is_ok());
+        assert!(secrets.roles.present().is_empty() && secrets.roles.relayer().is_ok());
         let error = secrets.roles.resolver().unwrap_err().to_string();
         assert_eq!(error, "the key of the role resolver is missing: set --resolver-key-file");
     }

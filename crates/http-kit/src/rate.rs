@@ -60,15 +60,15 @@ pub async fn by_address(
     status: &mut Option<RateLimitStatus>,
 ) -> Result<(), AppError> {
     let (limits, now) = (&app.ctx.process.limits, app.ctx.now());
-    let (name, verdict) = if let Limiter::PerMinute(limit) = route.limiter {
+    let (name, decision) = if let Limiter::PerMinute(limit) = route.limiter {
         // Reported if the limiter fails and the `?` below returns.
         *status = Some(RateLimitStatus::unavailable(ROUTE, limit, now));
         (ROUTE, limits.take_route(ip, route.path, limit, now).await?)
     } else {
         (ADDRESS, limits.take_address(ip, now))
     };
-    *status = Some(RateLimitStatus::new(name, verdict));
-    if verdict.allowed { Ok(()) } else { Err(exceeded(route.surface, name, verdict)) }
+    *status = Some(RateLimitStatus::new(name, decision));
+    if decision.allowed { Ok(()) } else { Err(exceeded(route.surface, name, decision)) }
 }
 
 /// Counts a request on one of the user's limiters. Sets `status` to the limiter's state, even on an
@@ -82,21 +82,21 @@ pub async fn by_user(
     let (limit, now) = (caller.limits().requests_per_minute, app.ctx.now());
     // Reported if the limiter fails and the `?` below returns.
     *status = Some(RateLimitStatus::unavailable(kind.as_str(), limit, now));
-    let verdict = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
-    *status = Some(RateLimitStatus::new(kind.as_str(), verdict));
-    if verdict.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), verdict)) }
+    let decision = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
+    *status = Some(RateLimitStatus::new(kind.as_str(), decision));
+    if decision.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), decision)) }
 }
 
 /// Returns the error of an address that has exceeded a limit.
-fn exceeded(surface: Surface, name: &str, verdict: RateDecision) -> AppError {
-    let error = limits::exceeded(name, verdict);
+fn exceeded(surface: Surface, name: &str, decision: RateDecision) -> AppError {
+    let error = limits::exceeded(name, decision);
     match surface {
         Surface::Trading => error,
         Surface::Public | Surface::Web => {
             let what = if name == ROUTE { "This route allows" } else { "All other paths together allow" };
             error.detail(format!(
                 "{what} {} requests per minute from one address. Wait for retryAfter seconds.",
-                verdict.limit
+                decision.limit
             ))
         }
     }
@@ -144,11 +144,11 @@ pub async fn settle(
     if !counts {
         return RateLimitStatus::new(ADDRESS, app.ctx.process.limits.peek_address(ip, now));
     }
-    let verdict = app.ctx.process.limits.take_address(ip, now);
-    if !verdict.allowed {
-        replace(response, exceeded(surface, ADDRESS, verdict));
+    let decision = app.ctx.process.limits.take_address(ip, now);
+    if !decision.allowed {
+        replace(response, exceeded(surface, ADDRESS, decision));
     }
-    RateLimitStatus::new(ADDRESS, verdict)
+    RateLimitStatus::new(ADDRESS, decision)
 }
 
 /// Replaces the error in `response`, or the whole response if it has none.

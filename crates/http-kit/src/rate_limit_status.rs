@@ -28,8 +28,8 @@ pub struct RateLimitStatus {
 }
 
 impl RateLimitStatus {
-    pub(super) fn new(name: &'static str, verdict: RateDecision) -> Self {
-        let RateDecision { limit, remaining, reset_at, .. } = verdict;
+    pub(super) fn new(name: &'static str, decision: RateDecision) -> Self {
+        let RateDecision { limit, remaining, reset_at, .. } = decision;
         Self { name, limit, remaining, reset_at }
     }
 

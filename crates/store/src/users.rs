@@ -179,7 +179,7 @@ pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc,
 }
 
 /// Releases a reservation.
-pub async fn release(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<(), StoreError> {
+pub async fn release_reservation(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<(), StoreError> {
     const SQL: &str =
         "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic - $1 WHERE user_id = $2";
     tx.exec(SQL, &params![amount, user_id]).await.map(drop)

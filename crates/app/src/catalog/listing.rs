@@ -24,7 +24,7 @@ pub async fn change_market(
                 let old = found.ok_or_else(|| AppError::new(ErrorCode::MarketNotFound))?;
                 let mut listing = old.clone();
                 change(&mut listing);
-                place(tx, &old, &mut listing).await?;
+                move_to_thread(tx, &old, &mut listing).await?;
                 checked(check::listing(&listing))?;
                 catalog::put_listing(tx, &listing).await?;
                 note_change(tx, "market.update", "market", id, &old, &listing);
@@ -41,7 +41,7 @@ pub(crate) async fn put_market(tx: &mut Tx, mut listing: Listing) -> Result<(), 
     Ok(catalog::put_listing(tx, &listing).await?)
 }
 
-async fn place(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), AppError> {
+async fn move_to_thread(tx: &mut Tx, old: &Listing, listing: &mut Listing) -> Result<(), AppError> {
     if listing.thread_id != old.thread_id && listing.chapter_id == old.chapter_id {
         listing.chapter_id = None;
     }

@@ -68,8 +68,8 @@ impl Worker for HealthMonitor {
         let put = |reason, degradation| ctx.process.degradations.put(reason, degradation);
         put(Reason::MarketQuarantined, found.quarantined());
         put(Reason::TradeStuck, found.stuck(ctx.config.finality, now));
-        put(Reason::FeesAboveCeiling, found.held(HoldReason::FeeCeiling));
-        put(Reason::HourlyVolumeUsed, found.held(HoldReason::HourlyVolume));
+        put(Reason::FeesAboveCeiling, found.waiting_trades(HoldReason::FeeCeiling));
+        put(Reason::HourlyVolumeUsed, found.waiting_trades(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
         // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
@@ -198,7 +198,7 @@ impl Found {
         (self.quarantined > 0).then(|| Degradation::new(Reason::MarketQuarantined, detail))
     }
 
-    fn held(&self, reason: HoldReason) -> Option<Degradation> {
+    fn waiting_trades(&self, reason: HoldReason) -> Option<Degradation> {
         let (_, trades) = self.held.iter().find(|(held_for, _)| *held_for == reason)?;
         Some(match reason {
             HoldReason::FeeCeiling => {

@@ -38,21 +38,23 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
     let now = ctx.now();
     let digest = plaintext.digest(ctx.config.key_pepper.expose());
-    let judged = judge(ctx, &plaintext, &digest, ip, now);
+    let checked = check(ctx, &plaintext, &digest, ip, now);
     match ctx.process.limits.shut_out(ip, now).await {
-        Ok(None) => judged.await,
+        Ok(None) => checked.await,
         Ok(Some(until)) => {
             let refusal = || limits::shut_out(until, now);
             if !passes_lockout(ctx, KeyMark::of(&digest), ip, now).await {
                 return Err(refusal());
             }
             // A failure must look like the lockout too, or it would reveal that the key exists.
-            judged.await.map_err(|error| if is_failed_authentication(error.code) { refusal() } else { error })
+            checked
+                .await
+                .map_err(|error| if is_failed_authentication(error.code) { refusal() } else { error })
         }
         // The user's limiter is next and uses the same storage, so a valid key would be rejected
         // there anyway. A failure that cannot be counted must not be reported as one, because then
         // guesses would be free.
-        Err(unavailable) => judged.await.map_err(|_| unavailable.into()),
+        Err(unavailable) => checked.await.map_err(|_| unavailable.into()),
     }
 }
 
@@ -71,16 +73,16 @@ async fn passes_lockout(ctx: &Ctx, key: KeyMark, ip: IpAddr, now: Timestamp) -> 
 }
 
 /// Checks revocation, expiry and allowlist again, for responses that take a long time (streams).
-pub async fn judge_again(ctx: &Ctx, caller: &Caller, ip: IpAddr) -> Result<Caller, AppError> {
+pub async fn check_again(ctx: &Ctx, caller: &Caller, ip: IpAddr) -> Result<Caller, AppError> {
     let id = caller.key.id;
     let read = ctx.store.read(id, |tx, id| Box::pin(store::keys::find(tx, *id))).await?;
     let key = read.ok_or_else(|| AppError::new(ErrorCode::ApiKeyInvalid))?;
-    judge_row(Arc::new(key), ip, ctx.now())
+    check_row(Arc::new(key), ip, ctx.now())
 }
 
 /// Looks up the key, then checks revocation, expiry and allowlist. An error about a known key
 /// includes its id.
-async fn judge(
+async fn check(
     ctx: &Ctx,
     plaintext: &PlaintextKey,
     digest: &[u8; 32],
@@ -92,10 +94,10 @@ async fn judge(
         Some(key) if plaintext.environment() == ctx.config.environment => key,
         _ => return Err(AppError::new(ErrorCode::ApiKeyInvalid)),
     };
-    judge_row(key, ip, now)
+    check_row(key, ip, now)
 }
 
-fn judge_row(key: Arc<Key>, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
+fn check_row(key: Arc<Key>, ip: IpAddr, now: Timestamp) -> Result<Caller, AppError> {
     let refusal = |code| Err(AppError::new(code).of_key(key.id));
     if key.revoked_at.is_some() {
         return refusal(ErrorCode::ApiKeyRevoked);

@@ -9,7 +9,7 @@ mod pause;
 mod revoke;
 mod web;
 
-pub use authenticate::{authenticate, is_failed_authentication, judge_again, note_success};
+pub use authenticate::{authenticate, check_again, is_failed_authentication, note_success};
 pub use issue::{IssueKey, IssuedKey, issue, issue_as};
 pub use own::{find_own, list_own, lower_caps, set_access};
 pub(crate) use pause::forget;

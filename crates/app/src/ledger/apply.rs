@@ -554,7 +554,7 @@ impl Positions {
             MovementKind::Merge => position::Movement::Sold { usdc, tokens, fee },
         };
         // Read before the move: the receiver of a transfer takes over this cost basis.
-        let sender = self.held(tx, movement.account, movement).await?;
+        let sender = self.load_position(tx, movement.account, movement).await?;
         let before = sender.position;
         self.move_one(tx, movement.account, movement, moved).await?;
         if let (MovementKind::Transfer, Some(receiver)) = (movement.kind, movement.counterparty) {
@@ -562,7 +562,7 @@ impl Positions {
             self.move_one(tx, receiver, movement, received).await?;
             return Ok(UsdcDelta(0));
         }
-        let after = self.held(tx, movement.account, movement).await?.position;
+        let after = self.load_position(tx, movement.account, movement).await?.position;
         Ok(UsdcDelta(after.realized_pnl.0.saturating_sub(before.realized_pnl.0)))
     }
 
@@ -579,7 +579,7 @@ impl Positions {
         movement: &Movement,
         moved: position::Movement,
     ) -> Result<(), ApplyError> {
-        let held = self.held(tx, account, movement).await?;
+        let held = self.load_position(tx, account, movement).await?;
         let after = held.position.after(moved).map_err(|error| {
             ApplyError::Market(MarketFault {
                 market_id: movement.market_id,
@@ -596,7 +596,7 @@ impl Positions {
         Ok(())
     }
 
-    async fn held(
+    async fn load_position(
         &mut self,
         tx: &mut Tx,
         account: Address,

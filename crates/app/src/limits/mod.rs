@@ -122,7 +122,7 @@ impl Limits {
     }
 
     /// Returns the storage's name for logs.
-    pub const fn place(&self) -> &'static str {
+    pub const fn storage_name(&self) -> &'static str {
         match self.shared {
             Shared::Memory(_) => "the process's memory",
             Shared::Redis(_) => "Redis",
@@ -225,8 +225,8 @@ impl Limits {
 }
 
 /// The error for a request that exceeds the named limiter.
-pub fn exceeded(limiter: &str, verdict: RateDecision) -> AppError {
-    let RateDecision { limit, retry_after_ms, .. } = verdict;
+pub fn exceeded(limiter: &str, decision: RateDecision) -> AppError {
+    let RateDecision { limit, retry_after_ms, .. } = decision;
     let whose = if limiter == "address" { "Requests without an accepted key" } else { "Your requests" };
     let detail =
         format!("{whose} are limited to {limit} per minute ({limiter}). Wait for Retry-After seconds.");

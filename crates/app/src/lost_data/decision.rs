@@ -22,7 +22,7 @@ pub struct Decision {
     /// The block's time.
     pub at: Timestamp,
     pub tx_hash: B256,
-    pub verdict: LostTradeResult,
+    pub result: LostTradeResult,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Decision {
             message: code.default_detail().to_owned(),
             tx_hash: Some(event.tx_hash),
         };
-        let (trade_id, account, verdict) = match &event.kind {
+        let (trade_id, account, result) = match &event.kind {
             EventKind::Trade {
                 trade_id: Some(trade_id),
                 account,
@@ -99,7 +99,7 @@ impl Decision {
             block_number: event.block_number,
             at,
             tx_hash: event.tx_hash,
-            verdict,
+            result,
         })
     }
 }
@@ -148,7 +148,7 @@ pub async fn unknown(
     let statuses = store::trades::list_statuses(tx, &ids).await?;
     let unknown = decisions.iter().filter_map(|decision| {
         let status = statuses.get(&decision.trade_id).copied();
-        let fits = status.is_some_and(|status| decision.verdict.fits(status));
+        let fits = status.is_some_and(|status| decision.result.fits(status));
         (!fits).then(|| (decision.clone(), status))
     });
     Ok(unknown.collect())

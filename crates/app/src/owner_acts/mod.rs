@@ -5,7 +5,7 @@
 //! like a batch of trades, with the same nonces. So acts never compete for a nonce, and survive a
 //! crash at any step.
 
-mod judge;
+mod decision;
 mod limits;
 mod prepare;
 mod request;
@@ -23,7 +23,7 @@ use store::users::Account;
 use crate::accounts::{self, first_owner_of};
 use crate::{AppError, Ctx};
 
-pub(crate) use judge::{Verdict, judge};
+pub(crate) use decision::{ActDecision, decide};
 pub use limits::ActOrigin;
 pub use prepare::{PreparedAct, choose_second_owner, find_second_owner, prepare};
 pub use request::{Caps, OwnerActRequest, OwnerOrder, WithdrawalAmount};

@@ -90,7 +90,7 @@ async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>,
                     })
                 })
                 .await;
-            let becomes = match decision.verdict {
+            let becomes = match decision.result {
                 LostTradeResult::Made(_) => Status::Completed,
                 LostTradeResult::Failed(_) | LostTradeResult::Duplicate(_) => Status::Failed,
             };

@@ -210,7 +210,7 @@ async fn write_again(ctx: &Ctx, open: &Recovery, until: u64) -> Result<Written, 
     let mut duplicates = Vec::new();
     while let Some(some) = decisions.next(ctx).await? {
         let (late, some): (Vec<_>, Vec<_>) =
-            some.into_iter().partition(|decision| matches!(decision.verdict, LostTradeResult::Duplicate(_)));
+            some.into_iter().partition(|decision| matches!(decision.result, LostTradeResult::Duplicate(_)));
         duplicates.extend(late);
         write_some(ctx, open.id, some, &mut carriers, &mut written).await?;
     }
@@ -229,7 +229,7 @@ async fn write_some(
     let place = RecoveryLanes { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
     // One transaction per decision: a crash in between leaves complete trades only.
     for (decision, _) in found? {
-        if let LostTradeResult::Made(made) = &decision.verdict {
+        if let LostTradeResult::Made(made) = &decision.result {
             written.touched.insert(made.chain_market_id);
         }
         let intent = carriers.intent_of(ctx, &decision).await?;
@@ -261,7 +261,7 @@ impl Step {
         let recovered = TraceEvent::recovered(decision.block_number, decision.tx_hash, *now);
         let (trade, changes) = match store::trades::find_any(tx, decision.trade_id).await? {
             // Checked again inside the transaction: the sync may have settled the trade since.
-            Some(trade) if decision.verdict.fits(trade.state.status()) => return Ok(Done::Written),
+            Some(trade) if decision.result.fits(trade.state.status()) => return Ok(Done::Written),
             Some(trade) => {
                 let reopened = store::trades::reopen(tx, &trade, &recovered).await?;
                 let reopened = reopened.ok_or_else(moved)?;
@@ -294,7 +294,7 @@ impl Step {
     }
 
     fn ending(&self) -> Result<Transition, AppError> {
-        let ending = match self.decision.verdict.clone() {
+        let ending = match self.decision.result.clone() {
             LostTradeResult::Made(made) => {
                 let settlement = Settlement {
                     tx_hash: self.decision.tx_hash,

@@ -122,7 +122,7 @@ async fn make(
     let result = FinalResult::of(ctx, number, settled_block(ctx).await?).await?;
     let payout = result.map(|result| result.payout(outcome_index));
     let worth = redeemable(ctx, address, number, outcome_index).await?;
-    let expected = redemption::judge(payout, worth).map_err(|reason| {
+    let expected = redemption::check_claim(payout, worth).map_err(|reason| {
         AppError::new(ErrorCode::PositionNotClaimable)
             .detail(reason.detail())
             .with("reason", reason.as_str())

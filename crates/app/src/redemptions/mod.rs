@@ -7,7 +7,7 @@
 
 mod announcer;
 mod claim;
-mod judge;
+mod decision;
 mod own;
 mod payer;
 
@@ -17,7 +17,7 @@ use crate::{AppError, Ctx};
 
 pub use announcer::Announcer;
 pub use claim::{ClaimResult, NewClaim, claim};
-pub(crate) use judge::{Judged, Sendable, conclude, judge};
+pub(crate) use decision::{ClaimDecisions, Sendable, conclude, decide};
 pub use own::{claim_own, list_claiming};
 pub use payer::Payer;
 

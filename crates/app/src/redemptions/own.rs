@@ -24,14 +24,14 @@ pub async fn claim_own(ctx: &Ctx, caller: &Caller, chosen: Option<(MarketId, u8)
     if ctx.config.redemptions == Redemptions::Automatic {
         return Err(AppError::new(ErrorCode::RedemptionsNotEnabled));
     }
-    let place = |position: &ValuedPosition| (position.held.market_id, position.held.outcome_index);
+    let position_key = |position: &ValuedPosition| (position.held.market_id, position.held.outcome_index);
     let claimable =
         summary(ctx, caller).await?.positions.into_iter().filter(|position| position.is_claimable);
-    let places: Vec<_> = match chosen {
+    let positions: Vec<_> = match chosen {
         Some(chosen) => vec![chosen],
-        None => claimable.map(|position| place(&position)).collect(),
+        None => claimable.map(|position| position_key(&position)).collect(),
     };
-    for (market_id, outcome_index) in places {
+    for (market_id, outcome_index) in positions {
         let (market_id, outcome_index) = (market_id.to_string(), i64::from(outcome_index));
         claim(ctx, caller, NewClaim { market_id, outcome_index, correlation_id: None }).await?;
     }

@@ -2,7 +2,7 @@
 
 use domain::ids::TradeId;
 use domain::trade::{
-    ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, judge_confirmation,
+    ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, check_confirmation,
 };
 use domain::{ErrorCode, Timestamp};
 use store::Tx;
@@ -52,7 +52,8 @@ pub async fn confirm(
         now,
         longest: now.plus_ms(ctx.config.intent_lifetime_ms),
     };
-    let released = ctx.write_of_user(caller.user_id(), input, |tx, input| Box::pin(release(tx, input))).await;
+    let released =
+        ctx.write_of_user(caller.user_id(), input, |tx, input| Box::pin(confirm_held(tx, input))).await;
     let released = released.map_err(|error: AppError| {
         // Errors without a submission come from the database. The result is unknown: an earlier
         // confirm may have released the trade.
@@ -77,7 +78,7 @@ struct Input {
     longest: Timestamp,
 }
 
-async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistory), AppError> {
+async fn confirm_held(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistory), AppError> {
     let Input { caller, id, token_fits, now, longest } = input;
     if let Some(stop) = store::keys::find_trading_stop(tx, caller.key.id, *now).await? {
         return Err(stopped(stop));
@@ -89,13 +90,13 @@ async fn release(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistory), A
     // state.
     for _ in 0..2 {
         let trade = store::trades::find(tx, caller.user_id(), id).await?.ok_or_else(not_found)?;
-        judge_confirmation(&trade.state, trade.held_until, *now, *token_fits)
+        check_confirmation(&trade.state, trade.held_until, *now, *token_fits)
             .map_err(|refusal| refused(&trade, refusal))?;
         if let Some(stop) = store::keys::find_trading_stop(tx, trade.key_id, *now).await? {
             return Err(key_stopped(&trade, stop));
         }
         let deadline = trade.deadline.min(*longest);
-        if store::trades::release(tx, &trade, &confirm, deadline).await? == Moved::Moved {
+        if store::trades::enqueue_confirmed(tx, &trade, &confirm, deadline).await? == Moved::Moved {
             let history = store::trades::history(tx, trade.id).await?;
             return Ok((Trade { state: State::Pending, deadline, updated_at: *now, ..trade }, history));
         }

@@ -49,20 +49,20 @@ pub type Candidate = (Trade, u64);
 /// the last block that the sync read gives a rejection too, and if that block is at least as new as
 /// the trade. The trade may have been accepted on a newer block than the executor's node has; until
 /// that block is read it waits.
-pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
-    let verdicts = judge_on(&ctx.chain, trades, ctx.now()).await;
-    let refuses = verdicts.iter().any(|verdict| matches!(verdict, RiskDecision::Reject(_)));
+pub async fn check(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
+    let decisions = check_on(&ctx.chain, trades, ctx.now()).await;
+    let refuses = decisions.iter().any(|decision| matches!(decision, RiskDecision::Reject(_)));
     // The embedded chain cannot lag behind itself.
     if !refuses || ctx.chain.is_embedded() {
-        return Ok(verdicts);
+        return Ok(decisions);
     }
     let Some((block, block_time)) = last_read_block(ctx).await? else {
         return Ok(vec![RiskDecision::Later; trades.len()]);
     };
     let now = ctx.now();
-    let known = judge_on(&ctx.chain.at_block(block), trades, now).await;
-    let confirmed =
-        trades.iter().zip(verdicts).zip(known).map(|(((trade, _), newest), known)| match (&newest, &known) {
+    let known = check_on(&ctx.chain.at_block(block), trades, now).await;
+    let confirmed = trades.iter().zip(decisions).zip(known).map(|(((trade, _), newest), known)| {
+        match (&newest, &known) {
             (RiskDecision::Reject(_), RiskDecision::Reject(_))
                 if is_covered(trade.updated_at, block_time, now) =>
             {
@@ -70,7 +70,8 @@ pub async fn judge(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>,
             }
             (RiskDecision::Reject(_), _) => RiskDecision::Later,
             _ => newest,
-        });
+        }
+    });
     Ok(confirmed.collect())
 }
 
@@ -90,7 +91,7 @@ fn is_covered(accepted_at: Timestamp, block_time: Timestamp, now: Timestamp) -> 
     block_time.plus_ms(999) >= accepted_at || now.since_ms(accepted_at) >= QUIET_CHAIN_MS
 }
 
-async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<RiskDecision> {
+async fn check_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<RiskDecision> {
     let mut accounts: Vec<(Address, u32)> =
         trades.iter().map(|(trade, _)| (trade.account, trade.key_index)).collect();
     accounts.sort_unstable();
@@ -105,16 +106,16 @@ async fn judge_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ri
     let quotes: Vec<Result<Fill, ChainError>> =
         futures::stream::iter(quotes).buffered(CHAIN_CONCURRENCY).collect().await;
 
-    let mut verdicts = Vec::with_capacity(trades.len());
+    let mut decisions = Vec::with_capacity(trades.len());
     for ((trade, _), quote) in trades.iter().zip(quotes) {
         let state = states.get_mut(&(trade.account, trade.key_index));
-        verdicts.push(match (state, quote) {
+        decisions.push(match (state, quote) {
             // A failed account read gives no state: no decision without one.
-            (Some(Ok(state)), quote) => judge_one(trade, state, quote, now),
+            (Some(Ok(state)), quote) => check_one(trade, state, quote, now),
             _ => RiskDecision::Later,
         });
     }
-    verdicts
+    decisions
 }
 
 async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
@@ -140,7 +141,7 @@ async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fi
     Ok(fill)
 }
 
-fn judge_one(
+fn check_one(
     trade: &Trade,
     state: &mut AccountState,
     quote: Result<Fill, ChainError>,

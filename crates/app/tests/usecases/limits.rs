@@ -169,8 +169,8 @@ async fn at_once(processes: &[Arc<Limits>], kind: LimitKind, limit: u32) -> usiz
         let limits = Arc::clone(&processes[number % processes.len()]);
         tokio::spawn(async move { limits.take(kind, ADA, limit, START).await.unwrap() })
     });
-    let verdicts: Vec<RateDecision> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
-    let mut left: Vec<_> = verdicts.iter().filter(|it| it.allowed).map(|it| it.remaining).collect();
+    let decisions: Vec<RateDecision> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
+    let mut left: Vec<_> = decisions.iter().filter(|it| it.allowed).map(|it| it.remaining).collect();
     left.sort_unstable();
     // Each of them got a different remaining count.
     assert_eq!(left, (0..limit).collect::<Vec<_>>());
@@ -248,8 +248,8 @@ async fn assert_unavailable(limits: &Limits) {
 /// Repeats a request until Redis responds, which may need a few attempts.
 async fn recovered(limits: &Limits, now: Timestamp) -> RateDecision {
     for _ in 0..100 {
-        if let Ok(verdict) = limits.take(LimitKind::Read, ADA, 60, now).await {
-            return verdict;
+        if let Ok(decision) = limits.take(LimitKind::Read, ADA, 60, now).await {
+            return decision;
         }
         tokio::task::yield_now().await;
     }
@@ -306,8 +306,8 @@ fn an_address_has_300_requests_a_minute_in_every_process() {
     let limits = Limits::memory();
     let ip = "2001:db8::1".parse().unwrap();
     for left in (0..ADDRESS_LIMIT).rev() {
-        let verdict = limits.take_address(ip, START);
-        assert_eq!((verdict.allowed, verdict.remaining), (true, left));
+        let decision = limits.take_address(ip, START);
+        assert_eq!((decision.allowed, decision.remaining), (true, left));
     }
     assert_eq!(limits.peek_address(ip, START).remaining, 0);
     let refused = limits.take_address("2001:db8::2".parse().unwrap(), START.plus_ms(1_000));

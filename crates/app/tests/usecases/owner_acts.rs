@@ -129,7 +129,7 @@ store::on_each_engine! {
         assert_eq!(app.stored_act(act.id).await.status, OwnerActStatus::Signed);
         assert_eq!(refusal(&app, &ada, &buy).await.code, ErrorCode::ApiTradeProcessingHalted);
         halt(Setting::On).await.unwrap();
-        // An act that waits is judged again after a pause.
+        // An act that waits is checked again after a pause.
         app.clock.advance(MINUTE_MS);
         app.run_workers().await;
         assert_done(&app.stored_act(act.id).await);

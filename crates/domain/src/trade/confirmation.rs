@@ -73,7 +73,7 @@ pub enum ConfirmRefusal {
 /// Checks a confirmation at `now` of a trade in `state`. `held_until` is the end of its window, or
 /// `None` if it was never held. Checks in the order of [`ConfirmRefusal`]. A trade that was
 /// released in time does not expire later.
-pub fn judge_confirmation(
+pub fn check_confirmation(
     state: &State,
     held_until: Option<Timestamp>,
     now: Timestamp,
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_window_ends_exactly_at_its_end() {
         let held = State::PendingConfirmation { expires_at: UNTIL };
-        let at = |ms| judge_confirmation(&held, Some(UNTIL), Timestamp::from_ms(ms), true);
+        let at = |ms| check_confirmation(&held, Some(UNTIL), Timestamp::from_ms(ms), true);
         assert_eq!(at(999), Ok(()));
         assert_eq!(at(1_000), Err(ConfirmRefusal::Expired));
     }
@@ -159,7 +159,7 @@ mod tests {
             (&State::Executing, Some(UNTIL), late, true, ConfirmRefusal::Used),
             (&failed(ErrorCode::RequestTimeout), Some(UNTIL), late, true, ConfirmRefusal::Used),
         ] {
-            assert_eq!(judge_confirmation(state, held_until, now, fits), Err(refusal), "{state:?}");
+            assert_eq!(check_confirmation(state, held_until, now, fits), Err(refusal), "{state:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ mod state;
 mod trace;
 
 pub use crate::field_error::FieldError;
-pub use confirmation::{ConfirmRefusal, ConfirmationKey, judge_confirmation};
+pub use confirmation::{ConfirmRefusal, ConfirmationKey, check_confirmation};
 pub use hold::{Budget, HoldReason, Room, UnknownHoldReason};
 pub use request::{AmountType, Draft, RequestRefusal, Side, TradeRequest, is_client_request_id};
 pub use state::{

@@ -84,7 +84,7 @@ impl RequestCounts {
     /// Counts a request, with the error code if it was rejected. Rejections listed in [`REFUSALS`]
     /// have no latency, because they would make the other requests look fast.
     pub fn record(&mut self, code: Option<ErrorCode>, latency_ms: u64) {
-        match code.and_then(place) {
+        match code.and_then(counted_index) {
             Some(place) => self.refusals[place] += 1,
             None => self.latency.record(latency_ms),
         }
@@ -92,7 +92,7 @@ impl RequestCounts {
 
     /// Adds `count` rejections with this code. Ignores codes that are not in [`REFUSALS`].
     pub fn add_refusals(&mut self, code: ErrorCode, count: u64) {
-        if let Some(place) = place(code) {
+        if let Some(place) = counted_index(code) {
             self.refusals[place] = self.refusals[place].saturating_add(count);
         }
     }
@@ -126,7 +126,7 @@ impl RequestCounts {
     }
 }
 
-fn place(code: ErrorCode) -> Option<usize> {
+fn counted_index(code: ErrorCode) -> Option<usize> {
     REFUSALS.iter().position(|counted| *counted == code)
 }
 

@@ -1,7 +1,7 @@
 //! Webhooks: target URLs, signatures, and the schedule of deliveries.
 //!
 //! A delivery repeats three steps. The [`Breaker`] of the endpoint decides whether an attempt may
-//! be made. The attempt ends with an [`AttemptOutcome`]. [`judge`] decides what follows from it. All
+//! be made. The attempt ends with an [`AttemptOutcome`]. [`decide_retry`] decides what follows from it. All
 //! are pure functions of the stored state and the current time.
 
 mod breaker;
@@ -18,7 +18,7 @@ pub mod target;
 
 pub use breaker::{Admission, Breaker, ParseBreakerError, due};
 pub use outcome::{AttemptOutcome, Class, NetworkFault};
-pub use retry::{DeliveryProgress, MAX_ATTEMPTS, RetryDecision, judge};
+pub use retry::{DeliveryProgress, MAX_ATTEMPTS, RetryDecision, decide_retry};
 pub use retry_after::retry_after_ms;
 pub use rotation::{
     COOLDOWN_MS, Cause, Cooldown, OVERLAP_MS, may_rotate, previous_expires_at, signing_secrets,

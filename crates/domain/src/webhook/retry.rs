@@ -39,7 +39,7 @@ const LATEST_MS: i64 = CUT_MS + 2 * HOUR_MS;
 /// The progress of an event's delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryProgress {
-    /// The number of attempts so far, including the one being judged.
+    /// The number of attempts so far, including the one being decided.
     pub attempts: u32,
     /// The time of the event, or of the request to replay it. The age of the event counts from
     /// here.
@@ -62,23 +62,23 @@ pub enum RetryDecision {
 
 /// Decides what follows from an attempt that ended at `now`. `jitter` must be a new random number
 /// for each attempt.
-pub fn judge(
+pub fn decide_retry(
     outcome: AttemptOutcome,
-    standing: DeliveryProgress,
+    progress: DeliveryProgress,
     now: Timestamp,
     jitter: u64,
 ) -> RetryDecision {
     match outcome.class() {
         Class::Delivered => RetryDecision::Delivered,
         Class::Terminal => RetryDecision::Failed,
-        Class::Transient if now.since_ms(standing.began_at) >= CUT_MS => RetryDecision::Failed,
-        Class::Transient => match wait_ms(standing.attempts, jitter) {
+        Class::Transient if now.since_ms(progress.began_at) >= CUT_MS => RetryDecision::Failed,
+        Class::Transient => match wait_ms(progress.attempts, jitter) {
             Some(wait_ms) => {
-                let planned = now.plus_ms(wait_ms).min(standing.began_at.plus_ms(LATEST_MS));
+                let planned = now.plus_ms(wait_ms).min(progress.began_at.plus_ms(LATEST_MS));
                 // A receiver can postpone the attempt, but neither advance it nor move it beyond
                 // the cut.
                 let asked = outcome.retry_after_ms().map_or(planned, |ms| now.plus_ms(ms));
-                RetryDecision::Retry { at: planned.max(asked.min(standing.began_at.plus_ms(CUT_MS))) }
+                RetryDecision::Retry { at: planned.max(asked.min(progress.began_at.plus_ms(CUT_MS))) }
             }
             None => RetryDecision::Failed,
         },
@@ -106,15 +106,15 @@ mod tests {
         AttemptOutcome::Answered { status, retry_after_ms }
     }
 
-    const fn standing(attempts: u32) -> DeliveryProgress {
+    const fn progress(attempts: u32) -> DeliveryProgress {
         DeliveryProgress { attempts, began_at: START }
     }
 
-    /// Returns the milliseconds to the next attempt. The judged attempt ends `after_ms` after the
+    /// Returns the milliseconds to the next attempt. The decided attempt ends `after_ms` after the
     /// event.
     fn next_ms(outcome: AttemptOutcome, attempts: u32, after_ms: i64, jitter: u64) -> Option<i64> {
         let now = START.plus_ms(after_ms);
-        match judge(outcome, standing(attempts), now, jitter) {
+        match decide_retry(outcome, progress(attempts), now, jitter) {
             RetryDecision::Retry { at } => Some(at.since_ms(now)),
             RetryDecision::Delivered | RetryDecision::Failed => None,
         }
@@ -138,7 +138,7 @@ mod tests {
         assert!(next_ms(AttemptOutcome::TimedOut, 9, 11 * HOUR_MS, 0).is_some());
         for attempts in [10, 11, u32::MAX] {
             assert_eq!(
-                judge(AttemptOutcome::TimedOut, standing(attempts), START.plus_ms(1), 0),
+                decide_retry(AttemptOutcome::TimedOut, progress(attempts), START.plus_ms(1), 0),
                 RetryDecision::Failed,
                 "{attempts}"
             );
@@ -159,12 +159,12 @@ mod tests {
             assert_eq!(next_ms(outcome, 1, 10, 500), Some(5_000), "{outcome:?}");
         }
         for outcome in [answered(400, None), answered(410, Some(1_000)), AttemptOutcome::TargetRefused] {
-            assert_eq!(judge(outcome, standing(1), START, 0), RetryDecision::Failed, "{outcome:?}");
+            assert_eq!(decide_retry(outcome, progress(1), START, 0), RetryDecision::Failed, "{outcome:?}");
         }
         // A success counts however late it is.
         for (attempts, after_ms) in [(1, 0), (10, 25 * HOUR_MS), (1, 1_000 * HOUR_MS)] {
-            let verdict = judge(answered(204, None), standing(attempts), START.plus_ms(after_ms), 0);
-            assert_eq!(verdict, RetryDecision::Delivered);
+            let decision = decide_retry(answered(204, None), progress(attempts), START.plus_ms(after_ms), 0);
+            assert_eq!(decision, RetryDecision::Delivered);
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
             outcome in any_outcome(), attempts in 1u32..13, age_ms in -100_000i64..200_000_000, jitter: u64,
         ) {
             let now = START.plus_ms(age_ms);
-            match judge(outcome, standing(attempts), now, jitter) {
+            match decide_retry(outcome, progress(attempts), now, jitter) {
                 RetryDecision::Delivered => prop_assert_eq!(outcome.class(), Class::Delivered),
                 RetryDecision::Retry { at } => {
                     prop_assert_eq!(outcome.class(), Class::Transient);

@@ -32,7 +32,7 @@ struct Course {
     attempts_ms: Vec<i64>,
     /// The end of the last attempt.
     ended: Timestamp,
-    verdict: RetryDecision,
+    decision: RetryDecision,
 }
 
 /// Delivers one event that happened at `began_at`, starting at `now`. The receiver fails `failing`
@@ -59,10 +59,10 @@ fn deliver(
             if outcome == AttemptOutcome::TimedOut { 10_000 } else { dice.below(10_000).cast_signed() };
         let ended = at.plus_ms(lasts_ms);
         *breaker = std::mem::take(breaker).after(!outcome.is_endpoint_failure(), ended);
-        let standing = DeliveryProgress { attempts: attempts_ms.len() as u32, began_at };
-        match judge(outcome, standing, ended, dice.roll()) {
+        let progress = DeliveryProgress { attempts: attempts_ms.len() as u32, began_at };
+        match decide_retry(outcome, progress, ended, dice.roll()) {
             RetryDecision::Retry { at: next } => at = next,
-            verdict => return Course { attempts_ms, ended, verdict },
+            decision => return Course { attempts_ms, ended, decision },
         }
     }
 }
@@ -86,10 +86,10 @@ fn a_million_events_end_within_ten_attempts_and_26_hours() {
         clocks_ms[key] = course.ended.ms() + 1 + dice.below(20_000).cast_signed();
         let attempts = course.attempts_ms.len();
         by_attempts[attempts] += 1;
-        delivered += u32::from(course.verdict == RetryDecision::Delivered);
+        delivered += u32::from(course.decision == RetryDecision::Delivered);
         old += u32::from(age_ms >= 24 * HOUR_MS);
         let last_ms = *course.attempts_ms.last().unwrap();
-        if course.verdict == RetryDecision::Failed {
+        if course.decision == RetryDecision::Failed {
             let given_up_at_ms = course.ended.since_ms(began_at);
             assert!(attempts == 10 || given_up_at_ms >= 24 * HOUR_MS, "event {event}");
             assert!(age_ms > 0 || attempts == 10, "event {event}");
@@ -189,7 +189,7 @@ fn the_breaker_equals_a_model_with_a_list_of_all_attempts() {
 #[test]
 fn the_bounded_memory_decides_like_a_list_of_all_attempts() {
     // Hundreds of attempts per minute with fewer than 32 failures: 64 outcomes give the same
-    // verdict as all of them.
+    // decision as all of them.
     for seed in 1..20 {
         walk(seed, 6, &[10, 300]);
     }

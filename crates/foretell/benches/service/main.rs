@@ -1,8 +1,8 @@
 //! The service's benchmarks: `cargo bench -p foretell --bench service`.
 //!
 //! Each figure is compared with a baseline that is measured in the same run, in alternating rounds,
-//! and judged by the median of the rounds' ratios. A shared machine changes its speed from minute
-//! to minute, but a ratio hardly does. The judged quantity is the CPU time of the service's
+//! and compared by the median of the rounds' ratios. A shared machine changes its speed from minute
+//! to minute, but a ratio hardly does. The compared quantity is the CPU time of the service's
 //! process; wall-clock rates are only informative. docs/benchmarks.md explains each baseline.
 //!
 //! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public` or

@@ -62,7 +62,7 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 6] {
-        let verdict = match self.goal {
+        let mark = match self.goal {
             None => "",
             Some(_) if self.is_missed() => "MISSED",
             Some(_) => "ok",
@@ -73,7 +73,7 @@ impl Row {
             self.limit.clone(),
             self.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
             self.goal.map_or_else(String::new, Goal::words),
-            verdict.to_owned(),
+            mark.to_owned(),
         ]
     }
 }

@@ -143,7 +143,7 @@ async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
 async fn check_limits(config: &ResolvedConfig) -> Result<String, StartError> {
     let limits = limits(config)?;
     limits.ping().await.map_err(|error| StartError::Other(error.to_string()))?;
-    Ok(format!("in {}", limits.place()))
+    Ok(format!("in {}", limits.storage_name()))
 }
 
 #[cfg(test)]

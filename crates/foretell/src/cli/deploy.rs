@@ -142,7 +142,7 @@ fn secrets(args: &DeployArgs, config: &ResolvedConfig) -> Result<Secrets, StartE
     let entropy = SystemEntropy::default();
     if config.environment == EnvironmentSetting::Test || path.exists() {
         let secrets = Secrets::load_or_generate(path, &entropy, args.executors)?;
-        let held = secrets.roles.held();
+        let held = secrets.roles.present();
         if config.environment == EnvironmentSetting::Live && !held.is_empty() {
             return Err(StartError::Other(format!(
                 "{} contains keys of roles ({}): for a live deployment set the addresses of the roles instead",

@@ -65,7 +65,7 @@ async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
     assert!(error.contains("take effect after 86400 s"), "{error}");
     std::fs::remove_file(key).unwrap();
     let secrets = Secrets::load(&home.path().join("secrets.json")).unwrap();
-    assert!(secrets.roles.held().is_empty());
+    assert!(secrets.roles.present().is_empty());
 
     let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--verify"])).await;
     assert!(done, "{error}");

@@ -64,7 +64,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         keys::give_back_spent(tx, trade.key_id, given_back, trade.created_at).await?;
     }
     if to.is_terminal() && trade.reserved > Usdc::ZERO {
-        users::release(tx, trade.user_id, trade.reserved).await?;
+        users::release_reservation(tx, trade.user_id, trade.reserved).await?;
     }
     let released =
         (given_back > Usdc::ZERO).then(|| TraceEvent::funds_released(given_back, to, transition.trace.at));
@@ -77,7 +77,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
 
 /// Applies the transition of a held trade that was confirmed. The trade joins its lane's queue, and
 /// its intent gets a new deadline.
-pub async fn release(
+pub async fn enqueue_confirmed(
     tx: &mut Tx,
     trade: &Trade,
     transition: &Transition,

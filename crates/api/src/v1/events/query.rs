@@ -40,7 +40,7 @@ impl Beginning {
         }
     }
 
-    const fn place(self) -> FeedStart {
+    const fn start(self) -> FeedStart {
         match self {
             Self::Oldest => FeedStart::Oldest,
             Self::Latest => FeedStart::Latest,
@@ -75,7 +75,7 @@ impl Parameters for EventsQuery {
                 given.wrong("cursor", "must be a cursor that this list returned for the same filters");
                 return None;
             }
-            None => from.map_or(FeedStart::Oldest, Beginning::place),
+            None => from.map_or(FeedStart::Oldest, Beginning::start),
         };
         Some(Self { kinds: kinds?, place, limit: limit?, is_paged, filters })
     }

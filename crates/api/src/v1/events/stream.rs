@@ -140,7 +140,7 @@ impl EventStream {
             self.is_behind = true;
         }
         // Before every read, so that a revoked key receives no further events.
-        self.judge().await?;
+        self.check_caller().await?;
         // Before reading, so that a wake-up during the read is not lost.
         self.subscription.catch_up();
         let part = feed::read(&self.app.ctx, self.caller.user_id(), self.place, &self.kinds, PAGE).await?;
@@ -163,10 +163,10 @@ impl EventStream {
     }
 
     /// Checks the key and the kill switches again, as for a new request.
-    async fn judge(&mut self) -> Result<(), AppError> {
+    async fn check_caller(&mut self) -> Result<(), AppError> {
         let ctx = &self.app.ctx;
         let route = routes().find(|route| route.path == "/v1/events");
-        self.caller = keys::judge_again(ctx, &self.caller, self.ip).await?;
+        self.caller = keys::check_again(ctx, &self.caller, self.ip).await?;
         route.map_or(Ok(()), |route| {
             check_switches(ctx, route)?;
             route.scope.map_or(Ok(()), |scope| self.caller.require(scope))

@@ -14,7 +14,7 @@ use store::{StoreError, Tx};
 
 use super::Executor;
 use super::signing::{NewBatch, sign};
-use crate::owner_acts::{Verdict, judge, refresh_owners};
+use crate::owner_acts::{ActDecision, decide, refresh_owners};
 use crate::{AppError, Ctx, keys, lease};
 
 /// The maximum number of open acts per lane, in addition to the batches.
@@ -74,12 +74,12 @@ impl Executor {
         if open.iter().filter(|batch| batch.kind == BatchKind::OwnerAct).count() >= MAX_IN_FLIGHT {
             return Ok(false);
         }
-        let step = match judge(ctx, &act, self.signer.address()).await {
-            Verdict::Send { call, gas } => {
+        let step = match decide(ctx, &act, self.signer.address()).await {
+            ActDecision::Send { call, gas } => {
                 return self.send_act(ctx, lease, open, &act, call, gas).await;
             }
-            Verdict::End(ending) => ActStep::End(ending),
-            Verdict::Wait(reason) => ActStep::wait(reason, ctx.now()),
+            ActDecision::End(ending) => ActStep::End(ending),
+            ActDecision::Wait(reason) => ActStep::wait(reason, ctx.now()),
         };
         let input = (lease.clone(), act, step, ctx.now());
         let stored: Result<(OwnerAct, ActStep), AppError> = ctx
@@ -157,11 +157,11 @@ pub(super) async fn step_after(
     let now = ctx.now();
     let step = match (ending, tx_hash) {
         (BatchEnding::Mined, Some(tx_hash)) => ActStep::End(OwnerActEnding::Done { tx_hash }),
-        (BatchEnding::Reverted, _) => match judge(ctx, &act, executor).await {
-            Verdict::End(ending) => ActStep::End(ending),
-            Verdict::Wait(reason) => ActStep::wait(reason, now),
+        (BatchEnding::Reverted, _) => match decide(ctx, &act, executor).await {
+            ActDecision::End(ending) => ActStep::End(ending),
+            ActDecision::Wait(reason) => ActStep::wait(reason, now),
             // It would succeed now, because the state has changed since.
-            Verdict::Send { .. } => ActStep::wait(ending.as_str().to_owned(), now),
+            ActDecision::Send { .. } => ActStep::wait(ending.as_str().to_owned(), now),
         },
         // The act itself was not rejected, so it is sent again at once.
         (ending, _) => ActStep::Requeue { reason: ending.as_str().to_owned(), try_after: now },

@@ -262,7 +262,7 @@ impl Executor {
             budget.admit(trade.account, trade.volume)
         });
         let (to_send, mut ends, later) =
-            self.judge(ctx, lease, gathered.fresh, gathered.ending, budget).await?;
+            self.check_trades(ctx, lease, gathered.fresh, gathered.exclusions, budget).await?;
         // A trade must not be ended on the word of a node of another chain.
         if !ended.is_empty() {
             ctx.chain.confirm().await?;
@@ -294,30 +294,30 @@ impl Executor {
 
     /// Decides about claimed trades: returns those to sign, those that end here, and the number to
     /// check again.
-    async fn judge(
+    async fn check_trades(
         &self,
         ctx: &Ctx,
         lease: &Lease,
         fresh: Vec<Candidate>,
-        ending: Ending,
+        exclusions: Exclusions,
         mut budget: Budget,
     ) -> Result<(Vec<ToSign>, Vec<Ended>, usize), AppError> {
         let now = ctx.now();
         let reject = |reason| Transition::reject(Status::Validating, reason, now);
         let (ends, fresh): (Vec<_>, Vec<_>) =
-            fresh.into_iter().partition(|(trade, _)| ending.reason_of(trade).is_some());
+            fresh.into_iter().partition(|(trade, _)| exclusions.reason_of(trade).is_some());
         let mut ends: Vec<Ended> = ends
             .into_iter()
-            .filter_map(|(trade, _)| ending.reason_of(&trade).map(|reason| (trade, reject(reason))))
+            .filter_map(|(trade, _)| exclusions.reason_of(&trade).map(|reason| (trade, reject(reason))))
             .collect();
-        let verdicts = risk::judge(ctx, &fresh).await?;
+        let decisions = risk::check(ctx, &fresh).await?;
         // Do not reject a trade because of a node of another chain.
-        let refuses = verdicts.iter().any(|verdict| matches!(verdict, RiskDecision::Reject(_)));
+        let refuses = decisions.iter().any(|decision| matches!(decision, RiskDecision::Reject(_)));
         let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();
         let (mut to_send, mut misfits, mut later) = (Vec::new(), Vec::new(), 0);
-        for (candidate, verdict) in fresh.into_iter().zip(verdicts) {
+        for (candidate, decision) in fresh.into_iter().zip(decisions) {
             let trade = &candidate.0;
-            match verdict {
+            match decision {
                 RiskDecision::Send { highest_nonce, usdc } if budget.admit(trade.account, usdc) => {
                     to_send.push(ToSign { candidate, highest_nonce });
                 }
@@ -390,7 +390,7 @@ impl Executor {
                     let now = validate.trace.at;
                     let stopped = store::keys::list_stopped_validating(tx, *lane, now).await?;
                     let quarantined = store::quarantine::list_validating(tx, *lane).await?;
-                    Ok(Gathered { fresh, again, ending: Ending { stopped, quarantined } })
+                    Ok(Gathered { fresh, again, exclusions: Exclusions { stopped, quarantined } })
                 })
             })
             .await
@@ -468,18 +468,18 @@ struct Gathered {
     fresh: Vec<Candidate>,
     again: Vec<Candidate>,
     /// The reasons for which some of the fresh trades end without a risk check.
-    ending: Ending,
+    exclusions: Exclusions,
 }
 
 /// The keys and markets that end their trades without a risk check.
-struct Ending {
+struct Exclusions {
     /// Keys of fresh trades that can no longer trade.
     stopped: Vec<KeyId>,
     /// Markets of fresh trades that are quarantined.
     quarantined: Vec<MarketId>,
 }
 
-impl Ending {
+impl Exclusions {
     fn reason_of(&self, trade: &Trade) -> Option<RiskRefusal> {
         if self.quarantined.contains(&trade.market_id) {
             return Some(RiskRefusal::MarketPaused);

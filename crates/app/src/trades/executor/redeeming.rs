@@ -9,7 +9,7 @@ use store::leases::Lease;
 
 use super::Executor;
 use super::signing::{NewBatch, sign};
-use crate::redemptions::{self, Judged, Sendable};
+use crate::redemptions::{self, ClaimDecisions, Sendable};
 use crate::{AppError, Ctx, lease};
 
 /// The maximum number of redemptions in one transaction.
@@ -37,7 +37,7 @@ impl Executor {
             return Ok(false);
         }
         let Some(fees) = self.affordable_fees(ctx).await? else { return Ok(false) };
-        let Judged { send, later, spent } = redemptions::judge(ctx, claims).await?;
+        let ClaimDecisions { send, later, spent } = redemptions::decide(ctx, claims).await?;
         // In a transaction of its own: these results are final even if signing fails below.
         if !later.is_empty() || !spent.is_empty() {
             let input = (lease.clone(), later, spent, now);

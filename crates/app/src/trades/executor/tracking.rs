@@ -17,7 +17,7 @@ use crate::{AppError, Ctx, lease};
 const MOST_FEE_RAISE: u128 = 10;
 
 /// The state of a batch on chain.
-enum Standing {
+enum BatchProgress {
     Final(Final),
     Mined,
     Unseen,
@@ -42,17 +42,17 @@ impl Executor {
     ) -> Result<bool, AppError> {
         let forms = ctx.store.read(batch.id, |tx, id| Box::pin(store::batches::list_forms(tx, *id))).await;
         let forms = forms?;
-        match self.standing(ctx, batch, &forms, seen).await? {
-            Standing::Final(end) => {
+        match self.find_progress(ctx, batch, &forms, seen).await? {
+            BatchProgress::Final(end) => {
                 self.end(ctx, lease, batch, end).await?;
                 self.taken.lock().remove(&batch.id);
                 Ok(true)
             }
-            Standing::Mined => {
+            BatchProgress::Mined => {
                 self.taken.lock().insert(batch.id);
                 Ok(false)
             }
-            Standing::Unseen => {
+            BatchProgress::Unseen => {
                 self.send_again(ctx, lease, batch, &forms).await?;
                 Ok(false)
             }
@@ -64,26 +64,26 @@ impl Executor {
     /// `final_nonce` must be read before the receipts. Only then does a count above the batch's
     /// nonce, with no receipt of any form, mean that another transaction used the nonce. Only the
     /// count at a final block proves this, because backends of a node may differ in newer blocks.
-    async fn standing(
+    async fn find_progress(
         &self,
         ctx: &Ctx,
         batch: &Batch,
         forms: &[SignedForm],
         Seen { final_block, final_nonce }: Seen,
-    ) -> Result<Standing, AppError> {
+    ) -> Result<BatchProgress, AppError> {
         for form in forms {
             if let Some(receipt) = ctx.chain.receipt(form.hash).await? {
                 let ending = if receipt.success { BatchEnding::Mined } else { BatchEnding::Reverted };
                 let is_final = final_block.is_some_and(|last| receipt.block_number <= last);
                 let gas = Some((receipt.gas_used, receipt.effective_gas_price));
                 let end = || Final { ending, tx_hash: Some(form.hash), gas };
-                return Ok(if is_final { Standing::Final(end()) } else { Standing::Mined });
+                return Ok(if is_final { BatchProgress::Final(end()) } else { BatchProgress::Mined });
             }
         }
         Ok(if final_nonce > batch.chain_nonce {
-            Standing::Final(Final { ending: BatchEnding::Displaced, tx_hash: None, gas: None })
+            BatchProgress::Final(Final { ending: BatchEnding::Displaced, tx_hash: None, gas: None })
         } else {
-            Standing::Unseen
+            BatchProgress::Unseen
         })
     }
 

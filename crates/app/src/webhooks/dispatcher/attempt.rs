@@ -6,7 +6,8 @@ use domain::ids::KeyId;
 use domain::trade::{Status, TraceEvent};
 use domain::version::VERSIONS;
 use domain::webhook::{
-    AttemptOutcome, Breaker, Cause, Delivery, DeliveryProgress, RetryDecision, due, judge, signing_secrets,
+    AttemptOutcome, Breaker, Cause, Delivery, DeliveryProgress, RetryDecision, decide_retry, due,
+    signing_secrets,
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 use store::webhooks::{Attempt, AttemptResult, Job};
@@ -65,9 +66,9 @@ pub(super) async fn make(
 /// Computes the consequences of an attempt that has just ended.
 fn follow(ctx: &Ctx, job: &Job, breaker: Breaker, attempt: Attempt, outcome: AttemptOutcome) -> Attempted {
     let now = ctx.now();
-    let standing = DeliveryProgress { attempts: job.attempts + 1, began_at: job.began_at };
+    let progress = DeliveryProgress { attempts: job.attempts + 1, began_at: job.began_at };
     let breaker = breaker.after(!outcome.is_endpoint_failure(), now);
-    let (ending, at) = match judge(outcome, standing, now, u64::from_be_bytes(ctx.random())) {
+    let (ending, at) = match decide_retry(outcome, progress, now, u64::from_be_bytes(ctx.random())) {
         RetryDecision::Delivered => (AttemptResult::Delivered, now),
         RetryDecision::Retry { at } => (AttemptResult::Retry, at),
         RetryDecision::Failed => (AttemptResult::Failed, now),

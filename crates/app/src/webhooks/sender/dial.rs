@@ -31,7 +31,7 @@ pub(super) struct Dialer {
 
 impl Dialer {
     pub async fn dial(&self, target: &Target) -> Result<TargetConnection, PostOutcome> {
-        let addresses = self.judged_addresses(target.host()).await?;
+        let addresses = self.allowed_addresses(target.host()).await?;
         let stream = connect(&addresses, target.port()).await?;
         if !target.is_https() {
             return TargetConnection::over(stream).await;
@@ -47,7 +47,7 @@ impl Dialer {
 
     /// Resolves the host. One forbidden address rejects all: a name that points to public and
     /// internal addresses at once is an attack.
-    async fn judged_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, PostOutcome> {
+    async fn allowed_addresses(&self, host: &TargetHost) -> Result<Vec<IpAddr>, PostOutcome> {
         let addresses = match host {
             TargetHost::Address(ip) => vec![*ip],
             TargetHost::Name(name) => self.resolver.resolve(name).await.map_err(|error| {

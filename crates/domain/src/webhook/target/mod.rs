@@ -155,9 +155,9 @@ impl Target {
             return Err(TargetRefusal::Fragment);
         }
         let host = match url.host().ok_or(TargetRefusal::Malformed)? {
-            url::Host::Domain(name) => TargetHost::Name(judged_name(name, policy)?),
-            url::Host::Ipv4(ip) => TargetHost::Address(judged_address(ip.into(), policy)?),
-            url::Host::Ipv6(ip) => TargetHost::Address(judged_address(ip.into(), policy)?),
+            url::Host::Domain(name) => TargetHost::Name(checked_name(name, policy)?),
+            url::Host::Ipv4(ip) => TargetHost::Address(checked_address(ip.into(), policy)?),
+            url::Host::Ipv6(ip) => TargetHost::Address(checked_address(ip.into(), policy)?),
         };
         if let TargetHost::Name(name) = &host {
             url.set_host(Some(name)).map_err(|_| TargetRefusal::Name)?;
@@ -231,11 +231,11 @@ fn read(text: &str) -> Result<Url, TargetRefusal> {
     if url.as_str().len() > MAX_LENGTH { Err(TargetRefusal::TooLong) } else { Ok(url) }
 }
 
-fn judged_address(ip: IpAddr, policy: &TargetPolicy) -> Result<IpAddr, TargetRefusal> {
+fn checked_address(ip: IpAddr, policy: &TargetPolicy) -> Result<IpAddr, TargetRefusal> {
     if policy.admits(ip) { Ok(ip) } else { Err(TargetRefusal::Address) }
 }
 
-fn judged_name(name: &str, policy: &TargetPolicy) -> Result<String, TargetRefusal> {
+fn checked_name(name: &str, policy: &TargetPolicy) -> Result<String, TargetRefusal> {
     // A final dot names the same host.
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {

@@ -25,7 +25,7 @@ pub type Sendable = (RedemptionId, (Address, u64, u8));
 
 /// The decision about each claim.
 #[derive(Debug, Default)]
-pub struct Judged {
+pub struct ClaimDecisions {
     pub send: Vec<Sendable>,
     /// To check again, not before this time.
     pub later: Vec<(RedemptionId, Timestamp)>,
@@ -33,22 +33,22 @@ pub struct Judged {
     pub spent: Vec<(RedemptionId, u64)>,
 }
 
-enum Verdict {
+enum UnpaidDecision {
     Later(i64),
     Spent(u64),
 }
 
 /// Decides about claims, each with its market's number on chain.
-pub async fn judge(ctx: &Ctx, claims: Vec<(Redemption, Option<u64>)>) -> Result<Judged, AppError> {
+pub async fn decide(ctx: &Ctx, claims: Vec<(Redemption, Option<u64>)>) -> Result<ClaimDecisions, AppError> {
     let now = ctx.now();
-    let mut judged = Judged::default();
+    let mut decisions = ClaimDecisions::default();
     let mut asked: Vec<Sendable> = Vec::with_capacity(claims.len());
     for (claim, number) in claims {
         match number {
             Some(number) => asked.push((claim.id, (claim.account, number, claim.outcome_index))),
             None => {
                 tracing::error!(redemption.id = %claim.id, "skipped a claim: its market is not on this chain");
-                judged.later.push((claim.id, now.plus_ms(BLOCKED_MS)));
+                decisions.later.push((claim.id, now.plus_ms(BLOCKED_MS)));
             }
         }
     }
@@ -56,41 +56,41 @@ pub async fn judge(ctx: &Ctx, claims: Vec<(Redemption, Option<u64>)>) -> Result<
     // A simulation of the whole batch, not only `redeemable`: the USDC transfer itself may fail.
     let paid = ctx.chain.simulate_redemptions(&positions).await?;
     let (send, unpaid): (Vec<_>, Vec<_>) = asked.into_iter().zip(paid).partition(|(_, paid)| *paid > 0);
-    judged.send = send.into_iter().map(|(claim, _)| claim).collect();
+    decisions.send = send.into_iter().map(|(claim, _)| claim).collect();
     if unpaid.is_empty() {
-        return Ok(judged);
+        return Ok(decisions);
     }
     let settled = settled_block(ctx).await?;
-    let verdicts = futures::stream::iter(unpaid)
-        .map(async |((id, position), _)| (id, unpaid_verdict(ctx, position, settled).await));
-    let verdicts: Vec<_> = verdicts.buffered(CHAIN_CONCURRENCY).collect().await;
-    for (id, verdict) in verdicts {
-        match verdict? {
-            Verdict::Later(ms) => judged.later.push((id, now.plus_ms(ms))),
-            Verdict::Spent(block) => judged.spent.push((id, block)),
+    let unpaid = futures::stream::iter(unpaid)
+        .map(async |((id, position), _)| (id, decide_unpaid(ctx, position, settled).await));
+    let unpaid: Vec<_> = unpaid.buffered(CHAIN_CONCURRENCY).collect().await;
+    for (id, decision) in unpaid {
+        match decision? {
+            UnpaidDecision::Later(ms) => decisions.later.push((id, now.plus_ms(ms))),
+            UnpaidDecision::Spent(block) => decisions.spent.push((id, block)),
         }
     }
-    Ok(judged)
+    Ok(decisions)
 }
 
 /// Decides about a claim that would not be paid. A position that is worth nothing now may have been
 /// paid in a block that is reorganized away later. If it was already worth nothing in a final
 /// block, it stays so.
-async fn unpaid_verdict(
+async fn decide_unpaid(
     ctx: &Ctx,
     (account, number, outcome_index): (Address, u64, u8),
     settled: Option<u64>,
-) -> Result<Verdict, AppError> {
+) -> Result<UnpaidDecision, AppError> {
     if ctx.chain.redeemable(account, number, outcome_index).await? > 0 {
         tracing::warn!(%account, market.number = number, outcome_index, "USDC rejects the payment of a redemption");
-        return Ok(Verdict::Later(BLOCKED_MS));
+        return Ok(UnpaidDecision::Later(BLOCKED_MS));
     }
-    let Some(block) = settled else { return Ok(Verdict::Later(AWAIT_FINALITY_MS)) };
+    let Some(block) = settled else { return Ok(UnpaidDecision::Later(AWAIT_FINALITY_MS)) };
     match ctx.chain.redeemable_at(account, number, outcome_index, block).await {
-        Ok(0) => Ok(Verdict::Spent(block)),
+        Ok(0) => Ok(UnpaidDecision::Spent(block)),
         // Reading an old block fails if the node has deleted its state. Try again with a newer
         // block.
-        Ok(_) | Err(_) => Ok(Verdict::Later(AWAIT_FINALITY_MS)),
+        Ok(_) | Err(_) => Ok(UnpaidDecision::Later(AWAIT_FINALITY_MS)),
     }
 }
 
