@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Builds the package from FORETELL_OPENAPI, and runs its tests from the packed tarball. scripts/clients sets the variables.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+[ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund --silent
+npm run --silent generate >/dev/null
+npm run --silent build
+npm run --silent docs -- --logLevel Warn
+
+# The tests import the package as a user would.
+work=$(mktemp -d /tmp/foretell-typescript.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+npm pack --silent --pack-destination "$work" >/dev/null
+cp -r tests README.md tsconfig.json "$work"
+cp -r ../behaviors "$work/behaviors"
+cd "$work"
+printf '{ "name": "user", "private": true, "type": "module" }\n' >package.json
+npm install --no-audit --no-fund --silent --offline ./*.tgz
+PATH=$OLDPWD/node_modules/.bin:$PATH node --test --test-reporter="${FORETELL_REPORTER:-dot}" tests/*.test.mjs

@@ -1,0 +1,15 @@
+export { Usdc, Wad } from "./amounts.js";
+export { Events, Foretell, Keys, Markets, PortfolioResource, Quotes, Redemptions, Webhooks } from "./client.js";
+export { requestSignature } from "./crypto.js";
+export { AuthenticationError, ConflictError, ForetellError, RateLimitedError, RefusedError, UnavailableError } from "./errors.js";
+export type { ErrorFields, Submission } from "./errors.js";
+export type { FeedItem, FeedOptions } from "./feed.js";
+export type { Page, Pages } from "./pages.js";
+export { responseOf } from "./response.js";
+export type { RateLimit, ResponseInfo } from "./response.js";
+export { Trades } from "./trades.js";
+export type { CreateOptions, WaitOptions } from "./trades.js";
+export type { Clock, EtagStore, LogEntry, Options, StoredAnswer } from "./transport.js";
+export type * from "./types.js";
+export { WebhookVerificationError, verify } from "./webhooks.js";
+export type { VerifyOptions } from "./webhooks.js";
