@@ -19,7 +19,7 @@ const PAGES: [&str; 10] = [
 
 impl Chromium {
     /// Confirms the shown act with the passkey, and waits for its result.
-    async fn confirm_act(&self, axe: &str, consequence: &str) {
+    pub async fn confirm_act(&self, axe: &str, consequence: &str) {
         self.wait_for_path("/admin/acts/").await;
         let shown = self.text_of(".consequence").await;
         assert!(shown.contains(consequence), "{shown}");
@@ -31,7 +31,7 @@ impl Chromium {
     }
 
     /// Opens the market's page until it has this status: the sync may read its block a moment later.
-    async fn wait_for_status(&self, site: &Site, path: &str, status: &str) {
+    pub async fn wait_for_status(&self, site: &Site, path: &str, status: &str) {
         self.open(&site.url(path)).await;
         let is_shown = format!("document.querySelector('main .badge')?.textContent === '{status}'");
         self.wait_for(&format!("{is_shown} || (setTimeout(() => location.reload(), 200), false)")).await;

@@ -19,7 +19,7 @@ use crate::site::Site;
 const CHROMEDRIVER: &str = "FORETELL_CHROMEDRIVER";
 
 /// The environment variable with a folder for pictures of the pages, for people to look at.
-const SCREENSHOTS: &str = "FORETELL_SCREENSHOTS";
+pub const SCREENSHOTS: &str = "FORETELL_SCREENSHOTS";
 
 /// Finds no host but this machine, so that a request to any other host fails and is logged.
 const HOSTS: &str = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1";

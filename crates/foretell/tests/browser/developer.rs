@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::chromium;
 
 /// Starts a receiver of webhooks. Returns its URL, and the headers and the body of each request.
-async fn receive() -> (String, mpsc::UnboundedReceiver<(HeaderMap, Bytes)>) {
+pub async fn receive() -> (String, mpsc::UnboundedReceiver<(HeaderMap, Bytes)>) {
     let (send, received) = mpsc::unbounded_channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());

@@ -32,13 +32,13 @@ impl Chromium {
     }
 
     /// Loads the page again until a condition is true.
-    async fn reload_until(&self, condition: &str) {
+    pub async fn reload_until(&self, condition: &str) {
         self.wait_for(&format!("{condition} || (setTimeout(() => location.reload(), 200), false)")).await;
     }
 
     /// Opens pages in every theme and width, and checks that they are accessible. `state` names the
     /// state that they show.
-    async fn check_pages(&self, site: &Site, paths: &[&str], axe: &str, state: &str) {
+    pub async fn check_pages(&self, site: &Site, paths: &[&str], axe: &str, state: &str) {
         let mut faults = Vec::new();
         for path in paths {
             for (width, theme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {

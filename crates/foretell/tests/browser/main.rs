@@ -23,7 +23,9 @@ mod scripts_off;
 #[path = "../processes/service.rs"]
 mod service;
 mod site;
+mod states;
 mod tabs;
 mod theme;
+mod walk;
 mod wallet;
 mod weak_keys;

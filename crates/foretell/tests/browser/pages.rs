@@ -28,7 +28,7 @@ const MISSING: &str = "/markets/00000000-0000-7000-8000-000000000000";
 const LINKED: [&str; 5] = ["/threads/", "/organizations/", "/partners/", "/traders/", "/tx/"];
 
 /// Returns the paths of one page of each kind.
-async fn find_pages(site: &Site, browser: &Chromium) -> Vec<String> {
+pub async fn find_pages(site: &Site, browser: &Chromium) -> Vec<String> {
     let mut pages: Vec<String> = PAGES.map(str::to_owned).to_vec();
     for status in ["OPEN", "FROZEN", "RESOLVED"] {
         pages.push(site.market(status, status != "RESOLVED"));
