@@ -12,6 +12,10 @@ use crate::chromium::{self, Chromium};
 use crate::pages::find_faults;
 use crate::site::Site;
 
+/// A window's width and the system's theme.
+pub type Screen = (u32, &'static str);
+
+const SCREENS: [Screen; 4] = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")];
 const TICKET: &str = "document.querySelector('#ticket')";
 const BANNER: &str = "document.querySelector('[data-stop]')?.textContent";
 
@@ -36,12 +40,12 @@ impl Chromium {
         self.wait_for(&format!("{condition} || (setTimeout(() => location.reload(), 200), false)")).await;
     }
 
-    /// Opens pages in every theme and width, and checks that they are accessible. `state` names the
-    /// state that they show.
-    pub async fn check_pages(&self, site: &Site, paths: &[&str], axe: &str, state: &str) {
+    /// Opens pages on each screen, and checks that they are accessible. `state` names the state that
+    /// they show.
+    pub async fn check_pages(&self, site: &Site, screens: &[Screen], paths: &[&str], axe: &str, state: &str) {
         let mut faults = Vec::new();
         for path in paths {
-            for (width, theme) in [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")] {
+            for &(width, theme) in screens {
                 self.set_width(width).await;
                 self.set_system_theme(theme).await;
                 self.open(&site.url(path)).await;
@@ -83,7 +87,7 @@ async fn a_page_says_why_nobody_can_trade_and_opens_its_ticket_again() {
     browser.reload_until(&format!("{BANNER}?.includes('The oracle is checked.')")).await;
     assert!(!browser.value::<bool>(&format!("Boolean({TICKET})")).await);
     let paths = [market.as_str(), "/markets", "/portfolio", "/status"];
-    browser.check_pages(&site, &paths, &axe, "halted").await;
+    browser.check_pages(&site, &SCREENS, &paths, &axe, "halted").await;
     site.admin(&["switch", "resume"]).await;
     browser.open(&site.url(&market)).await;
     browser.reload_until(&format!("{TICKET} && !{BANNER}")).await;
@@ -94,7 +98,7 @@ async fn a_page_says_why_nobody_can_trade_and_opens_its_ticket_again() {
     node.set(RpcFault::Refused).await;
     browser.reload_until(&format!("{BANNER}?.includes('Prices are those of')")).await;
     assert!(!browser.value::<bool>(&format!("Boolean({TICKET})")).await);
-    browser.check_pages(&site, &paths, &axe, "chain-away").await;
+    browser.check_pages(&site, &SCREENS, &paths, &axe, "chain-away").await;
     node.heal();
     browser.open(&site.url(&market)).await;
     browser.reload_until(&format!("{TICKET} && !{BANNER}")).await;

@@ -6,8 +6,11 @@
 use testkit::RpcFault;
 
 use crate::chromium::{self, SCREENSHOTS};
+use crate::faults::Screen;
 use crate::pages::find_pages;
 
+/// Other tests open the pages in both themes at each width.
+const SCREENS: [Screen; 2] = [(1280, "light"), (390, "dark")];
 /// Pages that show something of the person.
 const OWN: [&str; 15] = [
     "/welcome",
@@ -39,13 +42,13 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     let axe = chromium::axe();
     let public = find_pages(&site, &browser).await;
     let public: Vec<&str> = public.iter().map(String::as_str).collect();
-    browser.check_pages(&site, &public, &axe, "anonymous").await;
+    browser.check_pages(&site, &SCREENS, &public, &axe, "anonymous").await;
 
     browser.add_authenticator().await;
     browser.open(&site.url("/sign-up")).await;
     browser.click("form button.main").await;
     browser.wait_for_path("/welcome").await;
-    browser.check_pages(&site, &OWN, &axe, "empty").await;
+    browser.check_pages(&site, &SCREENS, &OWN, &axe, "empty").await;
 
     browser.click("form[action=\"/faucet\"] button").await;
     browser.wait_for("!document.querySelector('form[action=\"/faucet\"]')").await;
@@ -62,12 +65,12 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     browser.wait_for("!document.querySelector('[data-part=receipt]').hidden").await;
     let trade: String = browser.value("document.querySelector('[data-part=receipt]').pathname").await;
     let paths: Vec<&str> = public.iter().chain(&OWN).chain(&[trade.as_str()]).copied().collect();
-    browser.check_pages(&site, &paths, &axe, "signed-in").await;
+    browser.check_pages(&site, &SCREENS, &paths, &axe, "signed-in").await;
 
     site.admin(&["switch", "halt", "--reason", "The oracle is checked."]).await;
     browser.open(&site.url(&market)).await;
     browser.reload_until("!!document.querySelector('[data-stop]')").await;
-    browser.check_pages(&site, &paths, &axe, "halted").await;
+    browser.check_pages(&site, &SCREENS, &paths, &axe, "halted").await;
     site.admin(&["switch", "resume"]).await;
 
     let node = site.detach_chain().await;
@@ -76,7 +79,7 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     browser
         .reload_until("document.querySelector('[data-stop]')?.textContent.includes('Prices are those of')")
         .await;
-    browser.check_pages(&site, &paths, &axe, "chain-away").await;
+    browser.check_pages(&site, &SCREENS, &paths, &axe, "chain-away").await;
     node.heal();
     browser.open(&site.url(&market)).await;
     browser.reload_until("!document.querySelector('[data-stop]')").await;
@@ -89,11 +92,11 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     browser.wait_for("!document.querySelector('[data-part=receipt]').hidden").await;
     let waiting: String = browser.value("document.querySelector('[data-part=receipt]').pathname").await;
     let pages = [waiting.as_str(), "/portfolio", "/portfolio/history", market.as_str()];
-    browser.check_pages(&site, &pages, &axe, "pending").await;
+    browser.check_pages(&site, &SCREENS, &pages, &axe, "pending").await;
     node.heal();
 
     browser.send("Network.clearBrowserCookies", serde_json::json!({})).await;
-    browser.check_pages(&site, &OWN, &axe, "signed-out").await;
+    browser.check_pages(&site, &SCREENS, &OWN, &axe, "signed-out").await;
     browser.value::<bool>(TOO_MANY).await;
-    browser.check_pages(&site, &["/status", "/"], &axe, "too-many-requests").await;
+    browser.check_pages(&site, &SCREENS, &["/status", "/"], &axe, "too-many-requests").await;
 }
