@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use app::config::{CountryRule, DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
 use axum::http::{HeaderName, Uri};
@@ -16,7 +17,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::rpc_listen::RpcListen;
+use crate::optional_listen::OptionalListen;
 
 /// The environment of a service, which determines the keys that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -186,7 +187,16 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     /// Address of the embedded chain's JSON-RPC, or off [default: off; 127.0.0.1:8545 for `foretell dev`]
     #[arg(long, env = "FORETELL_RPC_LISTEN", value_name = "ADDRESS|off", global = true)]
-    pub rpc_listen: Option<RpcListen>,
+    pub rpc_listen: Option<OptionalListen>,
+    /// Address of the operator's listener (metrics, readiness of this process, drain, log level), or
+    /// off. Never publish it [default: 127.0.0.1:9464, or another port if listen has port 0; off for
+    /// `foretell dev`]
+    #[arg(long, env = "FORETELL_OPS_LISTEN", value_name = "ADDRESS|off", global = true)]
+    pub ops_listen: Option<OptionalListen>,
+    /// Seconds for which the process goes on serving after SIGTERM, unready, so that load balancers
+    /// remove it first, at most 300 [default: 5 in the environment live, else 0]
+    #[arg(long, env = "FORETELL_SHUTDOWN_DELAY_S", value_name = "SECONDS", global = true)]
+    pub shutdown_delay_s: Option<u16>,
     /// The maximum number of open HTTP connections. Further ones wait [default: 4096]
     #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
     pub max_connections: Option<usize>,
@@ -314,7 +324,11 @@ pub struct ResolvedConfig {
     pub secrets_file: PathBuf,
     pub listen: SocketAddr,
     /// Address of the embedded chain's JSON-RPC. If absent, the default depends on the command.
-    pub rpc_listen: Option<RpcListen>,
+    pub rpc_listen: Option<OptionalListen>,
+    /// Address of the operator's listener. If absent, the default depends on the command.
+    pub ops_listen: Option<OptionalListen>,
+    /// Time for which the process goes on serving after it was told to stop.
+    pub shutdown_delay: Duration,
     pub connections: ServeLimits,
     /// Environment of the API keys that this service accepts.
     pub environment: EnvironmentSetting,
@@ -400,6 +414,10 @@ impl ResolvedConfig {
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8080);
 
+const DEFAULT_SHUTDOWN_DELAY_S: u16 = 5;
+/// Upper bound of the delay of a shutdown. Supervisors kill a process long before that.
+const MAX_SHUTDOWN_DELAY_S: u16 = 300;
+
 /// Upper bound of the confirmation window. The amounts that a held trade reserves count towards the
 /// daily caps, so a trade must not be held for longer than a day.
 const DAY_S: u32 = 24 * 60 * 60;
@@ -432,6 +450,8 @@ impl Settings {
             secrets_file: self.secrets_file.or(of_file.secrets_file),
             listen: self.listen.or(of_file.listen),
             rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
+            ops_listen: self.ops_listen.or(of_file.ops_listen),
+            shutdown_delay_s: self.shutdown_delay_s.or(of_file.shutdown_delay_s),
             max_connections: self.max_connections.or(of_file.max_connections),
             max_connections_per_address: self
                 .max_connections_per_address
@@ -490,7 +510,7 @@ impl Settings {
             ));
         }
         // An external node has its own JSON-RPC endpoint, so the setting would silently do nothing.
-        if !rpc_urls.is_empty() && matches!(self.rpc_listen, Some(RpcListen::At(_))) {
+        if !rpc_urls.is_empty() && matches!(self.rpc_listen, Some(OptionalListen::At(_))) {
             return Err(ConfigError::Value(
                 "rpc-listen and rpc-url must not both be set: only the embedded chain has an rpc-listen"
                     .to_owned(),
@@ -501,6 +521,8 @@ impl Settings {
         let config = ResolvedConfig {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
+            ops_listen: self.ops_listen,
+            shutdown_delay: shutdown_delay(self.shutdown_delay_s, environment)?,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
             data_dir,
@@ -540,6 +562,19 @@ impl Settings {
         config.web_settings()?;
         Ok(config)
     }
+}
+
+fn shutdown_delay(seconds: Option<u16>, environment: EnvironmentSetting) -> Result<Duration, ConfigError> {
+    let default = match environment {
+        EnvironmentSetting::Live => DEFAULT_SHUTDOWN_DELAY_S,
+        EnvironmentSetting::Test => 0,
+    };
+    let seconds = seconds.unwrap_or(default);
+    if seconds > MAX_SHUTDOWN_DELAY_S {
+        let text = format!("shutdown-delay-s must be at most {MAX_SHUTDOWN_DELAY_S}");
+        return Err(ConfigError::Value(text));
+    }
+    Ok(Duration::from_secs(u64::from(seconds)))
 }
 
 fn terms_url(given: Option<String>) -> Result<Option<String>, ConfigError> {
@@ -909,11 +944,21 @@ mod tests {
     fn the_embedded_chains_json_rpc_is_off_unless_an_address_is_set() {
         let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
         assert_eq!(decide("").unwrap().rpc_listen, None);
-        assert_eq!(decide("rpc-listen = \"off\"").unwrap().rpc_listen, Some(RpcListen::Off));
-        let address = RpcListen::At("127.0.0.1:8545".parse().unwrap());
+        assert_eq!(decide("rpc-listen = \"off\"").unwrap().rpc_listen, Some(OptionalListen::Off));
+        let address = OptionalListen::At("127.0.0.1:8545".parse().unwrap());
         assert_eq!(decide("rpc-listen = \"127.0.0.1:8545\"").unwrap().rpc_listen, Some(address));
         assert!(decide("rpc-listen = \"127.0.0.1:8545\"\nrpc-url = \"http://node\"").is_err());
         assert!(toml::from_str::<Settings>("rpc-listen = \"on\"").is_err());
+    }
+
+    #[test]
+    fn a_live_process_goes_on_serving_for_five_seconds_after_it_was_told_to_stop() {
+        let delay_s = |text: &str| {
+            let decided = toml::from_str::<Settings>(text).unwrap().decide();
+            decided.map(|config| config.shutdown_delay.as_secs()).ok()
+        };
+        assert_eq!((delay_s(""), delay_s("environment = \"live\"")), (Some(0), Some(5)));
+        assert_eq!((delay_s("shutdown-delay-s = 300"), delay_s("shutdown-delay-s = 301")), (Some(300), None));
     }
 
     #[test]

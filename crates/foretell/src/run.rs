@@ -21,6 +21,7 @@ use store::Store;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{EnvironmentSetting, ResolvedConfig};
@@ -289,6 +290,7 @@ pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartEr
 pub struct Running {
     ctx: Ctx,
     mutations: TaskTracker,
+    draining: CancellationToken,
     stop: watch::Sender<bool>,
     workers: JoinSet<()>,
     http: tokio::task::JoinHandle<()>,
@@ -312,12 +314,41 @@ impl Running {
         let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
         let trusted_proxies = state.trusted_proxies.clone();
         let router = api::router(Shared::clone(&state), beside).merge(web::router(state));
-        let server = Server { listener, router, refuse, limits: parts.connections, trusted_proxies };
+        let draining = CancellationToken::new();
+        let server = Server {
+            listener,
+            router,
+            refuse,
+            limits: parts.connections,
+            trusted_proxies,
+            draining: draining.clone(),
+        };
         let http = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.
             drop(stop_http.wait_for(|stop| *stop).await);
         }));
-        Ok(Self { ctx, mutations, stop, workers, http })
+        Ok(Self { ctx, mutations, draining, stop, workers, http })
+    }
+
+    /// Returns the token that is cancelled when the process begins to drain: it still serves, but is
+    /// not ready, and each response closes its connection. Cancelling it begins the drain.
+    pub fn draining(&self) -> CancellationToken {
+        self.draining.clone()
+    }
+
+    /// Serves until a signal or the operator's listener requests a stop, and then for `delay`, in
+    /// which load balancers notice that the process is not ready. A second signal ends the delay.
+    pub async fn serve_until_stopped(&self, delay: Duration) {
+        tokio::select! {
+            () = signalled() => {}
+            () = self.draining.cancelled() => {}
+        }
+        self.draining.cancel();
+        if !delay.is_zero() {
+            tracing::info!(delay_s = delay.as_secs(), "draining: this process is no longer ready");
+            drop(tokio::time::timeout(delay, signalled()).await);
+        }
+        tracing::info!("stopping");
     }
 
     /// Stops accepting requests, waits for running requests and worker ticks, and releases the

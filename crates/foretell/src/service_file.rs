@@ -22,6 +22,9 @@ pub struct ServiceFile {
     /// URL of the chain's JSON-RPC: the first node's, or that of the Unix socket in the data
     /// folder.
     pub rpc_url: String,
+    /// URL of the operator's listener, unless it is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ops_url: Option<String>,
     /// JSON-RPC URLs of the other nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_rpc_urls: Vec<String>,
@@ -42,6 +45,7 @@ impl ServiceFile {
             base_url: base_url.to_owned(),
             // Admin commands use the first node. The others are for failover.
             rpc_url: config.rpc_urls.first().map_or(embedded_rpc_url, SecretString::expose_secret).to_owned(),
+            ops_url: None,
             other_rpc_urls: config
                 .rpc_urls
                 .iter()
@@ -52,6 +56,12 @@ impl ServiceFile {
             contracts: parts.ctx.chain.contracts().clone(),
             webhook_targets: Some(config.targets()),
         }
+    }
+
+    /// Adds the URL of the operator's listener.
+    #[must_use]
+    pub fn at_ops(self, ops_url: Option<String>) -> Self {
+        Self { ops_url, ..self }
     }
 
     /// Returns the file's path in a data folder.

@@ -7,7 +7,7 @@ use app::Ctx;
 use app::cleanup::Cleaner;
 use app::config::Redemptions;
 use app::feed::Watcher;
-use app::health::HealthMonitor;
+use app::health::{HealthMonitor, PoolWatcher};
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
 use app::ledger::{Reconciler, Sync};
@@ -51,6 +51,8 @@ const REQUESTS_PAUSE: Duration = Duration::from_secs(5);
 const SWITCHES_PAUSE: Duration = Duration::from_millis(400);
 /// Maximum age of the state that readiness reports.
 const MONITOR_PAUSE: Duration = Duration::from_secs(5);
+/// Less than the ten seconds after which an exhausted pool makes the process unready.
+const POOLS_PAUSE: Duration = Duration::from_secs(1);
 const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a node is noticed that serves another chain or has recovered.
 const NODES_PAUSE: Duration = Duration::from_secs(1);
@@ -94,6 +96,7 @@ pub fn start(
     let max_in_flight = ctx.config.webhooks.max_in_flight;
     workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
     workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
+    workers.spawn(POOLS_PAUSE, || PoolWatcher);
     workers.spawn(USAGE_PAUSE, || Flusher);
     workers.spawn(REQUESTS_PAUSE, || RequestWriter);
     workers.spawn(SWITCHES_PAUSE, || SwitchReader);

@@ -1,12 +1,15 @@
 //! The HTTP server. It limits the number of connections (in total and per network), the time until
 //! a first byte, headers and reads of a response, and the duration of a shutdown.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -53,6 +56,7 @@ impl Default for ServeLimits {
     }
 }
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Size of hyper's buffer. It must hold a request's head, whose limit is lower, and the first bytes
 /// of the body.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -70,6 +74,9 @@ pub struct Server {
     /// Trusted proxies. Their connections carry many clients, so `connections_per_address` does not
     /// apply to them.
     pub trusted_proxies: Vec<IpNet>,
+    /// Cancelled when clients must move to another process: from then on each response closes its
+    /// connection.
+    pub draining: CancellationToken,
 }
 
 /// The state that all connections of a server share.
@@ -78,6 +85,7 @@ struct Shared {
     router: Router,
     refuse: Refuse,
     limits: ServeLimits,
+    draining: CancellationToken,
     /// Cancelled when the shutdown begins.
     stopping: CancellationToken,
     /// Cancelled when the drain period ends.
@@ -88,10 +96,10 @@ impl Server {
     /// Serves until `shutdown` completes. Returns once all connections are closed or the drain
     /// period is over.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let Self { listener, router, refuse, limits, trusted_proxies } = self;
+        let Self { listener, router, refuse, limits, trusted_proxies, draining } = self;
         let connections = Connections::new(limits.connections_per_address, trusted_proxies);
         let (stopping, cut) = (CancellationToken::new(), CancellationToken::new());
-        let shared = Shared { router, refuse, limits, stopping, cut };
+        let shared = Shared { router, refuse, limits, draining, stopping, cut };
         let graceful = GracefulShutdown::new();
         tokio::select! {
             () = accept_all(&listener, &connections, &shared, &graceful) => {}
@@ -163,10 +171,17 @@ impl Shared {
         // A client that does not read would otherwise hold a connection and its buffers forever.
         stream.set_write_timeout(Some(self.limits.write_timeout));
         let stream = TokioIo::new(Box::pin(stream));
-        let router = self.router;
+        let (router, draining) = (self.router, self.draining);
         let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
-            router.clone().oneshot(request)
+            let (answer, draining) = (router.clone().oneshot(request), draining.clone());
+            async move {
+                let mut response = answer.await?;
+                if draining.is_cancelled() {
+                    response.headers_mut().insert(CONNECTION, CLOSE);
+                }
+                Ok::<_, Infallible>(response)
+            }
         });
         let mut builder = http1::Builder::new();
         // hyper needs a timer for the header timeout.
@@ -198,7 +213,14 @@ mod tests {
         let router = Router::new().route("/peer", get(peer)).route("/hang", hang).route("/echo", echo);
         let refuse: Refuse = Arc::new(|ip, unread| format!("{ip} {unread:?}").into_bytes());
         let shutdown = async { stopped.await.unwrap_or_default() };
-        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        let server = Server {
+            listener,
+            router,
+            refuse,
+            limits,
+            trusted_proxies: Vec::new(),
+            draining: CancellationToken::new(),
+        };
         (address, stop, tokio::spawn(server.run(shutdown)))
     }
 
@@ -217,6 +239,36 @@ mod tests {
         assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("127.0.0.1"), "{text}");
         stop.send(()).unwrap();
         server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_draining_server_answers_and_closes_each_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let draining = CancellationToken::new();
+        let server = Server {
+            listener,
+            router: Router::new().route("/peer", get(peer)),
+            refuse: Arc::new(|_, _| Vec::new()),
+            limits: ServeLimits::default(),
+            trusted_proxies: Vec::new(),
+            draining: draining.clone(),
+        };
+        tokio::spawn(server.run(std::future::pending()));
+        let mut open = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /peer HTTP/1.1\r\nhost: x\r\n\r\n";
+        open.write_all(request).await.unwrap();
+        let mut head = [0; 12];
+        open.read_exact(&mut head).await.unwrap();
+        draining.cancel();
+        // The connection from before, and a new one.
+        open.write_all(request).await.unwrap();
+        let mut text = String::new();
+        open.read_to_string(&mut text).await.unwrap();
+        assert!(!text.split("HTTP/1.1 200").next().unwrap().contains("connection: close"), "{text}");
+        assert!(text.contains("connection: close") && text.ends_with("127.0.0.1"), "{text}");
+        let text = answer(address, "GET /peer HTTP/1.1\r\nhost: x\r\n\r\n").await;
+        assert!(text.starts_with("HTTP/1.1 200") && text.contains("connection: close"), "{text}");
     }
 
     #[tokio::test]
@@ -328,7 +380,14 @@ mod tests {
         let limits = ServeLimits { write_timeout: Duration::from_millis(100), ..ServeLimits::default() };
         let refuse: Refuse = Arc::new(|_, _| Vec::new());
         let router = Router::new().route("/", endless);
-        let server = Server { listener, router, refuse, limits, trusted_proxies: Vec::new() };
+        let server = Server {
+            listener,
+            router,
+            refuse,
+            limits,
+            trusted_proxies: Vec::new(),
+            draining: CancellationToken::new(),
+        };
         tokio::spawn(server.run(std::future::pending()));
         let mut client = TcpStream::connect(address).await.unwrap();
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();

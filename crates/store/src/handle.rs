@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, Workload};
-use crate::{Engine, StoreError, Tx, events};
+use crate::{Engine, PoolStatus, StoreError, Tx, events};
 
 /// A handle to the database. Clones share the connections.
 #[derive(Clone)]
@@ -188,6 +188,11 @@ impl Store {
 
     pub fn engine(&self) -> Engine {
         self.inner.database.engine()
+    }
+
+    /// Returns the state of this process's connection pools. SQLite has none.
+    pub fn pools(&self) -> Vec<PoolStatus> {
+        self.inner.database.pools()
     }
 
     /// The path of a SQLite database.

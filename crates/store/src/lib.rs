@@ -66,7 +66,7 @@ pub mod users;
 pub mod webhooks;
 
 pub use engine::backup;
-pub use engine::{Cell, Engine, FromColumn, Row, SqlValue, Tx, placeholders_in_order};
+pub use engine::{Cell, Engine, FromColumn, PoolStatus, Row, SqlValue, Tx, placeholders_in_order};
 pub use error::StoreError;
 pub use futures::future::BoxFuture;
 pub use handle::Store;

@@ -1,6 +1,7 @@
 //! Readiness: whether the service's dependencies respond, and which problems are known.
 
 mod monitor;
+mod pools;
 mod workers;
 
 use std::time::Duration;
@@ -9,7 +10,9 @@ use domain::Timestamp;
 use store::StoreError;
 
 pub use crate::process::degradations::{Degradation, Reason};
+pub use crate::process::serving::ServingFault;
 pub use monitor::HealthMonitor;
+pub use pools::PoolWatcher;
 
 use crate::Ctx;
 

@@ -9,7 +9,7 @@ use domain::time::MINUTE_MS;
 use domain::trade::HoldReason;
 use parking_lot::Mutex;
 use store::sync::SyncBlock;
-use store::{StoreError, Tx};
+use store::{Schema, StoreError, Tx};
 
 use super::{Degradation, Reason};
 use crate::config::Finality;
@@ -62,6 +62,8 @@ impl Worker for HealthMonitor {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        // First, because the other reads may fail on an old schema.
+        ctx.process.serving.note_schema(ctx.store.schema().await? == Schema::Older);
         let found = ctx.store.read((), |tx, ()| Box::pin(Found::read(tx))).await;
         let found = found?;
         let now = ctx.now();

@@ -14,6 +14,7 @@ pub mod market_cache;
 pub mod pulse;
 pub mod request_buffer;
 pub mod row_cache;
+pub mod serving;
 pub mod session_cache;
 pub mod switches;
 pub mod ttl_cache;
@@ -34,6 +35,7 @@ use leaderboards::Leaderboards;
 use market_cache::MarketCache;
 use pulse::Pulse;
 use request_buffer::RequestBuffer;
+use serving::Serving;
 use session_cache::SessionCache;
 use switches::Switches;
 use usage_recorder::Recorder;
@@ -71,6 +73,8 @@ pub struct Process {
     pub limits: Limits,
     /// Known problems of the service.
     pub degradations: Degradations,
+    /// Whether this process can serve requests.
+    pub serving: Serving,
     /// The health of this process's workers.
     pub workers: WorkerRegistry,
     /// The last time that this process's dispatcher looked for due webhooks.

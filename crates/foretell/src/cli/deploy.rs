@@ -13,7 +13,6 @@ use secrecy::{ExposeSecret, SecretString};
 use store::audit_log::Actor;
 use store::{Schema, Store};
 
-use super::start_logging;
 use crate::config::{EnvironmentSetting, ResolvedConfig, secret_of};
 use crate::data_folder;
 use crate::deployment::{self, Deployment};
@@ -96,7 +95,7 @@ pub struct DeployArgs {
 }
 
 pub async fn run(args: DeployArgs, config: &ResolvedConfig, actor: &Actor) -> Result<(), StartError> {
-    start_logging("info");
+    crate::logging::start("info");
     let url = config.rpc_urls.first().map(SecretString::expose_secret).ok_or_else(|| {
         StartError::Other(
             "set --rpc-url: only the contracts of an external chain are deployed with this command".into(),

@@ -12,13 +12,13 @@ use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
 use store::Store;
 
-use super::start_logging;
 use crate::config::{ResolvedConfig, Switch, WebhookTargets};
 use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, read_sample_users, seed, simulate};
 use crate::entropy::SystemEntropy;
-use crate::rpc::{RpcEndpoints, RpcListen};
-use crate::run::{Parts, Running, default_app_url, listen, lock_folder, signalled};
+use crate::ops::{Ops, OpsEndpoint};
+use crate::rpc::{OptionalListen, RpcEndpoints};
+use crate::run::{Parts, Running, default_app_url, listen, lock_folder};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
@@ -60,7 +60,8 @@ const FILES: [&str; 11] = [
 ];
 
 pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartError> {
-    start_logging("warn");
+    let log_level = crate::logging::start("warn");
+    config.ops_listen.get_or_insert(OptionalListen::Off);
     // Developers usually receive webhooks on their own machine.
     config.webhook_targets.get_or_insert(WebhookTargets::Local);
     if !config.rpc_urls.is_empty() {
@@ -104,7 +105,9 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     };
     let endpoints = bind_rpc(&config)?;
     let rpc_url = endpoints.http_url().unwrap_or_else(|| endpoints.socket_url().to_owned());
-    let service = ServiceFile::new(&parts, &config, &base_url, endpoints.socket_url());
+    let ops = OpsEndpoint::bind(&config)?;
+    let service = ServiceFile::new(&parts, &config, &base_url, endpoints.socket_url())
+        .at_ops(ops.as_ref().map(OpsEndpoint::url));
     service.write(&config.data_dir)?;
     let file = DevFile {
         base_url: service.base_url.clone(),
@@ -125,11 +128,22 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     )?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
     let simulation = args.simulate.then(|| tokio::spawn(simulate(file)));
-    signalled().await;
+    let ops = ops.map(|endpoint| {
+        endpoint.serve(Ops {
+            ctx: parts.ctx.clone(),
+            draining: running.draining(),
+            shutdown_delay: config.shutdown_delay,
+            log_level,
+        })
+    });
+    running.serve_until_stopped(config.shutdown_delay).await;
     if let Some(simulation) = simulation {
         simulation.abort();
     }
     running.stop().await;
+    if let Some(ops) = ops {
+        ops.stop().await;
+    }
     rpc.stop().await;
     Ok(())
 }
@@ -138,12 +152,12 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
 /// port is used.
 fn bind_rpc(config: &ResolvedConfig) -> Result<RpcEndpoints, StartError> {
     let bind = |listen| RpcEndpoints::bind(&config.data_dir, listen);
-    let any_port = || bind(RpcListen::At(SocketAddr::new(RPC_ADDRESS.ip(), 0)));
+    let any_port = || bind(OptionalListen::At(SocketAddr::new(RPC_ADDRESS.ip(), 0)));
     match config.rpc_listen {
         Some(listen) => bind(listen),
         // A listen port of 0 means that several services run side by side, for example in tests.
         None if config.listen.port() == 0 => any_port(),
-        None => bind(RpcListen::At(RPC_ADDRESS)).or_else(|_| any_port()),
+        None => bind(OptionalListen::At(RPC_ADDRESS)).or_else(|_| any_port()),
     }
 }
 

@@ -139,16 +139,3 @@ impl Cli {
         }
     }
 }
-
-/// Starts logging to standard error: readable text on a terminal, JSON otherwise. `RUST_LOG`
-/// overrides the filter.
-fn start_logging(default: &str) {
-    use std::io::IsTerminal;
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // Logging can only be initialized once per process. Tests start it several times, which is
-    // harmless.
-    drop(if std::io::stderr().is_terminal() { logs.try_init() } else { logs.json().try_init() });
-    crate::panics::log();
-}

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use domain::time::SystemClock;
 
-use super::start_logging;
 use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::entropy::SystemEntropy;
-use crate::rpc::{RpcEndpoints, RpcListen};
-use crate::run::{Parts, Running, listen, signalled};
+use crate::ops::{Ops, OpsEndpoint};
+use crate::rpc::{OptionalListen, RpcEndpoints};
+use crate::run::{Parts, Running, listen};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
 
 pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
-    start_logging("info");
+    let log_level = crate::logging::start("info");
     data_folder::prepare(&config)?;
     let entropy = Arc::new(SystemEntropy::default());
     // With external nodes, the secrets belong to the deployment, so they are never generated.
@@ -29,20 +29,34 @@ pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
     let base_url = format!("http://{address}");
     let state = parts.state(&config, &base_url)?;
     let endpoints = match parts.node {
-        Some(_) => Some(RpcEndpoints::bind(&config.data_dir, config.rpc_listen.unwrap_or(RpcListen::Off))?),
+        Some(_) => {
+            Some(RpcEndpoints::bind(&config.data_dir, config.rpc_listen.unwrap_or(OptionalListen::Off))?)
+        }
         None => None,
     };
     let socket_url = endpoints.as_ref().map_or("", RpcEndpoints::socket_url);
-    ServiceFile::new(&parts, &config, &base_url, socket_url).write(&config.data_dir)?;
+    let ops = OpsEndpoint::bind(&config)?;
+    let ops_url = ops.as_ref().map(OpsEndpoint::url);
+    ServiceFile::new(&parts, &config, &base_url, socket_url).at_ops(ops_url).write(&config.data_dir)?;
     if let Some(url) = endpoints.as_ref().and_then(RpcEndpoints::http_url) {
         tracing::info!(%url, "serving the chain's JSON-RPC");
     }
     let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
     let running = Running::start(&parts, state, listener, axum::Router::new(), config.first_block)?;
     tracing::info!(address = %address, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
-    signalled().await;
-    tracing::info!("stopping");
+    let ops = ops.map(|endpoint| {
+        endpoint.serve(Ops {
+            ctx: parts.ctx.clone(),
+            draining: running.draining(),
+            shutdown_delay: config.shutdown_delay,
+            log_level,
+        })
+    });
+    running.serve_until_stopped(config.shutdown_delay).await;
     running.stop().await;
+    if let Some(ops) = ops {
+        ops.stop().await;
+    }
     if let Some(rpc) = rpc {
         rpc.stop().await;
     }

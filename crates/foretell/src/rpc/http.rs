@@ -43,6 +43,7 @@ pub async fn serve(listener: TcpListener, executor: Arc<RequestExecutor>, stop: 
         }),
         limits: LIMITS,
         trusted_proxies: Vec::new(),
+        draining: CancellationToken::new(),
     };
     server.run(stop.cancelled_owned()).await;
 }

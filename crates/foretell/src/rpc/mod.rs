@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 use crate::start_error::StartError;
 use executor::RequestExecutor;
 
-pub use crate::rpc_listen::RpcListen;
+pub use crate::optional_listen::OptionalListen;
 
 /// The running JSON-RPC endpoints of an embedded chain.
 pub struct RpcServer {
@@ -35,10 +35,10 @@ pub struct RpcEndpoints {
 
 impl RpcEndpoints {
     /// Binds the socket in `data_dir`, and an HTTP listener if `listen` is an address.
-    pub fn bind(data_dir: &Path, listen: RpcListen) -> Result<Self, StartError> {
+    pub fn bind(data_dir: &Path, listen: OptionalListen) -> Result<Self, StartError> {
         let http = match listen {
-            RpcListen::Off => None,
-            RpcListen::At(address) => Some(crate::run::listen(address)?),
+            OptionalListen::Off => None,
+            OptionalListen::At(address) => Some(crate::run::listen(address)?),
         };
         let (socket, socket_url) = socket::bind(data_dir)?;
         Ok(Self { http, socket, socket_url })

@@ -58,14 +58,24 @@ impl Cluster {
 
     /// Starts the process with this index, with another URL for the node.
     pub async fn serve_over(&self, index: usize, rpc_url: &str) -> Process {
+        self.serve_with(index, rpc_url, &["--listen", "127.0.0.1:0"]).await
+    }
+
+    /// Starts the process with this index and these settings.
+    pub async fn serve_with(&self, index: usize, rpc_url: &str, settings: &[&str]) -> Process {
         let folder = self.folders[index].path();
         let mut command = foretell(folder);
         command.args(["--database-url", &self.database.url, "--rpc-url", rpc_url]);
         command.arg("--contracts").arg(self.home.path().join("contracts.json"));
         command.arg("--secrets-file").arg(self.home.path().join("secrets.json"));
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.arg("serve").args(settings);
         command.env("RUST_LOG", "error");
         Process::start(command, folder).await
+    }
+
+    /// Returns the folder of the process with this index.
+    pub fn folder(&self, index: usize) -> &Path {
+        self.folders[index].path()
     }
 
     /// Opens the service's parts in this process, to inspect them.

@@ -3,7 +3,8 @@
 //! sources outside the service: the responses to clients, and the chain's events.
 //!
 //! `FORETELL_CRASH_KILLS` sets the number of kills of the crash tests (default 100).
-//! `FORETELL_CRASH_SEED` repeats a run.
+//! `FORETELL_CRASH_SEED` repeats a run. `FORETELL_ROLLING_RESTARTS` sets the number of rolling
+//! restarts (default 3).
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -27,6 +28,7 @@ mod oracle;
 mod published_site;
 mod receiver;
 mod roles;
+mod rolling;
 mod service;
 mod slow;
 mod slow_node;

@@ -90,6 +90,18 @@ impl Process {
         assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
     }
 
+    /// Stops the process with SIGTERM, and waits until it has ended without an error.
+    pub async fn terminate(self) {
+        self.signal("-TERM").await;
+        self.ended().await;
+    }
+
+    /// Waits until the process has ended without an error.
+    pub async fn ended(mut self) {
+        let ended = tokio::time::timeout(Duration::from_secs(60), self.child.wait()).await;
+        assert!(ended.expect("the service stops").unwrap().success());
+    }
+
     /// Kills the process, like a power failure.
     pub async fn kill(mut self) {
         self.child.kill().await.unwrap();

@@ -44,6 +44,18 @@ pub enum Engine {
     Postgres,
 }
 
+/// The connections of one pool of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolStatus {
+    pub name: &'static str,
+    pub busy: usize,
+    pub idle: usize,
+    /// Callers that wait for a connection.
+    pub waiting: usize,
+    /// The number of connections that callers have got so far.
+    pub checkouts: u64,
+}
+
 /// The kind of work that a handle does. On PostgreSQL each kind has its own connections, so that
 /// load of one kind cannot starve another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +98,13 @@ impl Database {
         match self {
             Self::Sqlite(_) => None,
             Self::Postgres(postgres) => Some(postgres.units_per_user()),
+        }
+    }
+
+    pub(crate) fn pools(&self) -> Vec<PoolStatus> {
+        match self {
+            Self::Sqlite(_) => Vec::new(),
+            Self::Postgres(postgres) => postgres.pools(),
         }
     }
 

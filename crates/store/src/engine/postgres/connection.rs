@@ -1,6 +1,7 @@
 //! A pooled PostgreSQL connection and the statements that run on it.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use deadpool_postgres::Object;
@@ -46,6 +47,7 @@ impl PooledConnection {
     /// Returns a connection outside of any transaction.
     pub(super) async fn get(sessions: &Sessions) -> Result<Self, StoreError> {
         let pooled = sessions.pool.get().await.map_err(no_connection)?;
+        sessions.checkouts.fetch_add(1, Ordering::Relaxed);
         let answer_timeout = sessions.answer_timeout;
         Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout })
     }

@@ -28,7 +28,7 @@ use super::changes::Changes;
 use super::fault::{After, EngineFault};
 use super::tx::Conn;
 use super::{Tx, Workload};
-use crate::StoreError;
+use crate::{PoolStatus, StoreError};
 use pools::{PoolAccess, Pools, Sessions};
 
 /// Attempts at running a unit before giving up.
@@ -49,6 +49,10 @@ impl Postgres {
         // Connect once now, so that a wrong address fails at startup and not at the first request.
         drop(PooledConnection::get(pools.of(Workload::Requests, PoolAccess::Read)).await?);
         Ok(Self { pools, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
+    }
+
+    pub(super) fn pools(&self) -> Vec<PoolStatus> {
+        self.pools.status()
     }
 
     pub(super) fn units_per_user(&self) -> usize {

@@ -2,6 +2,8 @@
 //! one kind cannot starve another. Migrations and administration have a small pool without
 //! statement timeouts.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -9,7 +11,7 @@ use tokio_postgres::{Config, NoTls};
 
 use super::super::Workload;
 use super::options::{Options, Timeouts};
-use crate::StoreError;
+use crate::{PoolStatus, StoreError};
 
 /// The maximum wait of a request for a free connection, short enough to answer before the request's
 /// deadline.
@@ -35,9 +37,24 @@ const MAINTENANCE: usize = 2;
 #[derive(Clone)]
 pub(super) struct Sessions {
     pub(super) pool: Pool,
+    /// The number of connections that callers have got so far.
+    pub(super) checkouts: Arc<AtomicU64>,
     /// The maximum time to wait for a statement's answer. A longer wait means that the server or
     /// the network hangs.
     pub(super) answer_timeout: Option<Duration>,
+}
+
+impl Sessions {
+    fn status(&self, name: &'static str) -> PoolStatus {
+        let status = self.pool.status();
+        PoolStatus {
+            name,
+            busy: status.size.saturating_sub(status.available),
+            idle: status.available,
+            waiting: status.waiting,
+            checkouts: self.checkouts.load(Ordering::Relaxed),
+        }
+    }
 }
 
 /// All pools of this process.
@@ -84,6 +101,11 @@ impl Pools {
     /// request writes.
     pub(super) fn units_per_user(&self) -> usize {
         (self.writes.pool.status().max_size / 4).max(1)
+    }
+
+    pub(super) fn status(&self) -> Vec<PoolStatus> {
+        let named = [("reads", &self.reads), ("writes", &self.writes), ("workers", &self.workers)];
+        named.into_iter().map(|(name, sessions)| sessions.status(name)).collect()
     }
 
     pub(super) fn close(&self) {
@@ -145,7 +167,7 @@ fn sessions(
         .build()
         .map_err(|e| StoreError::driver(e.to_string()))?;
     let answer_timeout = (!timeouts.statement.is_zero()).then(|| timeouts.statement + ANSWER_MARGIN);
-    Ok(Sessions { pool, answer_timeout })
+    Ok(Sessions { pool, checkouts: Arc::default(), answer_timeout })
 }
 
 /// The statements that configure a new session.

@@ -1,19 +1,19 @@
-//! The setting `rpc-listen`.
+//! The settings `rpc-listen` and `ops-listen`.
 
 use std::net::{AddrParseError, SocketAddr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Address of the embedded chain's JSON-RPC over HTTP, or off.
+/// An address to listen on, or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
-pub enum RpcListen {
+pub enum OptionalListen {
     Off,
     At(SocketAddr),
 }
 
-impl FromStr for RpcListen {
+impl FromStr for OptionalListen {
     type Err = AddrParseError;
 
     fn from_str(text: &str) -> Result<Self, AddrParseError> {
@@ -21,7 +21,7 @@ impl FromStr for RpcListen {
     }
 }
 
-impl TryFrom<String> for RpcListen {
+impl TryFrom<String> for OptionalListen {
     type Error = AddrParseError;
 
     fn try_from(text: String) -> Result<Self, AddrParseError> {
@@ -29,7 +29,7 @@ impl TryFrom<String> for RpcListen {
     }
 }
 
-impl std::fmt::Display for RpcListen {
+impl std::fmt::Display for OptionalListen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Off => f.write_str("off"),
@@ -38,8 +38,8 @@ impl std::fmt::Display for RpcListen {
     }
 }
 
-impl From<RpcListen> for String {
-    fn from(listen: RpcListen) -> Self {
+impl From<OptionalListen> for String {
+    fn from(listen: OptionalListen) -> Self {
         listen.to_string()
     }
 }
