@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::config::{Config, default_confirmations, default_max_fee_per_gas};
 use crate::entropy::{Entropy, Ids};
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use crate::process::Process;
 use crate::process::ttl_cache::MarketsVersion;
 
@@ -48,6 +49,12 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
+        let process = Arc::<Process>::default();
+        let metrics = Arc::clone(&process.metrics);
+        store.observe(Arc::<Metrics>::clone(&metrics));
+        if let Some(nodes) = chain.nodes() {
+            nodes.observe(metrics);
+        }
         Self {
             store,
             chain,
@@ -55,7 +62,7 @@ impl Ctx {
             ids: Arc::new(Ids::new(entropy)),
             config: Arc::new(config),
             wake: Arc::default(),
-            process: Arc::default(),
+            process,
         }
     }
 
@@ -63,7 +70,8 @@ impl Ctx {
     /// state of the process is reset.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
-        Self { process: Arc::new(Process { limits, ..Process::default() }), ..self }
+        let metrics = Arc::clone(&self.process.metrics);
+        Self { process: Arc::new(Process { limits, metrics, ..Process::default() }), ..self }
     }
 
     /// Returns the state that a market read from now on will reflect. Take it before the read.
@@ -122,6 +130,7 @@ impl Ctx {
         };
         // The permit is part of the input, so that it lasts as long as the write, even if the
         // caller is dropped.
-        self.store.try_write((permit, input), move |tx, (_, input)| unit(tx, input)).await
+        let name = store::module_of(&unit);
+        self.store.try_write_as(name, (permit, input), move |tx, (_, input)| unit(tx, input)).await
     }
 }

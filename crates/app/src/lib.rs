@@ -30,6 +30,7 @@ pub mod ledger;
 pub mod limits;
 mod lost_data;
 pub mod markets;
+pub mod metrics;
 mod minimum;
 pub mod nodes;
 pub mod owner_acts;

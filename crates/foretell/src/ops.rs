@@ -31,6 +31,8 @@ const PORT: u16 = 9464;
 /// Maximum size of a request's body, which is a log level.
 const MAX_BODY_BYTES: usize = 1_024;
 
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
 const LIMITS: ServeLimits = ServeLimits {
     connections: 64,
     connections_per_address: 64,
@@ -120,6 +122,7 @@ fn router(ops: Ops) -> Router {
     Router::new()
         .route("/livez", get(alive))
         .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
         .route("/drain", post(drain))
         .route("/log-level", put(set_log_level))
         .layer(axum::middleware::from_fn(reject_browsers))
@@ -166,6 +169,11 @@ fn reason(fault: ServingFault) -> String {
             format!("no request got a connection of the pool {pool} for 10 s")
         }
     }
+}
+
+async fn metrics(State(ops): State<Ops>) -> Response {
+    let text = ops.ctx.process.metrics.text(&ops.ctx);
+    ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
 }
 
 async fn drain(State(ops): State<Ops>) -> Response {

@@ -1,6 +1,9 @@
 //! The outermost layer. It assigns the request id, renders errors, and adds the common response
 //! headers.
 
+use std::time::Instant;
+
+use app::metrics::{AnsweredRequest, RouteLabel};
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, COOKIE, REFERER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode, Uri};
@@ -9,7 +12,10 @@ use axum::response::Response;
 use super::compression::{AcceptsGzip, Compressible};
 use super::etag::Condition;
 use super::usage::Logged;
-use super::{Personal, Problem, RequestId, Shared, StablePart, Surface, cors, rate, render, version};
+use super::{
+    Personal, Problem, RequestId, Route, Shared, StablePart, Surface, cors, rate, render, traceparent,
+    version,
+};
 
 /// Approximate number of response headers.
 const MOST_HEADERS: usize = 20;
@@ -32,11 +38,14 @@ pub type ErrorPage = fn(&FailedRequest<'_>, &Problem, &mut Response);
 pub(super) async fn finish_response(
     app: &Shared,
     surface: Surface,
+    route: Option<&'static Route>,
     error_page: Option<ErrorPage>,
     mut request: Request,
     answer: impl AsyncFnOnce(Request) -> Response,
 ) -> Response {
-    let began = app.ctx.now();
+    let (began, started) = (app.ctx.now(), Instant::now());
+    let _in_flight = app.ctx.process.metrics.begin_request();
+    let trace_id = traceparent::trace_id(request.headers());
     let id = RequestId::new(&app.ctx);
     request.extensions_mut().insert(id);
     let ip = rate::mark_address(app, &mut request);
@@ -63,7 +72,9 @@ pub(super) async fn finish_response(
         response.extensions_mut().remove::<StablePart>();
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     }
+    let mut code = None;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        code = Some(problem.code());
         render::render(&mut response, &problem, surface, &app.docs_url, condition.path(), id);
         if let Some(show) = error_page {
             let failed = FailedRequest {
@@ -92,6 +103,14 @@ pub(super) async fn finish_response(
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(default_caching(surface, status));
+    app.ctx.process.metrics.request(&AnsweredRequest {
+        route: route.map_or(RouteLabel::NONE, |route| RouteLabel::of(route.path)),
+        method: method.as_str(),
+        status: status.as_u16(),
+        code,
+        took: started.elapsed(),
+        trace_id,
+    });
     tracing::debug!(
         request.id = %id, http.method = %method, http.path = condition.path(), http.status = status.as_u16(),
         latency_ms = app.ctx.now().since_ms(began), "answered"

@@ -81,7 +81,7 @@ where
                 Some(route) => guard(app, route, request, handle).await,
                 None => handle(request).await,
             };
-            Ok(finish_response(app, *surface, *error_page, request, answer).await)
+            Ok(finish_response(app, *surface, *route, *error_page, request, answer).await)
         })
     }
 }

@@ -20,7 +20,8 @@ impl<S: Sync> FromRequestParts<S> for Traceparent {
     }
 }
 
-fn trace_id(headers: &HeaderMap) -> Option<CorrelationId> {
+/// Returns the trace id of a well-formed header.
+pub(super) fn trace_id(headers: &HeaderMap) -> Option<CorrelationId> {
     let mut values = headers.get_all("traceparent").iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let mut parts = value.to_str().ok()?.split('-');

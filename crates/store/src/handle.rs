@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use domain::Clock;
 use domain::ids::MarketId;
@@ -12,7 +13,8 @@ use tokio::sync::Notify;
 use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, Workload};
-use crate::{Engine, PoolStatus, StoreError, Tx, events};
+use crate::observer::module_of;
+use crate::{Engine, PoolStatus, StoreError, StoreObserver, Tx, events};
 
 /// A handle to the database. Clones share the connections.
 #[derive(Clone)]
@@ -132,7 +134,30 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.inner.database.write(self.workload, input, completed(unit, self.acting.clone())).await
+        self.try_write_as(module_of(&unit), input, unit).await
+    }
+
+    /// Like [`Self::try_write`], for a unit inside of another closure: `name` is the module that the
+    /// observer sees.
+    ///
+    /// # Errors
+    /// The unit's own error, or a [`StoreError`] converted to `E`.
+    pub async fn try_write_as<I, T, E>(
+        &self,
+        name: &'static str,
+        input: I,
+        unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let began = Instant::now();
+        let unit = completed(unit, self.acting.clone());
+        let outcome = self.inner.database.write(self.workload, input, unit).await;
+        self.observe_unit(name, began);
+        outcome
     }
 
     /// Runs `unit` on a reader without a transaction: each statement sees what was committed when
@@ -166,7 +191,21 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.inner.database.read(self.workload, &input, unit).await
+        let (name, began) = (module_of(&unit), Instant::now());
+        let outcome = self.inner.database.read(self.workload, &input, unit).await;
+        self.observe_unit(name, began);
+        outcome
+    }
+
+    fn observe_unit(&self, name: &'static str, began: Instant) {
+        if let Some(observer) = self.inner.changes.observer() {
+            observer.unit(name, began.elapsed());
+        }
+    }
+
+    /// Reports the store's work to `observer`, unless it has one already.
+    pub fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        self.inner.changes.observe(observer);
     }
 
     /// The version of all visible market data, incremented before any local write that changes such

@@ -64,9 +64,10 @@ impl Worker for HealthMonitor {
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
         // First, because the other reads may fail on an old schema.
         ctx.process.serving.note_schema(ctx.store.schema().await? == Schema::Older);
-        let found = ctx.store.read((), |tx, ()| Box::pin(Found::read(tx))).await;
-        let found = found?;
         let now = ctx.now();
+        let found = ctx.store.read(now, |tx, now| Box::pin(Found::read(tx, *now))).await;
+        let found = found?;
+        self.measure(ctx, &found, now);
         let put = |reason, degradation| ctx.process.degradations.put(reason, degradation);
         put(Reason::MarketQuarantined, found.quarantined());
         put(Reason::TradeStuck, found.stuck(ctx.config.finality, now));
@@ -75,6 +76,10 @@ impl Worker for HealthMonitor {
         put(Reason::Drift, self.drift(found.drifted_markets, now));
         // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
+        if let Some(last) = &found.last {
+            let lag_s = head.timestamp_s.saturating_sub(last.at.s());
+            ctx.process.metrics.chain(head.number, last.number, lag_s);
+        }
         put(Reason::SyncBehind, behind(found.last.as_ref(), &head));
         put(Reason::SyncStopped, self.stopped(found.last.as_ref(), &head));
         let gas = self.gas(ctx).await?;
@@ -87,6 +92,19 @@ impl Worker for HealthMonitor {
 impl HealthMonitor {
     pub fn new(executors: Vec<Address>) -> Self {
         Self { executors, sync: Mutex::default(), drift: Mutex::default() }
+    }
+
+    fn measure(&self, ctx: &Ctx, found: &Found, now: Timestamp) {
+        let metrics = &ctx.process.metrics;
+        metrics.drifted_markets(found.drifted_markets);
+        metrics.open_breakers(found.open_breakers);
+        let waits =
+            found.webhooks_due_at.map(|(quantile, at)| (quantile, at.map_or(0, |at| now.since_ms(at))));
+        metrics.webhook_ages(&waits);
+        for lane in (0_u16..).take(self.executors.len()) {
+            let oldest = found.oldest_open.iter().find(|(of, _)| *of == lane);
+            metrics.oldest_open(lane, oldest.map_or(0, |(_, at)| now.since_ms(*at)));
+        }
     }
 
     fn stopped(&self, last: Option<&SyncBlock>, head: &Block) -> Option<Degradation> {
@@ -118,8 +136,9 @@ impl HealthMonitor {
         let fee = U256::from(ctx.chain.fees().await?.max_fee_per_gas);
         let cost = |intents: u64| U256::from(batch_gas(intents)).saturating_mul(fee);
         let mut gas = Gas { lanes: self.executors.len(), ..Gas::default() };
-        for (lane, executor) in self.executors.iter().enumerate() {
+        for (lane, executor) in (0_u16..).zip(&self.executors) {
             let balance = ctx.chain.native_balance(*executor).await?;
+            ctx.process.metrics.executor_balance(lane, f64::from(balance));
             if balance < cost(1) {
                 gas.without.push(lane.to_string());
             } else if balance < cost(FULL_BATCH) {
@@ -180,10 +199,24 @@ struct Found {
     drifted_markets: u64,
     oldest_executing: Option<Timestamp>,
     held: Vec<(HoldReason, u64)>,
+    oldest_open: Vec<(u16, Timestamp)>,
+    open_breakers: u64,
+    /// Due times of webhook queues, by quantile of their wait.
+    webhooks_due_at: [(&'static str, Option<Timestamp>); QUANTILES.len()],
 }
 
+/// The reported quantiles, in percent. The last one is the maximum.
+const QUANTILES: [(&str, u64); 4] = [("0.5", 50), ("0.95", 95), ("0.99", 99), ("1", 100)];
+
 impl Found {
-    async fn read(tx: &mut Tx) -> Result<Self, StoreError> {
+    async fn read(tx: &mut Tx, now: Timestamp) -> Result<Self, StoreError> {
+        let due = store::webhooks::count_due(tx, now).await?;
+        let mut webhooks_due_at = QUANTILES.map(|(quantile, _)| (quantile, None));
+        for ((_, at), (_, percent)) in webhooks_due_at.iter_mut().zip(QUANTILES).filter(|_| due > 0) {
+            // The nearest rank.
+            let rank = (due * percent).div_ceil(100).saturating_sub(1);
+            *at = store::webhooks::find_due_at(tx, now, rank).await?;
+        }
         let counters = store::quarantine::list_counters(tx).await?;
         let drifted = counters.into_iter().find(|(name, _)| name == "drifted_markets");
         Ok(Self {
@@ -192,6 +225,9 @@ impl Found {
             drifted_markets: drifted.map_or(0, |(_, markets)| markets),
             oldest_executing: store::trades::find_oldest_executing(tx).await?,
             held: store::trades::count_held(tx).await?,
+            oldest_open: store::trades::list_oldest_open(tx).await?,
+            open_breakers: store::webhooks::count_open_breakers(tx, now).await?,
+            webhooks_due_at,
         })
     }
 

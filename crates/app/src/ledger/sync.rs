@@ -308,7 +308,9 @@ async fn take_back(ctx: &Ctx, lease: &Lease, last: &SyncBlock) -> Result<(), App
         last = last.number,
         "the chain was reorganised: reverting the events after the fork"
     );
-    take_back_to(ctx, Some(lease), fork).await
+    take_back_to(ctx, Some(lease), fork).await?;
+    ctx.process.metrics.reorganized();
+    Ok(())
 }
 
 /// Takes back everything that was read after block `fork`, and recomputes what it had changed.

@@ -25,6 +25,7 @@ pub mod worker_registry;
 use std::sync::Arc;
 
 use crate::limits::Limits;
+use crate::metrics::Metrics;
 use allowlists::Allowlists;
 use audit_buffer::AuditBuffer;
 use degradations::Degradations;
@@ -73,6 +74,8 @@ pub struct Process {
     pub limits: Limits,
     /// Known problems of the service.
     pub degradations: Degradations,
+    /// The metrics of this process.
+    pub metrics: Arc<Metrics>,
     /// Whether this process can serve requests.
     pub serving: Serving,
     /// The health of this process's workers.

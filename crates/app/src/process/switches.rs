@@ -68,6 +68,11 @@ impl Switches {
         Err(AppError::new(code).retry_after_s(RETRY_AFTER_S))
     }
 
+    /// Returns the names of the routes that are disabled.
+    pub fn disabled_routes(&self) -> Vec<String> {
+        self.0.read().routes.iter().cloned().collect()
+    }
+
     pub(crate) fn replace(&self, off: Off) {
         *self.0.write() = off;
     }

@@ -5,6 +5,7 @@
 //! still succeeds after the market froze.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use alloy_primitives::Address;
 use chain::{AccountState, Fill};
@@ -68,6 +69,15 @@ pub struct DryRun {
 
 /// Validates a request and creates its trade, unless the request is a replay or a dry run.
 pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
+    let began = Instant::now();
+    let accepted = create_or_find(ctx, caller, new).await?;
+    if let Accepted::Created(trade) = &accepted {
+        ctx.process.metrics.trade_accepted(began.elapsed(), trade.correlation_id);
+    }
+    Ok(accepted)
+}
+
+async fn create_or_find(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepted, AppError> {
     // Wait for earlier requests with the same key in this process. Otherwise a retry would repeat
     // the whole work and lose at the insert below.
     let _turn = match &new.idempotency_key {

@@ -14,6 +14,7 @@ mod form;
 mod health;
 mod identity;
 mod node;
+mod observer;
 mod route;
 
 use std::fmt;
@@ -30,9 +31,11 @@ use parking_lot::Mutex;
 pub use self::endpoint::NodeEndpoint;
 pub use self::identity::ChainIdentity;
 pub use self::node::{NodeReport, NodeStatus};
+pub use self::observer::RpcObserver;
 
 use self::identity::Expected;
 use self::node::{Field, Node};
+use self::observer::Observer;
 use crate::error::ChainError;
 
 /// The timeout per request if there are several nodes.
@@ -61,6 +64,7 @@ pub struct Nodes {
     current: AtomicUsize,
     /// The height that answers should include.
     wanted: AtomicU64,
+    observer: Observer,
 }
 
 impl Nodes {
@@ -82,10 +86,12 @@ impl Nodes {
         }
         let timeout = if urls.len() > 1 { FAILOVER_TIMEOUT } else { REQUEST_TIMEOUT };
         let contracts: Arc<dyn DeploymentVerifier> = Arc::new(contracts.clone());
+        let observer = Observer::default();
         let nodes: Result<Vec<Arc<Node>>, ChainError> = urls
             .iter()
             .map(|url| {
-                Ok(Arc::new(Node::new(NodeEndpoint::new(url.as_ref(), timeout)?, Arc::clone(&contracts))))
+                let endpoint = NodeEndpoint::new(url.as_ref(), timeout)?;
+                Ok(Arc::new(Node::new(endpoint, Arc::clone(&contracts), observer.clone())))
             })
             .collect();
         Ok(Arc::new(Self {
@@ -94,7 +100,13 @@ impl Nodes {
             expected: Mutex::default(),
             current: AtomicUsize::new(0),
             wanted: AtomicU64::new(0),
+            observer,
         }))
+    }
+
+    /// Reports each request to `observer`, unless there is one already.
+    pub fn observe(&self, observer: Arc<dyn RpcObserver>) {
+        self.observer.set(observer);
     }
 
     /// Returns a provider over all nodes, without fillers.

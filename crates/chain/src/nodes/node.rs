@@ -17,6 +17,7 @@ use super::endpoint::NodeEndpoint;
 use super::form::{head_in, is_conclusive};
 use super::health::Health;
 use super::identity::{ChainIdentity, Claim, Expected};
+use super::observer::Observer;
 use crate::block::{self, Block};
 use crate::error::ChainError;
 
@@ -90,6 +91,7 @@ pub struct Node {
     /// A provider of only this node, for requests that must not go to another one.
     provider: DynProvider,
     contracts: Arc<dyn DeploymentVerifier>,
+    observer: Observer,
     state: Mutex<State>,
     // Held during a check, so that concurrent requests share one check.
     checking: tokio::sync::Mutex<()>,
@@ -97,7 +99,7 @@ pub struct Node {
 
 impl Node {
     /// Creates a node that has not been checked.
-    pub fn new(endpoint: NodeEndpoint, contracts: Arc<dyn DeploymentVerifier>) -> Self {
+    pub fn new(endpoint: NodeEndpoint, contracts: Arc<dyn DeploymentVerifier>, observer: Observer) -> Self {
         let client = RpcClient::new(endpoint.clone(), false);
         let provider = ProviderBuilder::default().connect_client(client).erased();
         let state = State {
@@ -111,6 +113,7 @@ impl Node {
             endpoint,
             provider,
             contracts,
+            observer,
             state: Mutex::new(state),
             checking: tokio::sync::Mutex::new(()),
         }
@@ -184,6 +187,8 @@ impl Node {
     pub async fn ask(&self, packet: RequestPacket) -> TransportResult<ResponsePacket> {
         let began = Instant::now();
         let answer = self.endpoint.clone().post(packet.clone()).await;
+        let is_usable = answer.as_ref().is_ok_and(|found| !found.is_error() || is_conclusive(found));
+        self.observer.answered(&packet, began.elapsed(), is_usable);
         let mut state = self.state.lock();
         match &answer {
             Ok(found) => {

@@ -2,11 +2,15 @@
 //! events.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use domain::ids::MarketId;
 use parking_lot::RwLock;
 use tokio::sync::Notify;
+
+use crate::{StoreObserver, TradeMove};
 
 /// The change counters of one process. They are updated after a write is durable and before it is
 /// acknowledged.
@@ -17,6 +21,17 @@ pub(crate) struct Changes {
     markets: AtomicU64,
     of_markets: RwLock<OfMarkets>,
     events: Notify,
+    observer: Observer,
+}
+
+/// The observer of the store, once there is one.
+#[derive(Default)]
+struct Observer(OnceLock<Arc<dyn StoreObserver>>);
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Observer").field(&self.0.get().is_some()).finish()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -34,12 +49,15 @@ pub(super) struct Touched {
     pub(super) markets: Changed,
     /// Set if events were written.
     pub(super) events: bool,
+    /// Trades with a new state.
+    pub(super) trades: Vec<TradeMove>,
 }
 
 impl Touched {
     pub(super) fn add(&mut self, other: Self) {
         self.markets.add(other.markets);
         self.events |= other.events;
+        self.trades.extend(other.trades);
     }
 }
 
@@ -82,7 +100,20 @@ impl Changes {
         &self.events
     }
 
+    /// Sets the observer, unless there is one.
+    pub(crate) fn observe(&self, observer: Arc<dyn StoreObserver>) {
+        // Tests have several contexts on one store: the first one observes it.
+        drop(self.observer.0.set(observer));
+    }
+
+    pub(crate) fn observer(&self) -> Option<&dyn StoreObserver> {
+        self.observer.0.get().map(AsRef::as_ref)
+    }
+
     pub(super) fn tell(&self, touched: Touched) {
+        if let Some(observer) = self.observer() {
+            touched.trades.iter().for_each(|moved| observer.trade(moved));
+        }
         self.markets_changed(touched.markets);
         if touched.events {
             self.events.notify_waiters();

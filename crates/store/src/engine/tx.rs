@@ -7,9 +7,9 @@ use super::changes::{Changed, Touched};
 use super::dialect::parameters_in_order;
 use super::fault::{After, EngineFault};
 use super::{Engine, Row, SqlValue, postgres, sqlite};
-use crate::StoreError;
 use crate::act::Act;
 use crate::new_event::NewEvent;
+use crate::{StoreError, TradeMove};
 
 /// A connection for one unit of work: inside a transaction for a write, without one for a read.
 pub struct Tx {
@@ -264,6 +264,11 @@ impl Tx {
     /// committed.
     pub fn mark_market_changed(&mut self, id: MarketId) {
         self.touched.markets.add_one(id);
+    }
+
+    /// Reports a trade's new state after the commit.
+    pub(crate) fn note_trade(&mut self, moved: TradeMove) {
+        self.touched.trades.push(moved);
     }
 
     /// Takes the unit's changes.

@@ -143,6 +143,7 @@ pub async fn insert(tx: &mut Tx, trade: &Trade, created: &TraceEvent) -> Result<
     trace::begin(tx, trade.id, std::iter::once(created).chain(&reserved)).await?;
     usage::add_created(tx, trade.key_id, trade.created_at).await?;
     tx.emit(trade.event(&trade.state, trade.created_at)?);
+    tx.note_trade(trade.moved_to(status, trade.created_at));
     Ok(Inserted::Added)
 }
 

@@ -21,7 +21,8 @@ pub use holds::{count_held, hold, put_volume, sum_signed};
 pub use list::{TradeListFilter, find, find_any, list};
 pub use moves::{
     Moved, apply, assign_intent, clear_batch, enqueue_confirmed, find_oldest_executing, leave_batch,
-    list_stuck, list_unbatched, list_unconfirmed, put_renewed_nonce, renew, set_batch, trace_batch,
+    list_oldest_open, list_stuck, list_unbatched, list_unconfirmed, put_renewed_nonce, renew, set_batch,
+    trace_batch,
 };
 pub use queue::{ClaimedTrades, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
 pub use recovered::{insert_recovered, list_statuses, reopen};

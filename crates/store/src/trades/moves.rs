@@ -72,6 +72,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     trace::append(tx, events.map(|event| (trade.id, event))).await?;
     usage::add_ended(tx, trade.key_id, at, &transition.to).await?;
     tx.emit(trade.event(&transition.to, at)?);
+    tx.note_trade(trade.moved_to(to, at));
     Ok(Moved::Moved)
 }
 
@@ -142,6 +143,7 @@ pub async fn assign_intent(
     // If one of the trades had changed, the caller rolls back and no event is written.
     for (trade, _) in intents {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
+        tx.note_trade(trade.moved_to(transition.to.status(), transition.trace.at));
     }
     Ok(moved.iter().all(|affected| *affected == 1))
 }
@@ -210,6 +212,14 @@ pub async fn leave_batch(
 pub async fn find_oldest_executing(tx: &mut Tx) -> Result<Option<Timestamp>, StoreError> {
     const SQL: &str = "SELECT MIN(updated_at_ms) AS updated_at_ms FROM trades WHERE status = 'executing' AND ended_at_ms IS NULL";
     Ok(tx.find(SQL, &[], |row| row.only()).await?.flatten())
+}
+
+/// Returns the creation times of the oldest open trade of each lane, without trades that wait for
+/// their confirmation.
+pub async fn list_oldest_open(tx: &mut Tx) -> Result<Vec<(u16, Timestamp)>, StoreError> {
+    const SQL: &str = "SELECT lane, MIN(created_at_ms) AS created_at_ms FROM trades
+        WHERE status IN ('pending', 'validating', 'executing') AND ended_at_ms IS NULL GROUP BY lane";
+    tx.list(SQL, &[], |row| Ok((row.get("lane")?, row.get("created_at_ms")?))).await
 }
 
 /// Lists the executing trades whose batch ended before `before`, oldest first, at most `limit`.

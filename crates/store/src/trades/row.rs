@@ -11,7 +11,7 @@ use domain::{Timestamp, Usdc, Wad};
 use crate::engine::Columns;
 use crate::new_event::NewEvent;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, params};
+use crate::{StoreError, TradeMove, Tx, params};
 
 record! {
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +125,11 @@ impl Record for State {
 }
 
 impl Trade {
+    /// Returns the trade's change to `to` at `at`, as observers see it.
+    pub(super) const fn moved_to(&self, to: Status, at: Timestamp) -> TradeMove {
+        TradeMove { to, created_at: self.created_at, at, correlation_id: self.correlation_id }
+    }
+
     /// Builds the event for the trade's change to `state` at `at`.
     pub(super) fn event(&self, state: &State, at: Timestamp) -> Result<NewEvent, StoreError> {
         let told = TradeData {

@@ -96,6 +96,28 @@ pub async fn find_oldest_due(tx: &mut Tx, now: Timestamp) -> Result<Option<Times
     tx.find(SQL, &params![now], |row| row.only()).await
 }
 
+/// Returns the number of queues that are due and not held.
+pub async fn count_due(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str =
+        "SELECT COUNT(*) AS count FROM webhook_endpoints WHERE due_at_ms <= $1 AND held_until_ms <= $1";
+    Ok(tx.find(SQL, &params![now], |row| row.only()).await?.unwrap_or(0))
+}
+
+/// Returns the due time of the queue with this rank among those that are due and not held, latest
+/// due time first.
+pub async fn find_due_at(tx: &mut Tx, now: Timestamp, rank: u64) -> Result<Option<Timestamp>, StoreError> {
+    const SQL: &str = "SELECT due_at_ms FROM webhook_endpoints WHERE due_at_ms <= $1 AND held_until_ms <= $1
+        ORDER BY due_at_ms DESC LIMIT 1 OFFSET $2";
+    tx.find(SQL, &params![now, SqlValue::try_from(rank)?], |row| row.only()).await
+}
+
+/// Returns the number of receivers with waiting events whose circuit breaker is open.
+pub async fn count_open_breakers(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreError> {
+    const SQL: &str =
+        "SELECT COUNT(*) AS count FROM webhook_endpoints WHERE due_at_ms > $1 AND breaker LIKE 'open%'";
+    Ok(tx.find(SQL, &params![now], |row| row.only()).await?.unwrap_or(0))
+}
+
 /// A sender's hold on a key's queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueHold {

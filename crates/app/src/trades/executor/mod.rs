@@ -105,11 +105,14 @@ impl Worker for Executor {
     }
 
     async fn release(&self, ctx: &Ctx) -> Result<(), AppError> {
+        ctx.process.metrics.lane_leader(self.lane, false);
         self.lease.release(ctx).await
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        let Some(lease) = self.lease.claim(ctx).await? else { return Ok(Progress::Idle) };
+        let lease = self.lease.claim(ctx).await?;
+        ctx.process.metrics.lane_leader(self.lane, lease.is_some());
+        let Some(lease) = lease else { return Ok(Progress::Idle) };
         self.lease.keep(ctx, &lease, self.work(ctx, &lease)).await
     }
 }
@@ -134,6 +137,7 @@ impl Executor {
     /// Advances the open batches, then signs and sends the next work.
     async fn work(&self, ctx: &Ctx, lease: &Lease) -> Result<Progress, AppError> {
         let mut open = self.open_batches(ctx).await?;
+        ctx.process.metrics.open_batches(self.lane, open.len());
         if !open.is_empty() {
             let seen = self.look(ctx).await?;
             let mut still_open = Vec::with_capacity(open.len());
@@ -280,7 +284,10 @@ impl Executor {
         match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
             // The batch is committed at this point. If the process dies before or during the send,
             // the next tick sends the stored bytes.
-            Ok(Some((batch, raw))) => self.send_stored(ctx, lease, &batch, &raw).await?,
+            Ok(Some((batch, raw))) => {
+                ctx.process.metrics.batch_signed(signing::intents_of(batch.gas_limit));
+                self.send_stored(ctx, lease, &batch, &raw).await?;
+            }
             Ok(None) => {}
             Err(error) => match LostData::of(&error) {
                 // The Gate has used a nonce that this database never assigned: the database was set

@@ -24,6 +24,11 @@ pub(crate) const fn batch_gas(intents: u64) -> u64 {
     BATCH_GAS + INTENT_GAS * intents
 }
 
+/// Returns the number of intents for which [`batch_gas`] gives this limit.
+pub(super) const fn intents_of(gas_limit: u64) -> u64 {
+    gas_limit.saturating_sub(BATCH_GAS) / INTENT_GAS
+}
+
 impl Executor {
     /// Assigns nonces, builds intents, signs the batch and stores all of it in one transaction,
     /// before anything is sent.

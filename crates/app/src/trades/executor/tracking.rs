@@ -98,6 +98,7 @@ impl Executor {
             }
             _ => None,
         };
+        let gas_used = end.gas.filter(|_| batch.kind == BatchKind::Trades).map(|(used, _)| used);
         let input = (lease.clone(), batch.id, batch.kind, end, act.clone(), ctx.now());
         let stored: Result<(), AppError> = ctx
             .store
@@ -132,6 +133,9 @@ impl Executor {
             })
             .await;
         stored?;
+        if let Some(gas_used) = gas_used {
+            ctx.process.metrics.batch_final(gas_used);
+        }
         if let Some((act, step)) = act {
             step.finish(ctx, &act).await;
         }

@@ -113,6 +113,7 @@ async fn finish(
     held_until: Timestamp,
 ) -> Result<Written, AppError> {
     let Attempted { attempt, ending, breaker, due_at } = attempted;
+    ctx.process.metrics.webhook_attempt(outcome_of(ending));
     let trace = job.trade_id.map(|_| attempt::trace(&job, &attempt, ending));
     let finished = Finished { attempt, ending, breaker: breaker.to_string(), due_at, held_until };
     let writing = Arc::new(Writing { held, job, finished, trace });
@@ -128,6 +129,15 @@ async fn finish(
             }
             written => return Ok(written?),
         }
+    }
+}
+
+/// Returns the outcome as metrics name it.
+const fn outcome_of(ending: AttemptResult) -> &'static str {
+    match ending {
+        AttemptResult::Delivered => "delivered",
+        AttemptResult::Retry => "retry",
+        AttemptResult::Failed => "failed",
     }
 }
 

@@ -28,7 +28,7 @@ use super::changes::Changes;
 use super::fault::{After, EngineFault};
 use super::tx::Conn;
 use super::{Tx, Workload};
-use crate::{PoolStatus, StoreError};
+use crate::{PoolStatus, RetryReason, StoreError};
 use pools::{PoolAccess, Pools, Sessions};
 
 /// Attempts at running a unit before giving up.
@@ -92,7 +92,10 @@ impl Postgres {
             let outcome = tx.run(input, &unit).await;
             // A read has no effects, so it is safe to repeat it on another connection.
             match tx.failed() {
-                Some(After::Again | After::Lost) if attempt < ATTEMPTS => attempt += 1,
+                Some(after @ (After::Again | After::Lost)) if attempt < ATTEMPTS => {
+                    retried(&self.changes, after);
+                    attempt += 1;
+                }
                 _ => return outcome,
             }
         }
@@ -119,8 +122,11 @@ where
         let outcome = tx.run(&input, &unit).await;
         match finish(tx, &changes, outcome).await {
             End::Settled(outcome) => return outcome,
-            End::Again if attempt < ATTEMPTS => attempt += 1,
-            End::Again => {
+            End::Again(after) if attempt < ATTEMPTS => {
+                retried(&changes, after);
+                attempt += 1;
+            }
+            End::Again(_) => {
                 let why = format!("the database aborted a unit of work {attempt} times");
                 return Err(E::from(StoreError::unavailable(why)));
             }
@@ -130,22 +136,22 @@ where
 
 enum End<T, E> {
     Settled(Result<T, E>),
-    Again,
+    Again(After),
 }
 
 async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
-    let (failed, touched) = (tx.failed(), tx.take_touched());
+    let (failed, mut touched) = (tx.failed(), tx.take_touched());
     let Conn::Postgres(mut conn) = tx.conn else {
         unreachable!("the unit was given a PostgreSQL connection")
     };
     let value = match (outcome, failed) {
         // No rollback is needed: dropping the connection closes it.
-        (_, Some(After::Lost)) => return End::Again,
+        (_, Some(After::Lost)) => return End::Again(After::Lost),
         // No retry: each attempt could hang just as long.
         (outcome, Some(After::Hung)) => return End::Settled(outcome),
         (_, Some(After::Again)) => {
             conn.rollback().await;
-            return End::Again;
+            return End::Again(After::Again);
         }
         (Err(error), _) => {
             conn.rollback().await;
@@ -154,19 +160,29 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
         (Ok(value), _) => value,
     };
     let committed = conn.commit().await;
+    if committed.is_err() {
+        touched.trades.clear();
+    }
     // Also after a failed COMMIT, which may have taken effect.
     changes.tell(touched);
     match committed {
         Ok(()) => End::Settled(Ok(value)),
         Err(EngineFault { after: After::Again, .. }) => {
             conn.rollback().await;
-            End::Again
+            End::Again(After::Again)
         }
         // No retry: the COMMIT may have taken effect before the connection was lost.
         Err(EngineFault { after: After::Lost | After::Hung, error }) => {
             End::Settled(Err(E::from(StoreError::commit_unknown(error.to_string()))))
         }
         Err(fault) => End::Settled(Err(E::from(fault.error))),
+    }
+}
+
+fn retried(changes: &Changes, after: After) {
+    let why = if matches!(after, After::Lost) { RetryReason::ConnectionLost } else { RetryReason::Conflict };
+    if let Some(observer) = changes.observer() {
+        observer.retried(why);
     }
 }
 

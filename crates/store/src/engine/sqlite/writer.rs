@@ -187,6 +187,9 @@ impl Work {
                 other => StoreError::unavailable(format!("the group of writes was not committed: {other}")),
             }
         });
+        if group.is_err() {
+            touched.trades.clear();
+        }
         // Also after a failure: a commit with an unknown result may have taken effect.
         self.changes.tell(touched);
         for unit in mem::take(&mut units) {
@@ -204,6 +207,7 @@ impl Work {
         }
         if !keep {
             self.conn().control("ROLLBACK TO unit")?;
+            drop(self.tx.take_touched());
         }
         self.conn().control("RELEASE unit")
     }
