@@ -7,11 +7,14 @@
 //!
 //! That way no process ever reads a text that it cannot decrypt.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use domain::SecretKey;
+use parking_lot::RwLock;
 use secrecy::SecretSlice;
 
 /// An encryption key with its name.
@@ -56,38 +59,49 @@ impl SealingKey {
     }
 }
 
-/// The key that encrypts, and further keys that only decrypt.
+/// The key that encrypts, and further keys that only decrypt. Clones share the keys, which can be
+/// replaced while the service runs.
 #[derive(Clone)]
-pub struct SealingKeys {
+pub struct SealingKeys(Arc<RwLock<Keys>>);
+
+#[derive(Clone)]
+struct Keys {
     current: SealingKey,
     others: Vec<SealingKey>,
 }
 
 impl From<SealingKey> for SealingKeys {
     fn from(current: SealingKey) -> Self {
-        Self { current, others: Vec::new() }
+        Self::new(current, Vec::new())
     }
 }
 
 impl SealingKeys {
-    pub const fn new(current: SealingKey, others: Vec<SealingKey>) -> Self {
-        Self { current, others }
+    pub fn new(current: SealingKey, others: Vec<SealingKey>) -> Self {
+        Self(Arc::new(RwLock::new(Keys { current, others })))
+    }
+
+    /// Uses the keys of `other` from now on, in all clones.
+    pub fn replace(&self, other: &Self) {
+        let keys = other.0.read().clone();
+        *self.0.write() = keys;
     }
 
     /// Encrypts with the current key, like [`SealingKey::seal`].
     pub fn seal(&self, secret: &[u8], context: &str, nonce: [u8; 24]) -> Result<String, UnsealError> {
-        self.current.seal(secret, context, nonce)
+        self.0.read().current.seal(secret, context, nonce)
     }
 
     /// Decrypts a text of any of the keys with the same `context`.
     pub fn unseal(&self, sealed: &str, context: &str) -> Result<SecretSlice<u8>, UnsealError> {
-        let mut keys = std::iter::once(&self.current).chain(&self.others);
+        let all = self.0.read();
+        let mut keys = std::iter::once(&all.current).chain(&all.others);
         keys.find_map(|key| key.unseal(sealed, context).ok()).ok_or(UnsealError)
     }
 
     /// Returns the prefix of every text that was encrypted with the current key.
     pub fn current_prefix(&self) -> String {
-        format!("{}:", self.current.id)
+        format!("{}:", self.0.read().current.id)
     }
 }
 
@@ -129,6 +143,14 @@ mod tests {
         assert_eq!(open(&new, &of_both, "row-1"), Ok(b"whsec".to_vec()));
         assert_eq!(open(&new, &of_old, "row-1"), Err(UnsealError));
         assert_eq!(open(&both, &of_old, "row-2"), Err(UnsealError));
+    }
+
+    #[test]
+    fn replaced_keys_are_used_by_all_clones() {
+        let keys = SealingKeys::from(key("old", 1));
+        let clone = keys.clone();
+        keys.replace(&SealingKeys::new(key("new", 2), vec![key("old", 1)]));
+        assert_eq!(clone.current_prefix(), "new:");
     }
 
     #[test]

@@ -197,6 +197,10 @@ pub struct Settings {
     /// remove it first, at most 300 [default: 5 in the environment live, else 0]
     #[arg(long, env = "FORETELL_SHUTDOWN_DELAY_S", value_name = "SECONDS", global = true)]
     pub shutdown_delay_s: Option<u16>,
+    /// What is logged: error, warn, info, debug or trace, or directives such as
+    /// info,app::trades=debug. RUST_LOG wins over it [default: info; warn for `foretell dev`]
+    #[arg(long, env = "FORETELL_LOG_LEVEL", value_name = "LEVEL", global = true)]
+    pub log_level: Option<String>,
     /// The maximum number of open HTTP connections. Further ones wait [default: 4096]
     #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
     pub max_connections: Option<usize>,
@@ -329,6 +333,8 @@ pub struct ResolvedConfig {
     pub ops_listen: Option<OptionalListen>,
     /// Time for which the process goes on serving after it was told to stop.
     pub shutdown_delay: Duration,
+    /// If absent, the default depends on the command.
+    pub log_level: Option<String>,
     pub connections: ServeLimits,
     /// Environment of the API keys that this service accepts.
     pub environment: EnvironmentSetting,
@@ -452,6 +458,7 @@ impl Settings {
             rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
             ops_listen: self.ops_listen.or(of_file.ops_listen),
             shutdown_delay_s: self.shutdown_delay_s.or(of_file.shutdown_delay_s),
+            log_level: self.log_level.or(of_file.log_level),
             max_connections: self.max_connections.or(of_file.max_connections),
             max_connections_per_address: self
                 .max_connections_per_address
@@ -522,6 +529,7 @@ impl Settings {
             connections: connections(self.max_connections, self.max_connections_per_address)?,
             rpc_listen: self.rpc_listen,
             ops_listen: self.ops_listen,
+            log_level: log_level(self.log_level)?,
             shutdown_delay: shutdown_delay(self.shutdown_delay_s, environment)?,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
@@ -562,6 +570,13 @@ impl Settings {
         config.web_settings()?;
         Ok(config)
     }
+}
+
+fn log_level(given: Option<String>) -> Result<Option<String>, ConfigError> {
+    if let Some(text) = &given {
+        crate::logging::check(text).map_err(|error| ConfigError::Value(format!("log-level: {error}")))?;
+    }
+    Ok(given)
 }
 
 fn shutdown_delay(seconds: Option<u16>, environment: EnvironmentSetting) -> Result<Duration, ConfigError> {

@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Json, Router};
-use http_kit::{ServeLimits, Server};
+use http_kit::{ServeLimits, Server, TrustedProxies};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -101,7 +101,7 @@ impl OpsEndpoint {
                 b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
             }),
             limits: LIMITS,
-            trusted_proxies: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
         };
         let task = tokio::spawn(server.run(stop.clone().cancelled_owned()));

@@ -155,7 +155,7 @@ impl Parts {
             cursor: CursorCodec::new(self.secrets.cursor_key()?),
             docs_url: config.docs_url.clone().unwrap_or_else(|| format!("{base_url}/docs")),
             app_url: config.app_url.clone().unwrap_or_else(|| default_app_url(base_url)),
-            trusted_proxies: config.trusted_proxies.clone(),
+            trusted_proxies: config.trusted_proxies.clone().into(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             switchable_routes: switchable_routes(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use domain::rate::network_of;
-use ipnet::IpNet;
 use parking_lot::Mutex;
 
+use super::TrustedProxies;
 use super::throttle::Throttle;
 
 /// Minimum time between two warnings about closed connections.
@@ -18,7 +18,7 @@ const WARN_EVERY: Duration = Duration::from_secs(60);
 pub struct Connections {
     open: Arc<Mutex<HashMap<IpAddr, usize>>>,
     limit: usize,
-    exempt: Vec<IpNet>,
+    exempt: TrustedProxies,
     warnings: Throttle,
 }
 
@@ -30,7 +30,7 @@ pub struct Place {
 
 impl Connections {
     /// Allows at most `limit` connections per network, except for addresses in `exempt`.
-    pub fn new(limit: usize, exempt: Vec<IpNet>) -> Self {
+    pub fn new(limit: usize, exempt: TrustedProxies) -> Self {
         Self { open: Arc::default(), limit, exempt, warnings: Throttle::every(WARN_EVERY) }
     }
 
@@ -38,7 +38,7 @@ impl Connections {
     pub fn admit(&self, ip: IpAddr) -> Option<Place> {
         // An IPv4 client on an IPv6 socket must match IPv4 ranges.
         let (ip, network) = (ip.to_canonical(), network_of(ip));
-        let exempt = self.exempt.iter().any(|range| range.contains(&ip));
+        let exempt = self.exempt.contains(ip);
         let mut open = self.open.lock();
         let count = open.entry(network).or_insert(0);
         if *count >= self.limit && !exempt {
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn each_network_has_a_connection_limit_and_a_closed_connection_frees_a_slot() {
-        let connections = Connections::new(2, vec!["10.0.0.0/8".parse().unwrap()]);
+        let connections = Connections::new(2, TrustedProxies::from(vec!["10.0.0.0/8".parse().unwrap()]));
         let admit = |ip: &str| connections.admit(ip.parse().unwrap());
         let places =
             [admit("2001:db8::1"), admit("2001:db8::2"), admit("192.0.2.1"), admit("::ffff:192.0.2.1")];

@@ -41,8 +41,9 @@ pub fn mark_address(app: &Shared, request: &mut Request) -> IpAddr {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     // No socket (tests): use 0.0.0.0, which no allowlist contains.
     let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-    warn_of_untrusted(peer, request.headers(), &app.trusted_proxies);
-    let ip = client_ip(peer, request.headers(), &app.trusted_proxies);
+    let proxies = app.trusted_proxies.networks();
+    warn_of_untrusted(peer, request.headers(), &proxies);
+    let ip = client_ip(peer, request.headers(), &proxies);
     request.extensions_mut().insert(ClientAddress(ip));
     ip
 }

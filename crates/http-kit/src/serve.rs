@@ -14,13 +14,13 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use ipnet::IpNet;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::TrustedProxies;
 use super::connections::Connections;
 use super::unread::{Refuse, ReplacingStream};
 
@@ -73,7 +73,7 @@ pub struct Server {
     pub limits: ServeLimits,
     /// Trusted proxies. Their connections carry many clients, so `connections_per_address` does not
     /// apply to them.
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: TrustedProxies,
     /// Cancelled when clients must move to another process: from then on each response closes its
     /// connection.
     pub draining: CancellationToken,
@@ -218,7 +218,7 @@ mod tests {
             router,
             refuse,
             limits,
-            trusted_proxies: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
         };
         (address, stop, tokio::spawn(server.run(shutdown)))
@@ -251,7 +251,7 @@ mod tests {
             router: Router::new().route("/peer", get(peer)),
             refuse: Arc::new(|_, _| Vec::new()),
             limits: ServeLimits::default(),
-            trusted_proxies: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             draining: draining.clone(),
         };
         tokio::spawn(server.run(std::future::pending()));
@@ -385,7 +385,7 @@ mod tests {
             router,
             refuse,
             limits,
-            trusted_proxies: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             draining: CancellationToken::new(),
         };
         tokio::spawn(server.run(std::future::pending()));

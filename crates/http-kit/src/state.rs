@@ -8,11 +8,10 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use domain::version::Versions;
 use domain::{ErrorCode, Timestamp};
-use ipnet::IpNet;
 use protocol::CursorCodec;
 use tokio_util::task::TaskTracker;
 
-use super::{Meta, RequestId, ResponseCache};
+use super::{Meta, RequestId, ResponseCache, TrustedProxies};
 
 pub struct AppState {
     /// The context of the use cases.
@@ -25,7 +24,7 @@ pub struct AppState {
     /// point there.
     pub app_url: String,
     /// Peers whose forwarding headers are trusted.
-    pub trusted_proxies: Vec<IpNet>,
+    pub trusted_proxies: TrustedProxies,
     pub versions: Versions,
     /// Short-lived caches of responses about markets.
     pub responses: ResponseCache,

@@ -55,8 +55,8 @@ pub trait ServeHttp {
 
     /// The HTTP API with these networks as trusted proxies.
     fn http_behind(&self, proxies: &[&str]) -> Http {
-        let networks = proxies.iter().map(|proxy| proxy.parse().expect("a network")).collect();
-        self.http_with(|state| state.trusted_proxies = networks)
+        let networks: Vec<_> = proxies.iter().map(|proxy| proxy.parse().expect("a network")).collect();
+        self.http_with(|state| state.trusted_proxies = networks.into())
     }
 
     /// The HTTP API with a changed state.
@@ -70,7 +70,7 @@ impl ServeHttp for TestApp {
             cursor: CursorCodec::new([5; 32]),
             docs_url: DOCS_URL.to_owned(),
             app_url: APP_URL.to_owned(),
-            trusted_proxies: Vec::new(),
+            trusted_proxies: Default::default(),
             versions: domain::version::VERSIONS,
             started_at: self.ctx.now(),
             switchable_routes: vec!["POST /v1/trades".to_owned()],

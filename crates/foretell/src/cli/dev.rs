@@ -60,7 +60,7 @@ const FILES: [&str; 11] = [
 ];
 
 pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartError> {
-    let log_level = crate::logging::start("warn");
+    let log_level = crate::logging::start(config.log_level.as_deref().unwrap_or("warn"));
     config.ops_listen.get_or_insert(OptionalListen::Off);
     // Developers usually receive webhooks on their own machine.
     config.webhook_targets.get_or_insert(WebhookTargets::Local);

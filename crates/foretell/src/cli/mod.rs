@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use clap::{FromArgMatches, Parser, Subcommand};
 
 use crate::config::{ResolvedConfig, Settings};
+use crate::reload::ConfigSource;
 use crate::start_error::StartError;
 
 pub use deploy::DeployArgs;
@@ -126,11 +127,12 @@ impl Cli {
             return web_app::run(command).await;
         }
         let actor = crate::actor::named(self.actor.as_deref());
-        let options = self.options.or_from_file(self.config.as_deref())?;
+        let source = ConfigSource { flags: self.options, file: self.config };
+        let options = source.flags.clone().or_from_file(source.file.as_deref())?;
         let config: ResolvedConfig = options.clone().decide()?;
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
-            Command::Serve => serve::run(config).await,
+            Command::Serve => serve::run(config, source).await,
             Command::Migrate => migrate::run(&config, actor).await,
             Command::Deploy(args) => deploy::run(args, &config, &actor).await,
             Command::OpenApi { .. } | Command::Listen(_) | Command::App(_) => Ok(()),

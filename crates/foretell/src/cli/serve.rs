@@ -8,14 +8,18 @@ use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
+use crate::reload::{ConfigSource, Reload};
 use crate::rpc::{OptionalListen, RpcEndpoints};
 use crate::run::{Parts, Running, listen};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
 
-pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
-    let log_level = crate::logging::start("info");
+/// The log level if none is configured.
+const LOG_LEVEL: &str = "info";
+
+pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), StartError> {
+    let log_level = crate::logging::start(config.log_level.as_deref().unwrap_or(LOG_LEVEL));
     data_folder::prepare(&config)?;
     let entropy = Arc::new(SystemEntropy::default());
     // With external nodes, the secrets belong to the deployment, so they are never generated.
@@ -28,6 +32,13 @@ pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
     let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
     let state = parts.state(&config, &base_url)?;
+    let reload = Reload {
+        source,
+        log_level: log_level.clone(),
+        trusted_proxies: state.trusted_proxies.clone(),
+        sealing_keys: parts.ctx.config.sealing_keys.clone(),
+    };
+    let reload = tokio::spawn(reload.on_hangup(LOG_LEVEL));
     let endpoints = match parts.node {
         Some(_) => {
             Some(RpcEndpoints::bind(&config.data_dir, config.rpc_listen.unwrap_or(OptionalListen::Off))?)
@@ -54,6 +65,7 @@ pub async fn run(config: ResolvedConfig) -> Result<(), StartError> {
     });
     running.serve_until_stopped(config.shutdown_delay).await;
     running.stop().await;
+    reload.abort();
     if let Some(ops) = ops {
         ops.stop().await;
     }

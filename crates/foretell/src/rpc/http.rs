@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use http_kit::{ServeLimits, Server};
+use http_kit::{ServeLimits, Server, TrustedProxies};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,7 @@ pub async fn serve(listener: TcpListener, executor: Arc<RequestExecutor>, stop: 
             b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec()
         }),
         limits: LIMITS,
-        trusted_proxies: Vec::new(),
+        trusted_proxies: TrustedProxies::default(),
         draining: CancellationToken::new(),
     };
     server.run(stop.cancelled_owned()).await;

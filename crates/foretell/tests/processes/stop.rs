@@ -15,6 +15,8 @@ use domain::time::SystemClock;
 use domain::webhook::{WebhookSecret, verify};
 use foretell::config::{ResolvedConfig, Settings};
 use foretell::entropy::SystemEntropy;
+use foretell::logging;
+use foretell::reload::{ConfigSource, Reload};
 use foretell::run::{Parts, Running, listen};
 use foretell::secrets::Secrets;
 use secrecy::ExposeSecret;
@@ -227,4 +229,39 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
     assert!(received.try_recv().is_err(), "nothing was posted twice");
     drop(child);
     running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_replaces_proxies_and_sealing_keys_or_changes_nothing() {
+    let small = Small::new().await;
+    let file = small.folder.path().join("foretell.toml");
+    std::fs::write(&file, "trusted-proxies = [\"10.0.0.0/8\"]\n").unwrap();
+    let flags = Settings { data_dir: Some(small.folder.path().to_owned()), ..Settings::default() };
+    let reload = Reload {
+        source: ConfigSource { flags, file: Some(file.clone()) },
+        log_level: logging::start("error"),
+        trusted_proxies: small
+            .parts
+            .state(&small.config, "http://localhost")
+            .unwrap()
+            .trusted_proxies
+            .clone(),
+        sealing_keys: small.parts.ctx.config.sealing_keys.clone(),
+    };
+    let mut secrets = Secrets::load(&small.config.secrets_file).unwrap();
+    let new = Secrets::generate(&SystemEntropy::default(), 1).sealing_key;
+    secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
+    secrets.save(&small.config.secrets_file).unwrap();
+    let sealed_with = || small.parts.ctx.config.sealing_keys.current_prefix();
+    let before = sealed_with();
+
+    // A wrong setting beside a right one: both are left alone.
+    std::fs::write(&file, "trusted-proxies = [\"10.0.0.0/8\"]\nconfirmations = 0\n").unwrap();
+    assert!(reload.apply("error").is_err());
+    assert_eq!((sealed_with(), reload.trusted_proxies.networks().len()), (before.clone(), 0));
+
+    std::fs::write(&file, "trusted-proxies = [\"10.0.0.0/8\"]\n").unwrap();
+    reload.apply("error").unwrap();
+    assert_ne!(sealed_with(), before);
+    assert_eq!(*reload.trusted_proxies.networks(), ["10.0.0.0/8".parse().unwrap()]);
 }

@@ -49,7 +49,7 @@ async fn state() -> Shared {
         cursor: CursorCodec::new([3; 32]),
         docs_url: "https://docs.test".into(),
         app_url: "https://app.test".into(),
-        trusted_proxies: Vec::new(),
+        trusted_proxies: Default::default(),
         versions: domain::version::VERSIONS,
         started_at: START,
         switchable_routes: Vec::new(),
