@@ -14,7 +14,7 @@ use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
 use crate::engine::{Changes, Database, Workload};
 use crate::observer::module_of;
-use crate::{Engine, PoolStatus, StoreError, StoreObserver, Tx, events};
+use crate::{Engine, PoolStatus, RemoteTls, StoreError, StoreObserver, Tx, events};
 
 /// A handle to the database. Clones share the connections.
 #[derive(Clone)]
@@ -42,22 +42,32 @@ impl Store {
     /// - `sqlite:/path/to/file.db`: the file is created if it is missing.
     /// - `postgres://user:password@host/database?max_connections=24`: the host may be a socket
     ///   directory (`%2Fvar%2Frun%2Fpostgresql`). Further options are `statement_timeout_ms`,
-    ///   `lock_timeout_ms` and `idle_in_transaction_timeout_ms`.
+    ///   `lock_timeout_ms`, `idle_in_transaction_timeout_ms`, and libpq's `sslmode`, `sslrootcert`,
+    ///   `sslcert` and `sslkey`.
     ///
     /// This does not create the schema; see [`Store::migrate`].
     ///
     /// # Errors
     /// `Unavailable` if the database cannot be reached or opened. `Driver` if the URL is invalid.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
-        Self::open_with(url, None).await
+        Self::open_over(url, RemoteTls::Preferred).await
+    }
+
+    /// Like [`Self::open`], with the default protection of connections to other machines.
+    ///
+    /// # Errors
+    /// The same as [`Self::open`].
+    pub async fn open_over(url: &str, remote: RemoteTls) -> Result<Self, StoreError> {
+        Self::open_with(url, remote, None).await
     }
 
     pub(crate) async fn open_with(
         url: &str,
+        remote: RemoteTls,
         guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Self, StoreError> {
         let changes = Arc::new(Changes::default());
-        let database = Database::open(url, Arc::clone(&changes)).await?;
+        let database = Database::open(url, remote, Arc::clone(&changes)).await?;
         let inner = Arc::new(Inner { database, changes, _guard: guard });
         Ok(Self { inner, acting: None, workload: Workload::Requests })
     }

@@ -67,7 +67,10 @@ pub mod users;
 pub mod webhooks;
 
 pub use engine::backup;
-pub use engine::{Cell, Engine, FromColumn, PoolStatus, Row, SqlValue, Tx, placeholders_in_order};
+pub use engine::{
+    Cell, Engine, FromColumn, PoolStatus, RemoteTls, Row, SqlValue, SslMode, Tx, placeholders_in_order,
+    transport,
+};
 pub use error::StoreError;
 pub use futures::future::BoxFuture;
 pub use handle::Store;

@@ -25,6 +25,8 @@ pub enum RetryReason {
     Conflict,
     /// The connection was lost before the commit.
     ConnectionLost,
+    /// A pooler had given the connection a session without the prepared statement.
+    StatementLost,
 }
 
 impl RetryReason {
@@ -32,6 +34,7 @@ impl RetryReason {
         match self {
             Self::Conflict => "conflict",
             Self::ConnectionLost => "connection_lost",
+            Self::StatementLost => "statement_lost",
         }
     }
 }

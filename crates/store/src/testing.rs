@@ -18,12 +18,16 @@ use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::engine::{Engine, backup, without_options};
-use crate::{Store, StoreError, migrate};
+use crate::{RemoteTls, Store, StoreError, migrate};
 
 pub use proxy::{PostgresProxy, ProxyFault};
 
 /// The environment variable with the test cluster's URL.
 pub const POSTGRES_URL: &str = "FORETELL_TEST_POSTGRES_URL";
+
+/// The environment variable with the URL of a pooler in front of the test cluster. If it is set, tests
+/// use their databases through it. Its options are those of the tests' stores.
+pub const POOLER_URL: &str = "FORETELL_TEST_POOLER_URL";
 
 /// The time at which the migrations of test databases are recorded as applied.
 const MIGRATED_AT: Timestamp = Timestamp::from_s(1_700_000_000);
@@ -42,7 +46,7 @@ pub async fn sqlite() -> Store {
 pub async fn postgres() -> Option<Store> {
     let database = TestDatabase::migrated().await?;
     let url = database.url.clone();
-    Some(Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens"))
+    Some(Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(database))).await.expect("a copy opens"))
 }
 
 /// Returns a PostgreSQL database with all migrations behind a proxy, with these options in its URL.
@@ -51,7 +55,8 @@ pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
     let database = TestDatabase::migrated().await?;
     let proxy = PostgresProxy::start(&database).await;
     let url = format!("{}?{options}", proxy.url);
-    let store = Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens");
+    let store =
+        Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(database))).await.expect("a copy opens");
     Some((store, proxy))
 }
 
@@ -59,7 +64,7 @@ pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
 pub async fn empty_sqlite() -> Store {
     let folder = TestFolder::create();
     let url = folder.url();
-    Store::open_with(&url, Some(Box::new(folder))).await.expect("a new file opens")
+    Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(folder))).await.expect("a new file opens")
 }
 
 /// Copies a test database. The copy is removed when its last handle is dropped. The original must
@@ -73,7 +78,7 @@ pub async fn copy(store: &Store) -> Store {
             let folder = TestFolder::create();
             backup::copy_sqlite(path, &folder.path().join("test.db")).expect("a file is copied");
             let url = folder.url();
-            Store::open_with(&url, Some(Box::new(folder))).await.expect("a copy opens")
+            Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(folder))).await.expect("a copy opens")
         }
         None => {
             let name = store
@@ -86,7 +91,9 @@ pub async fn copy(store: &Store) -> Store {
             let name = name.expect("the database answers").expect("a database has a name");
             let database = TestDatabase::copy_of(&name).await;
             let url = database.url.clone();
-            Store::open_with(&url, Some(Box::new(database))).await.expect("a copy opens")
+            Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(database)))
+                .await
+                .expect("a copy opens")
         }
     }
 }
@@ -95,7 +102,11 @@ pub async fn copy(store: &Store) -> Store {
 pub async fn empty_postgres() -> Option<Store> {
     let database = TestDatabase::create().await?;
     let url = database.url.clone();
-    Some(Store::open_with(&url, Some(Box::new(database))).await.expect("a new database opens"))
+    Some(
+        Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(database)))
+            .await
+            .expect("a new database opens"),
+    )
 }
 
 /// Applies `migrations` instead of the crate's own.
@@ -203,7 +214,7 @@ impl TestDatabase {
             let name = format!("foretell_test_{}_{number}", process::id());
             match command(&cluster, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await {
                 Ok(()) => {
-                    let url = with_database(&cluster, &name);
+                    let url = with_database(&pooler().unwrap_or_else(|| cluster.clone()), &name);
                     return Some(Self { cluster, name, url });
                 }
                 // Object in use.
@@ -239,6 +250,11 @@ impl Drop for TestDatabase {
 /// Returns the URL of the test cluster. `None` if none is configured.
 fn cluster() -> Option<String> {
     env::var(POSTGRES_URL).ok().filter(|url| !url.is_empty())
+}
+
+/// Returns the URL of the pooler. `None` if none is configured.
+pub fn pooler() -> Option<String> {
+    env::var(POOLER_URL).ok().filter(|url| !url.is_empty())
 }
 
 /// Returns the name of the cluster's database with all migrations, which is created first if it is

@@ -17,6 +17,9 @@ pub(super) enum After {
     GiveUp,
     /// The unit cannot be committed, and the database asks for a retry.
     Again,
+    /// The unit cannot be committed. The session does not have the statements that were prepared in
+    /// it, because a pooler has given the connection another one.
+    Unprepared,
     /// The connection is closed, and uncommitted changes are lost.
     Lost,
     /// The connection does not answer. It must not be used again, even if an answer arrives later.

@@ -25,6 +25,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 pub use dialect::placeholders_in_order;
+pub use postgres::{RemoteTls, SslMode};
 pub use row::{Cell, FromColumn, Row};
 pub(crate) use row::{Columns, not_a};
 pub use tx::Tx;
@@ -76,12 +77,16 @@ pub(crate) enum Database {
 
 impl Database {
     /// Opens a database; see [`crate::Store::open`]. Durable writes are reported to `changes`.
-    pub(crate) async fn open(url: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
+    pub(crate) async fn open(
+        url: &str,
+        remote: RemoteTls,
+        changes: Arc<Changes>,
+    ) -> Result<Self, StoreError> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             // Also accepts `sqlite:///path`.
             Ok(Self::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), changes)?))
-        } else if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            Ok(Self::Postgres(Postgres::open(url, changes).await?))
+        } else if is_postgres(url) {
+            Ok(Self::Postgres(Postgres::open(url, remote, changes).await?))
         } else {
             Err(StoreError::driver("a database URL must start with sqlite: or postgres://"))
         }
@@ -167,6 +172,19 @@ impl Database {
             Self::Postgres(_) => None,
         }
     }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Returns the protection of the connections to the database at `url`. `None` if it is on this
+/// machine.
+///
+/// # Errors
+/// `Driver` if the URL is invalid.
+pub fn transport(url: &str, remote: RemoteTls) -> Result<Option<SslMode>, StoreError> {
+    if is_postgres(url) { postgres::transport(url, remote) } else { Ok(None) }
 }
 
 /// Removes the service's own options from a PostgreSQL URL.

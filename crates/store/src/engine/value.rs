@@ -205,6 +205,8 @@ impl ToSql for SqlValue<'_> {
                 | Type::BPCHAR
                 | Type::NAME
                 | Type::BYTEA
+                // The declared type of NULL.
+                | Type::UNKNOWN
         )
     }
 

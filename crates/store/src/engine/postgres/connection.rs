@@ -1,6 +1,6 @@
 //! A pooled PostgreSQL connection and the statements that run on it.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -8,11 +8,12 @@ use deadpool_postgres::Object;
 use futures::TryStreamExt;
 use futures::future::join_all;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Error, Row, Statement};
+use tokio_postgres::{Error, Row, RowStream, Statement};
 
 use super::super::SqlValue;
 use super::super::fault::{After, EngineFault};
 use super::fault::{fault, hung, no_connection};
+use super::options::Statements;
 use super::pools::Sessions;
 use crate::StoreError;
 
@@ -29,6 +30,7 @@ pub(crate) struct PooledConnection {
     /// result of its own statement.
     is_hung: bool,
     answer_timeout: Option<Duration>,
+    statements: Statements,
 }
 
 impl Drop for PooledConnection {
@@ -49,7 +51,8 @@ impl PooledConnection {
         let pooled = sessions.pool.get().await.map_err(no_connection)?;
         sessions.checkouts.fetch_add(1, Ordering::Relaxed);
         let answer_timeout = sessions.answer_timeout;
-        Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout })
+        let statements = sessions.statements;
+        Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout, statements })
     }
 
     /// Returns a connection in a new transaction. Skips connections that broke while they were
@@ -63,7 +66,7 @@ impl PooledConnection {
             // Set before BEGIN is sent: if this future is dropped meanwhile, the transaction may
             // already be open.
             conn.in_transaction = true;
-            match conn.batch("BEGIN ISOLATION LEVEL READ COMMITTED").await {
+            match conn.batch(&sessions.begin).await {
                 Ok(()) => return Ok(conn),
                 Err(EngineFault { after: After::Lost, .. }) if may_be_broken > 0 => may_be_broken -= 1,
                 Err(fault) => return Err(fault.error),
@@ -88,8 +91,13 @@ impl PooledConnection {
     pub(crate) async fn exec(&mut self, sql: &str, params: &[SqlValue<'_>]) -> Result<u64, EngineFault> {
         let client = self.client()?;
         let done = async {
-            let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
-            client.execute_raw(&statement, params).await
+            match self.statements {
+                Statements::Named => {
+                    let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
+                    client.execute_raw(&statement, params).await
+                }
+                Statements::Unnamed => execute_unnamed(client, sql, params, types_of(params)).await,
+            }
         };
         let done = answered(self.answer_timeout, done).await;
         self.note(done)
@@ -98,8 +106,15 @@ impl PooledConnection {
     pub(crate) async fn rows(&mut self, sql: &str, params: &[SqlValue<'_>]) -> Result<Vec<Row>, EngineFault> {
         let client = self.client()?;
         let rows = async {
-            let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
-            rows_of(client, &statement, params).await
+            match self.statements {
+                Statements::Named => {
+                    let statement = client.prepare_typed_cached(sql, &types_of(params)).await?;
+                    rows_of(client, &statement, params).await
+                }
+                Statements::Unnamed => {
+                    unnamed(client, sql, params, types_of(params)).await?.try_collect().await
+                }
+            }
         };
         let rows = answered(self.answer_timeout, rows).await;
         self.note(rows)
@@ -111,6 +126,9 @@ impl PooledConnection {
         sql: &str,
         params: &[SqlValue<'_>],
     ) -> Result<Vec<Row>, EngineFault> {
+        if self.statements == Statements::Unnamed {
+            return self.rows(sql, params).await;
+        }
         let client = self.client()?;
         let rows = async {
             let statement = client.prepare_typed(sql, &types_of(params)).await?;
@@ -133,11 +151,20 @@ impl PooledConnection {
         for some in rows.chunks(PIPELINE) {
             let client = self.client()?;
             let done = async {
-                let statement = client.prepare_typed_cached(sql, &types).await?;
                 // Futures are polled in order, so the statements are sent in order. After a failure
                 // the server rejects the rest of the transaction, so the first error is the cause.
-                let sent = some.iter().map(|params| client.execute_raw(&statement, params));
-                join_all(sent).await.into_iter().collect::<Result<Vec<u64>, Error>>()
+                match self.statements {
+                    Statements::Named => {
+                        let statement = client.prepare_typed_cached(sql, &types).await?;
+                        let sent = some.iter().map(|params| client.execute_raw(&statement, params));
+                        join_all(sent).await.into_iter().collect::<Result<Vec<u64>, Error>>()
+                    }
+                    Statements::Unnamed => {
+                        let sent =
+                            some.iter().map(|params| execute_unnamed(client, sql, params, types.clone()));
+                        join_all(sent).await.into_iter().collect()
+                    }
+                }
             };
             let done = answered(self.answer_timeout, done).await;
             affected.extend(self.note(done)?);
@@ -154,7 +181,15 @@ impl PooledConnection {
     fn note<T>(&mut self, done: Answered<T>) -> Result<T, EngineFault> {
         match done {
             Answered::Ok(value) => Ok(value),
-            Answered::Err(error) => Err(fault(error)),
+            Answered::Err(error) => {
+                let fault = fault(error);
+                if fault.after == After::Unprepared
+                    && let Some(pooled) = &self.pooled
+                {
+                    pooled.statement_cache.clear();
+                }
+                Err(fault)
+            }
             Answered::Hung => {
                 self.is_hung = true;
                 Err(hung())
@@ -191,6 +226,27 @@ async fn answered<T>(within: Option<Duration>, done: impl Future<Output = Result
 
 async fn rows_of(client: &Object, statement: &Statement, params: &[SqlValue<'_>]) -> Result<Vec<Row>, Error> {
     pin!(client.query_raw(statement, params).await?).try_collect().await
+}
+
+/// Sends a statement without a name, with its parameters and their types, in one round trip.
+async fn unnamed(
+    client: &Object,
+    sql: &str,
+    params: &[SqlValue<'_>],
+    types: Vec<Type>,
+) -> Result<Pin<Box<RowStream>>, Error> {
+    Ok(Box::pin(client.query_typed_raw(sql, params.iter().zip(types)).await?))
+}
+
+async fn execute_unnamed(
+    client: &Object,
+    sql: &str,
+    params: &[SqlValue<'_>],
+    types: Vec<Type>,
+) -> Result<u64, Error> {
+    let mut rows = unnamed(client, sql, params, types).await?;
+    while rows.try_next().await?.is_some() {}
+    Ok(rows.rows_affected().unwrap_or(0))
 }
 
 fn types_of(params: &[SqlValue<'_>]) -> Vec<Type> {

@@ -9,11 +9,16 @@ use tokio_postgres::error::{DbError, Severity};
 
 use super::super::fault::{After, EngineFault};
 use super::closed;
+use super::connect_fault::describe_connect;
 use crate::StoreError;
 
 /// The driver's message for a protocol violation, which a crashing server may cause. The driver has
 /// no error kind for it.
 const UNEXPECTED: &str = "unexpected message from server";
+
+/// The reason of an error that only happens behind a pooler.
+pub(super) const LOST_STATEMENT: &str =
+    "a pooler lost a prepared statement: set statements=unnamed in the database URL";
 
 /// Maps the error of an operation on a connection.
 pub(super) fn fault(error: Error) -> EngineFault {
@@ -42,10 +47,7 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
         PoolError::Closed => closed(),
         PoolError::Timeout(_) => StoreError::unavailable("no database connection became free in time"),
         PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
-            StoreError::unavailable(match error.as_db_error() {
-                Some(refused) => describe(refused),
-                None => error.to_string(),
-            })
+            StoreError::unavailable(describe_connect(&error))
         }
         other => StoreError::driver(other.to_string()),
     }
@@ -62,6 +64,12 @@ fn refusal(refused: &DbError) -> EngineFault {
     match refused.code().code() {
         // Serialization failure, deadlock.
         "40001" | "40P01" => unavailable(After::Again),
+        // No such statement, and a statement of that name: a pooler has given this transaction another
+        // session.
+        code @ ("26000" | "42P05") => {
+            let text = format!("SQLSTATE {code}: {LOST_STATEMENT}");
+            EngineFault { error: StoreError::unavailable(text), after: After::Unprepared }
+        }
         // Unique violation.
         "23505" => {
             let constraint = refused.constraint().or(refused.table()).unwrap_or("unknown").to_owned();
@@ -82,7 +90,7 @@ fn refusal(refused: &DbError) -> EngineFault {
 
 /// Describes an error without the values that PostgreSQL quotes in its messages. Messages of class
 /// 42 (syntax and names) contain only names from the statement and are needed for debugging.
-fn describe(refused: &DbError) -> String {
+pub(super) fn describe(refused: &DbError) -> String {
     let code = refused.code().code();
     let mut text = format!("SQLSTATE {code}");
     if code.starts_with("42") {

@@ -4,16 +4,20 @@
 //! returns to the pool only after a COMMIT or ROLLBACK was acknowledged. After anything else (an
 //! error, a panic, the end of the runtime) it is closed and the server rolls back.
 //!
-//! A unit is retried at once after a serialization failure, a deadlock, or a connection loss before
-//! its COMMIT. If the connection is lost during the COMMIT, the caller gets `CommitUnknown`.
+//! A unit is retried at once after a serialization failure, a deadlock, the loss of a prepared
+//! statement in a pooler, or a connection loss before its COMMIT. If the connection is lost during
+//! the COMMIT, the caller gets `CommitUnknown`.
 //!
 //! The server limits the time of statements, of lock waits and of idle transactions, so that a
 //! process that is frozen in the middle of a unit releases its row locks within seconds.
 
+mod connect_fault;
 mod connection;
 mod fault;
 pub(super) mod options;
 mod pools;
+mod tls;
+mod verifier;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +27,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 pub(super) use connection::PooledConnection;
+pub use tls::{RemoteTls, SslMode};
 
 use super::changes::Changes;
 use super::fault::{After, EngineFault};
@@ -43,9 +48,15 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    pub(super) async fn open(url: &str, changes: Arc<Changes>) -> Result<Self, StoreError> {
+    pub(super) async fn open(
+        url: &str,
+        remote: RemoteTls,
+        changes: Arc<Changes>,
+    ) -> Result<Self, StoreError> {
         let (url, options) = options::split(url)?;
-        let pools = Pools::new(&pools::driver_config(&url)?, options)?;
+        let mut config = pools::driver_config(&url)?;
+        let tls = options.tls.clone().resolve(&config, remote)?.apply(&mut config)?;
+        let pools = Pools::new(&config, &tls, &options)?;
         // Connect once now, so that a wrong address fails at startup and not at the first request.
         drop(PooledConnection::get(pools.of(Workload::Requests, PoolAccess::Read)).await?);
         Ok(Self { pools, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
@@ -92,7 +103,7 @@ impl Postgres {
             let outcome = tx.run(input, &unit).await;
             // A read has no effects, so it is safe to repeat it on another connection.
             match tx.failed() {
-                Some(after @ (After::Again | After::Lost)) if attempt < ATTEMPTS => {
+                Some(after @ (After::Again | After::Unprepared | After::Lost)) if attempt < ATTEMPTS => {
                     retried(&self.changes, after);
                     attempt += 1;
                 }
@@ -126,16 +137,26 @@ where
                 retried(&changes, after);
                 attempt += 1;
             }
-            End::Again(_) => {
-                let why = format!("the database aborted a unit of work {attempt} times");
+            End::Again(after) => {
+                let why = format!("a unit of work was aborted {attempt} times: {}", reason(after));
                 return Err(E::from(StoreError::unavailable(why)));
             }
         }
     }
 }
 
+/// Returns the protection of the connections to the servers of `url`. `None` if they are all on this
+/// machine.
+pub(super) fn transport(url: &str, remote: RemoteTls) -> Result<Option<SslMode>, StoreError> {
+    let (url, options) = options::split(url)?;
+    let config = pools::driver_config(&url)?;
+    let tls = options.tls.resolve(&config, remote)?;
+    Ok((!tls::is_local(&config)).then_some(tls.mode))
+}
+
 enum End<T, E> {
     Settled(Result<T, E>),
+    /// The unit was rolled back for this reason, and may run again.
     Again(After),
 }
 
@@ -152,6 +173,10 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
         (_, Some(After::Again)) => {
             conn.rollback().await;
             return End::Again(After::Again);
+        }
+        (_, Some(After::Unprepared)) => {
+            conn.rollback().await;
+            return End::Again(After::Unprepared);
         }
         (Err(error), _) => {
             conn.rollback().await;
@@ -179,8 +204,21 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
     }
 }
 
+/// Returns why a unit was rolled back.
+const fn reason(after: After) -> &'static str {
+    match after {
+        After::Lost => "the connection was lost",
+        After::Unprepared => fault::LOST_STATEMENT,
+        _ => "it conflicted with another one",
+    }
+}
+
 fn retried(changes: &Changes, after: After) {
-    let why = if matches!(after, After::Lost) { RetryReason::ConnectionLost } else { RetryReason::Conflict };
+    let why = match after {
+        After::Lost => RetryReason::ConnectionLost,
+        After::Unprepared => RetryReason::StatementLost,
+        _ => RetryReason::Conflict,
+    };
     if let Some(observer) = changes.observer() {
         observer.retried(why);
     }

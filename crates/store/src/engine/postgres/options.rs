@@ -1,8 +1,12 @@
 //! The service's own options in a PostgreSQL URL. The driver rejects options that it does not know,
 //! so they are removed before the driver reads the URL.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
+
+use super::tls::{Roots, SslMode, TlsOptions};
 use crate::StoreError;
 
 /// The default number of connections of one process.
@@ -14,12 +18,25 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The options from a URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// The maximum number of connections of this process. Migrations and administration may open a
     /// few more.
     pub(super) max_connections: usize,
     pub(super) timeouts: Timeouts,
+    pub(super) statements: Statements,
+    pub(super) tls: TlsOptions,
+}
+
+/// The way statements are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Statements {
+    /// Prepared once for each session, under a name.
+    #[default]
+    Named,
+    /// Sent whole each time, for a pooler that gives each transaction another session. Nothing is
+    /// stored in a session, its settings neither.
+    Unnamed,
 }
 
 /// Timeouts that the server enforces on a session. Zero means no limit.
@@ -41,7 +58,12 @@ impl Default for Options {
             lock: LOCK_TIMEOUT,
             idle_in_transaction: IDLE_IN_TRANSACTION_TIMEOUT,
         };
-        Self { max_connections: MAX_CONNECTIONS, timeouts }
+        Self {
+            max_connections: MAX_CONNECTIONS,
+            timeouts,
+            statements: Statements::default(),
+            tls: TlsOptions::default(),
+        }
     }
 }
 
@@ -52,38 +74,69 @@ pub(crate) fn split(url: &str) -> Result<(String, Options), StoreError> {
     let mut rest = Vec::new();
     for option in query.split('&') {
         if !options.set(option)? {
-            rest.push(option);
+            rest.push(for_driver(option));
         }
     }
     let rest = rest.join("&");
     Ok((if rest.is_empty() { base.to_owned() } else { format!("{base}?{rest}") }, options))
 }
 
+/// Translates the values of libpq that the driver knows only by another name.
+fn for_driver(option: &str) -> &str {
+    match option {
+        "target_session_attrs=primary" => "target_session_attrs=read-write",
+        "target_session_attrs=standby" => "target_session_attrs=read-only",
+        other => other,
+    }
+}
+
 impl Options {
     /// Sets the option `name=value` if it is one of the service's. Returns false otherwise.
     fn set(&mut self, option: &str) -> Result<bool, StoreError> {
         let Some((name, value)) = option.split_once('=') else { return Ok(false) };
-        let Timeouts { statement, lock, idle_in_transaction } = &mut self.timeouts;
-        let timeout = match name {
+        match name {
             "max_connections" => {
                 let number = value.parse().ok().filter(|number| *number >= LEAST_CONNECTIONS);
                 self.max_connections = number.ok_or_else(|| {
                     StoreError::driver(format!("max_connections must be a number from {LEAST_CONNECTIONS}"))
                 })?;
-                return Ok(true);
             }
-            "statement_timeout_ms" => statement,
-            "lock_timeout_ms" => lock,
-            "idle_in_transaction_timeout_ms" => idle_in_transaction,
+            "statement_timeout_ms" => self.timeouts.statement = timeout(name, value)?,
+            "lock_timeout_ms" => self.timeouts.lock = timeout(name, value)?,
+            "idle_in_transaction_timeout_ms" => self.timeouts.idle_in_transaction = timeout(name, value)?,
+            "statements" => {
+                self.statements = match value {
+                    "named" => Statements::Named,
+                    "unnamed" => Statements::Unnamed,
+                    _ => return Err(StoreError::driver("statements must be named or unnamed")),
+                }
+            }
+            "sslmode" => self.tls.mode = Some(SslMode::parse(value)?),
+            "sslrootcert" => {
+                let path = path(name, value)?;
+                self.tls.roots =
+                    Some(if path.as_os_str() == "system" { Roots::System } else { Roots::File(path) });
+            }
+            "sslcert" => self.tls.certificate = Some(path(name, value)?),
+            "sslkey" => self.tls.key = Some(path(name, value)?),
             _ => return Ok(false),
-        };
-        let ms: Option<u32> = value.parse().ok();
-        // PostgreSQL stores timeouts as signed 32-bit integers.
-        let ms = ms.filter(|ms| i32::try_from(*ms).is_ok());
-        let text = || format!("{name} must be a number of milliseconds, or 0 for no limit");
-        *timeout = Duration::from_millis(ms.ok_or_else(|| StoreError::driver(text()))?.into());
+        }
         Ok(true)
     }
+}
+
+fn timeout(name: &str, value: &str) -> Result<Duration, StoreError> {
+    let ms: Option<u32> = value.parse().ok();
+    // PostgreSQL stores timeouts as signed 32-bit integers.
+    let ms = ms.filter(|ms| i32::try_from(*ms).is_ok());
+    let text = || format!("{name} must be a number of milliseconds, or 0 for no limit");
+    Ok(Duration::from_millis(ms.ok_or_else(|| StoreError::driver(text()))?.into()))
+}
+
+fn path(name: &str, value: &str) -> Result<PathBuf, StoreError> {
+    let text = percent_decode_str(value).decode_utf8().ok().filter(|text| !text.is_empty());
+    let text = text.ok_or_else(|| StoreError::driver(format!("{name} must be the path of a file")))?;
+    Ok(PathBuf::from(text.as_ref()))
 }
 
 #[cfg(test)]
@@ -112,10 +165,46 @@ mod tests {
     }
 
     #[test]
+    fn statements_are_named_unless_the_url_says_otherwise() {
+        for (url, expected) in [
+            ("postgres://h/d", Statements::Named),
+            ("postgres://h/d?statements=named", Statements::Named),
+            ("postgres://h/d?statements=unnamed", Statements::Unnamed),
+        ] {
+            let (rest, options) = split(url).unwrap();
+            assert_eq!((rest.as_str(), options.statements), ("postgres://h/d", expected));
+        }
+    }
+
+    #[test]
+    fn the_tls_options_of_libpq_are_understood() {
+        let url = "postgres://a,b/d?sslmode=verify-ca&sslrootcert=/etc/ca%20of%20us.pem&sslcert=c.pem&sslkey=k.pem\
+                   &target_session_attrs=primary";
+        let (rest, options) = split(url).unwrap();
+        assert_eq!(rest, "postgres://a,b/d?target_session_attrs=read-write");
+        let expected = TlsOptions {
+            mode: Some(SslMode::VerifyCa),
+            roots: Some(Roots::File("/etc/ca of us.pem".into())),
+            certificate: Some("c.pem".into()),
+            key: Some("k.pem".into()),
+        };
+        assert_eq!(options.tls, expected);
+        let (_, options) = split("postgres://h/d?sslrootcert=system").unwrap();
+        assert_eq!(options.tls.roots, Some(Roots::System));
+    }
+
+    #[test]
     fn an_option_that_cannot_be_used_is_an_error() {
-        for option in
-            ["max_connections=2", "max_connections=many", "statement_timeout_ms=10s", "lock_timeout_ms=-1"]
-        {
+        for option in [
+            "max_connections=2",
+            "max_connections=many",
+            "statement_timeout_ms=10s",
+            "lock_timeout_ms=-1",
+            "statements=none",
+            "sslmode=verify",
+            "sslrootcert=",
+            "sslkey=%FF",
+        ] {
             let refused = split(&format!("postgres://h/d?{option}")).unwrap_err().to_string();
             assert!(refused.contains(option.split('=').next().unwrap()), "{refused}");
         }

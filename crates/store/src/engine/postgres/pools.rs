@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::Workload;
-use super::options::{Options, Timeouts};
+use super::options::{Options, Statements, Timeouts};
 use crate::{PoolStatus, StoreError};
 
 /// The maximum wait of a request for a free connection, short enough to answer before the request's
@@ -42,6 +43,9 @@ pub(super) struct Sessions {
     /// The maximum time to wait for a statement's answer. A longer wait means that the server or
     /// the network hangs.
     pub(super) answer_timeout: Option<Duration>,
+    pub(super) statements: Statements,
+    /// The SQL that begins a transaction.
+    pub(super) begin: Arc<str>,
 }
 
 impl Sessions {
@@ -73,17 +77,25 @@ pub(super) enum PoolAccess {
 }
 
 impl Pools {
-    pub(super) fn new(config: &Config, options: Options) -> Result<Self, StoreError> {
-        let Options { max_connections, timeouts } = options;
+    pub(super) fn new(
+        config: &Config,
+        tls: &MakeRustlsConnect,
+        options: &Options,
+    ) -> Result<Self, StoreError> {
+        let Options { max_connections, timeouts, statements, .. } = *options;
         // Writes wait for locks and for the disk, so they get half of the connections.
         let quarter = (max_connections / 4).max(1);
         let writes = max_connections - 2 * quarter;
         let unlimited = Timeouts { statement: Duration::ZERO, lock: Duration::ZERO, ..timeouts };
+        let sessions = |size, timeouts, wait| {
+            let pool = pool(config, tls, size, session_settings(timeouts, statements), wait)?;
+            Ok::<_, StoreError>(sessions(pool, timeouts, statements))
+        };
         Ok(Self {
-            reads: sessions(config, quarter, timeouts, REQUEST_WAIT)?,
-            writes: sessions(config, writes, timeouts, REQUEST_WAIT)?,
-            workers: sessions(config, quarter, timeouts, WORKER_WAIT)?,
-            maintenance: sessions(config, MAINTENANCE, unlimited, WORKER_WAIT)?,
+            reads: sessions(quarter, timeouts, REQUEST_WAIT)?,
+            writes: sessions(writes, timeouts, REQUEST_WAIT)?,
+            workers: sessions(quarter, timeouts, WORKER_WAIT)?,
+            maintenance: sessions(MAINTENANCE, unlimited, WORKER_WAIT)?,
         })
     }
 
@@ -141,23 +153,29 @@ pub(super) fn driver_config(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
-fn sessions(
+fn sessions(pool: Pool, timeouts: Timeouts, statements: Statements) -> Sessions {
+    let answer_timeout = (!timeouts.statement.is_zero()).then(|| timeouts.statement + ANSWER_MARGIN);
+    let begin = begin(timeouts, statements).into();
+    Sessions { pool, checkouts: Arc::default(), answer_timeout, statements, begin }
+}
+
+fn pool(
     config: &Config,
+    tls: &MakeRustlsConnect,
     max_size: usize,
-    timeouts: Timeouts,
+    settings: String,
     wait: Duration,
-) -> Result<Sessions, StoreError> {
+) -> Result<Pool, StoreError> {
     // `Fast` skips a health check on every checkout. `Connection::begin` replaces broken
     // connections instead.
     let recycling_method = RecyclingMethod::Fast;
-    let manager = Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
-    let settings = session_settings(timeouts);
+    let manager = Manager::from_config(config.clone(), tls.clone(), ManagerConfig { recycling_method });
     // Settings belong to the session, so they are sent once for each new connection.
     let set = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
         let settings = settings.clone();
         Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
     });
-    let pool = Pool::builder(manager)
+    Pool::builder(manager)
         .max_size(max_size)
         .runtime(Runtime::Tokio1)
         .wait_timeout(Some(wait))
@@ -165,9 +183,28 @@ fn sessions(
         .recycle_timeout(Some(CONNECT))
         .post_create(set)
         .build()
-        .map_err(|e| StoreError::driver(e.to_string()))?;
-    let answer_timeout = (!timeouts.statement.is_zero()).then(|| timeouts.statement + ANSWER_MARGIN);
-    Ok(Sessions { pool, checkouts: Arc::default(), answer_timeout })
+        .map_err(|e| StoreError::driver(e.to_string()))
+}
+
+/// Returns the SQL that begins a transaction. Behind a pooler the limits hold for this transaction,
+/// because the next one may get another session, and others may get this one.
+fn begin(timeouts: Timeouts, statements: Statements) -> String {
+    let begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+    match statements {
+        Statements::Named => begin.to_owned(),
+        Statements::Unnamed => format!("{begin}; {}", limits("SET LOCAL", timeouts)),
+    }
+}
+
+/// Returns the statements that limit the time of a session or of a transaction.
+fn limits(set: &str, timeouts: Timeouts) -> String {
+    let Timeouts { statement, lock, idle_in_transaction } = timeouts;
+    let (statement, lock) = (statement.as_millis(), lock.as_millis());
+    let idle = idle_in_transaction.as_millis();
+    format!(
+        "{set} statement_timeout = {statement}; {set} lock_timeout = {lock};
+         {set} idle_in_transaction_session_timeout = {idle}"
+    )
 }
 
 /// The statements that configure a new session.
@@ -175,16 +212,16 @@ fn sessions(
 /// The server-side TCP timeout matters if this process is frozen while it receives a large result.
 /// Nothing else ends such a transaction, because the server is busy sending. Settings that a server
 /// does not support are skipped.
-fn session_settings(timeouts: Timeouts) -> String {
-    let Timeouts { statement, lock, idle_in_transaction } = timeouts;
-    let (statement, lock) = (statement.as_millis(), lock.as_millis());
-    let idle = idle_in_transaction.as_millis();
+fn session_settings(timeouts: Timeouts, statements: Statements) -> String {
+    if statements == Statements::Unnamed {
+        // The session belongs to the pooler.
+        return String::new();
+    }
     let (unacknowledged, probe) = (UNACKNOWLEDGED.as_millis(), KEEPALIVE_IDLE.as_secs());
     let (interval, retries) = (KEEPALIVE_INTERVAL.as_secs(), KEEPALIVE_RETRIES);
+    let limits = limits("SET", timeouts);
     format!(
-        "SET statement_timeout = {statement};
-         SET lock_timeout = {lock};
-         SET idle_in_transaction_session_timeout = {idle};
+        "{limits};
          SELECT set_config(wanted.name, wanted.value, false) FROM pg_settings known JOIN (VALUES
             ('tcp_user_timeout', '{unacknowledged}'), ('tcp_keepalives_idle', '{probe}'),
             ('tcp_keepalives_interval', '{interval}'), ('tcp_keepalives_count', '{retries}'))
