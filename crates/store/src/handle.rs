@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::act::Actor;
 use crate::audit_log::{self, AuditContext};
-use crate::engine::{Changes, Database, Workload};
+use crate::engine::{Changes, Database, IndexStep, Workload};
 use crate::observer::module_of;
 use crate::{Engine, PoolStatus, RemoteTls, StoreError, StoreObserver, Tx, events};
 
@@ -216,6 +216,15 @@ impl Store {
     /// Reports the store's work to `observer`, unless it has one already.
     pub fn observe(&self, observer: Arc<dyn StoreObserver>) {
         self.inner.changes.observe(observer);
+    }
+
+    /// See [`crate::engine::Database::build_index`].
+    pub(crate) async fn build_index(
+        &self,
+        index: &IndexStep<'_>,
+        attempts: usize,
+    ) -> Result<bool, StoreError> {
+        self.inner.database.build_index(index, attempts).await
     }
 
     /// The version of all visible market data, incremented before any local write that changes such

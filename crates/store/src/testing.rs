@@ -118,6 +118,16 @@ pub async fn migrate_with(
     migrate::apply(store, migrations, now).await
 }
 
+/// Applies the first `steps` steps of `migrations`, as if the process were then killed.
+pub async fn migrate_steps(
+    store: &Store,
+    migrations: &[(&'static str, &'static str)],
+    now: Timestamp,
+    steps: usize,
+) -> Result<Vec<String>, StoreError> {
+    migrate::apply_steps(store, migrations, now, steps).await
+}
+
 /// Removes the request limits of all `developer` keys: makes them `enterprise` keys with a
 /// developer's spending caps. For load tests that do not test rate limits.
 ///

@@ -62,6 +62,15 @@ pub(crate) const fn without_idle_timeout(engine: Engine) -> Option<&'static str>
     }
 }
 
+/// Returns the statement that limits how long a migration's transaction waits for a table, if others
+/// queue behind it meanwhile.
+pub(crate) const fn migration_lock_timeout(engine: Engine) -> Option<&'static str> {
+    match engine {
+        Engine::Sqlite => None,
+        Engine::Postgres => Some("SET LOCAL lock_timeout = 2000"),
+    }
+}
+
 /// The SQL of generated test data.
 #[cfg(feature = "test-support")]
 pub(crate) mod sized {

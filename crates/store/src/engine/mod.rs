@@ -25,6 +25,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 
 pub use dialect::placeholders_in_order;
+pub(crate) use postgres::IndexStep;
 pub use postgres::{RemoteTls, SslMode};
 pub use row::{Cell, FromColumn, Row};
 pub(crate) use row::{Columns, not_a};
@@ -145,6 +146,19 @@ impl Database {
         match self {
             Self::Sqlite(sqlite) => sqlite.read(input, unit),
             Self::Postgres(postgres) => postgres.read(workload, input, unit).await,
+        }
+    }
+
+    /// Builds an index while others write, as a step of a migration. Returns false if the step was
+    /// already done.
+    pub(crate) async fn build_index(
+        &self,
+        index: &IndexStep<'_>,
+        attempts: usize,
+    ) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(_) => Err(StoreError::driver("SQLite builds an index in a transaction")),
+            Self::Postgres(postgres) => postgres.build_index(index, attempts).await,
         }
     }
 

@@ -10,6 +10,7 @@ mod migrations;
 mod outages;
 mod people;
 mod pooler;
+mod portable_sql;
 mod postgres;
 mod sized;
 mod sized_lists;

@@ -55,6 +55,11 @@ impl PooledConnection {
         Ok(Self { pooled: Some(pooled), in_transaction: false, is_hung: false, answer_timeout, statements })
     }
 
+    /// Closes the connection instead of returning it to the pool.
+    pub(super) fn discard(mut self) {
+        drop(self.pooled.take().map(Object::take));
+    }
+
     /// Returns a connection in a new transaction. Skips connections that broke while they were
     /// idle.
     pub(super) async fn begin(sessions: &Sessions) -> Result<Self, StoreError> {

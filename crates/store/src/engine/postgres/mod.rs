@@ -14,6 +14,7 @@
 mod connect_fault;
 mod connection;
 mod fault;
+mod index;
 pub(super) mod options;
 mod pools;
 mod tls;
@@ -27,6 +28,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 pub(super) use connection::PooledConnection;
+pub(crate) use index::IndexStep;
 pub use tls::{RemoteTls, SslMode};
 
 use super::changes::Changes;
