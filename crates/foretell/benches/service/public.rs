@@ -189,6 +189,7 @@ pub async fn at_size(times: Times, report: &mut Report) {
         let row = Row::new(format!("R15: {what}, 100,000 markets"), of_whole.figure());
         report.row(row.against(format!("100 markets {}", of_small.figure()), ratios).goal(Goal::AtMost(1.3)));
     }
+    searches(&whole, times, report).await;
     trades_at_size(&small, &whole, times, report).await;
     let mb = |service: &Service| service.process().peak_memory_mb();
     report.row(Row::new(
@@ -197,6 +198,40 @@ pub async fn at_size(times: Times, report: &mut Report) {
     ));
     small.stop().await;
     whole.stop().await;
+}
+
+/// Compares searches for words that every market or a thousandth of them has with a list of as many
+/// markets: popular ones, which are cached, and pages of which none is read twice in a second.
+async fn searches(service: &Service, times: Times, report: &mut Report) {
+    const WORDS: [&str; 4] = ["case", "will%20pass", "w99%20case", "4"];
+    let popular = WORDS.map(|words| format!("{LIST}&q={words}")).to_vec();
+    let pages = |route: &str| (0..500).map(|page| format!("{route}&offset={page}")).collect::<Vec<_>>();
+    let different: Vec<String> =
+        (0..500).map(|page| format!("{}&offset={page}", popular[page % 4])).collect();
+    for (what, lists, searches, goal) in [
+        ("R19: searches for common words", vec![LIST.to_owned()], popular.clone(), Some(Goal::AtMost(3.0))),
+        ("searches for common words, each another page", pages(LIST), different, None),
+    ] {
+        let (mut listed, mut searched) = (Rounds::default(), Rounds::default());
+        // The first round is a warm-up.
+        for round in 0..=times.rounds {
+            for (routes, rounds) in [(&lists, &mut listed), (&searches, &mut searched)] {
+                let make = from_everywhere(service, routes);
+                let (address, process) = (service.address(), service.process());
+                let load = load::run(address, process, CONNECTIONS, times.reads, StatusCode::OK, make).await;
+                if round > 0 {
+                    rounds.push(load);
+                }
+            }
+        }
+        let ratios = searched.ratios(&listed, |ours, list| ours.p99_us / list.p99_us);
+        let row = Row::new(format!("{what}, p99, 100,000 markets"), searched.figure());
+        let row = row.against(format!("a list of 50 {}", listed.figure()), ratios);
+        report.row(match goal {
+            Some(goal) => row.goal(goal),
+            None => row,
+        });
+    }
 }
 
 async fn keyed_load(service: &Service, times: Times) -> Load {

@@ -123,16 +123,37 @@ pub async fn list_markets(
     order: Order,
     extent: PageRange,
 ) -> Result<Listed<ListedMarket>, StoreError> {
-    let words = match &filter.text {
-        Some(text) => Some(search::asked(tx, SearchKind::Market, text).await?),
-        None => None,
-    };
-    let (sql, bound) = match &words {
-        Some(words) => found_page(filter, words, extent),
-        None => page(tx.engine(), filter, sort, order, extent),
-    };
+    if let Some(text) = &filter.text {
+        let words = search::asked(tx, SearchKind::Market, text).await?;
+        return search_markets(tx, filter, &words, extent).await;
+    }
+    let (sql, bound) = page(tx.engine(), filter, sort, order, extent);
     let items = rows_of(tx, &sql, &bound).await?;
-    Ok(Listed { total: total(tx, filter, words.as_deref(), extent, items.len()).await?, items })
+    Ok(Listed { total: total(tx, filter, extent, items.len()).await?, items })
+}
+
+/// Lists the markets that contain all of these words, best match first. One statement finds the page
+/// and the total, because most of its cost is in the candidates, which both need.
+async fn search_markets(
+    tx: &mut Tx,
+    filter: &MarketFilter,
+    words: &[String],
+    extent: PageRange,
+) -> Result<Listed<ListedMarket>, StoreError> {
+    let (sql, bound) = found_page(filter, words, extent);
+    let found = tx.list_shaped(&sql, &bound, |row| Ok((row.get("market_id")?, row.get("total")?))).await?;
+    let found: Vec<(MarketId, u64)> = found;
+    let total = match found.first() {
+        Some((_, total)) => *total,
+        None if extent.offset == 0 => 0,
+        // A page beyond the last one has no row that shows the total.
+        None => count_found(tx, filter, words).await?,
+    };
+    let ids: Vec<MarketId> = found.into_iter().map(|(id, _)| id).collect();
+    let mut items = rows_with_ids(tx, &ids).await?;
+    let place: HashMap<MarketId, usize> = ids.into_iter().zip(0..).collect();
+    items.sort_unstable_by_key(|item| place.get(&item.market.id).copied());
+    Ok(Listed { total, items })
 }
 
 /// The maximum number of featured markets that are listed.
@@ -279,9 +300,12 @@ pub(super) fn found(clauses: &mut Clauses, kind: SearchKind, words: &[String]) -
     let numbers = 0..others.len();
     let sum: String = numbers.clone().map(|number| format!(" + score{number}")).collect();
     let all: String = numbers.map(|number| format!(" AND score{number} IS NOT NULL")).collect();
+    // The LIMIT, which is never reached, keeps SQLite from merging the queries. It would then look up
+    // each score once more for every use of it.
+    let most = 2 * MOST_FOUND;
     format!(
-        "SELECT id, score{sum} AS score FROM (SELECT r.id AS id, r.score AS score{scores} FROM ({looked_at}) r) scored
-        WHERE 1 = 1{all}"
+        "SELECT id, score{sum} AS score FROM (SELECT r.id AS id, r.score AS score{scores} FROM ({looked_at}) r
+        LIMIT {most}) scored WHERE 1 = 1{all}"
     )
 }
 
@@ -294,10 +318,22 @@ pub(super) fn found_page(
     let chosen = found_markets(filter, words, &mut clauses);
     let (limit, offset) = (clauses.bind(extent.limit.into()), clauses.bind(extent.offset.into()));
     let sql = format!(
-        "SELECT market_id, ROW_NUMBER() OVER (ORDER BY score DESC, market_id DESC) AS place FROM
-        (SELECT market_id, score {chosen} ORDER BY score DESC, market_id DESC LIMIT {limit} OFFSET {offset}) page"
+        "SELECT market_id, COUNT(*) OVER () AS total {chosen}
+        ORDER BY score DESC, market_id DESC LIMIT {limit} OFFSET {offset}"
     );
     (sql, clauses.bound)
+}
+
+async fn count_found(tx: &mut Tx, filter: &MarketFilter, words: &[String]) -> Result<u64, StoreError> {
+    let mut clauses = Clauses::default();
+    let chosen = found_markets(filter, words, &mut clauses);
+    count_rows(tx, &chosen, &clauses.bound).await
+}
+
+async fn count_rows(tx: &mut Tx, chosen: &str, bound: &[SqlValue<'_>]) -> Result<u64, StoreError> {
+    let sql = format!("SELECT COUNT(*) AS count {chosen}");
+    let counted = tx.list_shaped(&sql, bound, |row| row.only()).await?;
+    Ok(counted.first().copied().unwrap_or_default())
 }
 
 /// Builds the FROM and WHERE clauses for markets of the filter that contain all words.
@@ -313,7 +349,6 @@ fn found_markets(filter: &MarketFilter, words: &[String], clauses: &mut Clauses)
 async fn total(
     tx: &mut Tx,
     filter: &MarketFilter,
-    words: Option<&[String]>,
     extent: PageRange,
     rows: usize,
 ) -> Result<u64, StoreError> {
@@ -321,23 +356,15 @@ async fn total(
     if rows > 0 && rows < extent.limit as usize {
         return Ok(u64::from(extent.offset) + rows as u64);
     }
+    let scopes = filter.scopes();
+    // The totals table has counts for at most one scope, and none for a range of resolution times.
+    if scopes.len() <= 1 && !filter.has_resolved_bounds() {
+        let scope = scopes.into_iter().next().unwrap_or((ScopeKind::All, String::new()));
+        return crate::listed::count(tx, &scope, filter.statuses()).await;
+    }
     let mut clauses = Clauses::default();
-    let chosen = match words {
-        Some(words) => found_markets(filter, words, &mut clauses),
-        None => {
-            let scopes = filter.scopes();
-            // The totals table has counts for at most one scope, and none for a range of resolution
-            // times.
-            if scopes.len() <= 1 && !filter.has_resolved_bounds() {
-                let scope = scopes.into_iter().next().unwrap_or((ScopeKind::All, String::new()));
-                return crate::listed::count(tx, &scope, filter.statuses()).await;
-            }
-            filter.clauses(&mut clauses);
-            let statuses = literals(filter.statuses().iter().map(|status| status.as_str()));
-            format!("FROM listed_markets WHERE list_status IN ({statuses}){}", clauses.sql())
-        }
-    };
-    let sql = format!("SELECT COUNT(*) AS count {chosen}");
-    let counted = tx.list_shaped(&sql, &clauses.bound, |row| row.only()).await?;
-    Ok(counted.first().copied().unwrap_or_default())
+    filter.clauses(&mut clauses);
+    let statuses = literals(filter.statuses().iter().map(|status| status.as_str()));
+    let chosen = format!("FROM listed_markets WHERE list_status IN ({statuses}){}", clauses.sql());
+    count_rows(tx, &chosen, &clauses.bound).await
 }
