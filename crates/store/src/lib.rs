@@ -47,6 +47,7 @@ pub mod operations;
 pub mod owner_acts;
 pub mod public;
 pub mod public_names;
+pub mod publication;
 pub mod quarantine;
 mod record;
 pub mod recoveries;

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
+use store::publication::PublicationName;
 
 use crate::config::{ResolvedConfig, Settings};
 use crate::reload::ConfigSource;
@@ -51,7 +52,11 @@ enum Command {
     /// Run the service
     Serve,
     /// Migrate the database schema to the current version
-    Migrate,
+    Migrate {
+        /// Also create or update this PostgreSQL publication of the tables `events` and `movements`
+        #[arg(long, value_name = "NAME")]
+        publication: Option<PublicationName>,
+    },
     /// Deploy the contracts to the chain of --rpc-url
     Deploy(DeployArgs),
     /// Print an OpenAPI document
@@ -133,7 +138,7 @@ impl Cli {
         match self.command {
             Command::Dev(args) => dev::run(args, config).await,
             Command::Serve => serve::run(config, source).await,
-            Command::Migrate => migrate::run(&config, actor).await,
+            Command::Migrate { publication } => migrate::run(&config, actor, publication).await,
             Command::Deploy(args) => deploy::run(args, &config, &actor).await,
             Command::OpenApi { .. } | Command::Listen(_) | Command::App(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
