@@ -33,3 +33,7 @@ def before_load_schema(context, raw_schema):
     for parameter in operation["parameters"]:
         if parameter.get("name") == "Idempotency-Key":
             parameter.pop("example", None)
+    operation = raw_schema["paths"]["/v1/trades/batch"]["post"]
+    for example in operation["requestBody"]["content"]["application/json"]["examples"].values():
+        for trade in example["value"]["trades"]:
+            trade["marketId"] = os.environ["FORETELL_SCHEMATHESIS_MARKET"]

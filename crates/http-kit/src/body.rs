@@ -11,7 +11,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use domain::ErrorCode;
 use domain::trade::FieldError;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use protocol::document::{self, DocumentFaults, Members};
+use protocol::document::{self, DocumentFaults, DocumentNode, Members};
 
 use super::Problem;
 
@@ -110,7 +110,12 @@ pub(super) fn parse<T: JsonBody>(raw: &[u8]) -> Result<T, Vec<FieldError>> {
     if raw.trim_ascii_start().first() != Some(&b'{') {
         return Err(vec![FieldError::new("", "must be a JSON object")]);
     }
-    let node = document::from_json(raw).map_err(|error| vec![error])?;
+    read_object(document::from_json(raw).map_err(|error| vec![error])?)
+}
+
+/// Reads one object of a document like a body of its own. The pointers of errors begin at the
+/// object.
+pub fn read_object<T: JsonBody>(node: DocumentNode) -> Result<T, Vec<FieldError>> {
     let mut faults = DocumentFaults::default();
     let Some(mut members) = Members::new(node, "", &mut faults) else { return Err(faults.into_errors()) };
     let value = T::read(&mut members);

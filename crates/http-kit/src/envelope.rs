@@ -11,7 +11,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use domain::Timestamp;
 use hyper::body::{Frame, SizeHint};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::{Problem, RequestId, StablePart};
@@ -75,6 +76,17 @@ pub struct Single<T> {
     name: &'static str,
     resource: T,
     meta: Meta,
+}
+
+/// The same object as the response, as a part of another one.
+impl<T: Serialize> Serialize for Single<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(3))?;
+        object.serialize_entry(self.name, &self.resource)?;
+        object.serialize_entry("data", &self.resource)?;
+        object.serialize_entry("_meta", &self.meta)?;
+        object.end()
+    }
 }
 
 /// The end of a page of a list.
@@ -328,6 +340,8 @@ mod tests {
         assert_eq!(&text[..stable], r#"{"trade":"x","data":"x""#);
         let meta = r#"{"requestId":"req_00000000000000000000000000000001","timestamp":"2026-04-29T12:00:00.123Z","idempotent":true}"#;
         assert_eq!(text, format!(r#"{{"trade":"x","data":"x","_meta":{meta}}}"#));
+        let part = self::meta().idempotent(true).single("trade", "x");
+        assert_eq!(serde_json::to_string(&part).unwrap(), text);
     }
 
     #[test]

@@ -123,7 +123,7 @@ pub(super) async fn finish_response(
 fn default_caching(surface: Surface, status: StatusCode) -> HeaderValue {
     let text = match (surface, status) {
         (Surface::Public, StatusCode::OK | StatusCode::NOT_MODIFIED) => {
-            "public, max-age=5, stale-while-revalidate=10"
+            "public, max-age=5, s-maxage=5, stale-while-revalidate=10"
         }
         // The browser keeps a page, and asks if it has changed before it shows it again.
         (Surface::Web, StatusCode::OK | StatusCode::NOT_MODIFIED) => "private, no-cache",

@@ -68,7 +68,8 @@ pub(super) async fn guard(
         version::add_header(response.headers_mut(), found.version);
     }
     if let Some(status) = found.rate_limit {
-        response.extensions_mut().insert(status);
+        // A handler that counts the parts of a request reports a newer state.
+        response.extensions_mut().get_or_insert_with(|| status);
     }
     route.add_deprecation(&mut response);
     if route.asks_for_key() && response.extensions().get::<Problem>().is_none() {
@@ -165,13 +166,10 @@ fn api_key(headers: &HeaderMap) -> Result<Option<&str>, AppError> {
     Ok(first)
 }
 
-/// Adds the submission state to an error response of a write route. A 4xx is decided before
-/// anything is stored. After any other error the outcome is unknown.
+/// Adds the submission state to an error response of a write route.
 fn add_submission(response: &mut Response) {
     if let Some(problem) = response.extensions_mut().get_mut::<Problem>() {
-        let is_rejected = problem.status(Surface::Trading).is_client_error();
-        let submission = if is_rejected { Submission::NotSubmitted } else { Submission::Unknown };
-        *problem = problem.clone().or_submission(submission);
+        *problem = problem.clone().of_write();
     }
 }
 

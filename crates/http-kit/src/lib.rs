@@ -49,7 +49,7 @@ mod version;
 mod visitor;
 mod web_code;
 
-pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body};
+pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body, read_object};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
     TradesWrite, WebhooksManage,
@@ -69,7 +69,7 @@ pub use path::PathId;
 pub use problem::Problem;
 pub use public_code::PublicCode;
 pub use query::{DeferredQuery, NamedQuery, NoParameters, Parameters, Query, RawQuery, number};
-pub use rate::ClientAddress;
+pub use rate::{ClientAddress, Drawn, draw_further};
 pub use render::PublicErrorBody;
 pub use request_id::RequestId;
 pub use response_cache::{CachedRecord, ResponseCache};

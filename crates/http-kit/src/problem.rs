@@ -84,6 +84,14 @@ impl Problem {
         Self { submission: self.submission.or(Some(submission)), ..self }
     }
 
+    /// Sets the state of the submission of a write that failed, unless it is already set. A 4xx is
+    /// decided before anything is stored. After any other error the outcome is unknown.
+    #[must_use]
+    pub fn of_write(self) -> Self {
+        let is_rejected = self.status(Surface::Trading).is_client_error();
+        self.or_submission(if is_rejected { Submission::NotSubmitted } else { Submission::Unknown })
+    }
+
     /// Replaces the error. The state of the submission stays the same.
     #[must_use]
     pub fn replaced_by(&self, error: AppError) -> Self {

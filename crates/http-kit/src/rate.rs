@@ -8,13 +8,13 @@
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use app::AppError;
 use app::caller::Caller;
 use app::keys::is_failed_authentication;
 use app::limits::{self, ADDRESS_LIMIT, LimitKind};
+use app::{AppError, Submission};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponseParts, Response, ResponseParts};
 use domain::rate::RateDecision;
 use domain::{ErrorCode, Timestamp};
 
@@ -86,6 +86,43 @@ pub async fn by_user(
     let decision = app.ctx.process.limits.take(kind, caller.user_id(), limit, now).await?;
     *status = Some(RateLimitStatus::new(kind.as_str(), decision));
     if decision.allowed { Ok(()) } else { Err(limits::exceeded(kind.as_str(), decision)) }
+}
+
+/// The tokens that the further parts of a request got from its limiter.
+#[derive(Debug)]
+pub struct Drawn {
+    /// The number of parts that got a token.
+    pub parts: usize,
+    /// The error of the other parts.
+    pub refusal: Option<Problem>,
+    /// The limiter's state after the last part, for the response's headers.
+    status: Option<RateLimitStatus>,
+}
+
+/// Counts up to `parts` further parts of a request, beyond the one that the guard has counted. Stops
+/// at the first part that gets no token, so that no later part overtakes an earlier one.
+pub async fn draw_further(app: &Shared, kind: LimitKind, caller: &Caller, parts: usize) -> Drawn {
+    let mut drawn = Drawn { parts: 0, refusal: None, status: None };
+    while drawn.parts < parts {
+        if let Err(error) = by_user(app, kind, caller, &mut drawn.status).await {
+            drawn.refusal = Some(Problem::from(error).or_submission(Submission::NotSubmitted));
+            break;
+        }
+        drawn.parts += 1;
+    }
+    drawn
+}
+
+/// Reports the limiter's state in the response, instead of the state that the guard found.
+impl IntoResponseParts for Drawn {
+    type Error = Infallible;
+
+    fn into_response_parts(self, mut response: ResponseParts) -> Result<ResponseParts, Infallible> {
+        if let Some(status) = self.status {
+            response.extensions_mut().insert(status);
+        }
+        Ok(response)
+    }
 }
 
 /// Returns the error of an address that has exceeded a limit.

@@ -66,6 +66,23 @@ impl Problem {
         }
     }
 
+    /// Logs the cause of the error under the request id.
+    pub fn log(&self, instance: &str, id: RequestId) {
+        let error = &self.error;
+        let causes = error.source.as_deref().map(|source| with_causes(source)).unwrap_or_default();
+        let (code, status) = (error.code.as_str(), error.code.status());
+        // Switches of the operator fail on purpose and for every request, so logging them would flood
+        // the log.
+        let on_purpose = matches!(error.code, ErrorCode::RouteDisabled | ErrorCode::ApiTradeProcessingHalted);
+        if status >= 500 && error.source.is_none() && !on_purpose {
+            tracing::warn!(request.id = %id, http.path = instance, error.code = code, "{}", error.detail);
+        } else if status >= 500 && !on_purpose {
+            tracing::error!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
+        } else if error.source.is_some() {
+            tracing::info!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
+        }
+    }
+
     /// Returns the body of the error on the public API.
     pub fn public_body(&self) -> PublicErrorBody {
         let code = self.public_code();
@@ -89,7 +106,7 @@ pub(super) fn render(
     instance: &str,
     id: RequestId,
 ) -> Bytes {
-    log(problem, instance, id);
+    problem.log(instance, id);
     let (kind, body) = match surface {
         Surface::Trading | Surface::Web => {
             ("application/problem+json", serde_json::to_vec(&problem.body(docs_url, instance, id)))
@@ -118,22 +135,6 @@ fn write_code(headers: &mut HeaderMap, code: ErrorCode) {
     // RFC 9110 requires this header on every 401.
     if code.status() == 401 {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey realm=\"X-API-Key\""));
-    }
-}
-
-fn log(problem: &Problem, instance: &str, id: RequestId) {
-    let error = &problem.error;
-    let causes = error.source.as_deref().map(|source| with_causes(source)).unwrap_or_default();
-    let (code, status) = (error.code.as_str(), error.code.status());
-    // Switches of the operator fail on purpose and for every request, so logging them would flood
-    // the log.
-    let on_purpose = matches!(error.code, ErrorCode::RouteDisabled | ErrorCode::ApiTradeProcessingHalted);
-    if status >= 500 && error.source.is_none() && !on_purpose {
-        tracing::warn!(request.id = %id, http.path = instance, error.code = code, "{}", error.detail);
-    } else if status >= 500 && !on_purpose {
-        tracing::error!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
-    } else if error.source.is_some() {
-        tracing::info!(request.id = %id, http.path = instance, error.code = code, error.causes = causes, "{}", error.detail);
     }
 }
 

@@ -127,8 +127,8 @@ pub fn ok(answer: &Answer) -> Value {
     assert_headers_of_every_answer(answer);
     assert_eq!(answer.header("content-type"), Some("application/json"), "\n{answer}");
     // A quote expires, so caches must not serve it stale.
-    let stale = if answer.path.ends_with("/quote") { "" } else { ", stale-while-revalidate=10" };
-    let cache_control = format!("public, max-age=5{stale}");
+    let shared = if answer.path.ends_with("/quote") { "" } else { ", s-maxage=5, stale-while-revalidate=10" };
+    let cache_control = format!("public, max-age=5{shared}");
     assert_eq!(answer.header("cache-control"), Some(cache_control.as_str()), "\n{answer}");
     let body = answer.json();
     assert_eq!(body["_meta"]["authenticated"], false, "\n{answer}");

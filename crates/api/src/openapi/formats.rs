@@ -30,6 +30,12 @@ pub struct DecimalAmount(pub String);
 #[schema(value_type = String, min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9_.:-]+$", examples("rebalance-2026-04-29:1"))]
 pub struct ClientRequestId(pub String);
 
+/// A new text for each operation, preferably a random UUID. The same key and trade return the first
+/// answer for 24 hours; the same key with another trade is rejected.
+#[derive(Debug, ToSchema)]
+#[schema(as = IdempotencyKey, value_type = String, pattern = "^([A-Za-z0-9_.:-]{1,255}|\"[A-Za-z0-9_.:-]{1,255}\")$", examples("5f0c9a52-6b1e-4f3c-9f5e-0d9a3c1b2e4f"))]
+pub struct IdempotencyKeyText(pub String);
+
 /// Strings of the client's own that are stored with a trade.
 #[derive(Debug)]
 pub enum Metadata {}

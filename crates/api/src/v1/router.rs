@@ -26,6 +26,7 @@ described_table! { Trading:
     GET "/v1/markets/{id}/predictions", READ, scope(Scope::MarketsRead), page(50, MAX_PAGE) => v1::predictions::list;
     GET "/v1/markets/{id}/history", READ, scope(Scope::MarketsRead) => v1::history::history;
     POST "/v1/trades", WRITE, scope(Scope::TradesWrite) => v1::trades::create::create;
+    POST "/v1/trades/batch", WRITE, scope(Scope::TradesWrite) => v1::trades::batch::create_batch;
     GET "/v1/trades", READ, scope(Scope::TradesRead), page(20, MAX_PAGE) => v1::trades::read::list;
     GET "/v1/trades/{id}", READ, scope(Scope::TradesRead) => v1::trades::read::find;
     POST "/v1/trades/{id}/confirm", WRITE, scope(Scope::TradesWrite) => v1::trades::confirm::confirm;

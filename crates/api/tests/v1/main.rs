@@ -46,6 +46,7 @@ mod submissions;
 mod traces_get;
 mod trade_confirm_post;
 mod trade_get;
+mod trades_batch_post;
 mod trades_get;
 mod trades_post;
 mod usage_get;

@@ -71,6 +71,12 @@ const MATRIX: &[Line] = &[
         r#"{"marketId":"{id}","outcomeIndex":0,"amount":"1","side":"buy","dryRun":true}"#,
         Market,
     ),
+    (
+        "POST /v1/trades/batch",
+        "/v1/trades/batch",
+        r#"{"trades":[{"marketId":"{id}","outcomeIndex":0,"amount":"1","side":"buy","dryRun":true}]}"#,
+        Market,
+    ),
     ("GET /v1/trades", "/v1/trades", "", Nothing),
     ("GET /v1/trades", "/v1/trades?marketId={id}", "", Traded),
     ("GET /v1/trades", "/v1/trades?clientRequestId={id}", "", ClientRequest),

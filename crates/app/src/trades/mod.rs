@@ -12,6 +12,7 @@ mod intents;
 mod plan;
 mod replay;
 mod risk;
+mod turns;
 
 pub use confirm::{Confirmation, confirm, confirmation_of};
 pub use create::{Accepted, DryRun, IDEMPOTENCY_ROUTE, NewTrade, create};
@@ -20,3 +21,4 @@ pub(crate) use executor::batch_gas;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
 pub use plan::TradePlan;
+pub use turns::in_turns;

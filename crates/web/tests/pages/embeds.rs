@@ -44,7 +44,10 @@ async fn a_market_and_a_thread_have_pages_for_frames() {
     let ids = [(rain.as_str(), "<rain>"), (cup.as_str(), "<cup>")];
     let market = scene.get(&format!("/embed/markets/{rain}")).await;
     page(&market, 200);
-    assert_eq!(market.header("cache-control"), Some("public, max-age=5, stale-while-revalidate=10"));
+    assert_eq!(
+        market.header("cache-control"),
+        Some("public, max-age=5, s-maxage=5, stale-while-revalidate=10")
+    );
     insta::assert_snapshot!("market", with_placeholders(&market, &ids));
     let of_three = scene.get(&format!("/embed/markets/{cup}?theme=dark")).await;
     assert!(page(&of_three, 200).contains("<html lang=\"en\" data-theme=\"dark\">"), "{of_three}");

@@ -55,7 +55,7 @@ pub fn headers() -> Value {
         "X-RateLimit-Reset": integer("When X-RateLimit-Remaining is full again, in milliseconds since the Unix epoch.", 1_777_464_060_000),
         "RateLimit": text("The IETF draft's form: limiter, remaining requests, seconds until more are allowed.", "\"route\";r=99;t=60"),
         "RateLimit-Policy": text("The IETF draft's form: limiter, quota, window in seconds.", "\"route\";q=100;w=60"),
-        "Cache-Control": text("The rules for caches of the response.", "public, max-age=5, stale-while-revalidate=10"),
+        "Cache-Control": text("The rules for caches of the response.", "public, max-age=5, s-maxage=5, stale-while-revalidate=10"),
         "Access-Control-Allow-Origin": unless_personal("The origins that may read the response: any.", "*"),
         "Access-Control-Expose-Headers": unless_personal("The headers that a page may read.", "ETag, X-Request-Id"),
         "ETag": unless_personal("The opaque version of the resource, for If-None-Match. It does not depend on _meta.", "W/\"5d41402abc4b2a76b9719d911017c592\""),

@@ -40,6 +40,8 @@ static EXAMPLES: &[Example] = examples! {
     createTrade "200" found "Found by its clientRequestId" "createTrade.200.found";
     createTrade "200" dryRun "The result of a dry run" "createTrade.200.dryRun";
     createTrade "202" held "A high-value trade" "createTrade.202";
+    createTrades "request" two "Two trades" "createTrades.request.two";
+    createTrades "200" partly "One trade is created, one is rejected" "createTrades.200";
     confirmTrade "request" token "The token of the 202 response" "confirmTrade.request";
     confirmTrade "200" released "A confirmed trade" "confirmTrade.200";
     getTrace "200" completed "A trade that was held, confirmed and completed" "getTrace.200";

@@ -36,6 +36,7 @@ static LINKS: &[Link] = links! {
     createTrade "201" "/trade/correlationId" => getTrace correlationId;
     createTrade "202" "/trade/id" => confirmTrade id;
     createTrade "202" "/trade/id" => getTrade id;
+    createTrades "200" "/data/0/body/trade/id" => getTrade id;
     listEvents "200" "/data/0/data/tradeId" => getTrade id;
     listEvents "200" "/pagination/cursor" => listEvents cursor;
     listTrades "200" "/data/0/id" => getTrade id;

@@ -2,31 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use app::trades::{Accepted, DryRun, NewTrade, confirmation_of};
-use axum::Extension;
+use app::trades::{DryRun, NewTrade};
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use domain::ids::MarketId;
+use domain::ids::{CorrelationId, MarketId};
 use domain::trade::{AmountType, Draft, FieldError, RequestRefusal, Side, TradeRequest};
 use domain::{Timestamp, Usdc, Wad};
 use http_kit::{
     Body, Caller, IdempotencyKey, JsonBody, Meta, NoParameters, Problem, Query, Shared, Traceparent,
-    TradeWritten, TradesWrite,
+    TradesWrite,
 };
 use presentation::numbers;
 use protocol::document::Members;
 use serde::{Deserialize, Serialize};
-use store::StoreError;
-use store::trades::{StatusHistory, Trade};
 use utoipa::ToSchema;
 
+use super::create_answer::CreateAnswer;
 use super::read::TradeAnswer;
-use super::view::{FinalitySettings, TradeRecord};
 use crate::openapi::answers::answers;
 use crate::openapi::formats::{self, ClientRequestId, DecimalAmount};
-
-const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 answers! {
     /// The result that a trade would have.
@@ -112,6 +106,16 @@ impl JsonBody for CreateBody {
 }
 
 impl CreateBody {
+    /// Returns the trade to create, which is not validated yet.
+    pub(super) fn new_trade(
+        &self,
+        idempotency_key: Option<String>,
+        correlation_id: Option<CorrelationId>,
+    ) -> NewTrade {
+        let dry_run = self.dry_run.unwrap_or(false);
+        NewTrade { draft: self.draft(), idempotency_key, dry_run, correlation_id }
+    }
+
     fn draft(&self) -> Draft {
         Draft {
             market_id: self.market_id.clone(),
@@ -244,46 +248,9 @@ pub async fn create(
     meta: Meta,
     body: Body<CreateBody>,
 ) -> Result<Response, Problem> {
-    let dry_run = body.value.dry_run.unwrap_or(false);
-    let new = NewTrade { draft: body.value.draft(), idempotency_key, dry_run, correlation_id };
+    let new = body.value.new_trade(idempotency_key, correlation_id);
     let caller = caller.into_inner();
     // In its own task, so that a client that hangs up cannot leave a half-created trade.
     let created = app.mutate(|app| async move { app::trades::create(&app.ctx, &caller, new).await });
-    let created = created.await?;
-    let written = match &created {
-        Accepted::Created(trade) | Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
-            Some(Extension(TradeWritten(trade.id)))
-        }
-        Accepted::DryRun(_) => None,
-    };
-    let finality = FinalitySettings::from(&app.ctx);
-    let (status, record, is_replay) = match created {
-        Accepted::Created(trade) => match confirmation_of(&app.ctx, &trade) {
-            Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), false),
-            None => (StatusCode::CREATED, TradeRecord::as_created(trade, finality), false),
-        },
-        // A replay by key repeats the first response, even if the trade has changed since.
-        Accepted::ReplayedByKey(trade) if trade.held_until.is_none() => {
-            (StatusCode::CREATED, TradeRecord::as_created(trade, finality), true)
-        }
-        Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
-            match confirmation_of(&app.ctx, &trade) {
-                Some(held) => (StatusCode::ACCEPTED, TradeRecord::held(trade, held, finality), true),
-                None => {
-                    let history = history(&app, &trade).await?;
-                    (StatusCode::OK, TradeRecord::now(trade, history, finality), true)
-                }
-            }
-        }
-        Accepted::DryRun(dry) => {
-            let record = DryRunRecord::from(*dry);
-            return Ok(meta.idempotent(false).single("dryRun", record).into_response());
-        }
-    };
-    let replayed = is_replay.then_some([(IDEMPOTENT_REPLAYED, "true")]);
-    Ok((status, replayed, written, meta.idempotent(is_replay).single("trade", record)).into_response())
-}
-
-async fn history(app: &Shared, trade: &Trade) -> Result<StatusHistory, StoreError> {
-    app.ctx.store.read(trade.id, |tx, id| Box::pin(store::trades::history(tx, *id))).await
+    Ok(CreateAnswer::new(&app, created.await?, meta).await?.into_response())
 }
