@@ -135,11 +135,7 @@ impl ResponseCache {
         name: &str,
         write: impl AsyncFnOnce() -> Result<(CachedBody, Option<Timestamp>), X>,
     ) -> Result<CachedBody, X> {
-        let as_of = MarketsVersion::age_alone(ctx.now());
-        if let Some(stable) = self.for_all.get_or_claim(name, as_of) {
-            return Ok(stable);
-        }
-        write_stable(&self.for_all, name, as_of, write).await
+        stable(&self.for_all, name, MarketsVersion::age_alone(ctx.now()), write).await
     }
 
     /// Returns the cached record of a market of a list, if it is still fresh. The list's revision
@@ -164,18 +160,9 @@ async fn stable<X>(
     as_of: MarketsVersion,
     write: impl AsyncFnOnce() -> Result<(CachedBody, Option<Timestamp>), X>,
 ) -> Result<CachedBody, X> {
-    match kept.get(name, as_of) {
-        Some(stable) => Ok(stable),
-        None => write_stable(kept, name, as_of, write).await,
+    if let Some(stable) = kept.get(name, as_of) {
+        return Ok(stable);
     }
-}
-
-async fn write_stable<X>(
-    kept: &TtlCache<Arc<str>, CachedBody>,
-    name: &str,
-    as_of: MarketsVersion,
-    write: impl AsyncFnOnce() -> Result<(CachedBody, Option<Timestamp>), X>,
-) -> Result<CachedBody, X> {
     let (stable, until) = write().await?;
     kept.put(name.into(), as_of, until, stable.clone());
     Ok(stable)

@@ -373,7 +373,7 @@ mod tests {
             let guard = guard.lock().unwrap().take();
             let pieces = futures::stream::repeat_with(move || {
                 let _ = &guard;
-                Ok::<_, std::convert::Infallible>(vec![b'x'; 65_536])
+                Ok::<_, Infallible>(vec![b'x'; 65_536])
             });
             axum::body::Body::from_stream(pieces)
         });

@@ -1,8 +1,6 @@
 //! A cache of recently read market data.
 
 use std::hash::Hash;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::Timestamp;
 use quick_cache::sync::Cache;
@@ -10,8 +8,6 @@ use quick_cache::{DefaultHashBuilder, Equivalent, OptionsBuilder, Weighter};
 
 /// The maximum age of an entry, and so the time that another process's changes may go unnoticed.
 const KEEP_MS: i64 = 250;
-/// The age from which one of the readers of a popular value replaces it.
-const DUE_MS: i64 = KEEP_MS / 2;
 /// An estimate for the cache's layout. It does not limit the content.
 const TYPICAL_VALUE_BYTES: usize = 4_096;
 /// The number of separately locked parts. A value larger than a part is not cached.
@@ -25,7 +21,7 @@ pub trait Weigh {
     fn weight_bytes(&self) -> usize;
 }
 
-impl Weigh for Arc<str> {
+impl Weigh for std::sync::Arc<str> {
     fn weight_bytes(&self) -> usize {
         self.len()
     }
@@ -45,8 +41,6 @@ struct Entry<V> {
     /// The time at which the value ends regardless of changes.
     until: Option<Timestamp>,
     value: V,
-    /// Set by the reader that replaces the value ahead of its end.
-    is_claimed: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone)]
@@ -89,10 +83,6 @@ impl<V> Entry<V> {
     fn is_fresh(&self, now: MarketsVersion) -> bool {
         self.as_of.is_fresh(now) && self.until.is_none_or(|until| now.at < until)
     }
-
-    fn is_due(&self, now: MarketsVersion) -> bool {
-        now.at.since_ms(self.as_of.at) >= DUE_MS
-    }
 }
 
 impl<K: Hash + Eq + Weigh, V: Clone + Weigh> TtlCache<K, V> {
@@ -113,19 +103,10 @@ impl<K: Hash + Eq + Weigh, V: Clone + Weigh> TtlCache<K, V> {
         self.0.get(key).filter(|entry| entry.is_fresh(now)).map(|entry| entry.value)
     }
 
-    /// Like [`Self::get`], but returns nothing to the first caller after half of the value's time. It
-    /// then computes the next value while the others still get this one. Otherwise all readers of a
-    /// popular value would compute the next one at the same time, and all would wait for it.
-    pub fn get_or_claim<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, now: MarketsVersion) -> Option<V> {
-        let entry = self.0.get(key).filter(|entry| entry.is_fresh(now))?;
-        let claims = entry.is_due(now) && !entry.is_claimed.swap(true, Ordering::Relaxed);
-        (!claims).then_some(entry.value)
-    }
-
     /// Adds a value. `as_of` must be taken before the value was read. The value expires at `until`
     /// in any case.
     pub fn put(&self, key: K, as_of: MarketsVersion, until: Option<Timestamp>, value: V) {
-        self.0.insert(key, Entry { as_of, until, value, is_claimed: Arc::default() });
+        self.0.insert(key, Entry { as_of, until, value });
     }
 }
 
@@ -165,20 +146,6 @@ mod tests {
         cache.put(KEY, as_of(1, 1_000), Some(Timestamp::from_ms(1_010)), Large(7));
         assert_eq!(cache.get(&KEY, as_of(1, 1_009)), Some(Large(7)));
         assert_eq!(cache.get(&KEY, as_of(1, 1_010)), None);
-    }
-
-    #[test]
-    fn one_reader_replaces_a_value_after_half_of_its_time() {
-        let cache = TtlCache::within_bytes(65_536);
-        cache.put(KEY, as_of(1, 1_000), None, Large(7));
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_124)), Some(Large(7)));
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_125)), None);
-        // The others get the value until it is replaced, or ends because it was not.
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_249)), Some(Large(7)));
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_250)), None);
-        cache.put(KEY, as_of(1, 1_125), None, Large(8));
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_249)), Some(Large(8)));
-        assert_eq!(cache.get_or_claim(&KEY, as_of(1, 1_250)), None);
     }
 
     #[test]

@@ -14,6 +14,9 @@ use crate::service::Service;
 
 const REQUESTS: usize = 600;
 const AT_ONCE: usize = 12;
+/// Every tenth request is a batch of trades.
+const BATCH_EVERY: usize = 10;
+const OF_BATCH: usize = 3;
 
 async fn cut(address: &str, request: &[u8], after: Duration) {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -26,11 +29,21 @@ async fn cut(address: &str, request: &[u8], after: Duration) {
 
 fn request(trader: &Trader, number: usize) -> Vec<u8> {
     let market = &trader.markets[number % trader.markets.len()];
-    let body: Value = json!({ "marketId": market, "outcomeIndex": 0, "side": "buy", "amount": "0.25" });
-    let body = body.to_string();
+    let trade: Value = json!({ "marketId": market, "outcomeIndex": 0, "side": "buy", "amount": "0.25" });
+    let (path, header, body) = if number.is_multiple_of(BATCH_EVERY) {
+        let keyed = |part: usize| {
+            let mut trade = trade.clone();
+            trade["idempotencyKey"] = format!("cut-{number}-{part}").into();
+            trade
+        };
+        let trades: Vec<Value> = (0..OF_BATCH).map(keyed).collect();
+        ("/v1/trades/batch", String::new(), json!({ "trades": trades }).to_string())
+    } else {
+        ("/v1/trades", format!("Idempotency-Key: cut-{number}\r\n"), trade.to_string())
+    };
     let key = &trader.key;
     format!(
-        "POST /v1/trades HTTP/1.1\r\nHost: foretell\r\nX-API-Key: {key}\r\nIdempotency-Key: cut-{number}\r\n\
+        "POST {path} HTTP/1.1\r\nHost: foretell\r\nX-API-Key: {key}\r\n{header}\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )

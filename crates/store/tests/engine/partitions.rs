@@ -8,11 +8,10 @@ use domain::trade::{AmountType, Side, State, Transition};
 use domain::{Timestamp, Usdc, Wad};
 use store::trades::{Inserted, Trade};
 use store::{Engine, Store, StoreError, Tx, params};
-use uuid::Uuid;
 
-const ADA: UserId = UserId(Uuid::from_u128(1));
-const KEY: KeyId = KeyId(Uuid::from_u128(2));
-const MARKET: MarketId = MarketId(Uuid::from_u128(3));
+const ADA: &str = "00000000-0000-7000-8000-000000000001";
+const KEY: &str = "00000000-0000-7000-8000-000000000002";
+const MARKET: &str = "00000000-0000-7000-8000-000000000003";
 /// The middles of January, February and March 2027.
 const MONTHS: [Timestamp; 3] =
     [Timestamp::from_s(1_800_000_000), Timestamp::from_s(1_802_600_000), Timestamp::from_s(1_805_000_000)];
@@ -27,14 +26,14 @@ fn steps() -> Vec<String> {
 
 /// A pending trade whose id begins with its time.
 fn trade(at: Timestamp, number: u64) -> Trade {
-    let ms = u64::try_from(at.ms()).unwrap();
-    let id = TradeId(Uuid::from_u64_pair(ms << 16 | 0x7000, 0x8000_0000_0000_0000 | number));
+    let (high, low) = (at.ms() >> 16, at.ms() & 0xffff);
+    let id: TradeId = format!("{high:08x}-{low:04x}-7000-8000-{number:012}").parse().unwrap();
     Trade {
         id,
-        user_id: ADA,
-        key_id: KEY,
+        user_id: ADA.parse::<UserId>().unwrap(),
+        key_id: KEY.parse::<KeyId>().unwrap(),
         account: Address::ZERO,
-        market_id: MARKET,
+        market_id: MARKET.parse::<MarketId>().unwrap(),
         outcome_index: 0,
         side: Side::Buy,
         amount_text: "1".into(),
@@ -91,20 +90,20 @@ async fn insert(store: &Store, trade: &Trade) -> Inserted {
 
 async fn find(store: &Store, id: TradeId) -> Option<Trade> {
     let found: Result<_, StoreError> =
-        store.read(id, |tx, id| Box::pin(store::trades::find(tx, ADA, *id))).await;
+        store.read(id, |tx, id| Box::pin(store::trades::find(tx, ADA.parse().unwrap(), *id))).await;
     found.unwrap()
 }
 
 /// Runs the statements of a step. A transaction of the page is one unit of work here.
-async fn run(store: &Store, step: &str) {
-    let sql = step.replace("BEGIN;", "").replace("COMMIT;", "");
-    let ran: Result<(), StoreError> = store.write(sql, |tx, sql| Box::pin(tx.batch(sql))).await;
-    ran.unwrap();
+async fn run(store: &Store, name: &'static str, step: &str) {
+    let sql: &'static str = step.replace("BEGIN;", "").replace("COMMIT;", "").leak();
+    store::testing::migrate_with(store, &[(name, sql)], MONTHS[0]).await.unwrap();
 }
 
 /// Returns the plan of a look-up by id.
 async fn plan(store: &Store, id: TradeId) -> String {
-    let sql = format!("EXPLAIN SELECT * FROM trades WHERE user_id = '{ADA}' AND id = '{id}'");
+    let sql: &'static str =
+        format!("EXPLAIN SELECT * FROM trades WHERE user_id = '{ADA}' AND id = '{id}'").leak();
     let lines: Result<Vec<String>, StoreError> =
         store.read(sql, |tx, sql| Box::pin(tx.list(sql, &[], |row| row.only()))).await;
     lines.unwrap().join("\n")
@@ -121,8 +120,8 @@ async fn the_documented_plan_divides_trades_by_month_and_detaches_one() {
     assert_eq!(insert(&store, &first).await, Inserted::Added);
     let steps = steps();
     let [own_ids, bound, swap, months, detach] = &steps[..] else { panic!("{} steps", steps.len()) };
-    for step in [own_ids, bound, swap, months] {
-        run(&store, step).await;
+    for (name, step) in [("own_ids", own_ids), ("bound", bound), ("swap", swap), ("months", months)] {
+        run(&store, name, step).await;
     }
 
     // The service's own statements work on all months.
@@ -147,7 +146,7 @@ async fn the_documented_plan_divides_trades_by_month_and_detaches_one() {
         .await;
     assert_eq!(taken.unwrap(), 2, "the id of the first trade was taken over by the plan");
 
-    run(&store, detach).await;
+    run(&store, "detach", detach).await;
     assert_eq!(find(&store, second.id).await, None);
     for trade in [&first, &third] {
         assert_eq!(find(&store, trade.id).await.as_ref(), Some(trade));

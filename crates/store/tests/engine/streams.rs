@@ -15,12 +15,21 @@ use store::movements::{Movement, MovementKind};
 use store::publication::PUBLISHED;
 use store::testing::TestDatabase;
 use store::{Store, StoreError, Tx, params};
-use uuid::Uuid;
 
 use crate::fixture::NOW;
 
-const ADA: UserId = UserId(Uuid::from_u128(1));
-const MARKET: MarketId = MarketId(Uuid::from_u128(2));
+/// Returns the text of an id with this number.
+fn id(number: u64) -> String {
+    format!("00000000-0000-7000-8000-{number:012}")
+}
+
+fn ada() -> UserId {
+    id(1).parse().unwrap()
+}
+
+fn market() -> MarketId {
+    id(2).parse().unwrap()
+}
 
 /// A change of a row, as the stream shows it. A deletion shows only the key.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,10 +119,10 @@ impl Messages<'_> {
     }
 }
 
-fn event(number: u128) -> NewEvent {
+fn event(number: u64) -> NewEvent {
     NewEvent {
-        id: EventId(Uuid::from_u128(number)),
-        user_id: ADA,
+        id: id(number).parse::<EventId>().unwrap(),
+        user_id: ada(),
         kind: EventKind::MarketResolved,
         key_id: None,
         trade_id: None,
@@ -129,7 +138,7 @@ fn movement(block_number: u64) -> Movement {
         log_index: 0,
         tx_hash: B256::repeat_byte(7),
         kind: MovementKind::Buy,
-        market_id: MARKET,
+        market_id: market(),
         outcome_index: 1,
         account: Address::repeat_byte(9),
         counterparty: None,
@@ -149,8 +158,8 @@ async fn set_up(tx: &mut Tx) -> Result<(), StoreError> {
     const MARKET_ROW: &str = "INSERT INTO markets (id, chain_id, contract_address, question, tags, status, fee_bps,
         liquidity_usdc_atomic, opening_cost_wad, cost_wad, volume_usdc_atomic, trade_count, end_time_ms, as_of_block,
         as_of_ms, created_at_ms) VALUES ($1, 1, '', '', '[]', 'OPEN', 0, 0, '0', '0', 0, 0, 0, 0, 0, 0)";
-    tx.exec(USER, &params![ADA]).await?;
-    tx.exec(MARKET_ROW, &params![MARKET]).await.map(drop)
+    tx.exec(USER, &params![ada()]).await?;
+    tx.exec(MARKET_ROW, &params![market()]).await.map(drop)
 }
 
 async fn change(tx: &mut Tx, step: u8) -> Result<(), StoreError> {
@@ -230,7 +239,7 @@ async fn a_publication_streams_every_change_of_events_and_movements_in_order() {
     let told: Vec<_> =
         changes.iter().map(|c| (c.operation, c.table.as_str(), c.value("id").unwrap())).collect();
     let (first, second) = (Movement::id_at(10, 0), Movement::id_at(11, 0));
-    let [one, two] = [1, 2].map(|number| Uuid::from_u128(number).to_string());
+    let [one, two] = [1, 2].map(id);
     // A unit of work writes its events last.
     assert_eq!(
         told,
