@@ -44,6 +44,7 @@ pub mod redemptions;
 pub mod request_log;
 pub mod roles;
 pub mod sample_users;
+pub mod scrape;
 pub mod sessions;
 pub mod trades;
 pub mod trading_stop;

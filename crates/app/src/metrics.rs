@@ -4,7 +4,6 @@
 //! Labels have few values, which the code knows. They never contain users, keys or markets.
 
 mod labels;
-mod sources;
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -21,9 +20,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
-use store::{RetryReason, StoreObserver, TradeMove};
+use store::{PoolStatus, RetryReason, StoreObserver, TradeMove};
 
-use crate::Ctx;
 pub use labels::RouteLabel;
 use labels::{
     Build, Code, Event, Lane, Method, Name, Outcome, Pool, Quantile, RequestLabels, Route, Stage, TraceId,
@@ -237,13 +235,33 @@ impl Metrics {
         &self.names
     }
 
-    /// Returns all metrics as text, as they are now.
-    pub fn text(&self, ctx: &Ctx) -> String {
-        self.read_process(ctx);
+    /// Returns all metrics as text, with the state of the process that was recorded last.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         encode(&mut text, &self.registry).unwrap_or_default();
         text
+    }
+
+    pub fn pools(&self, pools: &[PoolStatus]) {
+        for pool in pools {
+            let states = [("busy", pool.busy), ("idle", pool.idle), ("waiting", pool.waiting)];
+            for (state, connections) in states {
+                self.store_pool.get_or_create(&Pool { pool: pool.name, state }).set(whole(connections));
+            }
+        }
+    }
+
+    pub fn streams(&self, open: usize) {
+        self.feed_streams.set(whole(open));
+    }
+
+    /// Records which switches are off. The others leave the list.
+    pub fn switches(&self, switches: impl Iterator<Item = (String, bool)>) {
+        self.switch_off.clear();
+        for (name, is_off) in switches {
+            self.switch_off.get_or_create(&Name { name }).set(i64::from(is_off));
+        }
     }
 
     pub fn begin_request(&self) -> InFlight {

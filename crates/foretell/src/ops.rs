@@ -172,7 +172,7 @@ fn reason(fault: ServingFault) -> String {
 }
 
 async fn metrics(State(ops): State<Ops>) -> Response {
-    let text = ops.ctx.process.metrics.text(&ops.ctx);
+    let text = app::scrape::metrics_text(&ops.ctx);
     ([(header::CONTENT_TYPE, OPENMETRICS)], text).into_response()
 }
 
