@@ -54,18 +54,20 @@ fn parse(text: &str) -> Result<EnvFilter, LogLevelError> {
         let is_level = !directive.is_empty() && directive.parse::<LevelFilter>().is_ok();
         is_level || directive.contains('=')
     };
-    if !text.split(',').map(str::trim).all(is_known) {
+    let directives: Vec<_> = text.split(',').map(str::trim).collect();
+    if !directives.iter().copied().all(is_known) {
         return Err(LogLevelError::Form);
     }
-    EnvFilter::builder().parse(with_quiet_notices(text)).map_err(|_| LogLevelError::Form)
+    EnvFilter::builder().parse(with_quiet_notices(&directives)).map_err(|_| LogLevelError::Form)
 }
 
 /// PostgreSQL's notices are no news for an operator, but its driver logs them as `info`. They are
 /// logged from `debug` on.
-fn with_quiet_notices(text: &str) -> String {
+fn with_quiet_notices(directives: &[&str]) -> String {
+    let text = directives.join(",");
     let names_driver = text.contains("tokio_postgres");
-    let is_verbose = text.split(',').any(|word| matches!(word.trim(), "debug" | "trace"));
-    if names_driver || is_verbose { text.to_owned() } else { format!("tokio_postgres=warn,{text}") }
+    let is_verbose = directives.iter().any(|word| matches!(*word, "debug" | "trace"));
+    if names_driver || is_verbose { text } else { format!("tokio_postgres=warn,{text}") }
 }
 
 /// Starts logging to standard error: readable text on a terminal, JSON otherwise. `RUST_LOG`
