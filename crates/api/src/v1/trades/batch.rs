@@ -16,9 +16,10 @@ use http_kit::{
     Traceparent, TradesWrite, draw_further, read_object,
 };
 use protocol::document::{DocumentNode, Members};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
-use utoipa::openapi::{ObjectBuilder, Ref, RefOr, Schema};
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr, Schema};
 
 use super::create::{CreateBody, TradeOrDryRun};
 use super::create_answer::{CreateAnswer, CreateAnswerBody};
@@ -35,15 +36,36 @@ answers! {
 }
 
 /// Trades to create.
-#[derive(Debug, Deserialize, ToSchema)]
-#[schema(as = CreateTradesRequest)]
-// For the schema only, like the body of one trade.
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Debug)]
 pub struct BatchBody {
-    /// 1 to 20 trades. Each is checked, created and answered separately.
-    #[schema(required, value_type = Vec<TradeItem>, min_items = 1, max_items = 20)]
-    #[serde(skip)]
     trades: Option<Vec<DocumentNode>>,
+}
+
+impl utoipa::PartialSchema for BatchBody {
+    fn schema() -> RefOr<Schema> {
+        let trades = ArrayBuilder::new()
+            .description(Some("1 to 20 trades. Each is checked, created and answered separately."))
+            .items(Ref::from_schema_name(TradeItem::name()))
+            .min_items(Some(1))
+            .max_items(Some(MAX_TRADES));
+        ObjectBuilder::new()
+            .description(Some("Trades to create."))
+            .property("trades", trades)
+            .required("trades")
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+            .into()
+    }
+}
+
+impl ToSchema for BatchBody {
+    fn name() -> Cow<'static, str> {
+        "CreateTradesRequest".into()
+    }
+
+    fn schemas(out: &mut Vec<(String, RefOr<Schema>)>) {
+        out.push((TradeItem::name().into_owned(), <TradeItem as utoipa::PartialSchema>::schema()));
+        TradeItem::schemas(out);
+    }
 }
 
 impl JsonBody for BatchBody {
