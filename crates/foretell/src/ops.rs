@@ -48,7 +48,7 @@ pub struct OpsEndpoint {
     address: SocketAddr,
 }
 
-/// What the handlers share.
+/// State that the handlers share.
 #[derive(Clone)]
 pub struct Ops {
     pub ctx: Ctx,

@@ -12,14 +12,14 @@ use crate::logging::LogLevel;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
-/// Where the configuration comes from. Flags and the environment of a process do not change.
+/// The source of the configuration. Flags and the environment of a process do not change.
 #[derive(Debug, Clone)]
 pub struct ConfigSource {
     pub flags: Settings,
     pub file: Option<PathBuf>,
 }
 
-/// What a reload changes.
+/// The state that a reload changes.
 pub struct Reload {
     pub source: ConfigSource,
     pub log_level: LogLevel,

@@ -1,4 +1,4 @@
-//! What the store reports about its work, for metrics.
+//! Reports the store's work, for metrics.
 
 use std::time::Duration;
 

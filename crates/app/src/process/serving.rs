@@ -8,7 +8,7 @@ use domain::Timestamp;
 use parking_lot::Mutex;
 use store::PoolStatus;
 
-/// The time for which nobody has got a connection before the pool counts as exhausted.
+/// The time without a successful checkout after which a pool counts as exhausted.
 const EXHAUSTED_MS: i64 = 10_000;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What is reported about requests to nodes, for metrics.
+//! Reports requests to nodes, for metrics.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -255,7 +255,7 @@ async fn a_reload_replaces_proxies_and_sealing_keys_or_changes_nothing() {
     let sealed_with = || small.parts.ctx.config.sealing_keys.current_prefix();
     let before = sealed_with();
 
-    // A wrong setting beside a right one: both are left alone.
+    // A wrong setting beside a right one: neither is changed.
     std::fs::write(&file, "trusted-proxies = [\"10.0.0.0/8\"]\nconfirmations = 0\n").unwrap();
     assert!(reload.apply("error").is_err());
     assert_eq!((sealed_with(), reload.trusted_proxies.networks().len()), (before.clone(), 0));
