@@ -74,6 +74,13 @@ impl Ctx {
         Self { process: Arc::new(Process { limits, metrics, ..Process::default() }), ..self }
     }
 
+    /// Returns a context for public data that may be some seconds old. A replica of the database may
+    /// answer its reads.
+    #[must_use]
+    pub fn for_public(&self) -> Self {
+        Self { store: self.store.for_public(), ..self.clone() }
+    }
+
     /// Returns the state that a market read from now on will reflect. Take it before the read.
     pub fn markets_as_of(&self) -> MarketsVersion {
         MarketsVersion { version: self.store.markets_version(), at: self.now() }

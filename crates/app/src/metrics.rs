@@ -35,6 +35,8 @@ const LATENCIES: (i32, i32) = (-10, 6);
 const ACCEPTED_S: f64 = 0.05;
 /// Times from the creation of a trade to its end: to 1,024 s.
 const TRADES: (i32, i32) = (-10, 10);
+/// Requests of a group: 1 to 64.
+const DESK_GROUP: (i32, i32) = (0, 6);
 /// Intents of a batch: 1 to 128.
 const BATCH_TRADES: (i32, i32) = (0, 7);
 /// Gas of a batch: 65,536 to 33,554,432.
@@ -56,6 +58,7 @@ pub struct Metrics {
     http_in_flight: Gauge,
     trades: Family<Event, Counter>,
     trade_seconds: TracedHistograms<Stage>,
+    desk_group_size: Histogram,
     trade_oldest_open_seconds: Family<Lane, FloatGauge>,
     lane_leader: Gauges<Lane>,
     batch_trades: Histogram,
@@ -134,6 +137,11 @@ impl Default for Metrics {
                 "trade_seconds",
                 "Time of a trade: accept (request to answer), sign (creation to signed batch), final (creation to end)",
                 Family::new_with_constructor(trade_times as fn() -> TracedHistogram),
+            ),
+            desk_group_size: all.add(
+                "desk_group_size",
+                "Requests whose trades were created in one transaction",
+                Histogram::new(octaves(DESK_GROUP)),
             ),
             trade_oldest_open_seconds: all.add(
                 "trade_oldest_open_seconds",
@@ -297,6 +305,11 @@ impl Metrics {
     fn trade_took(&self, stage: &'static str, seconds: f64, trace_id: CorrelationId) {
         let times = self.trade_seconds.get_or_create(&Stage { stage });
         times.observe(seconds, Some(TraceId(trace_id)), None);
+    }
+
+    /// Records a group of requests that the desk serves together.
+    pub fn desk_group(&self, requests: usize) {
+        self.desk_group_size.observe(float(requests as u64));
     }
 
     pub fn lane_leader(&self, lane: u16, leads: bool) {

@@ -5,12 +5,11 @@ use alloy_primitives::B256;
 use async_trait::async_trait;
 use chain::{ChainIdentity, Nodes};
 use domain::ErrorCode;
+use store::sync::CHAIN_IDENTITY;
 use store::{Store, StoreError, Tx};
 
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
-
-const IDENTITY: &str = "chain.identity";
 
 /// The chain's identity according to the database.
 struct Known {
@@ -31,7 +30,7 @@ impl Known {
 }
 
 async fn read_identity(tx: &mut Tx) -> Result<Option<ChainIdentity>, StoreError> {
-    let text = store::sync::find_setting(tx, IDENTITY).await?;
+    let text = store::sync::find_setting(tx, CHAIN_IDENTITY).await?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
@@ -96,7 +95,7 @@ async fn keep(ctx: &Ctx, nodes: &Nodes, shown: ChainIdentity) -> Result<(), AppE
                     return Ok(kept);
                 }
                 let text = serde_json::to_string(shown).unwrap_or_default();
-                store::sync::put_setting(tx, IDENTITY, &text).await?;
+                store::sync::put_setting(tx, CHAIN_IDENTITY, &text).await?;
                 Ok(*shown)
             })
         })

@@ -110,6 +110,19 @@ impl EmbeddedNode {
         Ok(Arc::new(Self { shared, mine }))
     }
 
+    /// Copies this chain into memory. From then on, the two chains have nothing in common.
+    ///
+    /// # Errors
+    ///
+    /// If this chain's database cannot be read.
+    pub fn fork(&self, clock: Arc<dyn Clock>) -> Result<Arc<Self>, EmbeddedError> {
+        let (writer, archive, chain) = storage::fork(&self.shared.archive)?;
+        let chain_id = self.shared.chain_id;
+        let shared = Arc::new(Shared { chain_id, chain: RwLock::new(chain), archive, clock });
+        let mine = Mine::Here(Mutex::new(Miner::new(Arc::clone(&shared), writer)));
+        Ok(Arc::new(Self { shared, mine }))
+    }
+
     pub fn chain_id(&self) -> u64 {
         self.shared.chain_id
     }

@@ -149,6 +149,13 @@ pub struct Settings {
     /// A file that contains the database URL, for URLs with a password
     #[arg(long, env = "FORETELL_DATABASE_URL_FILE", global = true)]
     pub database_url_file: Option<PathBuf>,
+    /// A replica of a PostgreSQL database, for public reads: postgres://… [default: none]
+    #[arg(long, env = "FORETELL_DATABASE_READ_URL", hide_env_values = true, global = true)]
+    #[serde(serialize_with = "mask_url")]
+    pub database_read_url: Option<SecretString>,
+    /// A file that contains the replica's URL, for URLs with a password
+    #[arg(long, env = "FORETELL_DATABASE_READ_URL_FILE", global = true)]
+    pub database_read_url_file: Option<PathBuf>,
     /// Redis or Valkey for the rate limits of several processes: redis://… [default: the process's
     /// memory]
     #[arg(long, env = "FORETELL_REDIS_URL", hide_env_values = true, global = true)]
@@ -316,6 +323,8 @@ pub struct ResolvedConfig {
     /// Directory of the embedded parts and of the secrets.
     pub data_dir: PathBuf,
     pub database_url: SecretString,
+    /// URL of a replica of the database. If absent, the primary serves all reads.
+    pub database_read_url: Option<SecretString>,
     /// Redis URL. If absent, rate limits are held in this process's memory.
     pub redis_url: Option<SecretString>,
     /// JSON-RPC URLs of the nodes. If empty, the embedded chain is used.
@@ -447,6 +456,8 @@ impl Settings {
             data_dir: self.data_dir.or(of_file.data_dir),
             database_url: self.database_url.or(of_file.database_url),
             database_url_file: self.database_url_file.or(of_file.database_url_file),
+            database_read_url: self.database_read_url.or(of_file.database_read_url),
+            database_read_url_file: self.database_read_url_file.or(of_file.database_read_url_file),
             redis_url: self.redis_url.or(of_file.redis_url),
             redis_url_file: self.redis_url_file.or(of_file.redis_url_file),
             rpc_url: self.rpc_url.or(of_file.rpc_url),
@@ -494,6 +505,13 @@ impl Settings {
         let data_dir = self.data_dir.unwrap_or_else(|| PathBuf::from(".foretell"));
         let database_url = secret_of("database-url", self.database_url, self.database_url_file)?
             .unwrap_or_else(|| format!("sqlite:{}", data_dir.join("foretell.db").display()).into());
+        let database_read_url =
+            secret_of("database-read-url", self.database_read_url, self.database_read_url_file)?;
+        if database_read_url.is_some() && database_url.expose_secret().starts_with("sqlite:") {
+            return Err(ConfigError::Value(
+                "database-read-url requires a PostgreSQL database-url: SQLite has no replicas".to_owned(),
+            ));
+        }
         let redis_url = secret_of("redis-url", self.redis_url, self.redis_url_file)?;
         let rpc_urls = rpc_urls(self.rpc_url, self.rpc_url_file)?;
         let node_agreement = node_agreement(self.node_agreement, rpc_urls.len())?;
@@ -535,6 +553,7 @@ impl Settings {
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
             data_dir,
             database_url,
+            database_read_url,
             redis_url,
             rpc_urls,
             node_agreement,
@@ -992,6 +1011,15 @@ mod tests {
             ..Settings::default()
         };
         assert!(matches!(both.decide(), Err(ConfigError::Value(_))));
+    }
+
+    #[test]
+    fn only_postgresql_has_a_replica() {
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
+        let replica = "database-read-url = \"postgres://replica/d\"";
+        assert!(decide(replica).unwrap_err().to_string().contains("SQLite has no replicas"));
+        let config = decide(&format!("database-url = \"postgres://primary/d\"\n{replica}")).unwrap();
+        assert_eq!(config.database_read_url.as_ref().map(exposed).as_deref(), Some("postgres://replica/d"));
     }
 
     #[test]

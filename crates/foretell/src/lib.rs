@@ -6,6 +6,7 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 mod data_folder;
+mod database;
 mod deployment;
 pub mod dev;
 pub mod entropy;

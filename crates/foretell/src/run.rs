@@ -17,7 +17,6 @@ use embedded_chain::{EmbeddedNode, Genesis};
 use http_kit::{AppState, ResponseCache, Route, ServeLimits, Server, Shared};
 use protocol::CursorCodec;
 use secrecy::ExposeSecret;
-use store::Store;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::{EnvironmentSetting, ResolvedConfig};
+use crate::database;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
@@ -74,8 +74,8 @@ async fn end_what_was_held(tx: &mut store::Tx) -> Result<(), store::StoreError> 
 }
 
 impl Parts {
-    /// Opens the database and the chain, applies the migrations, and deploys the contracts on the
-    /// embedded chain.
+    /// Opens the database and the chain, and deploys the contracts on the embedded chain. Outside of
+    /// the environment `live`, applies the migrations.
     pub async fn open(
         config: &ResolvedConfig,
         secrets: Secrets,
@@ -84,8 +84,17 @@ impl Parts {
     ) -> Result<Self, StartError> {
         // Only an embedded chain needs the lock. Several processes may share a database and nodes.
         let lock = if config.rpc_urls.is_empty() { Some(lock_folder(&config.data_dir)?) } else { None };
-        let store = Store::open(config.database_url.expose_secret()).await?;
-        crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
+        let store = database::open(config).await?;
+        match config.environment {
+            // A migration must not begin because a process happened to restart.
+            EnvironmentSetting::Live => {
+                database::require_current_schema(&store).await?;
+                crate::migrate::log_deployment(&store, &clock, &config.data_dir).await?;
+            }
+            EnvironmentSetting::Test => {
+                crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
+            }
+        }
         let (chain, node) = match config.rpc_urls.is_empty() {
             false => (over_nodes(config)?, None),
             true => {

@@ -289,6 +289,14 @@ impl From<UsdcDelta> for SqlValue<'_> {
     }
 }
 
+/// Adds two amounts.
+///
+/// # Errors
+/// `Driver` if the sum is out of range.
+pub(crate) fn add_usdc(one: Usdc, other: Usdc) -> Result<Usdc, StoreError> {
+    one.checked_add(other).ok_or_else(|| StoreError::driver("a sum of USDC is out of range"))
+}
+
 /// The position after which a list starts. Lists are sorted newest first, so without a cursor this
 /// is the greatest timestamp.
 pub(crate) fn position_or_end(after: Option<&domain::page::PagePosition>) -> (Timestamp, &str) {

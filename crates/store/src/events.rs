@@ -60,16 +60,20 @@ pub(crate) async fn write_emitted(tx: &mut Tx) -> Result<(), StoreError> {
 /// Numbers and writes events, and queues those for webhooks. The users' rows are locked in the
 /// order of user ids, so that two units cannot deadlock.
 async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError> {
-    const NUMBERS: &str = "INSERT INTO feeds (user_id, last_seq) VALUES ($1, $2)
+    const NUMBERS: &str = "INSERT INTO feeds (user_id, last_seq)
+        SELECT x.user_id, x.last_seq FROM ROWS($1 TEXT, $2 BIGINT) AS x(user_id, last_seq) WHERE true
         ON CONFLICT (user_id) DO UPDATE SET last_seq = feeds.last_seq + excluded.last_seq";
     // `last_seq` is already the user's last number in this unit, so each event counts back from it.
     const EVENT: &str = "INSERT INTO events (id, user_id, seq, kind, key_id, trade_id, body, emitted_at_ms)
-        SELECT $1, $2, last_seq - $3, $4, $5, $6, $7, $8 FROM feeds WHERE user_id = $2";
+        SELECT x.id, x.user_id, f.last_seq - x.behind, x.kind, x.key_id, x.trade_id, x.body, x.emitted_at_ms
+        FROM ROWS($1 TEXT, $2 TEXT, $3 BIGINT, $4 TEXT, $5 TEXT, $6 TEXT, $7 TEXT, $8 BIGINT)
+        AS x(id, user_id, behind, kind, key_id, trade_id, body, emitted_at_ms)
+        CROSS JOIN feeds f WHERE f.user_id = x.user_id";
     events.sort_by_key(|event| event.user_id);
     let mut counts: BTreeMap<UserId, u32> = BTreeMap::new();
     events.iter().for_each(|event| *counts.entry(event.user_id).or_default() += 1);
     let numbers: Vec<_> = counts.iter().map(|(user, count)| params![*user, *count].to_vec()).collect();
-    tx.exec_each(NUMBERS, &numbers).await?;
+    tx.queue_rows(NUMBERS, numbers).await?;
     let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(events.len());
     for event in &events {
         let behind = counts.get_mut(&event.user_id).map_or(0, |left| {
@@ -81,7 +85,7 @@ async fn write(tx: &mut Tx, mut events: Vec<NewEvent>) -> Result<(), StoreError>
             params![*id, *user_id, behind, kind.as_str(), *key_id, *trade_id, body.as_str(), *at].to_vec(),
         );
     }
-    tx.exec_each(EVENT, &rows).await?;
+    tx.queue_rows(EVENT, rows).await?;
     webhooks::enqueue(tx, &events).await
 }
 

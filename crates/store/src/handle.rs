@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use domain::Clock;
 use domain::ids::MarketId;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::Notify;
 
@@ -58,18 +59,41 @@ impl Store {
     /// # Errors
     /// The same as [`Self::open`].
     pub async fn open_over(url: &str, remote: RemoteTls) -> Result<Self, StoreError> {
-        Self::open_with(url, remote, None).await
+        Self::open_replicated(url, None, remote).await
     }
 
+    /// Like [`Self::open_over`], with a replica of the database at `read_url` for the handles of
+    /// [`Self::for_public`]. Nothing depends on the replica: they read from the primary if it does not
+    /// answer, if it is not a replica of this database, or if it lacks a block that the primary has
+    /// had for more than 5 seconds (`max_lag_ms`).
+    ///
+    /// # Errors
+    /// The same as [`Self::open`].
+    pub async fn open_replicated(
+        url: &str,
+        read_url: Option<&str>,
+        remote: RemoteTls,
+    ) -> Result<Self, StoreError> {
+        let changes = Arc::new(Changes::default());
+        let database = Database::open(url, read_url, remote, Arc::clone(&changes)).await?;
+        Ok(Self::over(database, changes, None))
+    }
+
+    /// Opens a test database, whose resources are released with the last handle.
+    #[cfg(feature = "test-support")]
     pub(crate) async fn open_with(
         url: &str,
         remote: RemoteTls,
         guard: Option<Box<dyn Any + Send + Sync>>,
     ) -> Result<Self, StoreError> {
         let changes = Arc::new(Changes::default());
-        let database = Database::open(url, remote, Arc::clone(&changes)).await?;
+        let database = Database::open(url, None, remote, Arc::clone(&changes)).await?;
+        Ok(Self::over(database, changes, guard))
+    }
+
+    fn over(database: Database, changes: Arc<Changes>, guard: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let inner = Arc::new(Inner { database, changes, _guard: guard });
-        Ok(Self { inner, acting: None, workload: Workload::Requests })
+        Self { inner, acting: None, workload: Workload::Requests }
     }
 
     /// Returns a handle that writes the actions of `actor` to the audit log, with timestamps from
@@ -91,10 +115,30 @@ impl Store {
         Self { workload: Workload::Workers, ..self.clone() }
     }
 
+    /// Returns a handle for public data that may be some seconds old. Its reads may be answered by a
+    /// replica, its writes never.
+    #[must_use]
+    pub fn for_public(&self) -> Self {
+        Self { workload: Workload::Public, ..self.clone() }
+    }
+
     /// Returns a handle for long-running work, without statement and lock timeouts.
     #[must_use]
     pub fn for_maintenance(&self) -> Self {
         Self { workload: Workload::Maintenance, ..self.clone() }
+    }
+
+    /// Returns a handle for groups of client requests that share a transaction. They wait only
+    /// shortly for locked rows, because all members of a group wait.
+    #[must_use]
+    pub fn for_groups(&self) -> Self {
+        Self { workload: Workload::Groups, ..self.clone() }
+    }
+
+    /// Reports whether requests should share a transaction. SQLite's writer thread already puts
+    /// many units into one commit.
+    pub fn profits_from_groups(&self) -> bool {
+        self.engine() == Engine::Postgres
     }
 
     /// The maximum number of concurrent writes of one user, if the engine needs a limit. Each write
@@ -164,10 +208,21 @@ impl Store {
         E: From<StoreError> + Send + 'static,
     {
         let began = Instant::now();
-        let unit = completed(unit, self.acting.clone());
-        let outcome = self.inner.database.write(self.workload, input, unit).await;
+        let unit = completed(erase(input, unit), self.acting.clone());
+        let outcome = self.write_erased(unit).await;
         self.observe_unit(name, began);
-        outcome
+        restore(outcome)
+    }
+
+    /// Runs units of any types with the same code: it is long, and would otherwise be compiled again
+    /// for every unit, in the crate of its caller.
+    fn write_erased(&self, unit: ErasedUnit) -> BoxFuture<'_, Result<AnyValue, UnitError>> {
+        self.inner.database.write(self.workload, (), move |tx, ()| unit(tx)).boxed()
+    }
+
+    /// Like [`Self::write_erased`], for a read.
+    fn read_erased(&self, unit: ErasedUnit) -> BoxFuture<'_, Result<AnyValue, UnitError>> {
+        self.inner.database.read(self.workload, &(), move |tx, ()| unit(tx)).boxed()
     }
 
     /// Runs `unit` on a reader without a transaction: each statement sees what was committed when
@@ -202,9 +257,9 @@ impl Store {
         E: From<StoreError> + Send + 'static,
     {
         let (name, began) = (module_of(&unit), Instant::now());
-        let outcome = self.inner.database.read(self.workload, &input, unit).await;
+        let outcome = self.read_erased(erase(input, unit)).await;
         self.observe_unit(name, began);
-        outcome
+        restore(outcome)
     }
 
     fn observe_unit(&self, name: &'static str, began: Instant) {
@@ -253,6 +308,15 @@ impl Store {
         self.inner.database.pools()
     }
 
+    /// Compares the replica with the database, and returns how many blocks it lacks.
+    ///
+    /// # Errors
+    /// `Unavailable` if one of them does not answer. `Driver` if it is not a replica of this database,
+    /// or if there is none.
+    pub async fn count_blocks_missing_in_replica(&self) -> Result<u64, StoreError> {
+        self.inner.database.count_blocks_missing_in_replica().await
+    }
+
     /// The path of a SQLite database.
     #[cfg(feature = "test-support")]
     pub(crate) fn sqlite_path(&self) -> Option<&std::path::Path> {
@@ -275,29 +339,79 @@ impl Store {
     }
 }
 
-/// Wraps `unit` so that it ends with the entries of its actions, if it has an actor, and with its
-/// events. Events are written last because that step locks rows of several users.
-fn completed<I, T, E>(
+/// A unit of work with its input, whose types only its caller knows.
+type ErasedUnit = Arc<dyn for<'a> Fn(&'a mut Tx) -> BoxFuture<'a, Result<AnyValue, UnitError>> + Send + Sync>;
+
+type AnyValue = Box<dyn Any + Send>;
+
+/// The error of an [`ErasedUnit`].
+enum UnitError {
+    Store(StoreError),
+    Own(AnyValue),
+}
+
+impl From<StoreError> for UnitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+fn erase<I, T, E>(
+    input: I,
     unit: impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static,
-    acting: Option<Arc<AuditContext>>,
-) -> impl for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>> + Send + Sync + 'static
+) -> ErasedUnit
 where
     I: Send + Sync + 'static,
     T: Send + 'static,
-    E: From<StoreError> + Send + 'static,
+    E: Send + 'static,
 {
-    let unit = Arc::new(unit);
-    move |tx, input| {
+    // An attempt may outlive its caller's future, and there may be several.
+    let shared = Arc::new((unit, input));
+    Arc::new(move |tx| {
+        let shared = Arc::clone(&shared);
+        Box::pin(async move {
+            let (unit, input) = &*shared;
+            match unit(tx, input).await {
+                Ok(value) => Ok(Box::new(value) as AnyValue),
+                Err(error) => Err(UnitError::Own(Box::new(error))),
+            }
+        })
+    })
+}
+
+/// Returns the types of an erased unit's outcome.
+fn restore<T, E>(outcome: Result<AnyValue, UnitError>) -> Result<T, E>
+where
+    T: 'static,
+    E: From<StoreError> + 'static,
+{
+    fn typed<T: 'static>(value: AnyValue) -> T {
+        match value.downcast() {
+            Ok(value) => *value,
+            Err(_) => unreachable!("the value has the type that its unit returned"),
+        }
+    }
+    match outcome {
+        Ok(value) => Ok(typed(value)),
+        Err(UnitError::Own(error)) => Err(typed(error)),
+        Err(UnitError::Store(error)) => Err(E::from(error)),
+    }
+}
+
+/// Wraps `unit` so that it ends with the entries of its actions, if it has an actor, and with its
+/// events. Events are written last because that step locks rows of several users.
+fn completed(unit: ErasedUnit, acting: Option<Arc<AuditContext>>) -> ErasedUnit {
+    Arc::new(move |tx| {
         let (unit, acting) = (Arc::clone(&unit), acting.clone());
         Box::pin(async move {
-            let value = unit(tx, input).await?;
+            let value = unit(tx).await?;
             if let Some(acting) = acting {
                 audit_log::write_noted(tx, &acting).await?;
             }
             events::write_emitted(tx).await?;
             Ok(value)
         })
-    }
+    })
 }
 
 impl fmt::Debug for Store {

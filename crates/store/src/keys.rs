@@ -1,10 +1,14 @@
 //! API keys and their spending.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use alloy_primitives::Address;
 use domain::ids::{KeyId, UserId};
 use domain::key::{ChosenCaps, IpAllowlist, KeyKind, KeyLimits, LimitOverrides, Scopes, Tier};
 use domain::{Timestamp, Usdc, limits};
 
+use crate::bind::add_usdc;
+use crate::engine::RowsRead;
 use crate::record::{Record, record};
 use crate::{Row, StoreError, Tx, params};
 
@@ -77,6 +81,31 @@ pub enum TradingStop {
     Expired,
     /// The user has paused its trading.
     Paused,
+}
+
+/// The times that decide whether a key can trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StopTimes {
+    revoked_at: Option<Timestamp>,
+    expires_at: Option<Timestamp>,
+    paused_at: Option<Timestamp>,
+}
+
+impl StopTimes {
+    /// The select list.
+    pub(crate) const SELECTED: &'static str = "revoked_at_ms, expires_at_ms, paused_at_ms";
+
+    pub(crate) fn of(row: &Row<'_>) -> Result<Self, StoreError> {
+        Ok(Self {
+            revoked_at: row.get("revoked_at_ms")?,
+            expires_at: row.get("expires_at_ms")?,
+            paused_at: row.get("paused_at_ms")?,
+        })
+    }
+
+    pub(crate) fn stop_at(&self, now: Timestamp) -> Option<TradingStop> {
+        TradingStop::of(self.revoked_at, self.expires_at, self.paused_at, now)
+    }
 }
 
 impl TradingStop {
@@ -246,17 +275,8 @@ pub async fn find_trading_stop(
     id: KeyId,
     now: Timestamp,
 ) -> Result<Option<TradingStop>, StoreError> {
-    const SQL: &str = "SELECT revoked_at_ms, expires_at_ms, paused_at_ms FROM keys WHERE id = $1";
-    let stop = tx
-        .find(SQL, &params![id], |row| {
-            Ok(TradingStop::of(
-                row.get("revoked_at_ms")?,
-                row.get("expires_at_ms")?,
-                row.get("paused_at_ms")?,
-                now,
-            ))
-        })
-        .await?;
+    const SQL: &str = const_format::concatcp!("SELECT ", StopTimes::SELECTED, " FROM keys WHERE id = $1");
+    let stop = tx.find(SQL, &params![id], |row| Ok(StopTimes::of(row)?.stop_at(now))).await?;
     Ok(stop.flatten())
 }
 
@@ -338,18 +358,35 @@ pub async fn add_spent(tx: &mut Tx, key_id: KeyId, amount: Usdc) -> Result<(), S
     tx.exec(SQL, &params![amount, key_id]).await.map(drop)
 }
 
-/// Subtracts `amount` for a buy created at `created_at`, unless the buy has left the window. The
-/// row is locked in both cases, so that the window does not move across a trade whose reservation
-/// is being changed.
-pub async fn give_back_spent(
+/// Subtracts amounts of buys that were created at these times, except those that have left the
+/// window. The row of each key is locked in any case, so that the window does not move across a
+/// trade whose reservation is being changed.
+pub(crate) async fn give_back_spent(
     tx: &mut Tx,
-    key_id: KeyId,
-    amount: Usdc,
-    created_at: Timestamp,
+    amounts: &[(KeyId, Usdc, Timestamp)],
 ) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = spent_usdc_atomic
-        - CASE WHEN since_ms < $1 THEN $2 ELSE 0 END WHERE key_id = $3";
-    tx.exec(SQL, &params![created_at, amount, key_id]).await.map(drop)
+    const LOCK: &str = "SELECT s.key_id, s.since_ms FROM ROWS($1 TEXT) AS x(key_id) CROSS JOIN key_spend s
+        WHERE s.key_id = x.key_id ORDER BY s.key_id FOR UPDATE OF s";
+    const SQL: &str = "UPDATE key_spend SET spent_usdc_atomic = key_spend.spent_usdc_atomic - x.amount
+        FROM ROWS($1 TEXT, $2 BIGINT) AS x(key_id, amount) WHERE key_spend.key_id = x.key_id";
+    let mut of_keys: BTreeMap<KeyId, Vec<(Usdc, Timestamp)>> = BTreeMap::new();
+    for (key_id, amount, created_at) in amounts {
+        of_keys.entry(*key_id).or_default().push((*amount, *created_at));
+    }
+    if of_keys.is_empty() {
+        return Ok(());
+    }
+    let keys = of_keys.keys().map(|key_id| params![*key_id].to_vec()).collect();
+    let locked: Vec<(KeyId, Timestamp)> =
+        tx.list_rows(LOCK, keys, |row| Ok((row.get("key_id")?, row.get("since_ms")?))).await?;
+    let mut rows = Vec::with_capacity(locked.len());
+    for (key_id, since) in locked {
+        let amounts = of_keys.get(&key_id).into_iter().flatten();
+        let mut inside = amounts.filter(|(_, created_at)| *created_at > since);
+        let sum = inside.try_fold(Usdc::ZERO, |sum, (amount, _)| add_usdc(sum, *amount))?;
+        rows.push(params![key_id, sum].to_vec());
+    }
+    tx.queue_rows(SQL, rows).await
 }
 
 /// The result of taking a nonce.
@@ -364,27 +401,54 @@ pub enum Nonce {
     UsedOnChain,
 }
 
-/// Takes the next nonce of the key's delegation. It must be above `highest_used`, the highest nonce
-/// that the chain has seen from the key.
+/// Takes the next nonce of the delegation of each of these keys, in order. A key may occur several
+/// times. Its nonce must be above the given one, the highest that the chain has seen from the key.
 ///
-/// The statement itself checks that the key may trade at `now`. Nothing is therefore signed after a
-/// revocation is stored, even if the caller read the key earlier.
-pub async fn take_nonce(
+/// The keys stay locked until the transaction ends. Nothing is therefore signed after a revocation
+/// is stored, even if the caller read the key earlier.
+pub async fn take_nonces(
     tx: &mut Tx,
-    key_id: KeyId,
-    highest_used: u32,
+    wanted: &[(KeyId, u32)],
     now: Timestamp,
-) -> Result<Nonce, StoreError> {
-    const SQL: &str = "UPDATE key_spend SET next_nonce = next_nonce + 1
-        WHERE next_nonce > $1 AND key_id = $2 AND NOT EXISTS (SELECT 1 FROM keys WHERE id = $2
-        AND (paused_at_ms IS NOT NULL OR revoked_at_ms IS NOT NULL OR expires_at_ms <= $3)) RETURNING next_nonce";
-    let next: Option<u32> = tx.find(SQL, &params![highest_used, key_id, now], |row| row.only()).await?;
-    if let Some(next) = next {
-        // The statement returns the nonce after the one that was taken.
-        return Ok(Nonce::Taken(next - 1));
+) -> Result<Vec<Nonce>, StoreError> {
+    const STOPS: &str = const_format::concatcp!(
+        "SELECT k.id, ",
+        StopTimes::SELECTED,
+        " FROM ROWS($1 TEXT) AS x(id) CROSS JOIN keys k WHERE k.id = x.id ORDER BY k.id FOR SHARE OF k"
+    );
+    const NEXT: &str = "SELECT s.key_id, s.next_nonce FROM ROWS($1 TEXT) AS x(key_id) CROSS JOIN key_spend s
+        WHERE s.key_id = x.key_id ORDER BY s.key_id FOR UPDATE OF s";
+    const SQL: &str = "UPDATE key_spend SET next_nonce = x.new_nonce
+        FROM ROWS($1 TEXT, $2 BIGINT) AS x(key_id, new_nonce) WHERE key_spend.key_id = x.key_id";
+    let keys: BTreeSet<KeyId> = wanted.iter().map(|(key_id, _)| *key_id).collect();
+    let rows: Vec<_> = keys.iter().map(|key_id| params![*key_id].to_vec()).collect();
+    let mut stops: HashMap<KeyId, Option<TradingStop>> = HashMap::new();
+    let mut next: BTreeMap<KeyId, u32> = BTreeMap::new();
+    let stopped = RowsRead::new(STOPS, rows.clone(), |row| {
+        stops.insert(row.get("id")?, StopTimes::of(row)?.stop_at(now));
+        Ok(())
+    });
+    let free = RowsRead::new(NEXT, rows, |row| {
+        next.insert(row.get("key_id")?, row.get("next_nonce")?);
+        Ok(())
+    });
+    tx.read_rows(vec![stopped, free]).await?;
+    let before = next.clone();
+    let mut taken = Vec::with_capacity(wanted.len());
+    for (key_id, highest_used) in wanted {
+        let nonce = next.get_mut(key_id).ok_or_else(|| StoreError::missing("key_spend"))?;
+        taken.push(if stops.get(key_id).copied().flatten().is_some() {
+            Nonce::Stopped
+        } else if *nonce <= *highest_used {
+            Nonce::UsedOnChain
+        } else {
+            *nonce += 1;
+            Nonce::Taken(*nonce - 1)
+        });
     }
-    let stop = find_trading_stop(tx, key_id, now).await?;
-    Ok(if stop.is_some() { Nonce::Stopped } else { Nonce::UsedOnChain })
+    let grown = next.iter().filter(|(key_id, nonce)| before.get(key_id) != Some(nonce));
+    tx.queue_rows(SQL, grown.map(|(key_id, nonce)| params![*key_id, *nonce].to_vec()).collect()).await?;
+    Ok(taken)
 }
 
 record! {

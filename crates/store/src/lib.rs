@@ -69,8 +69,8 @@ pub mod webhooks;
 
 pub use engine::backup;
 pub use engine::{
-    Cell, Engine, FromColumn, PoolStatus, RemoteTls, Row, SqlValue, SslMode, Tx, placeholders_in_order,
-    transport,
+    Cell, Engine, FromColumn, PoolStatus, REPLICA_POOL, RemoteTls, Row, SqlValue, SslMode, Tx,
+    placeholders_in_order, transport,
 };
 pub use error::StoreError;
 pub use futures::future::BoxFuture;

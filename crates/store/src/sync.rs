@@ -4,6 +4,7 @@
 use alloy_primitives::B256;
 use domain::Timestamp;
 
+pub use crate::engine::CHAIN_IDENTITY;
 use crate::record::{Insert, Record, all_values, record};
 use crate::{SqlValue, StoreError, Tx, params};
 
@@ -96,4 +97,4 @@ pub async fn put_settled(tx: &mut Tx, block: u64) -> Result<(), StoreError> {
     put_setting(tx, SETTLED, &block.to_string()).await
 }
 
-const SETTLED: &str = "sync.settled_block";
+pub(crate) const SETTLED: &str = "sync.settled_block";

@@ -32,13 +32,33 @@ pub const POOLER_URL: &str = "FORETELL_TEST_POOLER_URL";
 /// The time at which the migrations of test databases are recorded as applied.
 const MIGRATED_AT: Timestamp = Timestamp::from_s(1_700_000_000);
 
+/// The file of a SQLite database in its folder.
+const FILE: &str = "test.db";
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// Returns a SQLite database with all migrations. It is removed when its last handle is dropped.
 pub async fn sqlite() -> Store {
+    // The content of its file. Writing it takes much less time than the migrations.
+    static TEMPLATE: OnceCell<Vec<u8>> = OnceCell::const_new();
+    let template = TEMPLATE.get_or_init(migrated_sqlite).await;
+    let folder = TestFolder::create();
+    fs::write(folder.path().join(FILE), template).expect("a temporary file is written");
+    open_in(folder).await
+}
+
+async fn migrated_sqlite() -> Vec<u8> {
     let store = empty_sqlite().await;
     store.migrate(MIGRATED_AT).await.expect("the migrations apply");
-    store
+    let folder = TestFolder::create();
+    let copy = folder.path().join(FILE);
+    backup::copy_sqlite(store.sqlite_path().expect("it is in a file"), &copy).expect("a file is copied");
+    fs::read(copy).expect("a copy is read")
+}
+
+async fn open_in(folder: TestFolder) -> Store {
+    let url = folder.url();
+    Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(folder))).await.expect("a file opens")
 }
 
 /// Returns a PostgreSQL database with all migrations, removed when its last handle is dropped.
@@ -62,9 +82,7 @@ pub async fn proxied_postgres(options: &str) -> Option<(Store, PostgresProxy)> {
 
 /// Returns a SQLite database without a schema.
 pub async fn empty_sqlite() -> Store {
-    let folder = TestFolder::create();
-    let url = folder.url();
-    Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(folder))).await.expect("a new file opens")
+    open_in(TestFolder::create()).await
 }
 
 /// Copies a test database. The copy is removed when its last handle is dropped. The original must
@@ -76,9 +94,8 @@ pub async fn copy(store: &Store) -> Store {
     match store.sqlite_path() {
         Some(path) => {
             let folder = TestFolder::create();
-            backup::copy_sqlite(path, &folder.path().join("test.db")).expect("a file is copied");
-            let url = folder.url();
-            Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(folder))).await.expect("a copy opens")
+            backup::copy_sqlite(path, &folder.path().join(FILE)).expect("a file is copied");
+            open_in(folder).await
         }
         None => {
             let name = store
@@ -167,7 +184,7 @@ impl TestFolder {
 
     /// The URL of a database in this folder.
     pub fn url(&self) -> String {
-        format!("sqlite:{}", self.0.join("test.db").display())
+        format!("sqlite:{}", self.0.join(FILE).display())
     }
 }
 
@@ -192,13 +209,22 @@ impl TestDatabase {
         Self::create_from("template1").await
     }
 
-    /// Creates a database with all migrations by copying the cluster's template.
-    async fn migrated() -> Option<Self> {
+    /// Creates a database with all migrations by copying the cluster's template. `None` if no test
+    /// cluster is configured.
+    pub async fn migrated() -> Option<Self> {
         static TEMPLATE: OnceCell<String> = OnceCell::const_new();
         let cluster = cluster()?;
         let template = TEMPLATE.get_or_init(|| template_in(&cluster)).await;
         let copy = Self::create_from(template).await;
         Some(copy.expect("nothing uses the template"))
+    }
+
+    /// Copies this database. Its sessions are terminated.
+    ///
+    /// # Panics
+    /// If the database is in use.
+    pub async fn copy(&self) -> Self {
+        Self::copy_of(&self.name).await
     }
 
     /// Copies a database of the test cluster after terminating its sessions.

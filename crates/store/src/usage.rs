@@ -14,6 +14,7 @@ use domain::usage::{
 };
 use domain::{ErrorCode, Timestamp, Usdc};
 
+use crate::bind::add_usdc;
 use crate::{Row, SqlValue, StoreError, Tx, params};
 
 /// Requests of a key within one hour, as counted by one process.
@@ -90,24 +91,20 @@ pub(crate) const GIVEN_UP: &str = "failed";
 /// The event of [`add_trade`] for an accepted trade. Its other events are statuses.
 const CREATED: &str = "created";
 
-/// Counts a trade that was accepted at `at`.
-pub(crate) async fn add_created(tx: &mut Tx, key_id: KeyId, at: Timestamp) -> Result<(), StoreError> {
-    add_trade(tx, key_id, at, CREATED, Usdc::ZERO).await
+/// Counts trades that were accepted at these times.
+pub(crate) async fn add_created(tx: &mut Tx, created: &[(KeyId, Timestamp)]) -> Result<(), StoreError> {
+    let created = created.iter().map(|(key_id, at)| (*key_id, *at, CREATED, Usdc::ZERO));
+    add_trades(tx, created.collect()).await
 }
 
-/// Counts a trade that ended at `at`. Ignores states that are not terminal.
-pub(crate) async fn add_ended(
-    tx: &mut Tx,
-    key_id: KeyId,
-    at: Timestamp,
-    state: &State,
-) -> Result<(), StoreError> {
-    let volume = if let State::Completed(settlement) = state { settlement.usdc } else { Usdc::ZERO };
-    if state.status().is_terminal() {
-        add_trade(tx, key_id, at, state.status().as_str(), volume).await
-    } else {
-        Ok(())
-    }
+/// Counts trades that ended at these times. Ignores states that are not terminal.
+pub(crate) async fn add_ended(tx: &mut Tx, ended: &[(KeyId, Timestamp, &State)]) -> Result<(), StoreError> {
+    let ended = ended.iter().filter(|(_, _, state)| state.status().is_terminal());
+    let ended = ended.map(|(key_id, at, state)| {
+        let volume = if let State::Completed(settlement) = state { settlement.usdc } else { Usdc::ZERO };
+        (*key_id, *at, state.status().as_str(), volume)
+    });
+    add_trades(tx, ended.collect()).await
 }
 
 /// Removes a trade that ended at `at` in `state` from the counts, because the chain has decided
@@ -131,17 +128,25 @@ pub(crate) async fn take_back_ended(
     Ok(())
 }
 
-async fn add_trade(
+async fn add_trades(
     tx: &mut Tx,
-    key_id: KeyId,
-    at: Timestamp,
-    event: &'static str,
-    volume: Usdc,
+    trades: Vec<(KeyId, Timestamp, &'static str, Usdc)>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO usage_trades (key_id, hour_ms, event, trades, volume_usdc_atomic)
-        VALUES ($1, $2, $3, 1, $4) ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET trades = usage_trades.trades + 1,
+        SELECT x.key_id, x.hour_ms, x.event, x.trades, x.volume_usdc_atomic
+        FROM ROWS($1 TEXT, $2 BIGINT, $3 TEXT, $4 BIGINT, $5 BIGINT)
+        AS x(key_id, hour_ms, event, trades, volume_usdc_atomic) WHERE true
+        ON CONFLICT (key_id, hour_ms, event) DO UPDATE SET trades = usage_trades.trades + excluded.trades,
         volume_usdc_atomic = usage_trades.volume_usdc_atomic + excluded.volume_usdc_atomic";
-    tx.exec(SQL, &params![key_id, hour_of(at), event, volume]).await.map(drop)
+    // Sorted, so that all units lock the rows in the same order.
+    let mut counts: BTreeMap<(KeyId, Timestamp, &str), (u32, Usdc)> = BTreeMap::new();
+    for (key_id, at, event, volume) in trades {
+        let (count, sum) = counts.entry((key_id, hour_of(at), event)).or_default();
+        *count += 1;
+        *sum = add_usdc(*sum, volume)?;
+    }
+    let row = |((key_id, hour, event), (count, volume))| params![key_id, hour, event, count, volume].to_vec();
+    tx.queue_rows(SQL, counts.into_iter().map(row).collect()).await
 }
 
 const WEI_PER_GWEI: u128 = 1_000_000_000;

@@ -1,11 +1,15 @@
 //! Users and their smart accounts.
 
+use std::collections::BTreeMap;
+
 use alloy_primitives::{Address, B256};
 use domain::credential::Role;
 use domain::ids::UserId;
 use domain::key::Tier;
 use domain::{Timestamp, Usdc};
 
+use crate::bind::add_usdc;
+use crate::engine::dialect::locks_rows;
 use crate::record::{Record, record};
 use crate::{StoreError, Tx, params};
 
@@ -178,9 +182,19 @@ pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc,
         .ok_or_else(|| StoreError::missing("accounts"))
 }
 
-/// Releases a reservation.
-pub async fn release_reservation(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<(), StoreError> {
-    const SQL: &str =
-        "UPDATE accounts SET reserved_usdc_atomic = reserved_usdc_atomic - $1 WHERE user_id = $2";
-    tx.exec(SQL, &params![amount, user_id]).await.map(drop)
+/// Releases reservations. The rows are locked in the order of user ids.
+pub(crate) async fn release_reservations(tx: &mut Tx, amounts: &[(UserId, Usdc)]) -> Result<(), StoreError> {
+    const LOCK: &str = "SELECT a.user_id FROM ROWS($1 TEXT) AS x(user_id) CROSS JOIN accounts a
+        WHERE a.user_id = x.user_id ORDER BY a.user_id FOR UPDATE OF a";
+    const SQL: &str = "UPDATE accounts SET reserved_usdc_atomic = accounts.reserved_usdc_atomic - x.amount
+        FROM ROWS($1 TEXT, $2 BIGINT) AS x(user_id, amount) WHERE accounts.user_id = x.user_id";
+    let mut sums: BTreeMap<UserId, Usdc> = BTreeMap::new();
+    for (user_id, amount) in amounts {
+        let sum = sums.entry(*user_id).or_default();
+        *sum = add_usdc(*sum, *amount)?;
+    }
+    if sums.len() > 1 && locks_rows(tx.engine()) {
+        tx.queue_rows(LOCK, sums.keys().map(|user_id| params![*user_id].to_vec()).collect()).await?;
+    }
+    tx.queue_rows(SQL, sums.iter().map(|(user_id, sum)| params![*user_id, *sum].to_vec()).collect()).await
 }

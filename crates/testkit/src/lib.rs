@@ -41,7 +41,7 @@ pub use market::{TestMarket, market_of};
 pub use owner_act::wallet_signature;
 pub use people::{APP_URL, batch_signature, device, device_at, person_in, relying_party};
 pub use receiver::{Delivered, Receiver, Reply};
-pub use redis::TestRedis;
+pub use redis::{REDIS_URL, TestRedis};
 pub use request::Request;
 pub use roles::{Roles, signer};
 pub use rows::RowCounts;

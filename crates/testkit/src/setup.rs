@@ -18,6 +18,7 @@ use domain::webhook::target::TargetPolicy;
 use domain::{Timestamp, Usdc};
 use embedded_chain::{EmbeddedNode, Genesis, InProcess};
 use store::Store;
+use tokio::sync::Mutex;
 
 use crate::branches::Branches;
 use crate::faults::{Faults, Faulty};
@@ -187,40 +188,8 @@ impl Setup {
         self
     }
 
-    /// Builds the application, with deployed contracts and a resolver with funds for many markets.
-    pub async fn start(self) -> TestApp {
-        let lanes = self.lanes.unwrap_or(1);
-        let roles = Roles::new(lanes);
-        let store = match self.store {
-            Some(store) => store,
-            None => store::testing::sqlite().await,
-        };
-        let clock = Arc::new(ManualClock::new(START));
-        let faults = Faults::default();
-        let mut branches = None;
-        let provider = match self.provider {
-            Some(provider) => {
-                for signer in roles.all() {
-                    let balance = (signer.address(), U256::from(GENESIS_BALANCE));
-                    let _: Option<bool> =
-                        provider.raw_request("anvil_setBalance".into(), balance).await.unwrap();
-                }
-                provider
-            }
-            None => {
-                let node = || embedded(&roles, &clock);
-                let is_double = self.forkable || self.nodes > 0;
-                let nodes = Branches::new(if is_double { [node(), node()] } else { twice(node()) });
-                let provider = if is_double {
-                    over(Faulty { inner: nodes.transport(), faults: faults.clone() })
-                } else {
-                    over(Faulty { inner: InProcess::new(Arc::clone(nodes.shown())), faults: faults.clone() })
-                };
-                branches = Some(nodes);
-                provider
-            }
-        };
-        let settings = DeploySettings {
+    fn deploy_settings(&self, roles: &Roles) -> DeploySettings {
+        DeploySettings {
             usdc: None,
             owner: roles.owner.address(),
             resolver: roles.resolver.address(),
@@ -236,8 +205,44 @@ impl Setup {
             reference_period_s: DeploySettings::DEFAULT_REFERENCE_PERIOD_S,
             result_deadline_s: DeploySettings::NO_RESULT_DEADLINE_S,
             salt: B256::ZERO,
+        }
+    }
+
+    /// Builds the application, with deployed contracts and a resolver with funds for many markets.
+    pub async fn start(self) -> TestApp {
+        let lanes = self.lanes.unwrap_or(1);
+        let roles = Roles::new(lanes);
+        let settings = self.deploy_settings(&roles);
+        let store = match self.store {
+            Some(store) => store,
+            None => store::testing::sqlite().await,
         };
-        let mut chain = Box::pin(contracts(provider, &roles, settings)).await;
+        let clock = Arc::new(ManualClock::new(START));
+        let faults = Faults::default();
+        let mut branches = None;
+        let mut chain = match self.provider {
+            Some(provider) => {
+                for signer in roles.all() {
+                    let balance = (signer.address(), U256::from(GENESIS_BALANCE));
+                    let _: Option<bool> =
+                        provider.raw_request("anvil_setBalance".into(), balance).await.unwrap();
+                }
+                Box::pin(deploy_contracts(provider, &roles, settings)).await
+            }
+            None => {
+                let deployed = Box::pin(Deployed::with(settings, &roles)).await;
+                let node = || deployed.node.fork(clock.clone()).unwrap();
+                let is_double = self.forkable || self.nodes > 0;
+                let nodes = Branches::new(if is_double { [node(), node()] } else { twice(node()) });
+                let provider = if is_double {
+                    over(Faulty { inner: nodes.transport(), faults: faults.clone() })
+                } else {
+                    over(Faulty { inner: InProcess::new(Arc::clone(nodes.shown())), faults: faults.clone() })
+                };
+                branches = Some(nodes);
+                connect(provider, deployed.contracts.clone()).await
+            }
+        };
         let mut proxies = Vec::new();
         if let Some(branches) = branches.as_ref().filter(|_| self.nodes > 0) {
             // The proxies forward to one node directly, so the hidden branch receives no further
@@ -291,15 +296,40 @@ fn twice(node: Arc<EmbeddedNode>) -> [Arc<EmbeddedNode>; 2] {
     [Arc::clone(&node), node]
 }
 
-fn embedded(roles: &Roles, clock: &Arc<ManualClock>) -> Arc<EmbeddedNode> {
-    let genesis = Genesis {
-        chain_id: CHAIN_ID,
-        balances: roles.all().map(|signer| (signer.address(), U256::from(GENESIS_BALANCE))).collect(),
-        timestamp: START,
-        gas_limit: 60_000_000,
-        base_fee: 1_000_000_000,
-    };
-    EmbeddedNode::in_memory(genesis, clock.clone()).unwrap()
+/// A chain that only has the contracts. Tests get copies of it, because a deployment takes longer than
+/// most tests.
+struct Deployed {
+    settings: DeploySettings,
+    node: Arc<EmbeddedNode>,
+    contracts: Contracts,
+}
+
+impl Deployed {
+    /// Returns the chain with these settings, which the first test with them deploys.
+    async fn with(settings: DeploySettings, roles: &Roles) -> Arc<Self> {
+        static CHAINS: Mutex<Vec<Arc<Deployed>>> = Mutex::const_new(Vec::new());
+        let mut chains = CHAINS.lock().await;
+        if let Some(chain) = chains.iter().find(|chain| chain.settings == settings) {
+            return Arc::clone(chain);
+        }
+        let chain = Arc::new(Self::deploy(settings, roles).await);
+        chains.push(Arc::clone(&chain));
+        chain
+    }
+
+    async fn deploy(settings: DeploySettings, roles: &Roles) -> Self {
+        let genesis = Genesis {
+            chain_id: CHAIN_ID,
+            balances: roles.all().map(|signer| (signer.address(), U256::from(GENESIS_BALANCE))).collect(),
+            timestamp: START,
+            gas_limit: 60_000_000,
+            base_fee: 1_000_000_000,
+        };
+        let node = EmbeddedNode::in_memory(genesis, Arc::new(ManualClock::new(START))).unwrap();
+        let provider = over(InProcess::new(Arc::clone(&node)));
+        let chain = deploy_contracts(provider, roles, settings.clone()).await;
+        Self { settings, node, contracts: chain.contracts().clone() }
+    }
 }
 
 fn over<T>(transport: T) -> DynProvider
@@ -310,13 +340,17 @@ where
     ProviderBuilder::new().disable_recommended_fillers().connect_client(client).erased()
 }
 
-async fn contracts(provider: DynProvider, roles: &Roles, settings: DeploySettings) -> Chain {
+/// Deploys the contracts, and gives the resolver funds for many markets.
+async fn deploy_contracts(provider: DynProvider, roles: &Roles, settings: DeploySettings) -> Chain {
     let contracts = deploy::deploy(provider.clone(), CHAIN_ID, &roles.deployer, settings).await.unwrap();
-    let chain =
-        Chain::connect(provider, contracts).await.unwrap().with_poll_interval(Duration::from_millis(5));
+    let chain = connect(provider, contracts).await;
     let (usdc, hub) = (chain.contracts().usdc, chain.contracts().hub);
     let mint = calls::mint(roles.resolver.address(), U256::from(MARKET_FUNDS));
     chain.transact(&roles.deployer, Some(usdc), mint).await.unwrap();
     chain.transact(&roles.resolver, Some(usdc), calls::approve(hub, U256::MAX)).await.unwrap();
     chain
+}
+
+async fn connect(provider: DynProvider, contracts: Contracts) -> Chain {
+    Chain::connect(provider, contracts).await.unwrap().with_poll_interval(Duration::from_millis(5))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub mod formats;
+pub(crate) mod schema_examples;
 pub(crate) mod schemas;
 mod table;
 

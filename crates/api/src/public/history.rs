@@ -120,7 +120,7 @@ pub async fn history(
         // Ranges end at the end of trading, so they depend on the market.
         let of_range = |range: Range| range.span(&market, outcomes.len(), span.interval, app.ctx.now());
         let span = range.map_or(span, of_range);
-        let history = app::markets::history(&app.ctx, &market, &outcomes, span).await?;
+        let history = app::markets::history(&app.ctx.for_public(), &market, &outcomes, span).await?;
         Ok((HistoryAnswer { history: HistoryRecord::new(&market, outcomes, only, &history) }, None))
     };
     meta.kept(&app, &query.name, read).await

@@ -108,7 +108,7 @@ pub async fn leaderboard(
 ) -> Result<Response, Problem> {
     let NamedQuery { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
     let read = async || {
-        let listed = app::leaderboard::leaderboard(&app.ctx, timeframe, sort, window).await?;
+        let listed = app::leaderboard::leaderboard(&app.ctx.for_public(), timeframe, sort, window).await?;
         let pagination = Pagination::new(window, listed.items.len(), listed.total);
         let leaders = listed.items.into_iter().map(LeaderRecord::new);
         let timeframe =

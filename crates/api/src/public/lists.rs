@@ -244,6 +244,7 @@ async fn listed(
     let read: Result<_, StoreError> = app
         .ctx
         .store
+        .for_public()
         .read(chosen, |tx, MarketsSelection { filter, sort, order, window }| {
             Box::pin(store::public::list_markets(tx, filter, *sort, *order, *window))
         })

@@ -116,7 +116,12 @@ pub struct MarketDetail {
 
 /// The result of a settled market.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Resolution)]
+#[schema(as = Resolution, example = json!({
+    "outcomeIndex": 0,
+    "payouts": [1.0, 0.0],
+    "source": "The final score on the league's website",
+    "txHash": "0x8f1c2d3e4f5061728394a5b6c7d8e9f00112233445566778899aabbccddeeff0",
+}))]
 #[serde(rename_all = "camelCase")]
 struct ResolutionRecord {
     /// The winning outcome. Omitted if several outcomes share the payout.

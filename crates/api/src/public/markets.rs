@@ -142,6 +142,7 @@ pub async fn trending(
         let read: Result<Vec<TrendingMarket>, StoreError> = app
             .ctx
             .store
+            .for_public()
             .read(category, move |tx, category| {
                 Box::pin(store::public::list_trending(tx, window, category.as_deref(), limit))
             })
@@ -207,7 +208,7 @@ pub async fn featured(
     meta: Meta,
 ) -> Result<Response, Problem> {
     let read: Result<Vec<ListedMarket>, StoreError> =
-        app.ctx.store.read((), |tx, ()| Box::pin(store::public::list_featured(tx))).await;
+        app.ctx.store.for_public().read((), |tx, ()| Box::pin(store::public::list_featured(tx))).await;
     let markets: Vec<_> = read?.into_iter().map(FeaturedRecord::new).collect();
     meta.count(markets.len()).answer(&FeaturedAnswer { markets })
 }

@@ -147,6 +147,7 @@ pub async fn partners(
         let read: Result<_, StoreError> = app
             .ctx
             .store
+            .for_public()
             .read(filter, move |tx, filter| Box::pin(store::public::list_partners(tx, filter, window)))
             .await;
         let listed = read?;
@@ -165,8 +166,12 @@ pub async fn partners(
 pub async fn get_organization(app: &Shared, id: &str) -> Result<OrganizationRow, Problem> {
     let not_found = || Problem::from(PublicCode::OrganizationNotFound);
     let id: OrganizationId = id.parse().map_err(|_| not_found())?;
-    let found: Result<_, StoreError> =
-        app.ctx.store.read(id, |tx, id| Box::pin(store::public::get_organization(tx, *id))).await;
+    let found: Result<_, StoreError> = app
+        .ctx
+        .store
+        .for_public()
+        .read(id, |tx, id| Box::pin(store::public::get_organization(tx, *id)))
+        .await;
     found?.ok_or_else(not_found)
 }
 

@@ -103,7 +103,7 @@ async fn get_partner(app: &Shared, id: &str) -> Result<PartnerRow, Problem> {
     let not_found = || Problem::from(PublicCode::PartnerNotFound);
     let id: PartnerId = id.parse().map_err(|_| not_found())?;
     let found: Result<_, StoreError> =
-        app.ctx.store.read(id, |tx, id| Box::pin(store::public::get_partner(tx, *id))).await;
+        app.ctx.store.for_public().read(id, |tx, id| Box::pin(store::public::get_partner(tx, *id))).await;
     found?.ok_or_else(not_found)
 }
 

@@ -41,7 +41,18 @@ const DECIMALS: i32 = 6;
 
 /// `market`: the state of the market as of a block.
 #[derive(Serialize, ToSchema)]
-#[schema(as = StreamedMarket)]
+#[schema(as = StreamedMarket, example = json!({
+    "id": "0198f3a0-5d4e-7c1b-9a2f-3b4c5d6e7f80",
+    "question": "Will it rain in Berlin on 1 May 2026?",
+    "status": "OPEN",
+    "outcomes": [
+        { "index": 0, "label": "Yes", "price": 0.526316 },
+        { "index": 1, "label": "No", "price": 0.473684 },
+    ],
+    "endTime": 1_777_593_600_000_i64,
+    "block": 4711,
+    "asOf": "2026-04-29T12:00:00.000Z",
+}))]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot<'a> {
     id: MarketId,
@@ -67,7 +78,18 @@ struct Price<'a> {
 
 /// `trade`: a trade on chain, made through this service or not.
 #[derive(Serialize, ToSchema)]
-#[schema(as = StreamedTrade)]
+#[schema(as = StreamedTrade, example = json!({
+    "id": "000000004712-000003",
+    "outcomeIndex": 0,
+    "side": "buy",
+    "amount": "25000000",
+    "tokens": "48902203193255351000",
+    "priceAfter": 0.526316,
+    "trader": "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+    "txHash": "0x8f1c2d3e4f5061728394a5b6c7d8e9f00112233445566778899aabbccddeeff0",
+    "block": 4712,
+    "at": "2026-04-29T12:00:02.000Z",
+}))]
 #[serde(rename_all = "camelCase")]
 pub struct TradeMessage<'a> {
     /// The position of the trade on the chain, which is the id of the event.
@@ -89,7 +111,12 @@ pub struct TradeMessage<'a> {
 
 /// `status`: a change of the market's status.
 #[derive(Serialize, ToSchema)]
-#[schema(as = StreamedStatus)]
+#[schema(as = StreamedStatus, example = json!({
+    "id": "000000004713-000000",
+    "status": "FROZEN",
+    "block": 4713,
+    "at": "2026-04-29T12:00:04.000Z",
+}))]
 #[serde(rename_all = "camelCase")]
 pub struct StatusMessage<'a> {
     id: &'a str,
@@ -100,14 +127,14 @@ pub struct StatusMessage<'a> {
 
 /// `heartbeat`: the stream is alive.
 #[derive(Serialize, ToSchema)]
-#[schema(as = StreamHeartbeat)]
+#[schema(as = StreamHeartbeat, example = json!({ "at": "2026-04-29T12:00:15.000Z" }))]
 pub struct Heartbeat {
     at: Timestamp,
 }
 
 /// `closing`: the last event of a stream that the service ends.
 #[derive(Serialize, ToSchema)]
-#[schema(as = StreamClosing)]
+#[schema(as = StreamClosing, example = json!({ "reason": "STOPPING", "at": "2026-04-29T12:00:30.000Z" }))]
 pub struct Closing<'a> {
     /// STOPPING or an error code.
     reason: &'a str,

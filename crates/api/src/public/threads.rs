@@ -185,6 +185,7 @@ pub async fn listed(
     let read: Result<_, StoreError> = app
         .ctx
         .store
+        .for_public()
         .read((filter, chosen.sort, chosen.order), move |tx, (filter, sort, order)| {
             Box::pin(store::public::list_threads(tx, filter, *sort, *order, window))
         })
@@ -243,8 +244,12 @@ pub async fn chapters(
 ) -> Result<Response, Problem> {
     let read = async || {
         let id = get_thread(&app, &id).await?.thread.id;
-        let read: Result<Vec<ChapterRow>, StoreError> =
-            app.ctx.store.read(id, |tx, id| Box::pin(store::public::list_chapters(tx, *id))).await;
+        let read: Result<Vec<ChapterRow>, StoreError> = app
+            .ctx
+            .store
+            .for_public()
+            .read(id, |tx, id| Box::pin(store::public::list_chapters(tx, *id)))
+            .await;
         Ok((ChaptersAnswer { chapters: read?.into_iter().map(ChapterRecord::new).collect() }, None))
     };
     meta.kept(&app, &query.name, read).await

@@ -86,8 +86,12 @@ pub async fn find(
     // The parser would also accept a hash without its prefix, or with two.
     let digits = hash.strip_prefix("0x").filter(|digits| digits.len() == 64);
     let hash: B256 = digits.and_then(|digits| digits.parse().ok()).ok_or_else(not_found)?;
-    let read: Result<_, StoreError> =
-        app.ctx.store.read(hash, |tx, hash| Box::pin(store::public::find_transaction(tx, *hash))).await;
+    let read: Result<_, StoreError> = app
+        .ctx
+        .store
+        .for_public()
+        .read(hash, |tx, hash| Box::pin(store::public::find_transaction(tx, *hash)))
+        .await;
     let rows = read?.ok_or_else(not_found)?;
     let transaction = TransactionRecord::new(hash, app.ctx.chain.chain_id(), rows);
     meta.answer(&TransactionAnswer { transaction })

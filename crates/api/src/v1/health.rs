@@ -59,7 +59,11 @@ struct CheckRecord {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ReadinessDegradation)]
+#[schema(as = ReadinessDegradation, example = json!({
+    "reason": "lane_low_on_gas",
+    "detail": "lane 2 has 0.004 ETH left, which is enough for about 40 transactions",
+    "stopsTrading": false,
+}))]
 #[serde(rename_all = "camelCase")]
 struct DegradationRecord {
     /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`,

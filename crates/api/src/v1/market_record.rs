@@ -65,7 +65,12 @@ struct OutcomeRecord {
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Resolution)]
+#[schema(as = Resolution, example = json!({
+    "outcomeIndex": 0,
+    "payouts": ["1000000000000000000", "0"],
+    "source": "The final score on the league's website",
+    "txHash": "0x8f1c2d3e4f5061728394a5b6c7d8e9f00112233445566778899aabbccddeeff0",
+}))]
 #[serde(rename_all = "camelCase")]
 struct ResolutionRecord {
     /// The winning outcome. Null if several outcomes share the payout.

@@ -14,12 +14,13 @@ fn root() -> PathBuf {
 /// tests.
 fn manifests() -> Uses {
     let mut dependencies = BTreeMap::new();
-    for entry in fs::read_dir(root().join("crates")).unwrap() {
-        let folder = entry.unwrap();
-        let text = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    for folder in crates.chain([root().join("clients/rust")]) {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let manifest: toml::Table = text.parse().unwrap();
         let names = manifest["dependencies"].as_table().unwrap().keys().cloned().collect();
-        dependencies.insert(folder.file_name().into_string().unwrap(), names);
+        let name = manifest["package"]["name"].as_str().unwrap().to_owned();
+        dependencies.insert(name, names);
     }
     let crates: BTreeSet<String> = dependencies.keys().cloned().collect();
     let within = |names: BTreeSet<String>| names.intersection(&crates).cloned().collect();

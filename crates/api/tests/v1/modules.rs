@@ -160,7 +160,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 /// Returns the imports of each crate of the workspace.
 fn crates() -> Vec<(String, Imports)> {
     let folders = entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    let sources = folders.into_iter().filter(|folder| folder.join("src").is_dir());
+    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/rust");
+    let sources = folders.into_iter().chain([client]).filter(|folder| folder.join("src").is_dir());
     sources
         .map(|folder| {
             (folder.file_name().unwrap().to_str().unwrap().to_owned(), imports(&files(&folder.join("src"))))

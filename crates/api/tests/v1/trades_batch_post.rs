@@ -1,11 +1,8 @@
 //! `POST /v1/trades/batch`.
 
-use std::pin::pin;
-
 use app::kill_switches::{Setting, TRADING, set};
 use domain::ErrorCode;
 use domain::key::{LimitOverrides, Tier};
-use futures::poll;
 use http_testkit::{Answer, Client, Keyed, RequestBuilder, ServeHttp};
 use serde_json::{Value, json};
 use testkit::{TestApp, TestMarket};
@@ -206,16 +203,15 @@ async fn switches_of_single_trades_apply_to_batches() {
 
 #[tokio::test]
 async fn a_client_that_disconnects_changes_nothing_for_the_trades_of_its_batch() {
-    let Scene { http, client, market, .. } = Scene::new().await;
+    let Scene { app, http, client, market, .. } = Scene::new().await;
     // The last trade is created after the first one is rejected, because of their common key.
     let keyed = |usdc| with(buy(market, usdc), "idempotencyKey", "k");
-    {
-        let mut call = pin!(batch(&client, &[keyed("99999"), buy(market, "1"), keyed("2")]).send());
-        while http.state.mutations.is_empty() {
-            assert!(poll!(call.as_mut()).is_pending(), "the batch was answered without a task");
-            tokio::task::yield_now().await;
-        }
-    }
+    let held = app.faults.hold("eth_call");
+    let call = tokio::spawn(batch(&client, &[keyed("99999"), buy(market, "1"), keyed("2")]).send());
+    held.reached().await;
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled(), "the batch was answered while the chain was held");
+    held.release();
     http.state.mutations.close();
     http.state.mutations.wait().await;
     let listed = rows(&client.get("/v1/trades").await.ok());

@@ -11,6 +11,7 @@
 mod familiar;
 mod memory;
 mod redis;
+mod redis_url;
 mod table;
 
 use std::net::IpAddr;
@@ -111,8 +112,10 @@ impl Limits {
     }
 
     /// Creates limits in Redis or Valkey at this URL
-    /// (`redis://[user:password@]host[:port][/database]`). All Redis keys begin with `prefix`. The
-    /// connection is opened on first use, so that the service can start before Redis.
+    /// (`redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS with a verified
+    /// certificate). The options `sslrootcert`, `sslcert` and `sslkey` name PEM files. All Redis keys
+    /// begin with `prefix`. The connection is opened on first use, so that the service can start
+    /// before Redis.
     pub fn redis(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
         Ok(Self::over(Shared::Redis(Box::new(Redis::new(url, prefix)?))))
     }

@@ -15,10 +15,10 @@ use domain::rate::RateDecision;
 use domain::time::DAY_MS;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
-use redis::{Client, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, Script};
+use redis::{Client, FromRedisValue, RedisError, Script};
 
 use super::familiar::{SHARE_EVERY_MS, is_recent};
-use super::{BadRedisUrl, KeyMark, LimitKind, REDIS_TIMEOUT, Unavailable};
+use super::{BadRedisUrl, KeyMark, LimitKind, REDIS_TIMEOUT, Unavailable, redis_url};
 
 /// The time without an acknowledgement after which a connection counts as lost. Without it, a peer
 /// that vanished would block for minutes.
@@ -42,11 +42,9 @@ impl std::fmt::Debug for Redis {
 
 impl Redis {
     pub fn new(url: &str, prefix: &str) -> Result<Self, BadRedisUrl> {
-        let info = url.into_connection_info().map_err(bad_url)?;
         let tcp = TcpSettings::default().set_nodelay(true).set_user_timeout(LOST_AFTER);
-        let client = Client::open(ConnectionInfo::set_tcp_settings(info, tcp)).map_err(bad_url)?;
         Ok(Self {
-            client,
+            client: redis_url::client(url, tcp)?,
             connection: tokio::sync::OnceCell::new(),
             prefix: prefix.to_owned(),
             window: Script::new(include_str!("window.lua")),
@@ -178,11 +176,6 @@ impl Redis {
         };
         Ok(self.connection.get_or_try_init(connect).await?.clone())
     }
-}
-
-// Only the category: the error's text may contain the URL and its password.
-fn bad_url(error: RedisError) -> BadRedisUrl {
-    BadRedisUrl(error.category().to_owned())
 }
 
 /// Limits the whole call, including connecting, to [`REDIS_TIMEOUT`].

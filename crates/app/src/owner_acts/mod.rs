@@ -11,11 +11,11 @@ mod prepare;
 mod request;
 mod sign;
 
-use alloy_primitives::Bytes;
+use alloy_primitives::{Address, Bytes};
 use chain::{Call, ChainError, Receipt, Revert, calls};
 use domain::ids::{OwnerActId, UserId};
-use domain::owner_act::{OwnerActFailure, OwnerActStatus};
-use domain::{ErrorCode, Timestamp};
+use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
+use domain::{ErrorCode, Timestamp, Usdc};
 use serde_json::Value;
 use store::owner_acts::OwnerAct;
 use store::users::Account;
@@ -139,6 +139,16 @@ fn executing_call(
 /// Returns the calls of an act.
 pub fn calls_of(act: &OwnerAct) -> Result<Vec<Call>, AppError> {
     serde_json::from_str(&act.calls).map_err(AppError::internal)
+}
+
+/// Returns the receiver and the amount of a withdrawal. `None` for acts of other kinds.
+pub fn withdrawal_of(act: &OwnerAct) -> Result<Option<(Address, Usdc)>, AppError> {
+    if act.kind != OwnerActKind::Withdraw {
+        return Ok(None);
+    }
+    let calls = calls_of(act)?;
+    let transfer = calls.first().and_then(|call| calls::decode_transfer(&call.data));
+    Ok(transfer.map(|(to, usdc)| (to, Usdc::from_atomic(usdc.saturating_to()))))
 }
 
 fn calls_to_json(calls: &[Call]) -> Result<String, AppError> {

@@ -6,6 +6,7 @@
 pub mod allowlists;
 pub mod audit_buffer;
 pub mod degradations;
+pub mod desk;
 pub mod feed_hub;
 pub mod idempotency_lock;
 pub mod key_cache;
@@ -29,6 +30,7 @@ use crate::metrics::Metrics;
 use allowlists::Allowlists;
 use audit_buffer::AuditBuffer;
 use degradations::Degradations;
+use desk::Desk;
 use feed_hub::Hub;
 use idempotency_lock::IdempotencyLocks;
 use key_cache::KeyCache;
@@ -52,6 +54,8 @@ pub struct Process {
     pub markets: MarketCache,
     /// Locks of idempotency keys.
     pub idempotency_locks: IdempotencyLocks,
+    /// Requests whose trades are created in groups.
+    pub desk: Desk,
     /// The running writes of each user.
     pub user_units: UserUnits,
     /// The kill switches.

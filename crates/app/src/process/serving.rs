@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::Timestamp;
 use parking_lot::Mutex;
-use store::PoolStatus;
+use store::{PoolStatus, REPLICA_POOL};
 
 /// The time without a successful checkout after which a pool counts as exhausted.
 const EXHAUSTED_MS: i64 = 10_000;
@@ -42,7 +42,8 @@ impl Serving {
     /// Compares the pools with the last look. Call it about once a second.
     pub fn note_pools(&self, pools: &[PoolStatus], now: Timestamp) {
         let mut seen = self.pools.lock();
-        for pool in pools {
+        // Without a replica, the primary answers.
+        for pool in pools.iter().filter(|pool| pool.name != REPLICA_POOL) {
             let last = seen.get(pool.name).copied();
             // A busy pool always has waiting callers. It is exhausted only if they do not get on.
             let moves = last.is_none_or(|last| last.checkouts != pool.checkouts) || pool.idle > 0;
@@ -89,6 +90,7 @@ mod tests {
         assert_eq!(faults_after(|_| pool(0, 9)), []);
         assert_eq!(faults_after(|s| pool(1, u64::from(s > 5))), []);
         assert_eq!(faults_after(|_| PoolStatus { idle: 1, ..pool(1, 9) }), []);
+        assert_eq!(faults_after(|_| PoolStatus { name: REPLICA_POOL, ..pool(1, 9) }), []);
     }
 
     #[test]

@@ -1,32 +1,39 @@
 //! Creates trades from requests.
 //!
 //! The checks run in the documented order. One transaction writes every row that makes up a trade.
-//! Replays are looked up before market, caps and balance are checked, so that a client's retry
-//! still succeeds after the market froze.
+//! A request that fails a check is looked up before it is rejected, so that a client's retry still
+//! succeeds after the market froze.
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use alloy_primitives::Address;
 use chain::{AccountState, Fill};
 use domain::ids::{CorrelationId, TradeId};
 use domain::market::MarketStatus;
-use domain::trade::{AmountType, Draft, Side, State, TradeRequest, Transition};
-use domain::{ErrorCode, Timestamp, Usdc, Wad, limits};
-use store::StoreError;
+use domain::trade::{AmountType, Draft, Side, State, TradeRequest};
+use domain::{ErrorCode, Usdc, Wad, limits};
+use futures::future::{Either, pending, select};
 use store::markets::Market;
-use store::trades::{Inserted, Reuse, Trade};
+use store::trades::{Creation, Idempotency, Trade};
+use tokio::time::timeout;
 
+use super::desk;
 use super::funds::{Funds, delegated_account, insufficient};
 use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::lane::lane_of;
+use crate::process::desk::{Refused, Submitted};
 use crate::{AppError, Ctx, Submission, markets, minimum, nodes};
 
 /// The route under which idempotency keys of trades are stored.
 pub const IDEMPOTENCY_ROUTE: &str = "POST /v1/trades";
+
+/// The time after which a request with an idempotency key is looked up although its checks are still
+/// running. A replay must not wait for a node that does not answer.
+const REPLAY_PATIENCE: Duration = Duration::from_millis(100);
 
 /// A request to create a trade, before any check.
 #[derive(Debug, Clone)]
@@ -88,14 +95,43 @@ async fn create_or_find(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Acc
     };
     let request = TradeRequest::new(new.draft.clone());
     let fingerprint = request.as_ref().ok().map(|request| hex::encode(request.fingerprint()));
-    // Before anything is validated: a replay must succeed even if the request would be rejected
-    // now.
-    if !new.dry_run
-        && let Some(replayed) = find_replay(ctx, caller, &new, fingerprint.as_deref()).await?
-    {
-        return Ok(replayed);
-    }
-    let created = create_new(ctx, caller, &new, request, fingerprint.unwrap_or_default()).await;
+    let replay = async || find_replay(ctx, caller, &new, fingerprint.as_deref()).await;
+    let judge = judge(ctx, caller, &new, request, fingerprint.clone().unwrap_or_default());
+    // A replay must succeed even if the request would be rejected now.
+    let judged = if new.dry_run {
+        judge.await
+    } else if new.idempotency_key.is_some() {
+        // The transaction that creates the trade finds a replay when it takes the key, so a first
+        // request needs no read of its own. Both futures are polled until they are dropped: each
+        // may hold a connection that the other one waits for.
+        let slow = Box::pin(async {
+            let _ = timeout(REPLAY_PATIENCE, pending::<()>()).await;
+            replay().await
+        });
+        match select(pin!(judge), slow).await {
+            Either::Left((Ok(judged), _)) => Ok(judged),
+            Either::Left((Err(refused), slow)) => {
+                drop(slow);
+                match replay().await? {
+                    Some(replayed) => return Ok(replayed),
+                    None => Err(refused),
+                }
+            }
+            Either::Right((replayed, judge)) => match replayed? {
+                Some(replayed) => return Ok(replayed),
+                None => judge.await,
+            },
+        }
+    } else {
+        if let Some(replayed) = replay().await? {
+            return Ok(replayed);
+        }
+        judge.await
+    };
+    let created = match judged {
+        Ok(judged) => create_judged(ctx, caller, &new, judged).await,
+        Err(refused) => Err(refused),
+    };
     match created {
         // Another request with the same key was faster: answer with the trade that it created.
         Err(Refused::Raced) => match find_replay_of_unjudged(ctx, caller, &new).await? {
@@ -115,40 +151,24 @@ async fn create_or_find(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Acc
     }
 }
 
-/// The reason why nothing was created.
-enum Refused {
-    Because(AppError),
-    Raced,
-    /// A block was settled between reading the balance and writing the trade.
-    Settled,
-    /// Another request with the same key has not committed yet.
-    InProgress,
-    /// The commit's result is unknown: the trade may have been created.
-    Lost(StoreError),
+/// A request that has passed all checks except those in the transaction that creates its trade.
+struct Judged {
+    trade: Trade,
+    account: AccountState,
+    request: TradeRequest,
+    market: Market,
+    plan: TradePlan,
+    quote: Fill,
 }
 
-impl From<AppError> for Refused {
-    fn from(error: AppError) -> Self {
-        Self::Because(error)
-    }
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::CommitUnknown(_) => Self::Lost(error),
-            _ => Self::Because(error.into()),
-        }
-    }
-}
-
-async fn create_new(
+/// Checks a request.
+async fn judge(
     ctx: &Ctx,
     caller: &Caller,
     new: &NewTrade,
     request: Result<TradeRequest, domain::trade::RequestRefusal>,
     request_hash: String,
-) -> Result<Accepted, Refused> {
+) -> Result<Judged, Refused> {
     // Check early to fail fast. The transaction that inserts the trade checks the key again.
     if let Some(stop) = caller.key.trading_stop(ctx.now()) {
         return Err(stopped(stop).into());
@@ -246,7 +266,19 @@ async fn create_new(
         ended_at: None,
         recovered_at: None,
     };
-    let funds = Funds::newest(&state);
+    Ok(Judged { trade, account: state, request, market, plan, quote })
+}
+
+/// Creates the trade of a request that has been judged, unless it is a dry run.
+async fn create_judged(
+    ctx: &Ctx,
+    caller: &Caller,
+    new: &NewTrade,
+    judged: Judged,
+) -> Result<Accepted, Refused> {
+    let Judged { trade, account, request, market, plan, quote } = judged;
+    let funds = Funds::newest(&account);
+    let is_held = trade.held_until.is_some();
     if new.dry_run {
         check_dry(ctx, caller, &trade, funds.spendable).await?;
         return Ok(Accepted::DryRun(Box::new(DryRun { request, market, plan, quote, is_held })));
@@ -254,8 +286,10 @@ async fn create_new(
     // The newest balance may be too low by the trades that are mined but not settled (see `Funds`),
     // so an insufficient balance is checked once more at the last settled block.
     match insert(ctx, caller, new, &trade, funds).await {
-        Err(Refused::Because(error)) if error.code == ErrorCode::InsufficientBalance && !sells => {
-            insert_on_settled_funds(ctx, caller, new, &trade, (address, &state), error).await?;
+        Err(Refused::Because(error))
+            if error.code == ErrorCode::InsufficientBalance && trade.side == Side::Buy =>
+        {
+            insert_on_settled_funds(ctx, caller, new, &trade, (trade.account, &account), error).await?;
         }
         inserted => inserted?,
     }
@@ -347,64 +381,11 @@ async fn insert(
     trade: &Trade,
     funds: Funds,
 ) -> Result<(), Refused> {
-    struct Input {
-        trade: Trade,
-        limits: domain::key::KeyLimits,
-        idempotency_key: Option<String>,
-        idempotency_until: Timestamp,
-        funds: Funds,
-    }
-    let input = Arc::new(Input {
-        trade: trade.clone(),
-        limits: caller.limits(),
-        idempotency_key: new.idempotency_key.clone(),
-        idempotency_until: trade.created_at.plus_ms(ctx.config.idempotency_ms),
-        funds,
+    let idempotency = new.idempotency_key.clone().map(|key| Idempotency {
+        route: IDEMPOTENCY_ROUTE,
+        key,
+        lifetime_ms: ctx.config.idempotency_ms,
     });
-    ctx.write_of_user(trade.user_id, input, |tx, input| {
-        Box::pin(async move {
-            let Input { trade, limits, idempotency_key, idempotency_until, funds } = input.as_ref();
-            // First, so that a concurrent duplicate stops here, before it locks the rows that all
-            // trades of the key use.
-            if let Some(key) = idempotency_key {
-                let reuse = Reuse { request_hash: trade.request_hash.clone(), trade_id: trade.id };
-                let (user_id, now) = (trade.user_id, trade.created_at);
-                let (route, until) = (IDEMPOTENCY_ROUTE, *idempotency_until);
-                let inserted =
-                    store::trades::insert_idempotency(tx, user_id, route, key, &reuse, now, until).await;
-                match inserted {
-                    Ok(true) => {}
-                    Ok(false) => return Err(Refused::Raced),
-                    Err(StoreError::Locked(_)) => return Err(Refused::InProgress),
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if trade.reserved > Usdc::ZERO {
-                // Locks the key's row until the commit, so that parallel requests cannot exceed the
-                // daily cap together.
-                let spent = store::keys::lock_spent(tx, trade.key_id, trade.created_at).await?;
-                limits::check_daily(limits, spent, trade.reserved).map_err(AppError::from)?;
-                store::keys::add_spent(tx, trade.key_id, trade.reserved).await?;
-                let reserved = store::users::reserve(tx, trade.user_id, trade.reserved).await?;
-                // The account's row is now locked. A settlement needs this lock to release the
-                // account's reservations, so the settled block that is read here stays valid for
-                // this account.
-                if funds.settled.is_some() && store::sync::find_settled(tx).await? != funds.settled {
-                    return Err(Refused::Settled);
-                }
-                if reserved > funds.spendable {
-                    let before = reserved.saturating_sub(trade.reserved);
-                    return Err(insufficient(trade.reserved, funds.spendable, before).into());
-                }
-            }
-            let trace = Transition::created(&trade.state, trade.created_at);
-            match store::trades::insert(tx, trade, &trace).await? {
-                Inserted::Added => Ok(()),
-                // Only `clientRequestId` can be taken: another request with the same id was faster.
-                Inserted::Taken => Err(Refused::Raced),
-                Inserted::Stopped(stop) => Err(stopped(stop).into()),
-            }
-        })
-    })
-    .await
+    let creation = Creation { trade: trade.clone(), idempotency, settled: funds.settled };
+    desk::create(ctx, Submitted { creation, limits: caller.limits(), spendable: funds.spendable }).await
 }

@@ -5,6 +5,7 @@
 
 mod confirm;
 mod create;
+mod desk;
 mod executor;
 mod expiry;
 mod funds;

@@ -1,11 +1,13 @@
 //! Several nodes, some of them dead, behind, broken, or of another chain.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use app::Ctx;
 use chain::NodeStatus;
 use domain::ErrorCode;
 use domain::trade::Status;
+use futures::future::{Either, select};
 use testkit::{RpcFault, Setup, TestApp};
 
 use crate::scene::Scene;
@@ -81,6 +83,19 @@ async fn an_invalid_answer_is_a_dependency_error() {
     key.buy(&market, 0, "5").await;
     app.run_workers().await;
     app.assert_ledger_equals_chain().await;
+}
+
+#[tokio::test]
+async fn a_replay_does_not_wait_for_a_frozen_node() {
+    let Scene { app, key, market, .. } = scene(TestApp::with().nodes(1)).await;
+    let trade = key.buy(&market, 0, "5").idempotent("k").await;
+    app.proxies[0].set(RpcFault::Frozen).await;
+    let first = pin!(key.buy(&market, 0, "5").idempotent("other").refused());
+    let replay = pin!(key.buy(&market, 0, "5").idempotent("k").replayed());
+    match select(first, replay).await {
+        Either::Left((refusal, _)) => panic!("a first request ended before the replay: {refusal}"),
+        Either::Right((replayed, _)) => assert_eq!(replayed.id, trade.id),
+    }
 }
 
 #[tokio::test]

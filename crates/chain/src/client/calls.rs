@@ -212,6 +212,11 @@ pub fn transfer(to: Address, usdc_atomic: U256) -> Bytes {
     Token::transferCall { to, value: usdc_atomic }.abi_encode().into()
 }
 
+/// Returns the receiver and the atomic USDC of a [`transfer`]. `None` if the data is another call.
+pub fn decode_transfer(data: &[u8]) -> Option<(Address, U256)> {
+    Token::transferCall::abi_decode(data).ok().map(|call| (call.to, call.value))
+}
+
 /// Hub, sent by the holder: sends tokens of an outcome to another address.
 pub fn transfer_position(to: Address, market_id: u64, outcome: u8, tokens_wad: U256) -> Bytes {
     let id = token_id(market_id, outcome);

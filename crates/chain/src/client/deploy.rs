@@ -32,7 +32,7 @@ const PROXY_NONCE: u64 = 1;
 
 /// The constructor arguments of the contracts. Only the roles, the executors and the volume cap can
 /// change after the deployment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploySettings {
     /// The chain's USDC; `None` deploys the test token, which the deployer owns and can mint.
     pub usdc: Option<Address>,

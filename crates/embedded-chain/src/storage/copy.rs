@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use alloy_primitives::B256;
+use rusqlite::backup::Backup;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::{LAYOUT, hash_at, load};
@@ -67,6 +68,11 @@ pub fn block_hash(path: &Path, number: u64) -> Result<Option<B256>, EmbeddedErro
         Ok(hash_at(row, 0, "blocks"))
     });
     found.optional()?.transpose()
+}
+
+/// Copies a database into the empty database `to`.
+pub(super) fn into_connection(from: &Connection, to: &mut Connection) -> Result<(), EmbeddedError> {
+    Ok(Backup::new(from, to)?.run_to_completion(i32::MAX, Duration::from_millis(1), None)?)
 }
 
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, EmbeddedError> {

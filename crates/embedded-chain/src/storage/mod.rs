@@ -76,13 +76,7 @@ pub(super) fn open(
         StorageLocation::File(path) => Connection::open(path)?,
         StorageLocation::Memory => Connection::open_in_memory()?,
     };
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Checkpoint less often than SQLite's default of 1,000 pages, so that frequently changed pages
-    // are written to the file less often.
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
-         PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;",
-    )?;
+    configure(&connection)?;
     let layout: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     match layout {
         // A new SQLite file has `user_version` 0.
@@ -101,6 +95,26 @@ pub(super) fn open(
         StorageLocation::Memory => Archive::Memory(Arc::clone(&connection)),
     };
     Ok((StorageWriter::new(connection), archive, chain))
+}
+
+/// Copies the database into memory, and loads the copy's current state.
+pub(super) fn fork(archive: &Archive) -> Result<(StorageWriter, Archive, ChainState), EmbeddedError> {
+    let mut connection = Connection::open_in_memory()?;
+    archive.read(|from| copy::into_connection(from, &mut connection))?;
+    configure(&connection)?;
+    let chain = load::chain(&connection)?;
+    let connection = Arc::new(Mutex::new(connection));
+    Ok((StorageWriter::new(Arc::clone(&connection)), Archive::Memory(connection), chain))
+}
+
+fn configure(connection: &Connection) -> Result<(), EmbeddedError> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Checkpoint less often than SQLite's default of 1,000 pages, so that frequently changed pages
+    // are written to the file less often.
+    Ok(connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+         PRAGMA busy_timeout = 5000; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16000;",
+    )?)
 }
 
 fn create(connection: &mut Connection, genesis: &Genesis) -> Result<(), EmbeddedError> {

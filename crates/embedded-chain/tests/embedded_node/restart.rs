@@ -56,6 +56,24 @@ fn the_same_history_makes_the_same_hashes() {
 }
 
 #[test]
+fn a_fork_has_the_same_past_and_its_own_future() {
+    let folder = Folder::new();
+    for world in [World::in_memory(), World::open(&folder.chain())] {
+        let contract = world.deploy();
+        world.count(1, contract);
+        let head = world.node.head();
+        let node = world.node.fork(world.clock.clone()).unwrap();
+        let fork = World { node, clock: world.clock.clone(), key: world.key.clone() };
+        assert_eq!(fork.node.head(), head);
+
+        fork.count(2, contract);
+        assert_eq!((world.node.head(), fork.node.head().0), (head, head.0 + 1));
+        world.count(2, contract);
+        assert_eq!(world.node.head(), fork.node.head(), "the same history makes the same hashes");
+    }
+}
+
+#[test]
 fn a_slot_set_to_zero_stays_zero_after_a_restart() {
     // Runtime code: stores the first word of the input in slot 0.
     let runtime = [0x60, 0x00, 0x35, 0x60, 0x00, 0x55, 0x00];

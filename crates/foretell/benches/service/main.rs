@@ -5,8 +5,8 @@
 //! to minute, but a ratio hardly does. The compared quantity is the CPU time of the service's
 //! process; wall-clock rates are only informative. docs/benchmarks.md explains each baseline.
 //!
-//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public` or
-//! `--pages` for only these, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
+//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public`, `--pages`
+//! or `--creations` for only these, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
 //! included if `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
 
 #![expect(
@@ -18,6 +18,9 @@
 
 mod bare;
 mod chain_limits;
+mod cluster;
+mod creations;
+mod delay;
 mod disk;
 mod load;
 mod machine;
@@ -61,6 +64,9 @@ struct Args {
     /// The pages of the site alone, on SQLite
     #[arg(long)]
     pages: bool,
+    /// Creations of trades alone
+    #[arg(long)]
+    creations: bool,
     /// A hundred thousand markets with five million trades against a hundred, on SQLite
     #[arg(long)]
     sized: bool,
@@ -140,12 +146,23 @@ async fn measure(args: &Args) -> Report {
         public::at_size(times, &mut report).await;
         return report;
     }
+    if args.creations {
+        creations::on_sqlite(times, &mut report).await;
+        if let Some(mut postgres) = Service::on_postgres().await {
+            starts::first(&mut postgres, &mut report).await;
+            on_postgres(&postgres, times, &mut report).await;
+            postgres.stop().await;
+        }
+        return report;
+    }
     eprintln!("The embedded chain alone …");
     let limits = ChainLimits::start().await;
     chain_limits::batches(&limits, times, &mut report).await;
     let mut sqlite = Service::on_sqlite();
     engine(&mut sqlite, &limits, times, &mut report).await;
     drop(sqlite);
+    eprintln!("Creations on SQLite …");
+    creations::on_sqlite(times, &mut report).await;
     eprintln!("The public read API …");
     public::measure(times, &mut report).await;
     if args.quick {
@@ -155,12 +172,20 @@ async fn measure(args: &Args) -> Report {
     match Service::on_postgres().await {
         Some(mut postgres) => {
             engine(&mut postgres, &limits, times, &mut report).await;
-            drop(postgres);
-            pgbench::run(&mut report).await;
+            postgres.start().await;
+            on_postgres(&postgres, times, &mut report).await;
+            postgres.stop().await;
         }
         None => report.note("FORETELL_TEST_POSTGRES_URL is not set: PostgreSQL is not measured.".to_owned()),
     }
     report
+}
+
+/// Runs the measurements that compare the service with PostgreSQL's own limits.
+async fn on_postgres(service: &Service, times: Times, report: &mut Report) {
+    eprintln!("Creations on PostgreSQL …");
+    creations::on_postgres(service, times, report).await;
+    creations::far_away(times, report).await;
 }
 
 /// Runs all measurements of the real binary on one engine.

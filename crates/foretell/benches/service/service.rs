@@ -14,6 +14,7 @@ use store::testing::{TestDatabase, TestFolder};
 use store::{Store, StoreError};
 use tokio::process::{Child, Command};
 
+use crate::delay;
 use crate::load::{Ask, ask_once};
 use crate::process::Process;
 
@@ -24,6 +25,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Service {
     folder: TestFolder,
     database: Option<TestDatabase>,
+    /// The database's URL for the service, if it is another one.
+    database_url: Option<String>,
     child: Option<Child>,
     address: String,
     proxies: Option<&'static str>,
@@ -45,6 +48,7 @@ impl Service {
         Self {
             folder,
             database: None,
+            database_url: None,
             child: None,
             address: String::new(),
             proxies: None,
@@ -69,6 +73,18 @@ impl Service {
     pub async fn on_postgres() -> Option<Self> {
         let database = TestDatabase::create().await?;
         Some(Self { database: Some(database), ..Self::on_sqlite() })
+    }
+
+    /// Like [`Self::on_postgres`], with a database that is `one_way` away.
+    pub async fn on_distant_postgres(one_way: Duration) -> Option<Self> {
+        let mut service = Self::on_postgres().await?;
+        let database = service.database.as_ref()?;
+        // The cluster of the tests is reached over TCP: postgres://user@host:port/name.
+        let (_, rest) = database.url.split_once('@')?;
+        let cluster = rest.split('/').next()?.to_owned();
+        let proxy = delay::start(cluster.clone(), one_way);
+        service.database_url = Some(database.url.replace(&cluster, &proxy.to_string()));
+        Some(service)
     }
 
     pub const fn engine(&self) -> &'static str {
@@ -105,7 +121,7 @@ impl Service {
         // slippage.
         command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
         if let Some(database) = &self.database {
-            command.env("FORETELL_DATABASE_URL", &database.url);
+            command.env("FORETELL_DATABASE_URL", self.database_url.as_ref().unwrap_or(&database.url));
         }
         if let Some(proxies) = self.proxies {
             command.env("FORETELL_TRUSTED_PROXIES", proxies);

@@ -73,6 +73,14 @@ pub async fn measure(service: &Service, limits: &ChainLimits, times: Times, repo
                 sixteen.iter().zip(&plain).map(|(ours, plain)| ours.completed.cpu_each() / plain.cpu_each()),
             )
             .goal(Goal::AtMost(3.5)),
+        Row::new(format!("R9b: CPU of a trade, end to end, 1 connection, {engine}"), cpu_figure(one))
+            .against(
+                format!("16 connections {}", cpu_figure(sixteen)),
+                one.iter()
+                    .zip(sixteen)
+                    .map(|(one, ours)| one.completed.cpu_each() / ours.completed.cpu_each()),
+            )
+            .goal(Goal::AtMost(2.5)),
         Row::new(
             format!("R10: completed, 64 connections, {engine}"),
             format!("{:.0}/s", median(sixty_four.iter().map(|round| round.completed.rate()))),

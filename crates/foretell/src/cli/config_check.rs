@@ -5,9 +5,10 @@ use chain::{Chain, NodeReport, NodeStatus, Nodes};
 use clap::{Arg, Args, Command};
 use secrecy::ExposeSecret;
 use serde_json::Value;
-use store::{Engine, Store};
+use store::Engine;
 
 use crate::config::{ResolvedConfig, Settings};
+use crate::database;
 use crate::run::{limits, read_contracts};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
@@ -17,15 +18,23 @@ pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), Star
         println!("{name:<24} {value}");
     }
     println!();
-    let mut failed = 0;
+    let (mut failed, mut checks) = (0, 4);
     // Run all checks, so that one run reports all problems.
     failed += report("secrets", check_secrets(config));
     failed += report("database", check_database(config).await);
+    // An invalid URL was reported by the check itself.
+    warn("database", database::transport_warning(config, &config.database_url).unwrap_or_default());
+    if let Some(url) = &config.database_read_url {
+        checks += 1;
+        failed += report("replica", check_replica(config).await);
+        warn("replica", database::transport_warning(config, url).unwrap_or_default());
+    }
     failed += report("chain", check_chain(config).await);
     failed += report("rate limiter", check_limits(config).await);
+    warn("rate limiter", redis_warning(config));
     match failed {
         0 => Ok(()),
-        _ => Err(StartError::Other(format!("{failed} of 4 checks failed"))),
+        _ => Err(StartError::Other(format!("{failed} of {checks} checks failed"))),
     }
 }
 
@@ -85,6 +94,12 @@ fn report(what: &str, found: Result<String, StartError>) -> u32 {
     }
 }
 
+fn warn(what: &str, warning: Option<String>) {
+    if let Some(warning) = warning {
+        println!("{what:<24} WARNING: {warning}");
+    }
+}
+
 fn check_secrets(config: &ResolvedConfig) -> Result<String, StartError> {
     if config.rpc_urls.is_empty() && !config.secrets_file.exists() {
         return Ok("will be created at the first start".to_owned());
@@ -102,7 +117,7 @@ async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
     if path.is_some_and(|path| !path.exists()) {
         return Ok("SQLite, will be created at the first start".to_owned());
     }
-    let store = Store::open(config.database_url.expose_secret()).await?;
+    let store = database::open(config).await?;
     store.ping().await?;
     let engine = match store.engine() {
         Engine::Sqlite => "SQLite",
@@ -110,6 +125,13 @@ async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
     };
     store.close().await;
     Ok(engine.to_owned())
+}
+
+async fn check_replica(config: &ResolvedConfig) -> Result<String, StartError> {
+    let store = database::open(config).await?;
+    let missing = store.count_blocks_missing_in_replica().await;
+    store.close().await;
+    Ok(format!("a copy of the database, {} blocks behind", missing?))
 }
 
 async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
@@ -138,6 +160,16 @@ async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
         )));
     }
     Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
+}
+
+/// Returns a warning if another machine could read or change what is sent to Redis.
+fn redis_warning(config: &ResolvedConfig) -> Option<String> {
+    let url = reqwest::Url::parse(config.redis_url.as_ref()?.expose_secret()).ok()?;
+    let host = url.host_str()?;
+    let is_local = host == "localhost"
+        || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    let is_plaintext = matches!(url.scheme(), "redis" | "valkey") && !is_local;
+    is_plaintext.then(|| "redis: everything is sent in plaintext. Use rediss://".to_owned())
 }
 
 async fn check_limits(config: &ResolvedConfig) -> Result<String, StartError> {
@@ -189,6 +221,31 @@ mod tests {
         ] {
             assert!(value(&printed, name).starts_with(expected), "{name}: {}", value(&printed, name));
         }
+    }
+
+    #[test]
+    fn connections_to_other_machines_that_are_not_verified_are_reported() {
+        let warnings = |environment: &str, database: &str, redis: &str| {
+            let text = format!(
+                "environment = \"{environment}\"\ndatabase-url = \"{database}\"\nredis-url = \"{redis}\""
+            );
+            let config = toml::from_str::<Settings>(&text).unwrap().decide().unwrap();
+            (database::transport_warning(&config, &config.database_url).unwrap(), redis_warning(&config))
+        };
+        for (environment, database, redis, are_weak) in [
+            ("live", "postgres://db.internal/d", "rediss://cache.internal", false),
+            ("live", "postgres://localhost/d", "redis://127.0.0.1", false),
+            ("live", "sqlite:/d.db", "redis://[::1]", false),
+            ("live", "postgres://db.internal/d?sslmode=require", "redis://cache.internal", true),
+            ("live", "postgres://db.internal/d?sslmode=disable", "redis://10.0.0.7", true),
+            ("test", "postgres://db.internal/d", "redis://cache.internal", true),
+        ] {
+            let (of_database, of_redis) = warnings(environment, database, redis);
+            assert_eq!((of_database.is_some(), of_redis.is_some()), (are_weak, are_weak), "{database}");
+        }
+        let (of_database, _) = warnings("live", "postgres://db.internal/d?sslmode=require", "redis://h");
+        let expected = "sslmode=require: the server's certificate is not verified. Use sslmode=verify-full";
+        assert_eq!(of_database.as_deref(), Some(expected));
     }
 
     #[test]

@@ -10,11 +10,12 @@ use clap::Args;
 use domain::time::SystemClock;
 use domain::{Clock, Usdc};
 use secrecy::{ExposeSecret, SecretString};
+use store::Schema;
 use store::audit_log::Actor;
-use store::{Schema, Store};
 
 use crate::config::{EnvironmentSetting, ResolvedConfig, secret_of};
 use crate::data_folder;
+use crate::database;
 use crate::deployment::{self, Deployment};
 use crate::entropy::SystemEntropy;
 use crate::run::{read_contracts, write_contracts};
@@ -347,7 +348,7 @@ async fn log(config: &ResolvedConfig, clock: &Arc<dyn Clock>) -> Result<(), Star
         return Ok(());
     }
     // Without a database, the first migration logs the deployment.
-    let Ok(store) = Store::open(config.database_url.expose_secret()).await else { return Ok(()) };
+    let Ok(store) = database::open(config).await else { return Ok(()) };
     if store.schema().await? == Schema::Current {
         crate::migrate::log_deployment(&store, clock, &config.data_dir).await?;
     }

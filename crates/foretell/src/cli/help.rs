@@ -9,8 +9,23 @@ use crate::config::Settings;
 
 /// Commands whose help lists the settings.
 const CONFIGURED: [&str; 3] = ["serve", "dev", "check"];
-/// Commands that use no settings.
-const WITHOUT_SETTINGS: [&str; 3] = ["openapi", "listen", "help"];
+/// Top-level commands that use no settings, and no name in the audit log.
+const WITHOUT_SETTINGS: [&str; 14] = [
+    "openapi",
+    "listen",
+    "markets",
+    "quote",
+    "buy",
+    "sell",
+    "trade",
+    "positions",
+    "claim",
+    "events",
+    "watch",
+    "webhooks",
+    "completions",
+    "man",
+];
 /// Commands whose subcommands act as a role, except for those that only read.
 const ACTING_AS_ROLES: [&str; 3] = ["market", "role", "executor"];
 const READING: [&str; 3] = ["list", "show", "update"];
@@ -21,7 +36,12 @@ pub fn command() -> Command {
     let mut command = Cli::command();
     // Copies the global settings to every subcommand, where they can then be hidden.
     command.build();
-    let command = hide_settings(command, &ids_of::<Settings>());
+    let settings = ids_of::<Settings>();
+    let unused = [&settings[..], &["config", "actor"].map(Id::from)].concat();
+    let command = hide(command, &settings).after_help(HINT).mut_subcommands(|subcommand| {
+        let uses_none = WITHOUT_SETTINGS.contains(&subcommand.get_name());
+        if uses_none { hide_all(subcommand, &unused) } else { hide_settings(subcommand, &settings) }
+    });
     let keys = ids_of::<RoleKeys>();
     command.mut_subcommand("admin", |admin| admin.mut_subcommands(|noun| hide_keys(noun, &keys)))
 }
@@ -33,13 +53,17 @@ fn ids_of<A: Args>() -> Vec<Id> {
 
 fn hide_settings(command: Command, settings: &[Id]) -> Command {
     let name = command.get_name();
-    if WITHOUT_SETTINGS.contains(&name) {
+    if name == "help" {
         return hide(command, settings);
     }
     if CONFIGURED.contains(&name) {
         return command;
     }
     hide(command, settings).after_help(HINT).mut_subcommands(|subcommand| hide_settings(subcommand, settings))
+}
+
+fn hide_all(command: Command, ids: &[Id]) -> Command {
+    hide(command, ids).mut_subcommands(|subcommand| hide_all(subcommand, ids))
 }
 
 fn hide_keys(noun: Command, keys: &[Id]) -> Command {
@@ -75,7 +99,10 @@ mod tests {
             assert!(!help.contains("--trusted-proxies"), "{help}");
             assert!(help.contains("foretell help serve"), "{help}");
         }
-        assert!(!help_of(&["openapi"]).contains("--data-dir"));
+        for path in [&["openapi"][..], &["buy"], &["webhooks", "list"]] {
+            let help = help_of(path);
+            assert!(!help.contains("--data-dir") && !help.contains("--actor"), "{help}");
+        }
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use domain::Clock;
 use domain::time::SystemClock;
-use secrecy::ExposeSecret;
 use store::Store;
 use store::audit_log::Actor;
 use store::publication::{PublicationName, Published};
 
 use crate::config::ResolvedConfig;
 use crate::data_folder;
+use crate::database;
 use crate::migrate;
 use crate::start_error::StartError;
 
@@ -20,7 +20,7 @@ pub async fn run(
     publication: Option<PublicationName>,
 ) -> Result<(), StartError> {
     data_folder::prepare(config)?;
-    let store = Store::open(config.database_url.expose_secret()).await?;
+    let store = database::open(config).await?;
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
     let applied = migrate::apply(&store, &clock, actor.clone(), &config.data_dir).await?;
     for name in &applied {

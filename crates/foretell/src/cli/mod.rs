@@ -6,8 +6,10 @@ mod deploy;
 mod dev;
 mod help;
 mod listen;
+mod manual;
 mod migrate;
 mod serve;
+mod trader;
 mod web_app;
 
 use std::path::PathBuf;
@@ -76,6 +78,12 @@ enum Command {
     Config(ConfigCommand),
     /// Administer users, accounts, keys, markets and content
     Admin(Box<admin::AdminArgs>),
+    #[command(flatten)]
+    Trader(Box<trader::TraderCommand>),
+    /// Print the completions of a shell
+    Completions(manual::CompletionsArgs),
+    /// Write the manual pages
+    Man(manual::ManArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -107,6 +115,10 @@ impl Cli {
     }
 
     async fn run(self) -> ExitCode {
+        // Has its own exit codes, and needs only a key and an address.
+        if let Command::Trader(command) = self.command {
+            return trader::run(*command).await;
+        }
         let json = matches!(&self.command, Command::Admin(args) if args.json);
         let Err(error) = self.dispatch().await else { return ExitCode::SUCCESS };
         if json {
@@ -124,6 +136,13 @@ impl Cli {
             println!("{document:#}");
             return Ok(());
         }
+        if let Command::Completions(args) = self.command {
+            manual::print_completions(&args);
+            return Ok(());
+        }
+        if let Command::Man(args) = self.command {
+            return manual::write_pages(args);
+        }
         // Needs only a key and an address, not the service's configuration.
         if let Command::Listen(args) = self.command {
             return listen::run(args).await;
@@ -140,7 +159,12 @@ impl Cli {
             Command::Serve => serve::run(config, source).await,
             Command::Migrate { publication } => migrate::run(&config, actor, publication).await,
             Command::Deploy(args) => deploy::run(args, &config, &actor).await,
-            Command::OpenApi { .. } | Command::Listen(_) | Command::App(_) => Ok(()),
+            Command::OpenApi { .. }
+            | Command::Listen(_)
+            | Command::App(_)
+            | Command::Trader(_)
+            | Command::Completions(_)
+            | Command::Man(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
             Command::Admin(args) => admin::run(*args, config, actor).await,
         }

@@ -24,14 +24,24 @@ struct Weight {
     /// Requests to other hosts.
     foreign: u64,
     shift: f64,
+    /// The name, id and class of what moved.
+    shifted: Vec<String>,
     largest_paint_ms: f64,
 }
 
 /// Collects entries from the beginning of a page on.
 const OBSERVE: &str = "window.shift = 0;
+    window.shifted = [];
     window.largestPaint = 0;
     new PerformanceObserver((list) => {
-        for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+        for (const entry of list.getEntries()) {
+            if (entry.hadRecentInput) continue;
+            window.shift += entry.value;
+            for (const { node, previousRect: from, currentRect: to } of entry.sources) {
+                const place = ({ x, y, width, height }) => [x, y, width, height].map(Math.round).join(' ');
+                window.shifted.push(`${node?.nodeName}.${node?.className} from ${place(from)} to ${place(to)}`);
+            }
+        }
     }).observe({ type: 'layout-shift', buffered: true });
     new PerformanceObserver((list) => {
         for (const entry of list.getEntries()) window.largestPaint = entry.startTime;
@@ -45,7 +55,7 @@ const WEIGH: &str = "(() => {
         html: page.decodedBodySize, htmlCompressed: page.encodedBodySize,
         css: css.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
         foreign: files.filter(({ name }) => new URL(name).origin !== location.origin).length,
-        shift: window.shift, largestPaintMs: window.largestPaint,
+        shift: window.shift, shifted: window.shifted, largestPaintMs: window.largestPaint,
     };
 })()";
 
@@ -71,14 +81,14 @@ async fn pages_are_light_and_do_not_shift_while_they_load() {
             ["/".to_owned(), site.market("OPEN", true), site.market("OPEN", false), "/markets".to_owned()]
         {
             let weight = weigh(&browser, &site.url(&path)).await;
-            let Weight { html_compressed, css, shift, largest_paint_ms, .. } = weight;
+            let Weight { html_compressed, css, shift, largest_paint_ms, ref shifted, .. } = weight;
             eprintln!(
                 "{path} at {width} px: {html_compressed} bytes of HTML, {css} of CSS, shift {shift}, painted after {largest_paint_ms} ms"
             );
             assert!(weight.html <= HTML && weight.html_compressed <= HTML_COMPRESSED, "{path}: {weight:?}");
             assert!(weight.html_compressed < weight.html, "{path} is not compressed: {weight:?}");
             assert!((1..=CSS).contains(&weight.css), "{path}: {weight:?}");
-            assert!(weight.shift < SHIFT, "{path} at {width} px: {weight:?}");
+            assert!(shift < SHIFT, "{path} at {width} px moved by {shift}: {shifted:?}");
             assert_eq!(weight.foreign, 0, "{path}");
         }
     }

@@ -85,8 +85,8 @@ impl Chromium {
 
     /// Waits until an expression is true in the page.
     pub async fn wait_for(&self, condition: &str) {
-        let mut polls = tokio::time::interval(Duration::from_millis(20));
-        for _ in 0..1_500 {
+        let mut polls = tokio::time::interval(Duration::from_millis(50));
+        for _ in 0..600 {
             polls.tick().await;
             // Not available for a moment while another page loads.
             let result = self.driver.execute(&format!("return Boolean({condition})")).await;

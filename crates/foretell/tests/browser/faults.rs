@@ -9,7 +9,7 @@ use testkit::RpcFault;
 use tokio::net::TcpListener;
 
 use crate::chromium::{self, Chromium};
-use crate::pages::find_faults;
+use crate::pages::{Rules, find_faults};
 use crate::site::Site;
 
 /// A window's width and the system's theme.
@@ -49,7 +49,9 @@ impl Chromium {
                 self.set_width(width).await;
                 self.set_system_theme(theme).await;
                 self.open(&site.url(path)).await;
-                let found = find_faults(self, axe).await;
+                let is_dark_of_pair = theme == "dark" && screens.contains(&(width, "light"));
+                let rules = if is_dark_of_pair { Rules::Colors } else { Rules::All };
+                let found = find_faults(self, axe, rules).await;
                 faults.extend(found.into_iter().map(|fault| format!("{path}, {width}, {theme}: {fault}")));
                 let page = path.replace('/', "-");
                 self.save_screenshot(&format!("{state}{page}-{width}-{theme}")).await;

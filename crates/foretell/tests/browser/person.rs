@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::chromium::{self, Chromium};
-use crate::pages::find_faults;
+use crate::pages::{Rules, find_faults};
 
 /// The receiver of the withdrawal: an address with a checksum.
 const WALLET: &str = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045";
@@ -43,7 +43,7 @@ impl Chromium {
     }
 
     pub async fn assert_accessible(&self, axe: &str) {
-        let faults = find_faults(self, axe).await;
+        let faults = find_faults(self, axe, Rules::All).await;
         assert!(faults.is_empty(), "{}", faults.join("\n"));
     }
 }

@@ -1,39 +1,16 @@
-//! The demonstration, made once for all running tests. Each test serves its own copy.
+//! A copy of the demonstration, served by its own process.
 
 use std::path::Path;
-use std::sync::{Arc, Weak};
 
 use serde_json::{Value, json};
 use store::testing::TestFolder;
 use testkit::RpcProxy;
-use tokio::sync::Mutex;
 
-use crate::service::{Process, Service, foretell, read_json};
-
-/// A demonstration whose process has ended, and the contents of its `dev.json`.
-struct Demonstration {
-    service: Service,
-    contents: Value,
-}
-
-/// The folder is removed with the last test that holds the demonstration.
-static DEMONSTRATION: Mutex<Weak<Demonstration>> = Mutex::const_new(Weak::new());
-
-async fn demonstration() -> Arc<Demonstration> {
-    let mut shared = DEMONSTRATION.lock().await;
-    if let Some(made) = shared.upgrade() {
-        return made;
-    }
-    let mut service = Service::on_sqlite();
-    let contents = service.demonstration().await;
-    let made = Arc::new(Demonstration { service, contents });
-    *shared = Arc::downgrade(&made);
-    made
-}
+use crate::service::{Demonstration, Process, foretell, read_json};
 
 /// A copy of the demonstration, served by its own process.
 pub struct Site {
-    demonstration: Arc<Demonstration>,
+    demonstration: &'static Demonstration,
     process: Option<Process>,
     /// The process that has the chain, if the site's own reaches it over JSON-RPC.
     chain: Option<(Process, TestFolder)>,
@@ -44,9 +21,9 @@ pub struct Site {
 
 impl Site {
     pub async fn start() -> Self {
-        let demonstration = demonstration().await;
+        let demonstration = Demonstration::on_sqlite().await;
         let folder = TestFolder::create();
-        copy_files(&demonstration.service.file("."), folder.path());
+        demonstration.write_to(folder.path());
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
         let mut site = Self { demonstration, process: None, chain: None, folder, http, port: 0 };
         site.serve().await;

@@ -50,6 +50,7 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     browser.wait_for_path("/welcome").await;
     browser.check_pages(&site, &SCREENS, &OWN, &axe, "empty").await;
 
+    browser.open(&site.url("/welcome")).await;
     browser.click("form[action=\"/faucet\"] button").await;
     browser.wait_for("!document.querySelector('form[action=\"/faucet\"]')").await;
     browser.open(&site.url("/welcome")).await;
@@ -89,7 +90,12 @@ async fn every_page_in_every_state_is_accessible_and_fits_its_window() {
     browser.press("5").await;
     browser.wait_for("document.querySelector('[data-quote=loss]').textContent === '5.00 USDC'").await;
     browser.click("[data-part=submit]").await;
-    browser.wait_for("!document.querySelector('[data-part=receipt]').hidden").await;
+    // The page still shows the receipt of the first order until the second one is accepted.
+    browser
+        .wait_for(&format!(
+            "!['/portfolio', '{trade}'].includes(document.querySelector('[data-part=receipt]').pathname)"
+        ))
+        .await;
     let waiting: String = browser.value("document.querySelector('[data-part=receipt]').pathname").await;
     let pages = [waiting.as_str(), "/portfolio", "/portfolio/history", market.as_str()];
     browser.check_pages(&site, &SCREENS, &pages, &axe, "pending").await;

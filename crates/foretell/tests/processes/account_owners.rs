@@ -24,7 +24,7 @@ async fn owners(service: &Service, user: &str) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_is_replaced_through_the_admin_tool() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let demonstration = service.demonstration().await;
     assert_eq!(demonstration["users"][0]["owners"].as_array().unwrap().len(), 2, "{demonstration}");
     service.start().await;
@@ -80,7 +80,7 @@ async fn an_owner_is_replaced_through_the_admin_tool() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_with_a_key_in_the_data_folder_signs_at_once() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let demonstration = service.demonstration().await;
     service.start().await;
     let user = demonstration["users"][1]["userId"].as_str().unwrap();

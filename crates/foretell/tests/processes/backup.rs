@@ -51,7 +51,7 @@ async fn number_in(data_dir: &Path, sql: &'static str) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restored_database_is_recovered_without_failed_or_repeated_trades() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let demonstration = service.demonstration().await;
     let clients = Clients::start(Trader::of_demonstration(&demonstration, 4));
     service.start().await;
@@ -99,7 +99,7 @@ async fn a_restored_database_is_recovered_without_failed_or_repeated_trades() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_backup_or_one_with_an_older_chain_is_rejected() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let demonstration = service.demonstration().await;
     service.start().await;
     let folder = TestFolder::create();

@@ -9,7 +9,7 @@ use crate::oracle;
 use crate::service::Service;
 
 fn kills() -> u32 {
-    std::env::var("FORETELL_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100)
+    std::env::var("FORETELL_CRASH_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(30)
 }
 
 async fn survives(service: &mut Service, salt: u64) {
@@ -34,7 +34,7 @@ async fn survives(service: &mut Service, salt: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kills_lose_and_repeat_no_trade_on_sqlite() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     survives(&mut service, 1).await;
 }
 

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use alloy_primitives::Address;
 use foretell::secrets::Secrets;
 use serde_json::Value;
+use store::Store;
 use store::testing::TestFolder;
 use tokio::process::Command;
 
@@ -29,6 +30,14 @@ fn live(home: &Path, anvil: &Anvil) -> Command {
 async fn ended(command: &mut Command) -> (bool, String) {
     let output = command.output().await.unwrap();
     (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Checks that a live service does not start on the database, and does not migrate it.
+async fn assert_needs_migration(home: &Path, anvil: &Anvil) {
+    for _ in 0..2 {
+        let (done, error) = ended(live(home, anvil).args(["serve", "--listen", "127.0.0.1:0"])).await;
+        assert!(!done && error.contains("older than this program: run `foretell migrate`"), "{error}");
+    }
 }
 
 fn file_of_key(home: &Path) -> PathBuf {
@@ -69,6 +78,9 @@ async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
 
     let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--verify"])).await;
     assert!(done, "{error}");
+    assert_needs_migration(home.path(), &anvil).await;
+    let (done, error) = ended(live(home.path(), &anvil).arg("migrate")).await;
+    assert!(done, "{error}");
     let mut serve = live(home.path(), &anvil);
     serve.args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::null());
     Process::start_unready(serve, home.path()).await.kill().await;
@@ -85,4 +97,15 @@ async fn a_live_service_accepts_only_the_contracts_of_its_deployment() {
     let (done, error) = ended(live(home.path(), &anvil).args(["deploy", "--record"])).await;
     assert!(done, "{error}");
     assert_eq!(json(&record)["guardian"], Address::repeat_byte(0x13).to_string().to_lowercase().as_str());
+
+    // As if this program had one migration more than the database.
+    let database = format!("sqlite:{}", home.path().join("foretell.db").display());
+    let store = Store::open(&database).await.unwrap();
+    let forgotten = store.write((), |tx, ()| {
+        let newest = "DELETE FROM schema_migrations WHERE name = (SELECT MAX(name) FROM schema_migrations)";
+        Box::pin(tx.exec(newest, &[]))
+    });
+    assert_eq!(forgotten.await, Ok(1));
+    store.close().await;
+    assert_needs_migration(home.path(), &anvil).await;
 }

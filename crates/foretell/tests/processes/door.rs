@@ -64,7 +64,7 @@ async fn trade(http: &reqwest::Client, base_url: &str, trader: &Trader) -> Durat
 
 #[tokio::test(flavor = "multi_thread")]
 async fn json_rpc_has_its_own_listener_and_endless_calls_do_not_delay_trading() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
     service.start().await;
     let base_url = service.base_url().to_owned();
@@ -143,7 +143,7 @@ fn mode(path: &Path) -> u32 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_without_keys_are_limited_and_untrusted_proxies_are_logged() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     service.demonstration().await;
     let folder = service.file("secrets.json").parent().unwrap().to_owned();
     for (path, mode) in [(folder.clone(), 0o755), (service.file("secrets.json"), 0o644)] {

@@ -73,7 +73,7 @@ async fn leaves_wholes_or_nothing(service: &mut Service, salt: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_disconnect_leave_a_whole_trade_or_nothing_on_sqlite() {
-    leaves_wholes_or_nothing(&mut Service::on_sqlite(), 3).await;
+    leaves_wholes_or_nothing(&mut Service::on_sqlite().await, 3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

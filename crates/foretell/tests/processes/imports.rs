@@ -78,7 +78,7 @@ async fn survives(service: &mut Service) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_import_continues_and_repeats_nothing_on_sqlite() {
-    survives(&mut Service::on_sqlite()).await;
+    survives(&mut Service::on_sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,9 +2,10 @@
 //! one chain, and with clients that disconnect during a request. The results are checked against
 //! sources outside the service: the responses to clients, and the chain's events.
 //!
-//! `FORETELL_CRASH_KILLS` sets the number of kills of the crash tests (default 100).
+//! `FORETELL_CRASH_KILLS` sets the number of kills of the crash tests (default 30).
 //! `FORETELL_CRASH_SEED` repeats a run. `FORETELL_ROLLING_RESTARTS` sets the number of rolling
-//! restarts (default 3).
+//! restarts (default 3). `FORETELL_FAILOVERS` sets the number of failovers of PostgreSQL (default 0,
+//! because each waits for Patroni's 20 seconds and needs Patroni and etcd).
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -17,6 +18,7 @@ mod crash;
 mod deployment;
 mod dice;
 mod door;
+mod failover;
 mod feed;
 mod frozen;
 mod hangup;
@@ -27,6 +29,7 @@ mod operator;
 mod oracle;
 mod published_site;
 mod receiver;
+mod replica;
 mod roles;
 mod rolling;
 mod service;
@@ -34,6 +37,7 @@ mod slow;
 mod slow_node;
 mod stop;
 mod storm;
+mod traders;
 mod webhook_neighbours;
 mod webhook_order;
 mod webhooks;

@@ -31,7 +31,7 @@ async fn assert_ended(service: &Service, id: &str, state: &str) {
 
 #[tokio::test]
 async fn a_market_ends_once_and_only_with_consent() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     service.demonstration().await;
     service.start().await;
     let open = open_markets(&service).await;

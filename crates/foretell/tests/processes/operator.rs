@@ -154,7 +154,7 @@ async fn audited(service: &Service, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_service_follows_operator_commands_within_a_second_on_sqlite() {
-    assert_follows_commands(&mut Service::on_sqlite()).await;
+    assert_follows_commands(&mut Service::on_sqlite().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,7 +36,7 @@ async fn tampered(origin: String) -> String {
 
 #[tokio::test]
 async fn a_site_that_serves_another_script_is_reported() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     service.start().await;
     let origin = service.base_url().replace("127.0.0.1", "localhost");
     let own = verify(&service, &origin).await;

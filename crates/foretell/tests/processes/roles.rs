@@ -20,7 +20,7 @@ struct Deployment {
 
 impl Deployment {
     async fn start() -> Self {
-        let mut service = Service::on_sqlite();
+        let mut service = Service::on_sqlite().await;
         service.demonstration().await;
         service.start().await;
         let open = service.admin(&["market", "list", "--status", "open"]).await;

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
 use tokio::process::{Child, Command};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -17,6 +18,9 @@ use crate::service::{Process, read_json};
 
 /// The time between two requests: 100 per second.
 const PAUSE: Duration = Duration::from_millis(10);
+/// A machine that runs other tests too can be slower than the rate. Then requests wait here, not in a queue
+/// of connections that the service must refuse.
+const MAX_IN_FLIGHT: usize = 64;
 /// Every so many requests, one is a trade.
 const TRADES: u64 = 10;
 
@@ -28,7 +32,9 @@ struct Addresses {
 
 impl Addresses {
     fn reserve() -> Self {
-        let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        // While a process restarts, its port is free. Connections of other tests to 127.0.0.1 must not
+        // take it.
+        let free = || std::net::TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap().to_string();
         Self { listen: free(), ops: free() }
     }
 
@@ -95,7 +101,7 @@ backend services\n  balance roundrobin\n  option httpchk GET /readyz
     }
 }
 
-/// Requests at a constant rate, however long their answers take.
+/// Requests at a constant rate, unless [`MAX_IN_FLIGHT`] have no answer yet.
 struct Load {
     stop: watch::Sender<bool>,
     task: JoinHandle<Vec<Result<(), String>>>,
@@ -110,12 +116,19 @@ impl Load {
             let mut ticks = interval(PAUSE);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
             let mut requests = JoinSet::new();
+            let places = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
             for number in 0_u64.. {
                 tokio::select! {
                     _ = ticks.tick() => {}
                     _ = stopped.changed() => break,
                 }
-                requests.spawn(send(http.clone(), base_url.clone(), trader.clone(), number));
+                let place = Arc::clone(&places).acquire_owned().await.unwrap();
+                let request = send(http.clone(), base_url.clone(), trader.clone(), number);
+                requests.spawn(async move {
+                    let result = request.await;
+                    drop(place);
+                    result
+                });
             }
             requests.join_all().await
         });

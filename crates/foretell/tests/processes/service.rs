@@ -1,5 +1,7 @@
 //! The binary as a process that can be killed.
 
+use std::ffi::OsString;
+use std::fs::{DirEntry, Permissions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use foretell::secrets::Secrets;
 use serde_json::Value;
 use store::testing::{TestDatabase, TestFolder};
 use tokio::process::{Child, Command};
+use tokio::sync::OnceCell;
 
 /// Returns a command for the binary that logs to standard error, with all settings unset.
 pub fn foretell(data_dir: &Path) -> Command {
@@ -17,6 +20,16 @@ pub fn foretell(data_dir: &Path) -> Command {
     command.arg("--data-dir").arg(data_dir).stdout(Stdio::null()).kill_on_drop(true);
     // Many trades in one market move its price far, and none of them may be rejected for slippage.
     command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
+    command
+}
+
+/// Returns a command for a service with an embedded chain, on SQLite unless it gets a database.
+fn dev(data_dir: &Path, database: Option<&TestDatabase>) -> Command {
+    let mut command = foretell(data_dir);
+    command.args(["dev", "--listen", "127.0.0.1:0"]);
+    if let Some(database) = database {
+        command.env("FORETELL_DATABASE_URL", &database.url);
+    }
     command
 }
 
@@ -113,23 +126,81 @@ pub fn read_json(path: &Path) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
+/// The files and the database after the first start of a service with an embedded chain. All tests copy
+/// them, because this start takes longer than most tests.
+pub struct Demonstration {
+    files: Vec<(OsString, Permissions, Vec<u8>)>,
+    /// Stays in the test cluster after the tests.
+    database: Option<TestDatabase>,
+    /// The contents of `dev.json`.
+    pub contents: Value,
+}
+
+impl Demonstration {
+    /// Returns the demonstration on SQLite, which the first caller makes.
+    pub async fn on_sqlite() -> &'static Self {
+        static MADE: OnceCell<Demonstration> = OnceCell::const_new();
+        MADE.get_or_init(|| Self::make(None)).await
+    }
+
+    /// Returns the demonstration on PostgreSQL, which the first caller makes, or `None` if the tests have
+    /// no cluster.
+    async fn on_postgres() -> Option<&'static Self> {
+        static MADE: OnceCell<Option<Demonstration>> = OnceCell::const_new();
+        let made = MADE.get_or_init(async || Some(Self::make(Some(TestDatabase::create().await?)).await));
+        made.await.as_ref()
+    }
+
+    async fn make(database: Option<TestDatabase>) -> Self {
+        let folder = TestFolder::create();
+        Process::start(dev(folder.path(), database.as_ref()), folder.path()).await.kill().await;
+        let contents = read_json(&folder.path().join("dev.json")).unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+        // The folder has sockets too.
+        let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
+        let read = |file: DirEntry| {
+            (file.file_name(), file.metadata().unwrap().permissions(), std::fs::read(file.path()).unwrap())
+        };
+        Self { files: files.map(read).collect(), database, contents }
+    }
+
+    /// Writes a copy of the files.
+    pub fn write_to(&self, folder: &Path) {
+        for (name, permissions, contents) in &self.files {
+            let path = folder.join(name);
+            std::fs::write(&path, contents).unwrap();
+            std::fs::set_permissions(path, permissions.clone()).unwrap();
+        }
+    }
+}
+
 /// A demonstration service with an embedded chain and its own database.
 pub struct Service {
     folder: TestFolder,
     database: Option<TestDatabase>,
     process: Option<Process>,
+    demonstration: &'static Demonstration,
 }
 
 impl Service {
-    /// Returns a service on SQLite in its own folder.
-    pub fn on_sqlite() -> Self {
-        Self { folder: TestFolder::create(), database: None, process: None }
+    /// Returns a service on SQLite.
+    pub async fn on_sqlite() -> Self {
+        Self::with(Demonstration::on_sqlite().await).await
     }
 
     /// Returns a service on its own PostgreSQL database, or `None` if the tests have no cluster.
     pub async fn on_postgres() -> Option<Self> {
-        let database = TestDatabase::create().await?;
-        Some(Self { database: Some(database), ..Self::on_sqlite() })
+        Some(Self::with(Demonstration::on_postgres().await?).await)
+    }
+
+    async fn with(demonstration: &'static Demonstration) -> Self {
+        let folder = TestFolder::create();
+        demonstration.write_to(folder.path());
+        let database = match &demonstration.database {
+            Some(database) => Some(database.copy().await),
+            None => None,
+        };
+        Self { folder, database, process: None, demonstration }
     }
 
     /// Returns the current base URL.
@@ -137,16 +208,13 @@ impl Service {
         &self.process.as_ref().unwrap().base_url
     }
 
-    /// Starts the service, returns the contents of `dev.json`, and lifts the rate limits of its
-    /// developer keys.
-    pub async fn demonstration(&mut self) -> Value {
-        self.start().await;
-        let found = read_json(&self.folder.path().join("dev.json")).unwrap();
-        self.kill().await;
+    /// Lifts the rate limits of the demonstration's developer keys, and returns the contents of
+    /// `dev.json`.
+    pub async fn demonstration(&self) -> Value {
         let store = self.store().await;
         store::testing::lift_request_limits(&store).await;
         store.close().await;
-        found
+        self.demonstration.contents.clone()
     }
 
     /// Starts the process and waits until it is ready.
@@ -156,13 +224,10 @@ impl Service {
 
     /// Like [`Service::start`], with additional arguments. The process logs to the file `log`.
     pub async fn start_with(&mut self, arguments: &[&str]) {
-        let mut command = foretell(self.folder.path());
-        command.args(["dev", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut command = dev(self.folder.path(), self.database.as_ref());
+        command.args(arguments);
         if !arguments.is_empty() {
             command.stderr(std::fs::File::create(self.file("log")).unwrap());
-        }
-        if let Some(database) = &self.database {
-            command.env("FORETELL_DATABASE_URL", &database.url);
         }
         self.process = Some(Process::start(command, self.folder.path()).await);
     }

@@ -52,7 +52,7 @@ async fn probe(base_url: &str, key: &str, done: &tokio::sync::Notify) -> (usize,
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_and_idle_clients_are_disconnected_and_delay_no_others() {
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     let trader = Trader::of_demonstration(&service.demonstration().await, 1).remove(0);
     service.start_with(&["--max-connections-per-address", "4096"]).await;
     let base_url = service.base_url().to_owned();

@@ -201,7 +201,7 @@ async fn all_came(store: &Store) {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_receivers_do_not_delay_healthy_ones() {
     let time = Duration::from_secs(setting("FORETELL_WEBHOOK_SECONDS", 12).into());
-    let mut service = Service::on_sqlite();
+    let mut service = Service::on_sqlite().await;
     service.demonstration().await;
     let (store, sealing) = (service.store().await, service.sealing_keys());
     let receiver = Receiver::start().await;

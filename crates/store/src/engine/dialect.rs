@@ -54,6 +54,11 @@ pub(crate) const fn limits_branches(engine: Engine) -> bool {
     matches!(engine, Engine::Postgres)
 }
 
+/// Reports whether a query can lock the rows that it returns. SQLite has only one writer.
+pub(crate) const fn locks_rows(engine: Engine) -> bool {
+    matches!(engine, Engine::Postgres)
+}
+
 /// Returns the statement that disables the idle timeout of a transaction, if the engine has one.
 pub(crate) const fn without_idle_timeout(engine: Engine) -> Option<&'static str> {
     match engine {

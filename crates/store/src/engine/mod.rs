@@ -13,9 +13,11 @@
 pub mod backup;
 mod changes;
 pub(crate) mod dialect;
+mod erased;
 mod fault;
 mod postgres;
 mod row;
+mod rows;
 mod sqlite;
 mod tx;
 mod value;
@@ -29,6 +31,7 @@ pub(crate) use postgres::IndexStep;
 pub use postgres::{RemoteTls, SslMode};
 pub use row::{Cell, FromColumn, Row};
 pub(crate) use row::{Columns, not_a};
+pub(crate) use tx::RowsRead;
 pub use tx::Tx;
 pub use value::SqlValue;
 
@@ -58,12 +61,23 @@ pub struct PoolStatus {
     pub checkouts: u64,
 }
 
+/// The setting with the identity of the database's chain. A replica has the same.
+pub const CHAIN_IDENTITY: &str = "chain.identity";
+
+/// The name of the pool of connections to a replica. Nothing depends on it.
+pub const REPLICA_POOL: &str = "replica";
+
 /// The kind of work that a handle does. On PostgreSQL each kind has its own connections, so that
 /// load of one kind cannot starve another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
     /// Requests from clients.
     Requests,
+    /// Requests for public data that may be some seconds old. A replica may answer them.
+    Public,
+    /// Groups of requests from clients, each in one transaction. They wait only shortly for locked
+    /// rows.
+    Groups,
     /// The service's background workers.
     Workers,
     /// Migrations and administration, whose statements may take long.
@@ -73,21 +87,25 @@ pub(crate) enum Workload {
 /// An open database of either engine.
 pub(crate) enum Database {
     Sqlite(Sqlite),
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
 }
 
 impl Database {
     /// Opens a database; see [`crate::Store::open`]. Durable writes are reported to `changes`.
     pub(crate) async fn open(
         url: &str,
+        read_url: Option<&str>,
         remote: RemoteTls,
         changes: Arc<Changes>,
     ) -> Result<Self, StoreError> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             // Also accepts `sqlite:///path`.
+            if read_url.is_some() {
+                return Err(StoreError::driver("only PostgreSQL has replicas"));
+            }
             Ok(Self::Sqlite(Sqlite::open(path.strip_prefix("//").unwrap_or(path), changes)?))
         } else if is_postgres(url) {
-            Ok(Self::Postgres(Postgres::open(url, remote, changes).await?))
+            Ok(Self::Postgres(Box::new(Postgres::open(url, read_url, remote, changes).await?)))
         } else {
             Err(StoreError::driver("a database URL must start with sqlite: or postgres://"))
         }
@@ -168,6 +186,14 @@ impl Database {
         match self {
             Self::Sqlite(sqlite) => sqlite.check_open(),
             Self::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// See [`crate::Store::count_blocks_missing_in_replica`].
+    pub(crate) async fn count_blocks_missing_in_replica(&self) -> Result<u64, StoreError> {
+        match self {
+            Self::Sqlite(_) => Err(StoreError::driver("only PostgreSQL has replicas")),
+            Self::Postgres(postgres) => postgres.count_blocks_missing_in_replica().await,
         }
     }
 

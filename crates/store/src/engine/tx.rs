@@ -1,11 +1,16 @@
 //! The connection that a unit of work uses.
 
+use std::sync::Arc;
+
 use domain::ids::MarketId;
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::changes::{Changed, Touched};
 use super::dialect::parameters_in_order;
+use super::erased::Erased;
 use super::fault::{After, EngineFault};
+use super::rows::{RowsStatement, translate};
 use super::{Engine, Row, SqlValue, postgres, sqlite};
 use crate::act::Act;
 use crate::new_event::NewEvent;
@@ -29,13 +34,41 @@ pub struct Tx {
     recorded: Option<Vec<Statement>>,
 }
 
+/// A query over many rows, one of several that run together: see [`Tx::read_rows`].
+pub(crate) struct RowsRead<'a> {
+    sql: &'static str,
+    rows: Vec<Vec<SqlValue<'a>>>,
+    shared: Vec<SqlValue<'a>>,
+    take: TakeRow<'a>,
+}
+
+type TakeRow<'a> = Box<dyn FnMut(&Row<'_>) -> Result<(), StoreError> + Send + 'a>;
+
+impl<'a> RowsRead<'a> {
+    /// `sql` is a query, or a statement with `RETURNING`. `take` is called with each row of its
+    /// result.
+    pub(crate) fn new(
+        sql: &'static str,
+        rows: Vec<Vec<SqlValue<'a>>>,
+        take: impl FnMut(&Row<'_>) -> Result<(), StoreError> + Send + 'a,
+    ) -> Self {
+        Self { sql, rows, shared: Vec::new(), take: Box::new(take) }
+    }
+
+    /// Adds values for the placeholders after those of the rows.
+    #[must_use]
+    pub(crate) fn shared(self, shared: Vec<SqlValue<'a>>) -> Self {
+        Self { shared, ..self }
+    }
+}
+
 /// A statement and its bound values.
 #[cfg(test)]
 pub(crate) type Statement = (String, Vec<SqlValue<'static>>);
 
 pub(super) enum Conn {
     Sqlite(sqlite::SqliteConnection),
-    Postgres(postgres::PooledConnection),
+    Postgres(Erased<postgres::PooledConnection>),
 }
 
 impl Tx {
@@ -82,7 +115,7 @@ impl Tx {
         self.check(sql, params)?;
         let done = match &mut self.conn {
             Conn::Sqlite(conn) => conn.exec(sql, params),
-            Conn::Postgres(conn) => conn.exec(sql, params).await,
+            Conn::Postgres(conn) => conn.exec(sql, params).boxed().await,
         };
         self.note(done)
     }
@@ -101,7 +134,7 @@ impl Tx {
         self.check(sql, params)?;
         let found = match &mut self.conn {
             Conn::Sqlite(conn) => conn.find(sql, params, &map),
-            Conn::Postgres(conn) => match conn.rows(sql, params).await {
+            Conn::Postgres(conn) => match conn.rows(sql, params).boxed().await {
                 Ok(rows) => {
                     rows.first().map(|row| map(&Row::postgres(row))).transpose().map_err(EngineFault::from)
                 }
@@ -133,7 +166,7 @@ impl Tx {
         self.check(sql, params)?;
         let listed = match &mut self.conn {
             Conn::Sqlite(conn) => conn.list(sql, params, &map),
-            Conn::Postgres(conn) => match conn.rows(sql, params).await {
+            Conn::Postgres(conn) => match conn.rows(sql, params).boxed().await {
                 Ok(rows) => {
                     rows.iter().map(|row| map(&Row::postgres(row)).map_err(EngineFault::from)).collect()
                 }
@@ -154,7 +187,7 @@ impl Tx {
         self.check(sql, params)?;
         let listed = match &mut self.conn {
             Conn::Sqlite(conn) => conn.list(sql, params, &map),
-            Conn::Postgres(conn) => match conn.rows_once(sql, params).await {
+            Conn::Postgres(conn) => match conn.rows_once(sql, params).boxed().await {
                 Ok(rows) => {
                     rows.iter().map(|row| map(&Row::postgres(row)).map_err(EngineFault::from)).collect()
                 }
@@ -181,9 +214,133 @@ impl Tx {
         }
         let done = match &mut self.conn {
             Conn::Sqlite(conn) => conn.exec_each(sql, rows),
-            Conn::Postgres(conn) => conn.exec_each(sql, rows).await,
+            Conn::Postgres(conn) => conn.exec_each(sql, rows).boxed().await,
         };
         self.note(done)
+    }
+
+    /// Runs one statement for each of `rows` in order. On PostgreSQL they are sent later: together
+    /// with the next statement whose result is needed, or with the COMMIT. Their failure is then the
+    /// failure of that statement, or of the unit.
+    ///
+    /// # Errors
+    /// The same as [`Tx::exec_each`], on SQLite.
+    pub async fn queue_each(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<SqlValue<'_>>>,
+    ) -> Result<(), StoreError> {
+        self.check_write()?;
+        for params in &rows {
+            self.check(sql, params)?;
+        }
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.exec_each(sql, &rows).map(drop),
+            Conn::Postgres(conn) => conn.queue_each(sql, rows).boxed().await,
+        };
+        self.note(done)
+    }
+
+    /// Like [`Tx::exec_rows`], but sent later: see [`Tx::queue_each`].
+    ///
+    /// # Errors
+    /// The same as [`Tx::exec_rows`], on SQLite.
+    pub async fn queue_rows(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<SqlValue<'_>>>,
+    ) -> Result<(), StoreError> {
+        self.check_write()?;
+        let statement = self.check_rows(sql, &rows, &[])?;
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.exec_each(&statement.single, &rows).map(drop),
+            Conn::Postgres(conn) => conn.queue_rows(&statement, rows, &[]).boxed().await,
+        };
+        self.note(done)
+    }
+
+    /// Runs a statement that reads its rows from `ROWS($1 TEXT, $2 BIGINT) AS x(id, amount)`, and
+    /// returns the number of affected rows. The driver runs it once for all rows, or once for each.
+    /// No two rows may therefore name the same row of the written table, and none may depend on the
+    /// effect of another.
+    ///
+    /// # Errors
+    /// `Driver` if a row does not fit the placeholders, otherwise the same as [`Tx::exec`].
+    pub async fn exec_rows(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<SqlValue<'_>>>,
+    ) -> Result<u64, StoreError> {
+        self.check_write()?;
+        let statement = self.check_rows(sql, &rows, &[])?;
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => conn.exec_each(&statement.single, &rows).map(|done| done.iter().sum()),
+            Conn::Postgres(conn) => conn.exec_rows(&statement, rows, &[]).boxed().await,
+        };
+        self.note(done)
+    }
+
+    /// Like [`Tx::exec_rows`], for a query or a statement with `RETURNING`. Maps all rows of the
+    /// result, in no particular order.
+    ///
+    /// # Errors
+    /// The same as [`Tx::exec_rows`] and [`Tx::list`].
+    pub async fn list_rows<T: Send>(
+        &mut self,
+        sql: &'static str,
+        rows: Vec<Vec<SqlValue<'_>>>,
+        map: impl Fn(&Row<'_>) -> Result<T, StoreError> + Send,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut listed = Vec::with_capacity(rows.len());
+        let into = &mut listed;
+        let take = move |row: &Row<'_>| {
+            into.push(map(row)?);
+            Ok(())
+        };
+        self.read_rows(vec![RowsRead::new(sql, rows, take)]).await?;
+        Ok(listed)
+    }
+
+    /// Runs several queries over many rows, in order. On PostgreSQL they are sent together, so all
+    /// of them cost one round trip. Each sees what was committed when it began to run.
+    ///
+    /// # Errors
+    /// The same as [`Tx::list_rows`].
+    pub(crate) async fn read_rows(&mut self, reads: Vec<RowsRead<'_>>) -> Result<(), StoreError> {
+        let mut statements = Vec::with_capacity(reads.len());
+        for read in &reads {
+            statements.push(self.check_rows(read.sql, &read.rows, &read.shared)?);
+        }
+        let done = match &mut self.conn {
+            Conn::Sqlite(conn) => read_on_sqlite(conn, reads, &statements),
+            Conn::Postgres(conn) => read_on_postgres(conn, reads, &statements).boxed().await,
+        };
+        self.note(done)
+    }
+
+    fn check_rows(
+        &mut self,
+        sql: &'static str,
+        rows: &[Vec<SqlValue<'_>>],
+        shared: &[SqlValue<'_>],
+    ) -> Result<Arc<RowsStatement>, StoreError> {
+        let statement = translate(self.engine(), sql)?;
+        debug_assert_eq!(
+            parameters_in_order(sql),
+            Some(statement.columns.len() + shared.len()),
+            "placeholders of {sql}"
+        );
+        self.check_usable()?;
+        statement.check(rows)?;
+        rows.iter().flatten().chain(shared).try_for_each(SqlValue::check)?;
+        #[cfg(test)]
+        if let Some(recorded) = &mut self.recorded {
+            for row in rows {
+                let values = row.iter().chain(shared).map(SqlValue::to_static);
+                recorded.push((statement.single.clone(), values.collect()));
+            }
+        }
+        Ok(statement)
     }
 
     /// Runs several statements without parameters, such as a migration.
@@ -192,7 +349,7 @@ impl Tx {
         self.check_usable()?;
         let done = match &mut self.conn {
             Conn::Sqlite(conn) => conn.batch(sql),
-            Conn::Postgres(conn) => conn.batch(sql).await,
+            Conn::Postgres(conn) => conn.batch(sql).boxed().await,
         };
         self.note(done)
     }
@@ -327,4 +484,35 @@ impl Tx {
             fault.error
         })
     }
+}
+
+fn read_on_sqlite(
+    conn: &mut sqlite::SqliteConnection,
+    reads: Vec<RowsRead<'_>>,
+    statements: &[Arc<RowsStatement>],
+) -> Result<(), EngineFault> {
+    for (mut read, statement) in reads.into_iter().zip(statements) {
+        for mut row in read.rows {
+            row.extend(read.shared.iter().map(SqlValue::from));
+            conn.for_each(&statement.single, &row, &mut read.take)?;
+        }
+    }
+    Ok(())
+}
+
+async fn read_on_postgres(
+    conn: &mut postgres::PooledConnection,
+    reads: Vec<RowsRead<'_>>,
+    statements: &[Arc<RowsStatement>],
+) -> Result<(), EngineFault> {
+    let mut queries = Vec::with_capacity(reads.len());
+    let mut takers = Vec::with_capacity(reads.len());
+    for (read, statement) in reads.into_iter().zip(statements) {
+        queries.push((statement.as_ref(), read.rows, read.shared));
+        takers.push(read.take);
+    }
+    for (rows, mut take) in conn.query_rows(queries).await?.into_iter().zip(takers) {
+        rows.iter().try_for_each(|row| take(&Row::postgres(row)))?;
+    }
+    Ok(())
 }

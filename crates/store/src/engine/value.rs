@@ -23,7 +23,15 @@ pub enum SqlValue<'a> {
 }
 
 impl SqlValue<'_> {
-    #[cfg(test)]
+    pub(super) fn into_static(self) -> SqlValue<'static> {
+        match self {
+            Self::Null => SqlValue::Null,
+            Self::Int(int) => SqlValue::Int(int),
+            Self::Text(text) => SqlValue::Text(text.into_owned().into()),
+            Self::Bytes(bytes) => SqlValue::Bytes(bytes.into_owned().into()),
+        }
+    }
+
     pub(super) fn to_static(&self) -> SqlValue<'static> {
         match self {
             Self::Null => SqlValue::Null,

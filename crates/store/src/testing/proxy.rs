@@ -21,6 +21,11 @@ pub enum ProxyFault {
     CutAfter,
     /// The client receives a PANIC error, and the connection is closed.
     Panic,
+    /// The server executes the statement, and the client receives a PANIC error instead of the answer.
+    /// A pooler does this if it loses the server.
+    PanicAfter,
+    /// The server receives the statement with a spelling mistake. The connection stays open.
+    Misspell,
     /// The server receives the statement, but its answer is never read, as if the client were
     /// frozen.
     TakeNothing,
@@ -71,12 +76,20 @@ impl PostgresProxy {
     }
 }
 
-/// Returns the fault that is planned for the sent bytes.
-fn fault_of(plans: &Mutex<Vec<Plan>>, sent: &[u8]) -> Option<ProxyFault> {
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Returns the fault that is planned for the sent bytes. Spelling mistakes are made in them.
+fn fault_of(plans: &Mutex<Vec<Plan>>, sent: &mut [u8]) -> Option<ProxyFault> {
     let mut plans = plans.lock();
-    let holds = |statement: &str| sent.windows(statement.len()).any(|part| part == statement.as_bytes());
-    let plan = plans.iter_mut().find(|plan| plan.times > 0 && holds(plan.statement))?;
+    let place = |statement: &str| sent.windows(statement.len()).position(|part| part == statement.as_bytes());
+    let mut left = plans.iter_mut().filter(|plan| plan.times > 0);
+    let (at, plan) = left.find_map(|plan| Some((place(plan.statement)?, plan)))?;
     plan.times -= 1;
+    if plan.fault == ProxyFault::Misspell {
+        sent[at] = b'?';
+    }
     Some(plan.fault)
 }
 
@@ -91,7 +104,7 @@ async fn carry(mut client: TcpStream, cluster: String, plans: Arc<Mutex<Vec<Plan
         tokio::select! {
             read = client.read(&mut sent) => {
                 let Ok(length @ 1..) = read else { return };
-                let fault = fault_of(&plans, &sent[..length]);
+                let fault = fault_of(&plans, &mut sent[..length]);
                 if matches!(fault, Some(ProxyFault::CutBefore)) {
                     return;
                 }
@@ -103,11 +116,21 @@ async fn carry(mut client: TcpStream, cluster: String, plans: Arc<Mutex<Vec<Plan
                     return;
                 }
                 match fault {
-                    None => {}
+                    None | Some(ProxyFault::Misspell) => {}
                     Some(ProxyFault::TakeNothing) => return std::future::pending().await,
                     Some(_) => {
-                        // The server's answer shows that the statement was executed.
-                        drop(server.read(&mut answered).await);
+                        // The server's answer shows that the statement was executed. A COMMIT may
+                        // have been sent together with others, so wait for its own answer.
+                        let commits = contains(&sent[..length], b"COMMIT\0");
+                        while let Ok(length @ 1..) = server.read(&mut answered).await {
+                            let answer = &answered[..length];
+                            if !commits || contains(answer, b"COMMIT\0") || contains(answer, b"ROLLBACK\0") {
+                                break;
+                            }
+                        }
+                        if fault == Some(ProxyFault::PanicAfter) {
+                            drop(client.write_all(PANIC).await);
+                        }
                         return;
                     }
                 }

@@ -33,6 +33,16 @@ pub async fn find_any(tx: &mut Tx, id: TradeId) -> Result<Option<Trade>, StoreEr
     tx.find(SQL, &params![id], Trade::from_row).await
 }
 
+/// Returns trades of any users, in no particular order. Only for workers.
+pub async fn find_all(tx: &mut Tx, ids: &[TradeId]) -> Result<Vec<Trade>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        Trade::COLUMNS,
+        " FROM ROWS($1 TEXT) AS x(trade_id) CROSS JOIN trades WHERE trades.id = x.trade_id"
+    );
+    tx.list_rows(SQL, ids.iter().map(|id| params![*id].to_vec()).collect(), Trade::from_row).await
+}
+
 /// The rows that a filter and a page select.
 const CHOSEN: &str = "FROM trades WHERE user_id = $1 AND (created_at_ms, id) < ($2, $3)
     AND ($4 = '' OR $4 LIKE '%,' || status || ',%')

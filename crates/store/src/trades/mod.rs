@@ -5,24 +5,24 @@
 //! first. The second is released when the trade ends.
 
 mod create;
+mod group;
 mod holds;
 mod list;
 mod moves;
 mod queue;
 mod recovered;
 mod row;
+mod spend;
 mod trace;
 
-pub use create::{
-    Inserted, Reuse, delete_expired_idempotency, find_by_client_request, find_reuse, insert,
-    insert_idempotency,
-};
+pub use create::{Reuse, delete_expired_idempotency, find_by_client_request, find_reuse};
+pub use group::{Creation, Group, Idempotency, load, take_keys, write};
 pub use holds::{count_held, hold, put_volume, sum_signed};
-pub use list::{TradeListFilter, find, find_any, list};
+pub use list::{TradeListFilter, find, find_all, find_any, list};
 pub use moves::{
-    Moved, apply, assign_intent, clear_batch, enqueue_confirmed, find_oldest_executing, leave_batch,
-    list_oldest_open, list_stuck, list_unbatched, list_unconfirmed, put_renewed_nonce, renew, set_batch,
-    trace_batch,
+    Moved, apply, apply_all, assign_intent, clear_batch, enqueue_confirmed, find_oldest_executing,
+    leave_batch, list_oldest_open, list_stuck, list_unbatched, list_unconfirmed, put_renewed_nonce, renew,
+    set_batch, trace_batch,
 };
 pub use queue::{ClaimedTrades, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
 pub use recovered::{insert_recovered, list_statuses, reopen};

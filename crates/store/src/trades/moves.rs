@@ -1,6 +1,8 @@
 //! Status changes of trades. Each is a compare-and-set on the old status and reports whether it
 //! took effect.
 
+use std::collections::HashSet;
+
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{State, Status, TraceEvent, Transition};
 use domain::{Timestamp, Usdc};
@@ -23,12 +25,59 @@ pub enum Moved {
 /// Applies a transition: updates the status and its data, appends the trace event, and releases
 /// what the trade no longer needs of the cap and the balance.
 pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Result<Moved, StoreError> {
-    const SQL: &str = "UPDATE trades SET status = $1, tx_hash = $2, block_number = $3, tokens_moved_wad = $4,
-        usdc_moved_atomic = $5, fee_atomic = $6, error_code = $7, error_message = $8, updated_at_ms = $9,
-        ended_at_ms = $10, reserved_usdc_atomic = $11 WHERE id = $12 AND status = $13";
+    let moved = apply_all(tx, &[(trade, transition)]).await?;
+    moved.into_iter().next().ok_or_else(|| StoreError::missing("trades"))
+}
+
+/// Applies transitions of different trades: see [`apply`]. Returns the result of each.
+pub async fn apply_all(tx: &mut Tx, moves: &[(&Trade, &Transition)]) -> Result<Vec<Moved>, StoreError> {
+    const SQL: &str = "UPDATE trades SET status = x.to_status, tx_hash = x.new_tx_hash,
+        block_number = x.new_block_number, tokens_moved_wad = x.tokens_wad, usdc_moved_atomic = x.usdc_atomic,
+        fee_atomic = x.new_fee_atomic, error_code = x.new_error_code, error_message = x.new_error_message,
+        updated_at_ms = x.at_ms, ended_at_ms = x.new_ended_at_ms, reserved_usdc_atomic = x.kept_usdc_atomic
+        FROM ROWS($1 TEXT, $2 TEXT, $3 BIGINT, $4 TEXT, $5 BIGINT, $6 BIGINT, $7 TEXT, $8 TEXT, $9 BIGINT, $10 BIGINT,
+        $11 BIGINT, $12 TEXT, $13 TEXT)
+        AS x(to_status, new_tx_hash, new_block_number, tokens_wad, usdc_atomic, new_fee_atomic, new_error_code,
+        new_error_message, at_ms, new_ended_at_ms, kept_usdc_atomic, trade_id, from_status)
+        WHERE trades.id = x.trade_id AND trades.status = x.from_status RETURNING id";
+    let mut rows = Vec::with_capacity(moves.len());
+    for (trade, transition) in moves {
+        rows.push(values(trade, transition)?);
+    }
+    let moved: HashSet<TradeId> = tx.list_rows(SQL, rows, |row| row.only()).await?.into_iter().collect();
+    let done: Vec<(&Trade, &Transition)> =
+        moves.iter().filter(|(trade, _)| moved.contains(&trade.id)).copied().collect();
+    release_funds(tx, &done).await?;
+    let released: Vec<Option<TraceEvent>> =
+        done.iter().map(|(trade, to)| funds_released(trade, to)).collect();
+    let traced = done.iter().zip(&released).flat_map(|((trade, transition), released)| {
+        std::iter::once(&transition.trace).chain(released).map(|event| (trade.id, event))
+    });
+    let traced: Vec<(TradeId, &TraceEvent)> = traced.collect();
+    trace::append(tx, traced.into_iter()).await?;
+    let ended = done.iter().map(|(trade, transition)| (trade.key_id, transition.trace.at, &transition.to));
+    let ended: Vec<_> = ended.collect();
+    usage::add_ended(tx, &ended).await?;
+    for (trade, transition) in &done {
+        let at = transition.trace.at;
+        tx.emit(trade.event(&transition.to, at)?);
+        tx.note_trade(trade.moved_to(transition.to.status(), at));
+    }
+    let mut outcomes = Vec::with_capacity(moves.len());
+    for (trade, _) in moves {
+        outcomes.push(if moved.contains(&trade.id) { Moved::Moved } else { stale(tx, trade.id).await? });
+    }
+    Ok(outcomes)
+}
+
+async fn stale(tx: &mut Tx, id: TradeId) -> Result<Moved, StoreError> {
+    let found = super::find_any(tx, id).await?.ok_or_else(|| StoreError::missing("trades"))?;
+    Ok(Moved::Stale { current: found.state.status() })
+}
+
+fn values<'a>(trade: &Trade, transition: &'a Transition) -> Result<Vec<SqlValue<'a>>, StoreError> {
     let to = transition.to.status();
     let at = transition.trace.at;
-    let kept = kept_reservation(trade, &transition.to);
     let (settlement, failure, refusal) = match &transition.to {
         State::Completed(settlement) => (Some(settlement), None, None),
         State::Failed(failure) => (None, Some(failure), None),
@@ -38,7 +87,7 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
     let tx_hash = settlement.map(|s| s.tx_hash).or(failure.and_then(|f| f.tx_hash));
     let error_code = failure.map(|f| f.code.as_str()).or(refusal.map(|r| r.reason.as_str()));
     let error_message = failure.map(|f| f.message.as_str()).or(refusal.map(|r| r.reason.message()));
-    let bound = params![
+    let values = params![
         to.as_str(),
         tx_hash,
         settlement.map(|s| SqlValue::try_from(s.block_number)).transpose()?,
@@ -49,31 +98,39 @@ pub async fn apply(tx: &mut Tx, trade: &Trade, transition: &Transition) -> Resul
         error_message,
         at,
         to.is_terminal().then_some(at),
-        kept,
+        kept_reservation(trade, &transition.to),
         trade.id,
         transition.from.as_str()
     ];
-    if tx.exec(SQL, &bound).await? == 0 {
-        let found = super::find_any(tx, trade.id).await?.ok_or_else(|| StoreError::missing("trades"))?;
-        return Ok(Moved::Stale { current: found.state.status() });
+    Ok(values.to_vec())
+}
+
+/// The part of the daily cap that a transition gives back.
+fn given_back(trade: &Trade, transition: &Transition) -> Usdc {
+    trade.reserved.saturating_sub(kept_reservation(trade, &transition.to))
+}
+
+fn funds_released(trade: &Trade, transition: &Transition) -> Option<TraceEvent> {
+    let given_back = given_back(trade, transition);
+    (given_back > Usdc::ZERO)
+        .then(|| TraceEvent::funds_released(given_back, transition.to.status(), transition.trace.at))
+}
+
+/// Locks the keys' rows before the accounts', in the same order as at creation, to avoid deadlocks.
+async fn release_funds(tx: &mut Tx, moves: &[(&Trade, &Transition)]) -> Result<(), StoreError> {
+    let mut spent = Vec::new();
+    let mut reserved = Vec::new();
+    for (trade, transition) in moves {
+        let given_back = given_back(trade, transition);
+        if given_back > Usdc::ZERO {
+            spent.push((trade.key_id, given_back, trade.created_at));
+        }
+        if transition.to.status().is_terminal() && trade.reserved > Usdc::ZERO {
+            reserved.push((trade.user_id, trade.reserved));
+        }
     }
-    // Lock the key's row before the account's, in the same order as at creation, to avoid
-    // deadlocks.
-    let given_back = trade.reserved.saturating_sub(kept);
-    if given_back > Usdc::ZERO {
-        keys::give_back_spent(tx, trade.key_id, given_back, trade.created_at).await?;
-    }
-    if to.is_terminal() && trade.reserved > Usdc::ZERO {
-        users::release_reservation(tx, trade.user_id, trade.reserved).await?;
-    }
-    let released =
-        (given_back > Usdc::ZERO).then(|| TraceEvent::funds_released(given_back, to, transition.trace.at));
-    let events = std::iter::once(&transition.trace).chain(&released);
-    trace::append(tx, events.map(|event| (trade.id, event))).await?;
-    usage::add_ended(tx, trade.key_id, at, &transition.to).await?;
-    tx.emit(trade.event(&transition.to, at)?);
-    tx.note_trade(trade.moved_to(to, at));
-    Ok(Moved::Moved)
+    keys::give_back_spent(tx, &spent).await?;
+    users::release_reservations(tx, &reserved).await
 }
 
 /// Applies the transition of a held trade that was confirmed. The trade joins its lane's queue, and
@@ -129,13 +186,16 @@ pub async fn assign_intent(
     transition: &Transition,
     signed: &TraceEvent,
 ) -> Result<bool, StoreError> {
-    const SQL: &str = "UPDATE trades SET status = 'executing', nonce = $1, batch_id = $2, updated_at_ms = $3,
-        waiting_for = NULL WHERE id = $4 AND status = 'validating'";
-    let rows: Vec<Vec<SqlValue<'_>>> = intents
+    const SQL: &str =
+        "UPDATE trades SET status = 'executing', nonce = x.new_nonce, batch_id = x.new_batch_id,
+        updated_at_ms = x.at_ms, waiting_for = NULL
+        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 TEXT) AS x(new_nonce, new_batch_id, at_ms, trade_id)
+        WHERE trades.id = x.trade_id AND trades.status = 'validating'";
+    let rows = intents
         .iter()
         .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())
         .collect();
-    let moved = tx.exec_each(SQL, &rows).await?;
+    let moved = tx.exec_rows(SQL, rows).await?;
     let executing =
         |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
     let executing: Vec<_> = intents.iter().map(|(trade, nonce)| (trade.id, executing(*nonce))).collect();
@@ -145,7 +205,7 @@ pub async fn assign_intent(
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
         tx.note_trade(trade.moved_to(transition.to.status(), transition.trace.at));
     }
-    Ok(moved.iter().all(|affected| *affected == 1))
+    Ok(moved == intents.len() as u64)
 }
 
 /// Lists a lane's executing trades whose batch was lost before it executed them. They must be
@@ -176,11 +236,12 @@ pub async fn set_batch(
     batch_id: BatchId,
     signed: &TraceEvent,
 ) -> Result<(), StoreError> {
-    const SQL: &str = "UPDATE trades SET batch_id = $1 WHERE id = $2 AND status = 'executing'";
-    let rows: Vec<Vec<SqlValue<'_>>> = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
-    let moved = tx.exec_each(SQL, &rows).await?;
-    let moved = trades.iter().zip(moved).filter(|(_, affected)| *affected == 1);
-    trace::append(tx, moved.map(|(id, _)| (*id, signed))).await
+    const SQL: &str = "UPDATE trades SET batch_id = x.new_batch_id
+        FROM ROWS($1 TEXT, $2 TEXT) AS x(new_batch_id, trade_id)
+        WHERE trades.id = x.trade_id AND trades.status = 'executing' RETURNING id";
+    let rows = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
+    let moved: Vec<TradeId> = tx.list_rows(SQL, rows, |row| row.only()).await?;
+    trace::append(tx, moved.into_iter().map(|id| (id, signed))).await
 }
 
 /// Removes the executing trades from a batch that will never be mined. `lost` is the trace event

@@ -143,7 +143,7 @@ async fn pick_fitting(
     Ok((fitting, held))
 }
 
-/// Claims the trades one by one. If a trade's deadline has passed, its row retains the reason that
+/// Claims these trades. If a trade's deadline has passed, its row retains the reason that
 /// it waited for, because that reason explains its failure.
 async fn claim_each(
     tx: &mut Tx,
@@ -151,17 +151,15 @@ async fn claim_each(
     transition: &Transition,
 ) -> Result<Vec<(i64, Trade)>, StoreError> {
     const SQL: &str = const_format::concatcp!(
-        "UPDATE trades SET status = 'validating', updated_at_ms = $1,
-        waiting_for = CASE WHEN deadline_ms <= $1 THEN waiting_for END
-        WHERE id = $2 AND status = 'pending' RETURNING ",
+        "UPDATE trades SET status = 'validating', updated_at_ms = x.at_ms,
+        waiting_for = CASE WHEN deadline_ms <= x.at_ms THEN waiting_for END
+        FROM ROWS($1 BIGINT, $2 TEXT) AS x(at_ms, trade_id)
+        WHERE trades.id = x.trade_id AND trades.status = 'pending' RETURNING ",
         Trade::COLUMNS,
         ", queue_rank"
     );
-    let mut claimed = Vec::with_capacity(ids.len());
-    for id in ids {
-        claimed.extend(tx.find(SQL, &params![transition.trace.at, *id], ranked).await?);
-    }
-    Ok(claimed)
+    let rows = ids.iter().map(|id| params![transition.trace.at, *id].to_vec()).collect();
+    tx.list_rows(SQL, rows, ranked).await
 }
 
 fn ranked(row: &Row<'_>) -> Result<(i64, Trade), StoreError> {

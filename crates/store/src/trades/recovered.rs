@@ -78,8 +78,10 @@ pub async fn insert_recovered(
     }
     set_aside(tx, trade, trade.reserved, now).await?;
     let aside = funds_reserved(trade.reserved, recovered.at);
-    trace::begin(tx, trade.id, std::iter::once(recovered).chain(&aside)).await?;
-    usage::add_created(tx, trade.key_id, trade.created_at).await?;
+    let begun = (1u32..).zip(std::iter::once(recovered).chain(&aside));
+    let begun: Vec<_> = begun.map(|(seq, event)| (trade.id, seq, event)).collect();
+    trace::begin(tx, &begun).await?;
+    usage::add_created(tx, &[(trade.key_id, trade.created_at)]).await?;
     tx.emit(trade.event(&State::Executing, recovered.at)?);
     Ok(true)
 }

@@ -2,6 +2,8 @@
 //! change that it describes, while the trade's row is locked. The sequence numbers of a trace
 //! therefore have no gaps.
 
+use std::collections::HashMap;
+
 use domain::Timestamp;
 use domain::ids::{CorrelationId, TradeId, UserId};
 use domain::trade::{Status, TraceEvent, TraceStage};
@@ -28,20 +30,18 @@ record! {
     }
 }
 
-/// Writes the first events of a new trade's trace.
-pub(super) async fn begin(
-    tx: &mut Tx,
-    id: TradeId,
-    events: impl Iterator<Item = &TraceEvent>,
-) -> Result<(), StoreError> {
+/// Writes the first events of new trades' traces, with their numbers.
+pub(super) async fn begin(tx: &mut Tx, events: &[(TradeId, u32, &TraceEvent)]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
-        VALUES ($1, $2, $3, $4, $5, $6, $7)";
-    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::with_capacity(2);
-    for (seq, event) in (1i64..).zip(events) {
+        SELECT x.trade_id, x.seq, x.stage, x.kind, x.status, x.at_ms, x.attributes
+        FROM ROWS($1 TEXT, $2 BIGINT, $3 TEXT, $4 TEXT, $5 TEXT, $6 BIGINT, $7 TEXT)
+        AS x(trade_id, seq, stage, kind, status, at_ms, attributes)";
+    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::new();
+    for (id, seq, event) in events {
         let (stage, status) = (event.stage.as_str(), event.status.as_str());
-        rows.push(params![id, seq, stage, event.kind, status, event.at, attributes(event)?].to_vec());
+        rows.push(params![*id, *seq, stage, event.kind, status, event.at, attributes(event)?].to_vec());
     }
-    tx.exec_each(SQL, &rows).await.map(drop)
+    tx.queue_rows(SQL, rows).await
 }
 
 /// Appends events to trades' traces. The caller's transaction must have locked the trades' rows.
@@ -50,13 +50,27 @@ pub(super) async fn append<'e>(
     events: impl Iterator<Item = (TradeId, &'e TraceEvent)>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO trace_events (trade_id, seq, stage, kind, status, at_ms, attributes)
-        SELECT $1, COALESCE(MAX(seq), 0) + 1, $2, $3, $4, $5, $6 FROM trace_events WHERE trade_id = $1";
-    let mut rows: Vec<Vec<SqlValue<'_>>> = Vec::new();
+        SELECT x.trade_id, (SELECT COALESCE(MAX(t.seq), 0) + 1 FROM trace_events t WHERE t.trade_id = x.trade_id),
+        x.stage, x.kind, x.status, x.at_ms, x.attributes
+        FROM ROWS($1 TEXT, $2 TEXT, $3 TEXT, $4 TEXT, $5 BIGINT, $6 TEXT)
+        AS x(trade_id, stage, kind, status, at_ms, attributes)";
+    // A statement for the first events of all trades, and another one for their second ones: the
+    // number of an event depends on the events before it.
+    let mut statements: Vec<Vec<Vec<SqlValue<'_>>>> = Vec::new();
+    let mut counts: HashMap<TradeId, usize> = HashMap::new();
     for (id, event) in events {
         let (stage, status) = (event.stage.as_str(), event.status.as_str());
-        rows.push(params![id, stage, event.kind, status, event.at, attributes(event)?].to_vec());
+        let nth = counts.entry(id).or_default();
+        if statements.len() == *nth {
+            statements.push(Vec::new());
+        }
+        statements[*nth].push(params![id, stage, event.kind, status, event.at, attributes(event)?].to_vec());
+        *nth += 1;
     }
-    tx.exec_each(SQL, &rows).await.map(drop)
+    for rows in statements {
+        tx.queue_rows(SQL, rows).await?;
+    }
+    Ok(())
 }
 
 /// Locks a trade's row until the transaction ends and returns its status. A transaction that also

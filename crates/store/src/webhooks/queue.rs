@@ -16,7 +16,10 @@ use crate::{SqlValue, StoreError, Tx, params, usage};
 pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), StoreError> {
     const NOTED: &str =
         "INSERT INTO deliveries (event_id, user_id, key_id, kind, trade_id, emitted_at_ms, status,
-        attempts, replays) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0)";
+        attempts, replays)
+        SELECT x.event_id, x.user_id, x.key_id, x.kind, x.trade_id, x.emitted_at_ms, x.status, 0, 0
+        FROM ROWS($1 TEXT, $2 TEXT, $3 TEXT, $4 TEXT, $5 TEXT, $6 BIGINT, $7 TEXT)
+        AS x(event_id, user_id, key_id, kind, trade_id, emitted_at_ms, status)";
     let sent: Vec<(&NewEvent, KeyId)> = events
         .iter()
         .filter(|event| event.kind.is_delivered())
@@ -48,7 +51,7 @@ pub(crate) async fn enqueue(tx: &mut Tx, events: &[NewEvent]) -> Result<(), Stor
             queued.push((*key_id, *left, *id, 0, *at));
         }
     }
-    tx.exec_each(NOTED, &noted).await?;
+    tx.queue_rows(NOTED, noted).await?;
     append(tx, &queued).await
 }
 
@@ -60,12 +63,12 @@ pub(super) async fn lengthen(
 ) -> Result<BTreeSet<KeyId>, StoreError> {
     // A queue that is not empty already has a due time, that of its head.
     const SQL: &str = "INSERT INTO webhook_endpoints (key_id, tail, due_at_ms, held_until_ms, epoch, breaker)
-        SELECT id, $1, $2, 0, 0, '' FROM keys WHERE id = $3 AND webhook_url IS NOT NULL
+        SELECT k.id, x.count, x.due_at_ms, 0, 0, '' FROM ROWS($1 BIGINT, $2 BIGINT, $3 TEXT) AS x(count, due_at_ms, key_id)
+        CROSS JOIN keys k WHERE k.id = x.key_id AND k.webhook_url IS NOT NULL
         ON CONFLICT (key_id) DO UPDATE SET tail = webhook_endpoints.tail + excluded.tail,
-        due_at_ms = COALESCE(webhook_endpoints.due_at_ms, excluded.due_at_ms)";
+        due_at_ms = COALESCE(webhook_endpoints.due_at_ms, excluded.due_at_ms) RETURNING key_id";
     let rows: Vec<_> = keys.iter().map(|(key, count, at)| params![*count, *at, *key].to_vec()).collect();
-    let lengthened = tx.exec_each(SQL, &rows).await?;
-    Ok(keys.iter().zip(lengthened).filter(|(_, rows)| *rows == 1).map(|((key, ..), _)| *key).collect())
+    Ok(tx.list_rows(SQL, rows, |row| row.only()).await?.into_iter().collect())
 }
 
 /// Writes events into the places by which queues were extended. Each entry contains the key, the
@@ -76,12 +79,14 @@ pub(super) async fn append(
     queued: &[(KeyId, u32, EventId, u32, Timestamp)],
 ) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO webhook_queue (key_id, position, event_id, replay, attempts, began_at_ms)
-        SELECT key_id, tail - $1, $2, $3, 0, $4 FROM webhook_endpoints WHERE key_id = $5";
+        SELECT w.key_id, w.tail - x.behind, x.event_id, x.replay, 0, x.began_at_ms
+        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 BIGINT, $5 TEXT) AS x(behind, event_id, replay, began_at_ms, key_id)
+        CROSS JOIN webhook_endpoints w WHERE w.key_id = x.key_id";
     let rows: Vec<_> = queued
         .iter()
         .map(|(key, behind, event, replay, at)| params![*behind, *event, *replay, *at, *key].to_vec())
         .collect();
-    tx.exec_each(SQL, &rows).await.map(drop)
+    tx.queue_rows(SQL, rows).await
 }
 
 /// Reports whether a queue is due at `now` and not held.

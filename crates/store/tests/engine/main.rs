@@ -13,6 +13,8 @@ mod people;
 mod pooler;
 mod portable_sql;
 mod postgres;
+mod replica;
+mod rows;
 mod sized;
 mod sized_lists;
 mod sqlite;

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use store::testing::{PostgresProxy, ProxyFault, TestDatabase};
-use store::{Store, StoreError, params, testing};
+use store::{RetryReason, Store, StoreError, StoreObserver, TradeMove, params, testing};
 use tokio::sync::Notify;
 
 use crate::fixture::{add, count, insert, new_counter, prepare, value_of};
@@ -58,6 +59,36 @@ fn a_unit_whose_connection_breaks_before_its_commit_runs_again() {
         }
         assert_eq!(insert_one(&store).await, Ok(1));
         assert_eq!(count(&store).await, 1);
+    });
+}
+
+/// Counts units that run again because of a lost connection.
+#[derive(Default)]
+struct Lost(AtomicUsize);
+
+impl StoreObserver for Lost {
+    fn unit(&self, _: &'static str, _: Duration) {}
+
+    fn retried(&self, why: RetryReason) {
+        assert_eq!(why, RetryReason::ConnectionLost);
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn trade(&self, _: &TradeMove) {}
+}
+
+#[test]
+fn only_a_unit_whose_transaction_has_begun_has_failed_if_its_connection_breaks() {
+    behind_proxy(|store, proxy| async move {
+        let lost = Arc::new(Lost::default());
+        store.observe(Arc::<Lost>::clone(&lost));
+        // The connections were broken while they were idle.
+        proxy.plan("BEGIN", ProxyFault::CutBefore, 3);
+        assert_eq!(insert_one(&store).await, Ok(1));
+        assert_eq!(lost.0.load(Ordering::SeqCst), 0);
+        proxy.plan("UPDATE counters", ProxyFault::CutBefore, 3);
+        let added: Result<u64, StoreError> = store.write((), |tx, ()| add(tx, "a", 1)).await;
+        assert_eq!((added, lost.0.load(Ordering::SeqCst)), (Ok(1), 3));
     });
 }
 

@@ -6,7 +6,7 @@ use alloy_primitives::Address;
 use domain::ids::{CorrelationId, KeyId, MarketId, TradeId, UserId};
 use domain::trade::{AmountType, Side, State, Transition};
 use domain::{Timestamp, Usdc, Wad};
-use store::trades::{Inserted, Trade};
+use store::trades::{Creation, Trade};
 use store::{Engine, Store, StoreError, Tx, params};
 
 const ADA: &str = "00000000-0000-7000-8000-000000000001";
@@ -76,16 +76,19 @@ async fn set_up(tx: &mut Tx) -> Result<(), StoreError> {
     tx.exec(MARKET_ROW, &params![MARKET]).await.map(drop)
 }
 
-async fn insert(store: &Store, trade: &Trade) -> Inserted {
-    let inserted: Result<_, StoreError> = store
-        .write(trade.clone(), |tx, trade| {
+async fn insert(store: &Store, trade: &Trade) -> Result<(), StoreError> {
+    let creation = Creation { trade: trade.clone(), idempotency: None, settled: None };
+    store
+        .write(creation, |tx, creation| {
             Box::pin(async move {
+                let trade = &creation.trade;
+                let mut group = store::trades::load(tx, &[creation], None).await?;
+                group.accept(trade)?;
                 let created = Transition::created(&trade.state, trade.created_at);
-                store::trades::insert(tx, trade, &created).await
+                store::trades::write(tx, group, &[(trade, created)], &[]).await
             })
         })
-        .await;
-    inserted.unwrap()
+        .await
 }
 
 async fn find(store: &Store, id: TradeId) -> Option<Trade> {
@@ -117,7 +120,7 @@ async fn the_documented_plan_divides_trades_by_month_and_detaches_one() {
     ready.unwrap();
     let [january, february, march] = MONTHS;
     let (first, second, third) = (trade(january, 1), trade(february, 2), trade(march, 3));
-    assert_eq!(insert(&store, &first).await, Inserted::Added);
+    assert_eq!(insert(&store, &first).await, Ok(()));
     let steps = steps();
     let [own_ids, bound, swap, months, detach] = &steps[..] else { panic!("{} steps", steps.len()) };
     for (name, step) in [("own_ids", own_ids), ("bound", bound), ("swap", swap), ("months", months)] {
@@ -126,8 +129,9 @@ async fn the_documented_plan_divides_trades_by_month_and_detaches_one() {
 
     // The service's own statements work on all months.
     for trade in [&second, &third] {
-        assert_eq!(insert(&store, trade).await, Inserted::Added);
-        assert_eq!(insert(&store, trade).await, Inserted::Taken, "the id is unique");
+        assert_eq!(insert(&store, trade).await, Ok(()));
+        let taken = insert(&store, trade).await;
+        assert!(matches!(taken, Err(StoreError::Conflict { .. })), "the id is unique: {taken:?}");
     }
     for (trade, partition) in
         [(&first, "trades_first"), (&second, "trades_2027_02"), (&third, "trades_2027_03")]

@@ -86,7 +86,25 @@ fn unnamed_statements_leave_nothing_in_the_session() {
     });
 }
 
-/// Named statements through a pooler may fail, but only as a database that is not there.
+/// A pooler may use another session before the transaction begins.
+#[test]
+fn statements_are_prepared_in_the_transaction_that_runs_them() {
+    with_options("max_connections=3", |store| async move {
+        // A query can be the first statement of a unit, and a statement that writes.
+        const QUERY: &str = "SELECT SUM(CASE WHEN prepare_time < now() THEN 1 ELSE 0 END) AS early
+            FROM pg_prepared_statements WHERE statement LIKE '%of the query%'";
+        const WRITES: &str = "INSERT INTO counters (name, value) SELECT 'of the insert', SUM(CASE WHEN prepare_time < now()
+            THEN 1 ELSE 0 END) FROM pg_prepared_statements WHERE statement LIKE '%of the insert%' RETURNING value";
+        for sql in [QUERY, WRITES] {
+            let early: Result<_, StoreError> =
+                store.write(sql, |tx, sql| Box::pin(tx.find(sql, &[], |row| row.only::<i64>()))).await;
+            assert_eq!(early, Ok(Some(0)), "{sql}");
+        }
+    });
+}
+
+/// Named statements through a pooler may fail, but only as a database that is not there. Units of work
+/// run again with new statements.
 #[test]
 fn named_statements_through_a_pooler_fail_only_as_unavailable() {
     if testing::pooler().is_none() {
@@ -104,7 +122,8 @@ fn named_statements_through_a_pooler_fail_only_as_unavailable() {
                         Box::pin(tx.list("SELECT name FROM counters", &[], |row| row.only::<String>()))
                     })
                     .await;
-                for error in [written.map(|_| ()).err(), read.map(|_| ()).err()].into_iter().flatten() {
+                assert_eq!(written, Ok(1));
+                if let Err(error) = read {
                     assert!(error.is_unavailable(), "{error}");
                 }
             }

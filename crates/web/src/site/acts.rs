@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 use app::owner_acts::{
     self, ActOrigin, Caps, OwnerActRequest, OwnerOrder, OwnerSignature, PreparedAct, WithdrawalAmount,
-    error_of, prepare, sign,
+    error_of, prepare, sign, withdrawal_of,
 };
 use app::passkeys::{owner_of, web};
 use app::sessions::Person;
@@ -335,6 +335,8 @@ struct ActPage {
     shell: Shell,
     id: String,
     heading: &'static str,
+    /// Names and values of what the act does.
+    facts: Vec<(&'static str, String)>,
     state: &'static str,
     badge: &'static str,
     is_open: bool,
@@ -364,6 +366,7 @@ pub async fn receipt(
         shell: Shell::new(&reader, Section::None, heading),
         id: act.id.to_string(),
         heading,
+        facts: facts_of(&act)?,
         state,
         badge,
         is_open: matches!(act.status, OwnerActStatus::Signed | OwnerActStatus::Sent),
@@ -372,6 +375,16 @@ pub async fn receipt(
         at: amounts::minute(act.created_at),
     };
     Ok(answer(render(&page)?))
+}
+
+fn facts_of(act: &OwnerAct) -> Result<Vec<(&'static str, String)>, AppError> {
+    let mut facts = Vec::new();
+    if let Some((to, amount)) = withdrawal_of(act)? {
+        facts.extend([("Amount", amounts::dollars(amount)), ("To", to.to_string())]);
+    }
+    let caps = [("Most for one trade", act.caps_per_trade), ("Most for one day", act.caps_daily)];
+    facts.extend(caps.into_iter().filter_map(|(name, cap)| Some((name, amounts::dollars(cap?)))));
+    Ok(facts)
 }
 
 const fn heading_of(kind: OwnerActKind) -> &'static str {

@@ -92,7 +92,7 @@ pub async fn page(
 ) -> Result<Response, Problem> {
     let NamedQuery { parameters: LeaderboardQuery { timeframe, sort, window }, name } = query;
     let read = async || {
-        let listed = app::leaderboard::leaderboard(&app.ctx, timeframe, sort, window).await?;
+        let listed = app::leaderboard::leaderboard(&app.ctx.for_public(), timeframe, sort, window).await?;
         let frame = TIMEFRAMES.iter().find(|(_, it)| *it == timeframe).map_or("all", |(word, _)| *word);
         let key = SORTS.iter().find(|(_, it)| *it == sort).map_or("total", |(word, _)| *word);
         let url = |frame: &str, key: &str, offset: u32| match offset {

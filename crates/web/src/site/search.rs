@@ -79,6 +79,7 @@ pub async fn page(
 async fn find(app: &Shared, text: Option<String>) -> Result<Found, StoreError> {
     app.ctx
         .store
+        .for_public()
         .read(text, |tx, text| {
             Box::pin(async move {
                 let categories = list_categories(tx, MOST_CATEGORIES).await?;

@@ -161,13 +161,14 @@ pub async fn page(
 ) -> Result<Response, Problem> {
     let address: Address = address.parse().map_err(|_| Problem::not_found())?;
     let read = async || {
-        let (leader, unrealized) =
-            app::leaderboard::of_account(&app.ctx, address).await?.ok_or_else(Problem::not_found)?;
+        let (leader, unrealized) = app::leaderboard::of_account(&app.ctx.for_public(), address)
+            .await?
+            .ok_or_else(Problem::not_found)?;
         let (positions, movements) = read_rows(&app, address).await?;
         let ids = positions.iter().map(|it| it.market_id).chain(movements.iter().map(|it| it.market_id));
         let names = Names::read(&app, ids).await?;
         let total = UsdcDelta(leader.realized_pnl.0.saturating_add(unrealized.0));
-        let name = app::leaderboard::name_of(&app.ctx, address).await?;
+        let name = app::leaderboard::name_of(&app.ctx.for_public(), address).await?;
         let account = Account { name, ..Account::new(address) };
         let title = account.name.clone().unwrap_or_else(|| format!("Trader {}", account.short));
         let page = TraderPage {

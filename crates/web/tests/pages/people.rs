@@ -356,6 +356,10 @@ async fn an_owner_enables_trading_and_withdraws_with_a_passkey() {
     app.run_workers().await;
     let id = signed.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(browser.get(&format!("/app/acts/{id}")).await.json()["state"], "done");
+    let receipt = browser.get(&format!("/acts/{id}")).await;
+    for fact in ["<dt>Amount</dt><dd>$40.00</dd>", &wallet.to_string()] {
+        assert!(receipt.text.contains(fact), "{fact} is missing: {receipt}");
+    }
     let page = browser.get("/portfolio?range=24h").await;
     assert!(page.text.contains("<dt>Cash</dt><dd>$60.00</dd>"), "{page}");
     assert!(

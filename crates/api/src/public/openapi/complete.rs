@@ -6,6 +6,7 @@ use http_kit::{Limiter, PublicCode, Route};
 use serde_json::{Map, Value, json};
 
 use super::{examples, parts};
+use crate::openapi::schema_examples;
 use crate::openapi::schemas::{complete_parameter, without_null};
 use crate::public::routes;
 
@@ -47,6 +48,7 @@ pub fn complete(document: &mut Value) {
     components["parameters"] = parts::parameters();
     components["examples"] = sent.iter().map(|code| (code.as_str().to_owned(), example(*code))).collect();
     complete_schemas(&mut components["schemas"]);
+    schema_examples::complete(document);
 }
 
 /// Completes one operation, and returns the error codes it can respond with.

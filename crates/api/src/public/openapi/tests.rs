@@ -134,6 +134,16 @@ fn no_schema_allows_null() {
 }
 
 #[test]
+fn every_schema_has_an_example() {
+    let document = parsed();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let has_none = |schema: &Value| schema.get("example").is_none() && schema.get("examples").is_none();
+    let missing: Vec<_> =
+        schemas.iter().filter(|(_, schema)| has_none(schema)).map(|(name, _)| name).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn every_reference_resolves_and_no_schema_is_unused() {
     let document = parsed();
     let mut references = BTreeSet::new();

@@ -9,7 +9,7 @@ use protocol::Documented;
 use serde_json::{Map, Value, json};
 
 use super::{codes, examples, links, parts};
-use crate::openapi::schemas;
+use crate::openapi::{schema_examples, schemas};
 use crate::v1::router::routes;
 
 /// Base URL of the error pages in examples.
@@ -50,6 +50,7 @@ pub fn complete(document: &mut Value) {
     components["examples"] = sent.values().map(|code| (code.to_string(), example(*code))).collect();
     components["schemas"]["Problem"] = parts::problem();
     schemas::complete(&mut components["schemas"]);
+    schema_examples::complete(document);
 }
 
 /// Returns the tags that operations use.

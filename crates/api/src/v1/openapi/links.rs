@@ -71,7 +71,8 @@ fn written(link: &Link) -> Value {
         "parameters": { *parameter: format!("$response.body#{pointer}") },
     });
     if *target == "confirmTrade" {
-        written["requestBody"] = json!({ "token": "$response.body#/trade/confirmation/token" });
+        // A string: generators reject any other value, although the specification allows it.
+        written["requestBody"] = r#"{"token": "{$response.body#/trade/confirmation/token}"}"#.into();
     }
     written
 }
@@ -109,5 +110,18 @@ mod tests {
             let parameters = operations[*target]["parameters"].as_array().unwrap();
             assert!(parameters.iter().any(named), "{target} {parameter}");
         }
+    }
+
+    #[test]
+    fn the_body_of_a_confirmation_is_a_string_that_contains_the_expression_of_the_token() {
+        let document = parsed();
+        let response = &operations(&document)["createTrade"]["responses"]["202"];
+        let text = response["links"]["confirmTrade"]["requestBody"].as_str().unwrap();
+        let (before, rest) = text.split_once("{$response.body#").unwrap();
+        let (pointer, after) = rest.split_once('}').unwrap();
+        let token = response.pointer(&format!("/content/application~1json/examples/held/value{pointer}"));
+        let body = format!("{before}{}{after}", token.unwrap().as_str().unwrap());
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body, json!({ "token": token }));
     }
 }

@@ -79,8 +79,10 @@ pub fn headers() -> Value {
 pub fn parameters() -> Value {
     let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": false, "description": description, "schema": schema });
     json!({
+        // An open string: from an enum, generators make a type of one value for each operation, which
+        // rejects later versions.
         "ApiVersion": header("X-Service-Api-Version", "The API version of the response. Default: the version that the key \
-            is pinned to, else the current version.", json!({ "type": "string", "enum": VERSIONS.served().collect::<Vec<_>>() })),
+            is pinned to, else the current version.", json!({ "type": "string", "x-extensible-enum": VERSIONS.served().collect::<Vec<_>>() })),
         "IfNoneMatch": header("If-None-Match", "ETags of earlier responses, or *. If one of them is current, the \
             response is 304 without a body. It counts against the rate limit like any other request.", json!({ "type": "string" })),
         "Signature": header("X-Service-Signature", "Optional signature of the request: t=<unix-ms>,v1=<hex>, where <hex> is \

@@ -6,6 +6,7 @@ use axum::http::Method;
 use domain::ErrorCode;
 use domain::key::Scope;
 use http_kit::Route;
+use serde_json::json;
 
 use super::*;
 use crate::v1::router::routes;
@@ -209,6 +210,19 @@ fn every_json_body_has_an_example() {
 }
 
 #[test]
+fn the_version_header_is_one_shared_parameter_with_an_open_set_of_values() {
+    let document = parsed();
+    let shared = "#/components/parameters/ApiVersion";
+    for (key, operation) in operations(&document) {
+        let versions = |parameter: &&Value| resolved(&document, parameter)["name"] == "X-Service-Api-Version";
+        let given: Vec<_> = operation["parameters"].as_array().unwrap().iter().filter(versions).collect();
+        assert_eq!(given, [&json!({ "$ref": shared })], "{key:?}");
+    }
+    let schema = &document["components"]["parameters"]["ApiVersion"]["schema"];
+    assert_eq!(*schema, json!({ "type": "string", "x-extensible-enum": [API_VERSION] }));
+}
+
+#[test]
 fn requests_reject_unknown_members_and_responses_allow_them() {
     let document = parsed();
     for (key, operation) in operations(&document) {
@@ -222,6 +236,16 @@ fn requests_reject_unknown_members_and_responses_allow_them() {
             }
         }
     }
+}
+
+#[test]
+fn every_schema_has_an_example() {
+    let document = parsed();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let has_none = |schema: &Value| schema.get("example").is_none() && schema.get("examples").is_none();
+    let missing: Vec<_> =
+        schemas.iter().filter(|(_, schema)| has_none(schema)).map(|(name, _)| name).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

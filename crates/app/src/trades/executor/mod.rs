@@ -428,10 +428,12 @@ impl Executor {
             .try_write((lease.clone(), moves.map_err(AppError::internal)?), |tx, (lease, moves)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
-                    for (trade, transition) in moves {
+                    let moves: Vec<_> = moves.iter().map(|(trade, transition)| (trade, transition)).collect();
+                    let moved = store::trades::apply_all(tx, &moves).await?;
+                    for ((trade, _), moved) in moves.iter().zip(moved) {
                         // Not an error: another transaction has moved the trade since it was
                         // claimed.
-                        if let Moved::Stale { current } = store::trades::apply(tx, trade, transition).await? {
+                        if let Moved::Stale { current } = moved {
                             tracing::warn!(trade.id = %trade.id, %current, "a trade changed while it was being checked");
                         }
                     }

@@ -39,7 +39,8 @@ impl RenewedTrade {
                 None => Err(AppError::new(ErrorCode::InternalError)),
             },
             Self::Renewed(ToSign { candidate: (trade, _), highest_nonce }) => {
-                let Some(nonce) = take_nonce(tx, trade, *highest_nonce, now).await? else { return Ok(None) };
+                let taken = take_nonces(tx, &[(trade, *highest_nonce)], now).await?;
+                let Some(nonce) = taken.into_iter().next().flatten() else { return Ok(None) };
                 if store::trades::put_renewed_nonce(tx, trade.id, nonce).await? {
                     return Ok(Some(nonce));
                 }
@@ -50,28 +51,30 @@ impl RenewedTrade {
     }
 }
 
-/// Assigns the next nonce of a trade's key. `None` if the key can no longer trade.
+/// Assigns the next nonce of each trade's key. `None` if the key can no longer trade. Each trade comes
+/// with the highest nonce of its key that the Gate has seen.
 ///
 /// # Errors
 /// [`LostData`] if the Gate has already seen that nonce: the database lacks trades that were
 /// signed.
-pub(super) async fn take_nonce(
+pub(super) async fn take_nonces(
     tx: &mut Tx,
-    trade: &Trade,
-    highest_nonce: u32,
+    trades: &[(&Trade, u32)],
     now: Timestamp,
-) -> Result<Option<u32>, AppError> {
-    match store::keys::take_nonce(tx, trade.key_id, highest_nonce, now).await? {
+) -> Result<Vec<Option<u32>>, AppError> {
+    let wanted: Vec<_> = trades.iter().map(|(trade, highest_nonce)| (trade.key_id, *highest_nonce)).collect();
+    let taken = store::keys::take_nonces(tx, &wanted, now).await?;
+    let nonce_of = |(taken, (key_id, highest_nonce))| match taken {
         Nonce::Taken(nonce) => Ok(Some(nonce)),
         Nonce::Stopped => Ok(None),
         Nonce::UsedOnChain => {
             let detail = format!(
-                "the Gate has used nonce {highest_nonce} of the key {}, which this database has not assigned",
-                trade.key_id
+                "the Gate has used nonce {highest_nonce} of the key {key_id}, which this database has not assigned"
             );
             Err(LostData { detail }.into_error())
         }
-    }
+    };
+    taken.into_iter().zip(wanted).map(nonce_of).collect()
 }
 
 /// The trades of lost batches that can be signed again or ended now.

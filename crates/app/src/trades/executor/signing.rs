@@ -10,7 +10,7 @@ use store::batches::{Batch, BatchKind, SignedForm};
 use store::leases::Lease;
 use store::trades::Trade;
 
-use super::renewing::{RenewedTrade, take_nonce};
+use super::renewing::{RenewedTrade, take_nonces};
 use super::{Executor, ToSign};
 use crate::trades::intents::intent_of;
 use crate::{AppError, Ctx, lease};
@@ -137,9 +137,11 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         again.push(trade.id);
     }
+    let fresh: Vec<_> = signing.fresh.iter().map(|fresh| (&fresh.candidate.0, fresh.highest_nonce)).collect();
+    let nonces = if fresh.is_empty() { Vec::new() } else { take_nonces(tx, &fresh, now).await? };
     let mut assigned: Vec<(&Trade, u32)> = Vec::with_capacity(signing.fresh.len());
-    for ToSign { candidate: (trade, chain_market_id), highest_nonce } in &signing.fresh {
-        let Some(nonce) = take_nonce(tx, trade, *highest_nonce, now).await? else { continue };
+    for (ToSign { candidate: (trade, chain_market_id), .. }, nonce) in signing.fresh.iter().zip(nonces) {
+        let Some(nonce) = nonce else { continue };
         intents.push(intent_of(trade, *chain_market_id, nonce)?);
         assigned.push((trade, nonce));
     }

@@ -12,11 +12,12 @@ use domain::{Clock, ErrorCode, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use store::audit_log::Actor;
 use store::sync::SyncBlock;
-use store::{Schema, Store, StoreError};
+use store::{Store, StoreError};
 
 use super::output::OutputRecord;
 use super::{RoleKeys, refuse};
 use crate::config::ResolvedConfig;
+use crate::database;
 use crate::entropy::SystemEntropy;
 use crate::run::read_contracts;
 use crate::secrets::Secrets;
@@ -61,19 +62,8 @@ impl AdminCtx {
                 "there is no database at {file}: start the service or run `foretell migrate`, or give --data-dir or --database-url"
             )));
         }
-        let store = Store::open(config.database_url.expose_secret()).await?.for_maintenance();
-        match store.schema().await? {
-            Schema::Current => {}
-            Schema::Older => {
-                return Err(StartError::Other(
-                    "the database schema is out of date: start the service or run `foretell migrate`"
-                        .to_owned(),
-                ));
-            }
-            Schema::Newer { database, program } => {
-                return Err(StoreError::SchemaTooNew { database, program }.into());
-            }
-        }
+        let store = database::open(&config).await?.for_maintenance();
+        database::require_current_schema(&store).await?;
         let clock = Arc::<SystemClock>::default();
         let acting = store.acting_as(actor.clone(), Arc::clone(&clock) as Arc<dyn Clock>);
         let mut admin = Self { config, store: acting, clock, actor, role_keys: RoleKeys::default() };

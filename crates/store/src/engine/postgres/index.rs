@@ -4,7 +4,7 @@
 //! which the next attempt removes. The row of the migration is locked during the build by a
 //! transaction of a second connection, which ends with this process.
 
-use super::connection::PooledConnection;
+use super::connection::{PooledConnection, Uncommitted};
 use super::options::Statements;
 use super::pools::{PoolAccess, Sessions};
 use super::{Postgres, Workload};
@@ -41,7 +41,7 @@ impl Postgres {
         attempts: usize,
     ) -> Result<bool, StoreError> {
         let sessions = self.pools.of(Workload::Maintenance, PoolAccess::Write);
-        let mut lock = PooledConnection::begin(sessions).await?;
+        let mut lock = PooledConnection::begun(sessions).await?;
         if !claim(&mut lock, index).await.map_err(|fault| fault.error)? {
             lock.rollback().await;
             return Ok(false);
@@ -57,7 +57,7 @@ impl Postgres {
         }
         let record = params![index.state, index.migration, index.number];
         lock.exec(index.record, &record).await.map_err(|fault| fault.error)?;
-        lock.commit().await.map_err(|fault| fault.error)?;
+        lock.commit().await.map_err(Uncommitted::into_error)?;
         Ok(true)
     }
 }

@@ -17,6 +17,8 @@ mod fault;
 mod index;
 pub(super) mod options;
 mod pools;
+mod replica;
+mod statement;
 mod tls;
 mod verifier;
 
@@ -31,18 +33,23 @@ pub(super) use connection::PooledConnection;
 pub(crate) use index::IndexStep;
 pub use tls::{RemoteTls, SslMode};
 
+use connection::Uncommitted;
+
 use super::changes::Changes;
+use super::erased::Erased;
 use super::fault::{After, EngineFault};
 use super::tx::Conn;
-use super::{Tx, Workload};
+use super::{REPLICA_POOL, Tx, Workload};
 use crate::{PoolStatus, RetryReason, StoreError};
 use pools::{PoolAccess, Pools, Sessions};
+use replica::Replica;
 
 /// Attempts at running a unit before giving up.
 const ATTEMPTS: usize = 10;
 
 pub(crate) struct Postgres {
     pools: Pools,
+    replica: Option<Arc<Replica>>,
     /// The running writes.
     units: TaskTracker,
     closed: AtomicBool,
@@ -52,20 +59,23 @@ pub(crate) struct Postgres {
 impl Postgres {
     pub(super) async fn open(
         url: &str,
+        read_url: Option<&str>,
         remote: RemoteTls,
         changes: Arc<Changes>,
     ) -> Result<Self, StoreError> {
+        let replica = read_url.map(|url| replica_of(url, remote)).transpose()?;
         let (url, options) = options::split(url)?;
         let mut config = pools::driver_config(&url)?;
         let tls = options.tls.clone().resolve(&config, remote)?.apply(&mut config)?;
         let pools = Pools::new(&config, &tls, &options)?;
         // Connect once now, so that a wrong address fails at startup and not at the first request.
         drop(PooledConnection::get(pools.of(Workload::Requests, PoolAccess::Read)).await?);
-        Ok(Self { pools, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
+        Ok(Self { pools, replica, units: TaskTracker::new(), closed: AtomicBool::new(false), changes })
     }
 
     pub(super) fn pools(&self) -> Vec<PoolStatus> {
-        self.pools.status()
+        let of_replica = self.replica.as_ref().map(|replica| replica.sessions.status(REPLICA_POOL));
+        self.pools.status().into_iter().chain(of_replica).collect()
     }
 
     pub(super) fn units_per_user(&self) -> usize {
@@ -83,6 +93,11 @@ impl Postgres {
             return Err(E::from(closed()));
         }
         let sessions = self.pools.of(workload, PoolAccess::Write).clone();
+        let begin = match workload {
+            Workload::Groups => Arc::clone(&sessions.begin_group),
+            _ => Arc::clone(&sessions.begin),
+        };
+        let sessions = (sessions, begin);
         let task = self.units.spawn(run(sessions, Arc::clone(&self.changes), input, unit).in_current_span());
         // A panic rolls back. A task that was cancelled at the runtime's end may have sent its
         // COMMIT.
@@ -99,9 +114,16 @@ impl Postgres {
         F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
     {
         let sessions = self.pools.of(workload, PoolAccess::Read);
+        if workload == Workload::Public
+            && let Some(replica) = &self.replica
+            && replica.is_usable(self.pools.of(Workload::Workers, PoolAccess::Read))
+            && let Some(outcome) = read_on(replica, input, &unit).await
+        {
+            return outcome;
+        }
         let mut attempt = 1;
         loop {
-            let mut tx = Tx::reader(Conn::Postgres(PooledConnection::get(sessions).await?));
+            let mut tx = Tx::reader(Conn::Postgres(Erased::new(PooledConnection::get(sessions).await?)));
             let outcome = tx.run(input, &unit).await;
             // A read has no effects, so it is safe to repeat it on another connection.
             match tx.failed() {
@@ -114,27 +136,81 @@ impl Postgres {
         }
     }
 
+    pub(super) async fn count_blocks_missing_in_replica(&self) -> Result<u64, StoreError> {
+        let replica = self.replica.as_ref().ok_or_else(|| StoreError::driver("there is no replica"))?;
+        replica.count_missing_blocks(self.pools.of(Workload::Workers, PoolAccess::Read)).await
+    }
+
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         // Wait for running writes before the pools are closed under them.
         self.units.close();
         self.units.wait().await;
         self.pools.close();
+        if let Some(replica) = &self.replica {
+            replica.sessions.pool.close();
+        }
     }
 }
 
+fn replica_of(url: &str, remote: RemoteTls) -> Result<Arc<Replica>, StoreError> {
+    let (url, options) = options::split(url)?;
+    let mut config = pools::driver_config(&url)?;
+    let tls = options.tls.clone().resolve(&config, remote)?.apply(&mut config)?;
+    Ok(Arc::new(Replica::new(pools::of_replica(&config, &tls, &options)?, options.max_lag)))
+}
+
+/// Runs a read on the replica. Returns `None` if the replica failed, so that the primary must do it.
+async fn read_on<I, T, E, F>(replica: &Replica, input: &I, unit: &F) -> Option<Result<T, E>>
+where
+    E: From<StoreError>,
+    F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
+{
+    let conn = match replica.connect().await {
+        Ok(conn) => conn,
+        Err(error) => {
+            tracing::warn!(%error, "the replica gave no connection: the primary answers the read");
+            replica.suspend();
+            return None;
+        }
+    };
+    let mut tx = Tx::reader(Conn::Postgres(Erased::new(conn)));
+    let outcome = tx.run(input, unit).await;
+    let Some(after) = tx.failed() else { return Some(outcome) };
+    tracing::warn!(?after, "a read failed on the replica: the primary answers it");
+    // A statement that fails says nothing about other reads: a replica aborts those that would delay
+    // it. Only a broken connection does.
+    if matches!(after, After::Lost | After::Hung) {
+        replica.suspend();
+    }
+    None
+}
+
 /// Runs `unit` until it is committed or has failed.
-async fn run<I, T, E, F>(sessions: Sessions, changes: Arc<Changes>, input: I, unit: F) -> Result<T, E>
+async fn run<I, T, E, F>(
+    (sessions, begin): (Sessions, Arc<str>),
+    changes: Arc<Changes>,
+    input: I,
+    unit: F,
+) -> Result<T, E>
 where
     E: From<StoreError>,
     F: for<'a> Fn(&'a mut Tx, &'a I) -> BoxFuture<'a, Result<T, E>>,
 {
     let mut attempt = 1;
+    // Every pooled connection may be broken after a restart of the server. Try each of them once
+    // before giving up.
+    let mut may_be_broken = sessions.pool.status().max_size;
     loop {
-        let mut tx = Tx::writer(Conn::Postgres(PooledConnection::begin(&sessions).await?));
+        let conn = PooledConnection::begin(&sessions, Arc::clone(&begin)).await?;
+        let mut tx = Tx::writer(Conn::Postgres(Erased::new(conn)));
         let outcome = tx.run(&input, &unit).await;
         match finish(tx, &changes, outcome).await {
             End::Settled(outcome) => return outcome,
+            End::Broken if may_be_broken > 0 => may_be_broken -= 1,
+            End::Broken => {
+                return Err(E::from(StoreError::unavailable("the database closes every connection")));
+            }
             End::Again(after) if attempt < ATTEMPTS => {
                 retried(&changes, after);
                 attempt += 1;
@@ -160,15 +236,17 @@ enum End<T, E> {
     Settled(Result<T, E>),
     /// The unit was rolled back for this reason, and may run again.
     Again(After),
+    /// The connection was closed before the transaction began.
+    Broken,
 }
 
 async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: Result<T, E>) -> End<T, E> {
     let (failed, mut touched) = (tx.failed(), tx.take_touched());
-    let Conn::Postgres(mut conn) = tx.conn else {
-        unreachable!("the unit was given a PostgreSQL connection")
-    };
+    let Conn::Postgres(conn) = tx.conn else { unreachable!("the unit was given a PostgreSQL connection") };
+    let mut conn = conn.into_inner();
     let value = match (outcome, failed) {
         // No rollback is needed: dropping the connection closes it.
+        (_, Some(After::Lost)) if conn.is_unused() => return End::Broken,
         (_, Some(After::Lost)) => return End::Again(After::Lost),
         // No retry: each attempt could hang just as long.
         (outcome, Some(After::Hung)) => return End::Settled(outcome),
@@ -192,18 +270,25 @@ async fn finish<T, E: From<StoreError>>(mut tx: Tx, changes: &Changes, outcome: 
     }
     // Also after a failed COMMIT, which may have taken effect.
     changes.tell(touched);
-    match committed {
-        Ok(()) => End::Settled(Ok(value)),
-        Err(EngineFault { after: After::Again, .. }) => {
-            conn.rollback().await;
-            End::Again(After::Again)
-        }
+    let error = match committed {
+        Ok(()) => return End::Settled(Ok(value)),
         // No retry: the COMMIT may have taken effect before the connection was lost.
-        Err(EngineFault { after: After::Lost | After::Hung, error }) => {
-            End::Settled(Err(E::from(StoreError::commit_unknown(error.to_string()))))
+        Err(Uncommitted::During(EngineFault { after: After::Lost | After::Hung, error })) => {
+            StoreError::commit_unknown(error.to_string())
         }
-        Err(fault) => End::Settled(Err(E::from(fault.error))),
-    }
+        Err(Uncommitted::Before(EngineFault { after: After::Lost, .. })) if conn.is_unused() => {
+            return End::Broken;
+        }
+        Err(Uncommitted::Before(EngineFault { after: After::Lost, .. })) => return End::Again(After::Lost),
+        Err(Uncommitted::Before(fault) | Uncommitted::During(fault)) => {
+            conn.rollback().await;
+            if matches!(fault.after, After::Again | After::Unprepared) {
+                return End::Again(fault.after);
+            }
+            fault.error
+        }
+    };
+    End::Settled(Err(E::from(error)))
 }
 
 /// Returns why a unit was rolled back.

@@ -16,6 +16,10 @@ const LEAST_CONNECTIONS: usize = 3;
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Below the age at which readers of public data notice.
+const MAX_LAG: Duration = Duration::from_secs(5);
+/// A replica is compared five times within this time.
+const LEAST_MAX_LAG_MS: u32 = 500;
 
 /// The options from a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) struct Options {
     pub(super) timeouts: Timeouts,
     pub(super) statements: Statements,
     pub(super) tls: TlsOptions,
+    /// The lag above which a replica is not used.
+    pub(super) max_lag: Duration,
 }
 
 /// The way statements are sent.
@@ -63,6 +69,7 @@ impl Default for Options {
             timeouts,
             statements: Statements::default(),
             tls: TlsOptions::default(),
+            max_lag: MAX_LAG,
         }
     }
 }
@@ -104,6 +111,15 @@ impl Options {
             "statement_timeout_ms" => self.timeouts.statement = timeout(name, value)?,
             "lock_timeout_ms" => self.timeouts.lock = timeout(name, value)?,
             "idle_in_transaction_timeout_ms" => self.timeouts.idle_in_transaction = timeout(name, value)?,
+            "max_lag_ms" => {
+                let ms = value.parse().ok().filter(|ms: &u32| *ms >= LEAST_MAX_LAG_MS);
+                let ms = ms.ok_or_else(|| {
+                    StoreError::driver(format!(
+                        "max_lag_ms must be a number of milliseconds from {LEAST_MAX_LAG_MS}"
+                    ))
+                })?;
+                self.max_lag = Duration::from_millis(ms.into());
+            }
             "statements" => {
                 self.statements = match value {
                     "named" => Statements::Named,
@@ -165,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn the_lag_of_a_replica_is_limited_to_five_seconds_unless_the_url_says_otherwise() {
+        for (url, expected) in [("postgres://h/d", 5_000), ("postgres://h/d?max_lag_ms=500", 500)] {
+            let (rest, options) = split(url).unwrap();
+            assert_eq!((rest.as_str(), options.max_lag.as_millis()), ("postgres://h/d", expected));
+        }
+    }
+
+    #[test]
     fn statements_are_named_unless_the_url_says_otherwise() {
         for (url, expected) in [
             ("postgres://h/d", Statements::Named),
@@ -200,6 +224,7 @@ mod tests {
             "max_connections=many",
             "statement_timeout_ms=10s",
             "lock_timeout_ms=-1",
+            "max_lag_ms=0",
             "statements=none",
             "sslmode=verify",
             "sslrootcert=",

@@ -17,6 +17,13 @@ use crate::{PoolStatus, StoreError};
 /// The maximum wait of a request for a free connection, short enough to answer before the request's
 /// deadline.
 const REQUEST_WAIT: Duration = Duration::from_secs(3);
+/// The maximum wait for a free connection to a replica. After it, the primary answers.
+pub(super) const REPLICA_WAIT: Duration = Duration::from_secs(1);
+/// The maximum time of a statement on a replica, short enough for the primary to answer the request
+/// after it.
+const REPLICA_STATEMENT: Duration = Duration::from_secs(2);
+/// The time beyond that after which a replica is considered hung.
+const REPLICA_MARGIN: Duration = Duration::from_millis(500);
 /// The maximum wait of workers and administration for a free connection.
 const WORKER_WAIT: Duration = Duration::from_secs(10);
 /// The timeout for a new connection.
@@ -31,6 +38,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
 /// The time beyond the server's own statement timeout after which the server is considered hung.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
+/// The maximum wait of a group for a locked row, because all its members wait. They then run alone,
+/// with the timeout of the session.
+const GROUP_LOCK: Duration = Duration::from_millis(250);
 /// Connections for migrations and administration.
 const MAINTENANCE: usize = 2;
 
@@ -46,10 +56,12 @@ pub(super) struct Sessions {
     pub(super) statements: Statements,
     /// The SQL that begins a transaction.
     pub(super) begin: Arc<str>,
+    /// The SQL that begins the transaction of a group.
+    pub(super) begin_group: Arc<str>,
 }
 
 impl Sessions {
-    fn status(&self, name: &'static str) -> PoolStatus {
+    pub(super) fn status(&self, name: &'static str) -> PoolStatus {
         let status = self.pool.status();
         PoolStatus {
             name,
@@ -102,8 +114,8 @@ impl Pools {
     /// Returns the pool for a unit of work.
     pub(super) const fn of(&self, workload: Workload, access: PoolAccess) -> &Sessions {
         match (workload, access) {
-            (Workload::Requests, PoolAccess::Read) => &self.reads,
-            (Workload::Requests, PoolAccess::Write) => &self.writes,
+            (Workload::Requests | Workload::Public | Workload::Groups, PoolAccess::Read) => &self.reads,
+            (Workload::Requests | Workload::Public | Workload::Groups, PoolAccess::Write) => &self.writes,
             (Workload::Workers, _) => &self.workers,
             (Workload::Maintenance, _) => &self.maintenance,
         }
@@ -153,10 +165,38 @@ pub(super) fn driver_config(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
+/// Returns the pool of a replica, which serves only reads of requests.
+pub(super) fn of_replica(
+    config: &Config,
+    tls: &MakeRustlsConnect,
+    options: &Options,
+) -> Result<Sessions, StoreError> {
+    let Options { max_connections, timeouts, statements, .. } = *options;
+    let statement = if timeouts.statement.is_zero() { REPLICA_STATEMENT } else { timeouts.statement };
+    let timeouts = Timeouts { statement: statement.min(REPLICA_STATEMENT), ..timeouts };
+    let settings = session_settings(timeouts, statements);
+    let pool = pool(config, tls, max_connections, settings, REPLICA_WAIT)?;
+    let sessions = sessions(pool, timeouts, statements);
+    Ok(Sessions { answer_timeout: Some(timeouts.statement + REPLICA_MARGIN), ..sessions })
+}
+
 fn sessions(pool: Pool, timeouts: Timeouts, statements: Statements) -> Sessions {
     let answer_timeout = (!timeouts.statement.is_zero()).then(|| timeouts.statement + ANSWER_MARGIN);
-    let begin = begin(timeouts, statements).into();
-    Sessions { pool, checkouts: Arc::default(), answer_timeout, statements, begin }
+    let begin = begin(timeouts, statements);
+    let begin_group = match timeouts.lock {
+        lock if lock.is_zero() || lock > GROUP_LOCK => {
+            format!("{begin}; SET LOCAL lock_timeout = {}", GROUP_LOCK.as_millis())
+        }
+        _ => begin.clone(),
+    };
+    Sessions {
+        pool,
+        checkouts: Arc::default(),
+        answer_timeout,
+        statements,
+        begin: begin.into(),
+        begin_group: begin_group.into(),
+    }
 }
 
 fn pool(
@@ -166,8 +206,8 @@ fn pool(
     settings: String,
     wait: Duration,
 ) -> Result<Pool, StoreError> {
-    // `Fast` skips a health check on every checkout. `Connection::begin` replaces broken
-    // connections instead.
+    // `Fast` skips a health check on every checkout. A unit whose connection
+    // turns out to be broken runs on another one instead.
     let recycling_method = RecyclingMethod::Fast;
     let manager = Manager::from_config(config.clone(), tls.clone(), ManagerConfig { recycling_method });
     // Settings belong to the session, so they are sent once for each new connection.

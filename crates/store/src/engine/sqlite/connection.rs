@@ -122,7 +122,7 @@ impl SqliteConnection {
 
     pub(crate) fn exec_each(
         &mut self,
-        sql: &'static str,
+        sql: &str,
         rows: &[Vec<SqlValue<'_>>],
     ) -> Result<Vec<u64>, EngineFault> {
         let mut statement = self.prepare(sql)?;
@@ -152,21 +152,33 @@ impl SqliteConnection {
         params: &[SqlValue<'_>],
         map: &impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, EngineFault> {
+        let mut listed = Vec::new();
+        self.for_each(sql, params, &mut |row| {
+            listed.push(map(row)?);
+            Ok(())
+        })?;
+        Ok(listed)
+    }
+
+    /// Calls `take` with each row of the result, until it fails.
+    pub(crate) fn for_each(
+        &mut self,
+        sql: &str,
+        params: &[SqlValue<'_>],
+        take: &mut dyn FnMut(&Row<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), EngineFault> {
         let mut statement = self.prepare(sql)?;
         self.bind(&mut statement, params)?;
         let mut rows = statement.raw_query();
-        let mut listed = Ok(Vec::new());
+        let mut taken = Ok(());
         while let Some(row) = rows.next().map_err(|e| fault(&self.sqlite, e))? {
             // Step to the end even after a row that cannot be mapped, for the same reason as in
             // `find`.
-            if let Ok(list) = &mut listed {
-                match map(&Row::sqlite(row)) {
-                    Ok(item) => list.push(item),
-                    Err(error) => listed = Err(error),
-                }
+            if taken.is_ok() {
+                taken = take(&Row::sqlite(row));
             }
         }
-        Ok(listed?)
+        Ok(taken?)
     }
 
     pub(crate) fn batch(&mut self, sql: &str) -> Result<(), EngineFault> {
