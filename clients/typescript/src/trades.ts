@@ -55,7 +55,9 @@ export class Trades {
       if (!(failure instanceof CallFailure)) throw failure;
       const { error } = failure;
       if (!failure.mayBeStored || NAME_CONFLICTS.has(error.code)) throw error;
-      const found = clientRequestId === undefined ? undefined : await this.#lookUp(clientRequestId, body);
+      // If the look-up fails too, the error of the create is the one that the caller can act on.
+      const lookUp = async () => (clientRequestId === undefined ? undefined : await this.#lookUp(clientRequestId, body));
+      const found = await lookUp().catch(() => undefined);
       if (found) return found;
       throw withUnknownSubmission(error);
     }

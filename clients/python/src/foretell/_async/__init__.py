@@ -1,0 +1,1 @@
+"""The asynchronous client. tools/unasync.py makes the synchronous one out of this package."""

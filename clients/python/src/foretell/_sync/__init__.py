@@ -1,0 +1,2 @@
+# Generated from _async by tools/unasync.py.
+"""The synchronous client."""
