@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use alloy::providers::{DynProvider, Provider as _};
 use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use chain::{
-    Chain, DeploySettings, EventKind, Fees, Intent, IntentSide, KeyPolicy, MarketTerms, SendOutcome, Signer,
-    SpendingLimits, Transaction, calls, deploy, execute_calldata, provision,
+    Chain, DeploySettings, EventKind, Fees, Intent, IntentSide, KeyPolicy, MarketTerms, SendOutcome,
+    SignedTx, Signer, SpendingLimits, Transaction, calls, deploy, execute_calldata, provision,
 };
 use domain::Clock;
 use domain::time::SystemClock;
 use embedded_chain::{EmbeddedNode, Genesis};
 use store::testing::TestFolder;
+use testkit::{Anvil, START};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
@@ -28,7 +30,9 @@ const BUYERS: u8 = 16;
 /// The same number as in the demonstration.
 const ACCOUNTS: u32 = 12;
 const KEY_INDEX: u32 = 1;
-const BATCHES: [usize; 3] = [1, 10, 100];
+const BATCHES: [usize; 3] = [1, 10, FULL];
+/// The most that the Gate accepts.
+const FULL: usize = 100;
 /// 0.05 USDC, the same amount as over HTTP.
 const TRADE_ATOMIC: u64 = 50_000;
 const FUNDS_ATOMIC: u64 = 1_000_000_000_000;
@@ -50,26 +54,39 @@ pub struct ChainLimits {
     /// nonce.
     next_intent: AtomicU32,
     now_s: u64,
-    _folder: TestFolder,
+    /// The embedded chain's.
+    _folder: Option<TestFolder>,
 }
 
 impl ChainLimits {
-    /// Deploys the contracts, opens a market with two outcomes and funds all accounts.
+    /// Starts a durable embedded chain.
     pub async fn start() -> Self {
         let folder = TestFolder::create();
         let clock = Arc::new(SystemClock::default());
-        let now_s = clock.now().s();
-        let [deployer, resolver, guardian, treasury, relayer, executor] = [1, 2, 3, 4, 5, 6].map(key);
-        let buyers: Vec<Signer> = (0..BUYERS).map(|number| key(100 + number)).collect();
-        let senders = [&deployer, &resolver, &relayer, &executor].into_iter().chain(&buyers);
+        let now = clock.now();
         let genesis = Genesis {
             chain_id: CHAIN_ID,
-            balances: senders.map(|signer| (signer.address(), U256::MAX >> 8)).collect(),
-            timestamp: clock.now(),
+            balances: senders().iter().map(|signer| (signer.address(), U256::MAX >> 8)).collect(),
+            timestamp: now,
             gas_limit: 60_000_000,
             base_fee: 1_000_000_000,
         };
         let node = EmbeddedNode::open(&folder.path().join("chain.db"), genesis, clock).expect("a new chain");
+        Self { _folder: Some(folder), ..Self::on(node.provider(), now.s()).await }
+    }
+
+    /// Prepares a chain of anvil.
+    pub async fn on_anvil(anvil: &Anvil) -> Self {
+        for signer in senders() {
+            let funds = (signer.address(), U256::MAX >> 8);
+            let _: () = anvil.provider.raw_request("anvil_setBalance".into(), funds).await.expect("ether");
+        }
+        Self::on(anvil.provider.clone(), START.s()).await
+    }
+
+    /// Deploys the contracts, opens a market with two outcomes and funds all accounts.
+    async fn on(provider: DynProvider, now_s: u64) -> Self {
+        let [deployer, resolver, guardian, treasury, relayer, executor] = [1, 2, 3, 4, 5, 6].map(key);
         let settings = DeploySettings {
             usdc: None,
             owner: deployer.address(),
@@ -87,12 +104,13 @@ impl ChainLimits {
             result_deadline_s: DeploySettings::DEFAULT_RESULT_DEADLINE_S,
             salt: B256::ZERO,
         };
-        let contracts = deploy::deploy(node.provider(), CHAIN_ID, &deployer, settings).await;
-        let chain = Chain::connect(node.provider(), contracts.expect("the contracts stand")).await.unwrap();
+        let contracts = deploy::deploy(provider.clone(), CHAIN_ID, &deployer, settings).await;
+        let chain = Chain::connect(provider, contracts.expect("the contracts stand")).await.unwrap();
         let world = Operator { chain: &chain, deployer: &deployer };
         world.fund(resolver.address()).await;
         world.approve(&resolver).await;
         let market = world.market(&resolver, now_s).await;
+        let buyers = buyers();
         for buyer in &buyers {
             world.fund(buyer.address()).await;
             world.approve(buyer).await;
@@ -116,7 +134,21 @@ impl ChainLimits {
             accounts.push(account);
         }
         let next_intent = AtomicU32::new(0);
-        Self { chain, buyers, executor, accounts, market, next_intent, now_s, _folder: folder }
+        Self { chain, buyers, executor, accounts, market, next_intent, now_s, _folder: None }
+    }
+
+    /// Executes `trades` in full batches that are signed before the time begins, one after the other.
+    pub async fn presigned_trades(&self, trades: u64) -> Sample {
+        let fees = self.chain.fees().await.unwrap();
+        let first = self.chain.transaction_count(self.executor.address()).await.unwrap();
+        let nonces = first..first + trades.div_ceil(FULL as u64);
+        let batches: Vec<SignedTx> = nonces.map(|nonce| self.full_batch(nonce, fees)).collect();
+        let executed = batches.len() * FULL;
+        let begun = Begun::now(Process::own());
+        for batch in batches {
+            expect_all_executed(&send_signed(&self.chain, &batch).await);
+        }
+        begun.end(executed as u64)
     }
 
     /// Executes plain buys for `time`: each is signed, sent and awaited. 16 senders share the
@@ -155,12 +187,27 @@ impl ChainLimits {
             let (data, gas) = (execute_calldata(&intents), BATCH_GAS + INTENT_GAS * size as u64);
             let events =
                 send(&self.chain, &self.executor, self.chain.contracts().gate, data, nonce, gas, fees).await;
-            let failed = events.iter().find(|event| matches!(event, EventKind::IntentFailed { .. }));
-            assert!(failed.is_none(), "{failed:?}");
+            expect_all_executed(&events);
             nonce += 1;
             trades += size as u64;
         }
         begun.end(trades)
+    }
+
+    /// Returns the gas of a trade in a full batch.
+    pub async fn gas_of_a_trade(&self) -> f64 {
+        let fees = self.chain.fees().await.unwrap();
+        let nonce = self.chain.transaction_count(self.executor.address()).await.unwrap();
+        let batch = self.full_batch(nonce, fees);
+        send_signed(&self.chain, &batch).await;
+        let receipt = self.chain.receipt(batch.hash).await.unwrap().expect("a receipt");
+        receipt.gas_used as f64 / FULL as f64
+    }
+
+    fn full_batch(&self, nonce: u64, fees: Fees) -> SignedTx {
+        let intents: Vec<Intent> = (0..FULL).map(|_| self.intent()).collect();
+        let (data, gas) = (execute_calldata(&intents), BATCH_GAS + INTENT_GAS * FULL as u64);
+        sign(&self.chain, &self.executor, self.chain.contracts().gate, data, nonce, gas, fees)
     }
 
     fn intent(&self) -> Intent {
@@ -261,7 +308,7 @@ fn buy(market: u64, outcome: u64) -> Bytes {
     data.into()
 }
 
-/// Signs and sends a transaction, and reads its receipt, which the embedded chain has immediately.
+/// Signs and sends a transaction, and reads its events.
 async fn send(
     chain: &Chain,
     signer: &Signer,
@@ -271,10 +318,40 @@ async fn send(
     gas_limit: u64,
     fees: Fees,
 ) -> Vec<EventKind> {
+    send_signed(chain, &sign(chain, signer, to, data, nonce, gas_limit, fees)).await
+}
+
+fn sign(
+    chain: &Chain,
+    signer: &Signer,
+    to: Address,
+    data: Bytes,
+    nonce: u64,
+    gas_limit: u64,
+    fees: Fees,
+) -> SignedTx {
     let transaction = Transaction { to: Some(to), data, value: U256::ZERO, nonce, gas_limit, fees };
-    let signed = chain.sign(signer, &transaction).unwrap();
+    chain.sign(signer, &transaction).unwrap()
+}
+
+/// Sends a transaction and reads its receipt, which chains that mine each transaction have immediately.
+async fn send_signed(chain: &Chain, signed: &SignedTx) -> Vec<EventKind> {
     assert_eq!(chain.send_raw(&signed.raw).await.unwrap(), SendOutcome::Accepted);
     let receipt = chain.receipt(signed.hash).await.unwrap().expect("a receipt");
     assert!(receipt.success, "the transaction reverted");
     receipt.events.into_iter().map(|event| event.kind).collect()
+}
+
+fn expect_all_executed(events: &[EventKind]) {
+    let failed = events.iter().find(|event| matches!(event, EventKind::IntentFailed { .. }));
+    assert!(failed.is_none(), "{failed:?}");
+}
+
+fn buyers() -> Vec<Signer> {
+    (0..BUYERS).map(|number| key(100 + number)).collect()
+}
+
+/// Returns all keys that send transactions.
+fn senders() -> Vec<Signer> {
+    [1, 2, 5, 6].map(key).into_iter().chain(buyers()).collect()
 }

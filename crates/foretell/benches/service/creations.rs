@@ -9,7 +9,7 @@ use domain::{Timestamp, Usdc};
 use hyper::StatusCode;
 use store::testing::{TestDatabase, TestFolder};
 use store::{Store, StoreError, params};
-use testkit::{TestApp, TestKey, TestMarket};
+use testkit::{Setup, TestApp, TestKey, TestMarket};
 use tokio::task::JoinSet;
 
 use crate::Times;
@@ -26,20 +26,21 @@ use crate::trades::buys;
 const KEYS: usize = 12;
 /// One way of the delayed connection. A round trip takes twice as long.
 const ONE_WAY: Duration = Duration::from_micros(250);
-const MIGRATED_AT: Timestamp = Timestamp::from_s(1_790_000_000);
+pub const MIGRATED_AT: Timestamp = Timestamp::from_s(1_790_000_000);
 
 /// Number of the next idempotency key.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-struct Scene {
-    app: TestApp,
+/// A service in this process with a market and its traders.
+pub struct Scene {
+    pub app: TestApp,
     keys: Vec<TestKey>,
     market: TestMarket,
 }
 
 impl Scene {
-    async fn on(store: Store) -> Self {
-        let app = TestApp::with().on(store).start().await;
+    pub async fn of(setup: Setup) -> Self {
+        let app = setup.start().await;
         let mut keys = Vec::with_capacity(KEYS);
         for n in 0..KEYS {
             let user = app.user(&format!("user {n}")).funded("1000000").await;
@@ -52,7 +53,7 @@ impl Scene {
     }
 
     /// Creates trades in `tasks` tasks, one after the other in each.
-    async fn create(&self, tasks: usize, time: Duration) -> Sample {
+    pub async fn create(&self, tasks: usize, time: Duration) -> Sample {
         let begun = Begun::now(Process::own());
         let end = Instant::now() + time;
         let mut creators = JoinSet::new();
@@ -69,8 +70,12 @@ impl Scene {
             });
         }
         let created = creators.join_all().await.into_iter().sum();
-        let sample = begun.end(created);
-        // Long queues are not what is measured.
+        begun.end(created)
+    }
+
+    /// Creates trades, then executes them all outside of the time: long queues are not what is measured.
+    async fn create_and_settle(&self, tasks: usize, time: Duration) -> Sample {
+        let sample = self.create(tasks, time).await;
         self.app.run_workers().await;
         sample
     }
@@ -109,12 +114,12 @@ pub async fn on_sqlite(times: Times, report: &mut Report) {
     let folder = TestFolder::create();
     let store = Store::open(&folder.url()).await.expect("a new file opens");
     store.migrate(MIGRATED_AT).await.expect("the migrations apply");
-    let scene = Scene::on(store.clone()).await;
+    let scene = Scene::of(TestApp::with().on(store.clone())).await;
     let (mut many, mut one, mut single) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=times.rounds {
         let samples = (
-            scene.create(32, times.trades).await,
-            scene.create(1, times.trades).await,
+            scene.create_and_settle(32, times.trades).await,
+            scene.create_and_settle(1, times.trades).await,
             inserts(&store, times.trades).await,
         );
         if round > 0 {
@@ -158,12 +163,12 @@ pub async fn on_postgres(service: &Service, times: Times, report: &mut Report) {
         report.note("The PostgreSQL cluster runs on another machine: R7 to R7c are not measured.".to_owned());
         return;
     };
-    let scene = Scene::on(store.clone()).await;
+    let scene = Scene::of(TestApp::with().on(store.clone())).await;
     let demonstration = service.demonstration();
     let of_service = service.store().await;
     let (mut created, mut accepted, mut limits) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=times.rounds {
-        let alone = measured(cluster, scene.create(64, times.trades)).await;
+        let alone = measured(cluster, scene.create_and_settle(64, times.trades)).await;
         let served = measured(cluster, served(service, &demonstration, &of_service, times)).await;
         let limit = measured(cluster, tpc_b.run(times.trades)).await;
         let limit = (limit.0.expect("pgbench runs"), limit.1);

@@ -5,8 +5,8 @@
 //! to minute, but a ratio hardly does. The compared quantity is the CPU time of the service's
 //! process; wall-clock rates are only informative. docs/benchmarks.md explains each baseline.
 //!
-//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public`, `--pages`
-//! or `--creations` for only these, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
+//! Options after `--`: `--quick` for a run of less than a minute, `--webhooks`, `--public`, `--pages`,
+//! `--anvil` or `--creations` for only these, `--capacity` for a model of a deployment, `--sized` for large data, `--gate` to fail if a goal is missed. PostgreSQL is
 //! included if `FORETELL_TEST_POSTGRES_URL` names a cluster whose user may create databases.
 
 #![expect(
@@ -16,7 +16,9 @@
     reason = "a program for people, not part of the service"
 )]
 
+mod anvil;
 mod bare;
+mod capacity;
 mod chain_limits;
 mod cluster;
 mod creations;
@@ -41,6 +43,7 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use capacity::Deployment;
 use chain_limits::ChainLimits;
 use report::Report;
 use service::Service;
@@ -67,6 +70,14 @@ struct Args {
     /// Creations of trades alone
     #[arg(long)]
     creations: bool,
+    /// The executor on anvil alone
+    #[arg(long)]
+    anvil: bool,
+    /// The capacity of a deployment
+    #[arg(long)]
+    capacity: bool,
+    #[command(flatten)]
+    deployment: Deployment,
     /// A hundred thousand markets with five million trades against a hundred, on SQLite
     #[arg(long)]
     sized: bool,
@@ -146,6 +157,14 @@ async fn measure(args: &Args) -> Report {
         public::at_size(times, &mut report).await;
         return report;
     }
+    if args.capacity {
+        capacity::measure(args.deployment, times, &mut report).await;
+        return report;
+    }
+    if args.anvil {
+        anvil::measure(times, &mut report).await;
+        return report;
+    }
     if args.creations {
         creations::on_sqlite(times, &mut report).await;
         if let Some(mut postgres) = Service::on_postgres().await {
@@ -163,6 +182,8 @@ async fn measure(args: &Args) -> Report {
     drop(sqlite);
     eprintln!("Creations on SQLite …");
     creations::on_sqlite(times, &mut report).await;
+    eprintln!("The executor on anvil …");
+    anvil::measure(times, &mut report).await;
     eprintln!("The public read API …");
     public::measure(times, &mut report).await;
     if args.quick {
