@@ -83,6 +83,9 @@ capabilities: {drop: [ALL]}
 {{- range $name, $value := .Values.settings }}
 {{- if kindIs "slice" $value }}
 {{- $value = join "," $value }}
+{{- else if kindIs "float64" $value }}
+{{- /* Numbers of YAML are floats here, and large ones would get an exponent. */ -}}
+{{- $value = int64 $value }}
 {{- end }}
 - {name: FORETELL_{{ $name | upper | replace "-" "_" }}, value: {{ $value | toString | quote }}}
 {{- end }}
