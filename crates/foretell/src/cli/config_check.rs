@@ -153,7 +153,7 @@ pub fn write_secrets(config: &ResolvedConfig, file: &Path) -> Result<(), StartEr
 }
 
 async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
-    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(std::path::Path::new);
+    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(Path::new);
     // Opening would create the file, but a check must not change anything.
     if path.is_some_and(|path| !path.exists()) {
         return Ok("SQLite, will be created at the first start".to_owned());
