@@ -76,7 +76,8 @@ impl Worker for HealthMonitor {
         put(Reason::FeesAboveCeiling, found.waiting_trades(HoldReason::FeeCeiling));
         put(Reason::HourlyVolumeUsed, found.waiting_trades(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
-        put(Reason::PartWithoutProcess, self.unled.lock().look(&found.leases, self.executors.len(), now));
+        let lanes: Vec<u16> = (0_u16..).take(self.executors.len()).collect();
+        put(Reason::PartWithoutProcess, self.unled.lock().look(&found.leases, &lanes, now));
         // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
         if let Some(last) = &found.last {

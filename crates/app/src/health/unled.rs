@@ -23,11 +23,11 @@ impl UnledParts {
     pub(super) fn look(
         &mut self,
         leases: &[(String, Timestamp)],
-        lanes: usize,
+        lanes: &[u16],
         now: Timestamp,
     ) -> Option<Degradation> {
         let until = |name: &str| leases.iter().find(|(of, _)| of == name).map(|(_, until)| *until);
-        let lane_leases = (0_u16..).take(lanes).map(|lane| (format!("lane {lane}"), until(&lease_of(lane))));
+        let lane_leases = lanes.iter().map(|lane| (format!("lane {lane}"), until(&lease_of(*lane))));
         let upkeep = until(UPKEEP_LEASE).map(|until| ("upkeep".to_owned(), Some(until)));
         let unled = lane_leases.chain(upkeep).filter(|(_, until)| until.is_none_or(|until| until <= now));
         let looks = |part: &String| self.0.get(part).copied().unwrap_or(0).saturating_add(1);
@@ -38,7 +38,7 @@ impl UnledParts {
         let detail = format!("No process runs these parts: {}.", missing.join(", "));
         (!missing.is_empty()).then(|| {
             Degradation::new(Reason::PartWithoutProcess, detail)
-                .stops_trading(lanes > 0 && missing_lanes == lanes)
+                .stops_trading(!lanes.is_empty() && missing_lanes == lanes.len())
         })
     }
 }
@@ -55,7 +55,7 @@ mod tests {
 
     fn after(looks: u32, leases: &[(String, Timestamp)]) -> Option<(String, bool)> {
         let mut unled = UnledParts::default();
-        let found = (0..looks).map(|_| unled.look(leases, 2, NOW)).last().flatten();
+        let found = (0..looks).map(|_| unled.look(leases, &[0, 1], NOW)).last().flatten();
         found.map(|found| (found.detail, found.stops_trading))
     }
 
@@ -67,7 +67,8 @@ mod tests {
         assert_eq!(after(3, &one), Some((detail, false)));
         assert_eq!(after(3, &held(&["executor:0", "executor:1"])), None);
         let mut unled = UnledParts::default();
-        let looks = [&one, &one, &held(&["executor:0", "executor:1"]), &one].map(|it| unled.look(it, 2, NOW));
+        let looks =
+            [&one, &one, &held(&["executor:0", "executor:1"]), &one].map(|it| unled.look(it, &[0, 1], NOW));
         assert_eq!(looks, [const { None }; 4], "the looks must be consecutive");
     }
 
