@@ -9,6 +9,7 @@ use domain::passkey::RelyingParty;
 use domain::webhook::target::TargetPolicy;
 use domain::{SecretKey, Usdc};
 
+use crate::AppError;
 use crate::encryption::SealingKeys;
 
 /// The default minimum of trades and claims: 0.01 USDC.
@@ -20,9 +21,10 @@ pub const DEFAULT_SLIPPAGE_BPS: u16 = 200;
 pub struct Config {
     /// The environment (live or test) whose keys are accepted.
     pub environment: Environment,
-    /// The pepper of API key digests.
-    pub key_pepper: SecretKey,
-    /// The keys that encrypt webhook secrets.
+    /// The pepper of API key digests. `None` in a process that authenticates no requests.
+    pub key_pepper: Option<SecretKey>,
+    /// The keys that encrypt webhook secrets. Empty in a process that neither issues keys nor sends
+    /// webhooks.
     pub sealing_keys: SealingKeys,
     /// The number of executors. All trades of an account go through the same one.
     pub lanes: u16,
@@ -82,9 +84,26 @@ impl Config {
         sealing_keys: impl Into<SealingKeys>,
     ) -> Self {
         Self {
-            environment,
-            key_pepper: key_pepper.into(),
+            key_pepper: Some(key_pepper.into()),
             sealing_keys: sealing_keys.into(),
+            ..Self::without_secrets(environment)
+        }
+    }
+
+    /// Returns the pepper of API key digests.
+    ///
+    /// # Errors
+    /// If this process has none.
+    pub fn pepper(&self) -> Result<&SecretKey, AppError> {
+        self.key_pepper.as_ref().ok_or_else(|| AppError::internal(NoPepper))
+    }
+
+    /// Like [`Self::new`], for a process that authenticates no requests and seals nothing.
+    pub fn without_secrets(environment: Environment) -> Self {
+        Self {
+            environment,
+            key_pepper: None,
+            sealing_keys: SealingKeys::none(),
             lanes: 1,
             executors: Vec::new(),
             confirmations: Some(1),
@@ -110,6 +129,11 @@ impl Config {
         }
     }
 }
+
+/// A process without the pepper was asked to authenticate a request or to issue a key.
+#[derive(Debug, thiserror::Error)]
+#[error("this process has no pepper of API keys: only processes with the role api have it")]
+struct NoPepper;
 
 const GWEI: u128 = 1_000_000_000;
 

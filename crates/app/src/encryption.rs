@@ -66,7 +66,8 @@ pub struct SealingKeys(Arc<RwLock<Keys>>);
 
 #[derive(Clone)]
 struct Keys {
-    current: SealingKey,
+    /// `None` in a process without the secrets.
+    current: Option<SealingKey>,
     others: Vec<SealingKey>,
 }
 
@@ -78,7 +79,17 @@ impl From<SealingKey> for SealingKeys {
 
 impl SealingKeys {
     pub fn new(current: SealingKey, others: Vec<SealingKey>) -> Self {
-        Self(Arc::new(RwLock::new(Keys { current, others })))
+        Self(Arc::new(RwLock::new(Keys { current: Some(current), others })))
+    }
+
+    /// Returns no keys: nothing can be encrypted or decrypted.
+    pub fn none() -> Self {
+        Self(Arc::new(RwLock::new(Keys { current: None, others: Vec::new() })))
+    }
+
+    /// Returns whether these are no keys.
+    pub fn are_none(&self) -> bool {
+        self.0.read().current.is_none()
     }
 
     /// Uses the keys of `other` from now on, in all clones.
@@ -89,19 +100,19 @@ impl SealingKeys {
 
     /// Encrypts with the current key, like [`SealingKey::seal`].
     pub fn seal(&self, secret: &[u8], context: &str, nonce: [u8; 24]) -> Result<String, UnsealError> {
-        self.0.read().current.seal(secret, context, nonce)
+        self.0.read().current.as_ref().ok_or(UnsealError)?.seal(secret, context, nonce)
     }
 
     /// Decrypts a text of any of the keys with the same `context`.
     pub fn unseal(&self, sealed: &str, context: &str) -> Result<SecretSlice<u8>, UnsealError> {
         let all = self.0.read();
-        let mut keys = std::iter::once(&all.current).chain(&all.others);
+        let mut keys = all.current.iter().chain(&all.others);
         keys.find_map(|key| key.unseal(sealed, context).ok()).ok_or(UnsealError)
     }
 
     /// Returns the prefix of every text that was encrypted with the current key.
     pub fn current_prefix(&self) -> String {
-        format!("{}:", self.0.read().current.id)
+        self.0.read().current.as_ref().map_or_else(String::new, |current| format!("{}:", current.id))
     }
 }
 
@@ -143,6 +154,15 @@ mod tests {
         assert_eq!(open(&new, &of_both, "row-1"), Ok(b"whsec".to_vec()));
         assert_eq!(open(&new, &of_old, "row-1"), Err(UnsealError));
         assert_eq!(open(&both, &of_old, "row-2"), Err(UnsealError));
+    }
+
+    #[test]
+    fn without_keys_nothing_is_encrypted_or_decrypted() {
+        let sealed = key("k", 1).seal(b"whsec", "row-1", [9; 24]).unwrap();
+        let none = SealingKeys::none();
+        assert!(none.are_none());
+        assert_eq!(none.seal(b"whsec", "row-1", [9; 24]), Err(UnsealError));
+        assert_eq!(open(&none, &sealed, "row-1"), Err(UnsealError));
     }
 
     #[test]

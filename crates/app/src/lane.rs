@@ -10,6 +10,11 @@ pub fn lane_of(account: Address, lanes: u16) -> u16 {
     last % lanes.max(1)
 }
 
+/// Returns the name of the lease under which one process runs a lane's executor.
+pub fn lease_of(lane: u16) -> String {
+    format!("executor:{lane}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

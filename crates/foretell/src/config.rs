@@ -18,6 +18,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::optional_listen::OptionalListen;
+use crate::process_roles::{ProcessRole, ProcessRoles};
 
 /// The environment of a service, which determines the keys that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -189,6 +190,14 @@ pub struct Settings {
     /// The file with the service's secrets [default: secrets.json in the data folder]
     #[arg(long, env = "FORETELL_SECRETS_FILE", global = true)]
     pub secrets_file: Option<PathBuf>,
+    /// The record of the contracts' deployment that `foretell deploy` writes [default:
+    /// deployment.json in the data folder]
+    #[arg(long, env = "FORETELL_DEPLOYMENT", value_name = "FILE", global = true)]
+    pub deployment: Option<PathBuf>,
+    /// The parts of the service that `foretell serve` runs in this process, separated by commas. A
+    /// process needs only the secrets of its roles [default: all]
+    #[arg(long, env = "FORETELL_ROLES", value_name = "ROLES", value_delimiter = ',', global = true)]
+    pub roles: Option<Vec<ProcessRole>>,
     /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, env = "FORETELL_LISTEN", global = true)]
     pub listen: Option<SocketAddr>,
@@ -335,6 +344,10 @@ pub struct ResolvedConfig {
     pub contracts: PathBuf,
     /// Path of the secrets file.
     pub secrets_file: PathBuf,
+    /// Path of the record of the deployment.
+    pub deployment: PathBuf,
+    /// The parts of the service that this process runs.
+    pub roles: ProcessRoles,
     pub listen: SocketAddr,
     /// Address of the embedded chain's JSON-RPC. If absent, the default depends on the command.
     pub rpc_listen: Option<OptionalListen>,
@@ -416,6 +429,26 @@ impl ResolvedConfig {
         }))
     }
 
+    /// Checks that several processes can divide the service among themselves.
+    ///
+    /// # Errors
+    /// If the process has not all roles although the chain or the database allows only one process.
+    pub fn check_roles(&self) -> Result<(), ConfigError> {
+        if self.roles.are_all() {
+            return Ok(());
+        }
+        let wrong = |why: &str| {
+            Err(ConfigError::Value(format!("roles must be all ({}): {why}", ProcessRoles::default())))
+        };
+        if self.rpc_urls.is_empty() {
+            return wrong("without rpc-url, the chain is embedded in one process, which must do everything");
+        }
+        if self.database_url.expose_secret().starts_with("sqlite:") {
+            return wrong("SQLite is the database of one process. Set a PostgreSQL database-url first");
+        }
+        Ok(())
+    }
+
     /// Returns the allowed webhook targets, by default only public ones.
     pub fn targets(&self) -> WebhookTargets {
         self.webhook_targets.unwrap_or(WebhookTargets::Public)
@@ -465,6 +498,8 @@ impl Settings {
             node_agreement: self.node_agreement.or(of_file.node_agreement),
             contracts: self.contracts.or(of_file.contracts),
             secrets_file: self.secrets_file.or(of_file.secrets_file),
+            deployment: self.deployment.or(of_file.deployment),
+            roles: self.roles.or(of_file.roles),
             listen: self.listen.or(of_file.listen),
             rpc_listen: self.rpc_listen.or(of_file.rpc_listen),
             ops_listen: self.ops_listen.or(of_file.ops_listen),
@@ -551,6 +586,8 @@ impl Settings {
             shutdown_delay: shutdown_delay(self.shutdown_delay_s, environment)?,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
+            deployment: self.deployment.unwrap_or_else(|| data_dir.join("deployment.json")),
+            roles: ProcessRoles::new(self.roles).map_err(|error| ConfigError::Value(error.to_string()))?,
             data_dir,
             database_url,
             database_read_url,
@@ -1001,6 +1038,23 @@ mod tests {
         let limits = decide("max-connections = 9\nmax-connections-per-address = 3").unwrap();
         assert_eq!((limits.connections, limits.connections_per_address), (9, 3));
         assert!(decide("max-connections = 0").is_err() && decide("max-connections-per-address = 0").is_err());
+    }
+
+    #[test]
+    fn only_nodes_and_postgresql_let_processes_share_the_work() {
+        let checked = |text: &str| {
+            let config = toml::from_str::<Settings>(text).unwrap().decide().unwrap();
+            config.check_roles().map_err(|error| error.to_string())
+        };
+        let (nodes, postgres) = ("rpc-url = \"http://node\"", "database-url = \"postgres://primary/d\"");
+        let split = "roles = [\"api\", \"sync\"]";
+        assert_eq!(checked(&format!("{split}\n{nodes}\n{postgres}")), Ok(()));
+        assert_eq!(checked("roles = [\"api\", \"executor\", \"sync\", \"dispatcher\", \"upkeep\"]"), Ok(()));
+        let embedded = checked(&format!("{split}\n{postgres}")).unwrap_err();
+        assert!(embedded.contains("without rpc-url, the chain is embedded"), "{embedded}");
+        let sqlite = checked(&format!("{split}\n{nodes}")).unwrap_err();
+        assert!(sqlite.contains("SQLite is the database of one process"), "{sqlite}");
+        assert!(toml::from_str::<Settings>("roles = [\"signer\"]").is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! written before a database exists, and is copied into the audit log once there is one.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use alloy_primitives::{Address, B256};
 use chain::{Chain, ChainError, Contracts, DeploySettings};
@@ -116,24 +116,23 @@ impl Deployment {
         Actor { name: self.actor.clone(), os_user: self.os_user.clone(), host: self.host.clone() }
     }
 
-    /// Writes the record into the data folder.
-    pub fn write(&self, data_dir: &Path) -> Result<(), StartError> {
+    /// Returns the executors' addresses.
+    pub fn executors(&self) -> &[Address] {
+        &self.executors
+    }
+
+    /// Writes the record to the file.
+    pub fn write(&self, path: &Path) -> Result<(), StartError> {
         let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        let path = path(data_dir);
-        std::fs::write(&path, text + "\n")
+        std::fs::write(path, text + "\n")
             .map_err(|source| StartError::File { path: path.display().to_string(), source })
     }
 }
 
-fn path(data_dir: &Path) -> PathBuf {
-    data_dir.join("deployment.json")
-}
-
-/// Reads the deployment record of the data folder, if there is one.
-pub fn read(data_dir: &Path) -> Result<Option<Deployment>, StartError> {
-    let path = path(data_dir);
+/// Reads the record of the deployment, if there is one.
+pub fn read(path: &Path) -> Result<Option<Deployment>, StartError> {
     let name = path.display().to_string();
-    match std::fs::read_to_string(&path) {
+    match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text)
             .map(Some)
             .map_err(|error| StartError::Other(format!("{name} cannot be read: {error}"))),
@@ -168,10 +167,10 @@ pub async fn check_live(config: &ResolvedConfig, chain: &Chain, secrets: &Secret
             held.join(", ")
         )));
     }
-    let recorded = read(&config.data_dir)?.ok_or_else(|| {
+    let recorded = read(&config.deployment)?.ok_or_else(|| {
         StartError::Other(format!(
-            "there is no deployment.json in {}: a live service compares the contracts with it. Copy it from the machine on which `foretell deploy` ran.",
-            config.data_dir.display()
+            "there is no {}: a live service compares the contracts with it. Copy it from the machine on which `foretell deploy` ran.",
+            config.deployment.display()
         ))
     })?;
     match check(chain, &recorded.settings()).await {

@@ -17,7 +17,7 @@ pub async fn apply(
     store: &Store,
     clock: &Arc<dyn Clock>,
     actor: Actor,
-    data_dir: &Path,
+    deployment: &Path,
 ) -> Result<Vec<String>, StartError> {
     let applied = store.migrate(clock.now()).await?;
     if !applied.is_empty() {
@@ -25,17 +25,17 @@ pub async fn apply(
         record(&acting, Act::new("migrate", "database").after(json!({ "applied": applied }))).await?;
     }
     // On every start, not only after a migration: the deployment may be newer than the schema.
-    log_deployment(store, clock, data_dir).await?;
+    log_deployment(store, clock, deployment).await?;
     Ok(applied)
 }
 
-/// Logs the deployment that the data folder records, unless it was logged before.
+/// Logs the recorded deployment, unless it was logged before.
 pub async fn log_deployment(
     store: &Store,
     clock: &Arc<dyn Clock>,
-    data_dir: &Path,
+    deployment: &Path,
 ) -> Result<(), StartError> {
-    let Some(record_of) = deployment::read(data_dir)? else { return Ok(()) };
+    let Some(record_of) = deployment::read(deployment)? else { return Ok(()) };
     let subject = format!("gate:{}", record_of.gate());
     let filter =
         Filter { action: Some("deploy".to_owned()), subject: Some(subject.clone()), ..Filter::default() };

@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ResolvedConfig;
 use crate::logging::LogLevel;
 use crate::optional_listen::OptionalListen;
+use crate::process_roles::ProcessRoles;
 use crate::start_error::StartError;
 
 /// The usual port.
@@ -52,6 +53,7 @@ pub struct OpsEndpoint {
 #[derive(Clone)]
 pub struct Ops {
     pub ctx: Ctx,
+    pub roles: ProcessRoles,
     /// Cancelling it begins the drain.
     pub draining: CancellationToken,
     pub shutdown_delay: Duration,
@@ -154,9 +156,9 @@ async fn ready(State(ops): State<Ops>) -> Response {
     }
     reasons.extend(ops.ctx.process.serving.faults(ops.ctx.now()).into_iter().map(reason));
     if reasons.is_empty() {
-        return Json(json!({ "status": "ready" })).into_response();
+        return Json(json!({ "status": "ready", "roles": ops.roles.names() })).into_response();
     }
-    let body = json!({ "status": "unready", "reasons": reasons });
+    let body = json!({ "status": "unready", "roles": ops.roles.names(), "reasons": reasons });
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 

@@ -48,14 +48,20 @@ impl Reload {
     pub fn apply(&self, default_level: &str) -> Result<(), StartError> {
         let ConfigSource { flags, file } = &self.source;
         let config = flags.clone().or_from_file(file.as_deref())?.decide()?;
-        let sealing_keys = Secrets::load(&config.secrets_file)?.sealing_keys()?;
+        // A process whose roles need no sealing keys may have no file with them.
+        let sealing_keys = match self.sealing_keys.are_none() {
+            true => None,
+            false => Some(Secrets::load(&config.secrets_file)?.sealing_keys()?),
+        };
         // The environment wins, as at the start.
         if std::env::var_os("RUST_LOG").is_none() {
             let level = config.log_level.as_deref().unwrap_or(default_level);
             self.log_level.set(level).map_err(|error| StartError::Other(error.to_string()))?;
         }
         self.trusted_proxies.replace(config.trusted_proxies);
-        self.sealing_keys.replace(&sealing_keys);
+        if let Some(sealing_keys) = sealing_keys {
+            self.sealing_keys.replace(&sealing_keys);
+        }
         Ok(())
     }
 }

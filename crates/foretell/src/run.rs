@@ -25,6 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::database;
+use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
@@ -47,6 +48,8 @@ pub struct Parts {
     /// The embedded chain, if it is the chain in use.
     pub node: Option<Arc<EmbeddedNode>>,
     pub secrets: Secrets,
+    /// The parts of the service that this process runs.
+    pub roles: ProcessRoles,
     connections: ServeLimits,
     /// Lock on the data folder, held while the embedded chain is open.
     _lock: Option<File>,
@@ -89,10 +92,10 @@ impl Parts {
             // A migration must not begin because a process happened to restart.
             EnvironmentSetting::Live => {
                 database::require_current_schema(&store).await?;
-                crate::migrate::log_deployment(&store, &clock, &config.data_dir).await?;
+                crate::migrate::log_deployment(&store, &clock, &config.deployment).await?;
             }
             EnvironmentSetting::Test => {
-                crate::migrate::apply(&store, &clock, crate::actor::service(), &config.data_dir).await?;
+                crate::migrate::apply(&store, &clock, crate::actor::service(), &config.deployment).await?;
             }
         }
         let (chain, node) = match config.rpc_urls.is_empty() {
@@ -108,12 +111,16 @@ impl Parts {
             let ended = store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
             ended?;
         }
-        // One lane per executor key.
-        let executors = secrets.executors()?;
-        let mut settings =
-            app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
-        settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
-        settings.executors = executors.iter().map(Signer::address).collect();
+        let mut settings = app::Config::without_secrets(config.environment.into());
+        if config.roles.need(SecretName::KeyPepper) {
+            settings.key_pepper = Some(secrets.key_pepper()?);
+        }
+        if config.roles.need(SecretName::SealingKey) {
+            settings.sealing_keys = secrets.sealing_keys()?;
+        }
+        // One lane per executor.
+        settings.executors = crate::lanes::addresses(config, &secrets)?;
+        settings.lanes = u16::try_from(settings.executors.len()).unwrap_or(u16::MAX);
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;
         }
@@ -138,7 +145,9 @@ impl Parts {
         };
         settings.sample_users.clone_from(&config.sample_users);
         settings.max_streams = config.max_streams;
-        let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits(config)?);
+        // Only requests are limited, so other processes need no Redis.
+        let limits = if config.roles.has(ProcessRole::Api) { limits(config)? } else { Limits::memory() };
+        let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits);
         app::passkeys::check_relying_party(&ctx).await?;
         // Not fatal: the limiter may come back, and readiness fails until it does.
         if let Err(error) = ctx.process.limits.ping().await {
@@ -154,7 +163,14 @@ impl Parts {
         kill_switches::refresh(&ctx).await?;
         // The lock must live as long as the chain is open, so it is stored although nothing reads
         // it.
-        Ok(Self { ctx, node, secrets, connections: config.connections, _lock: lock })
+        Ok(Self {
+            ctx,
+            node,
+            secrets,
+            roles: config.roles.clone(),
+            connections: config.connections,
+            _lock: lock,
+        })
     }
 
     /// Builds the state that all HTTP handlers share.
@@ -215,7 +231,7 @@ pub fn limits(config: &ResolvedConfig) -> Result<Limits, StartError> {
 fn over_nodes(config: &ResolvedConfig) -> Result<Chain, StartError> {
     let contracts = read_contracts(&config.contracts)?;
     let nodes = Nodes::new(&config.exposed_rpc_urls(), config.node_agreement, &contracts)?;
-    let deployment = crate::deployment::read(&config.data_dir)?;
+    let deployment = crate::deployment::read(&config.deployment)?;
     if let Some(chain_id) = deployment.and_then(|deployment| deployment.chain_of(&contracts)) {
         nodes.expect(ChainIdentity { chain_id, genesis_hash: None });
     }
@@ -295,48 +311,76 @@ pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartEr
         .map_err(|source| StartError::File { path: path.display().to_string(), source })
 }
 
+/// The public listener and what it serves. Only a process with the role api has one.
+pub struct PublicEndpoint {
+    pub state: Shared,
+    pub listener: TcpListener,
+    /// Routes beside the API's.
+    pub beside: axum::Router<Shared>,
+}
+
 /// A running service.
 pub struct Running {
     ctx: Ctx,
-    mutations: TaskTracker,
     draining: CancellationToken,
     stop: watch::Sender<bool>,
     workers: JoinSet<()>,
-    http: tokio::task::JoinHandle<()>,
+    http: Option<Serving>,
 }
 
-impl Running {
-    /// Starts the workers, and serves the API and the routes in `beside` on `listener`.
-    pub fn start(
-        parts: &Parts,
-        state: Shared,
-        listener: TcpListener,
-        beside: axum::Router<Shared>,
-        first_block: u64,
-    ) -> Result<Self, StartError> {
-        let (stop, stopped) = watch::channel(false);
-        let ctx = parts.ctx.clone();
-        let workers = crate::workers::start(&ctx, &parts.secrets, first_block, &stopped)?;
-        let mut stop_http = stopped;
+/// The running public listener.
+struct Serving {
+    mutations: TaskTracker,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Serving {
+    fn start(
+        endpoint: PublicEndpoint,
+        limits: ServeLimits,
+        mut stopped: watch::Receiver<bool>,
+        draining: CancellationToken,
+    ) -> Self {
+        let PublicEndpoint { state, listener, beside } = endpoint;
         let mutations = state.mutations.clone();
         let of_refusals = Shared::clone(&state);
         let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
         let trusted_proxies = state.trusted_proxies.clone();
         let router = api::router(Shared::clone(&state), beside).merge(web::router(state));
-        let draining = CancellationToken::new();
-        let server = Server {
-            listener,
-            router,
-            refuse,
-            limits: parts.connections,
-            trusted_proxies,
-            draining: draining.clone(),
-        };
-        let http = tokio::spawn(server.run(async move {
+        let server = Server { listener, router, refuse, limits, trusted_proxies, draining };
+        let task = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.
-            drop(stop_http.wait_for(|stop| *stop).await);
+            drop(stopped.wait_for(|stop| *stop).await);
         }));
-        Ok(Self { ctx, mutations, draining, stop, workers, http })
+        Self { mutations, task }
+    }
+
+    /// Waits for the running requests.
+    async fn end(self) {
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the HTTP server failed");
+        }
+        // A trade whose client has hung up is no longer tied to a connection but is still being
+        // written.
+        self.mutations.close();
+        self.mutations.wait().await;
+    }
+}
+
+impl Running {
+    /// Starts the workers of the process's roles, and serves its public listener if it has one.
+    pub fn start(
+        parts: &Parts,
+        endpoint: Option<PublicEndpoint>,
+        first_block: u64,
+    ) -> Result<Self, StartError> {
+        let (stop, stopped) = watch::channel(false);
+        let ctx = parts.ctx.clone();
+        let workers = crate::workers::start(&ctx, &parts.roles, &parts.secrets, first_block, &stopped)?;
+        let draining = CancellationToken::new();
+        let http =
+            endpoint.map(|endpoint| Serving::start(endpoint, parts.connections, stopped, draining.clone()));
+        Ok(Self { ctx, draining, stop, workers, http })
     }
 
     /// Returns the token that is cancelled when the process begins to drain: it still serves, but is
@@ -366,13 +410,9 @@ impl Running {
         self.stop.send_replace(true);
         // Streams never end on their own, and the HTTP drain waits for every response.
         self.ctx.process.feed.close();
-        if let Err(error) = self.http.await {
-            tracing::error!(%error, "the HTTP server failed");
+        if let Some(http) = self.http {
+            http.end().await;
         }
-        // A trade whose client has hung up is no longer tied to a connection but is still being
-        // written.
-        self.mutations.close();
-        self.mutations.wait().await;
         while let Some(ended) = self.workers.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a worker failed");

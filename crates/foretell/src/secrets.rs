@@ -14,6 +14,8 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::process_roles::{ProcessRoles, SecretName};
+
 /// A key as the secrets file spells it: 32 bytes in hex. `Debug` does not print it, and it is
 /// zeroized on drop.
 #[derive(Debug, Clone, Deserialize)]
@@ -45,20 +47,25 @@ impl Serialize for KeyText {
 }
 
 /// Keys for signing and sealing. Each value is 32 bytes in hex.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A process that lacks a role may lack the secrets of the role.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Secrets {
     /// Pepper of the API key digests.
-    pub key_pepper: KeyText,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_pepper: Option<KeyText>,
     /// Key that encrypts the stored webhook secrets.
-    pub sealing_key: KeyText,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_key: Option<KeyText>,
     /// Keys that only decrypt: the predecessors of `sealingKey`, and during a rotation also its
     /// successor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_sealing_keys: Vec<KeyText>,
     /// MAC key of pagination cursors.
-    pub cursor_key: KeyText,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor_key: Option<KeyText>,
     /// Private keys of the executors, one per lane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executors: Vec<KeyText>,
     /// Private keys of the operator's roles. A service that only trades needs none of them.
     #[serde(default)]
@@ -98,6 +105,10 @@ pub enum SecretsError {
     /// No key that may act is present. Holds the roles and what to set.
     #[error("{0}")]
     NoKey(String),
+    /// The secrets file lacks a secret that roles of the process need.
+    #[error("the secret {} is missing: the roles that need it are {}. Copy it from the secrets file of the deployment",
+        .0.as_str(), .0.roles().iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", "))]
+    Absent(SecretName),
     /// The key of the named role is missing.
     #[error("the key of the role {0} is missing: set --{0}-key-file")]
     Missing(&'static str),
@@ -112,10 +123,10 @@ impl Secrets {
             KeyText(hex::encode(bytes).into())
         };
         Self {
-            key_pepper: random(),
-            sealing_key: random(),
+            key_pepper: Some(random()),
+            sealing_key: Some(random()),
             other_sealing_keys: Vec::new(),
-            cursor_key: random(),
+            cursor_key: Some(random()),
             executors: (0..executors).map(|_| random()).collect(),
             roles: RoleSecrets {
                 deployer: Some(random()),
@@ -148,6 +159,69 @@ impl Secrets {
         })
     }
 
+    /// Loads the secrets that `roles` need. The file may lack the others, and need not exist if there
+    /// are none.
+    ///
+    /// # Errors
+    /// If one of them is missing or invalid.
+    pub fn load_for(path: &Path, roles: &ProcessRoles) -> Result<Self, SecretsError> {
+        if roles.secrets().is_empty() {
+            return Ok(Self::default());
+        }
+        let secrets = Self::load(path)?;
+        secrets.check(roles)?;
+        let surplus: Vec<_> = secrets.surplus(roles).into_iter().map(SecretName::as_str).collect();
+        if !surplus.is_empty() {
+            let (file, secrets, roles) = (path.display(), surplus.join(", "), roles.to_string());
+            tracing::warn!(%file, secrets, roles, "the secrets file has secrets that no role of this process needs: remove them from this machine");
+        }
+        Ok(secrets.only_for(roles))
+    }
+
+    /// Checks that the secrets that `roles` need are present and valid.
+    pub fn check(&self, roles: &ProcessRoles) -> Result<(), SecretsError> {
+        for secret in roles.secrets() {
+            match secret {
+                SecretName::KeyPepper => drop(self.key_pepper()?),
+                SecretName::SealingKey => drop(self.sealing_keys()?),
+                SecretName::CursorKey => drop(self.cursor_key()?),
+                SecretName::Executors if self.executors.is_empty() => {
+                    return Err(SecretsError::Absent(secret));
+                }
+                SecretName::Executors => drop(self.executors()?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the present secrets that `roles` do not need.
+    pub fn surplus(&self, roles: &ProcessRoles) -> Vec<SecretName> {
+        let is_present = |secret: &SecretName| match secret {
+            SecretName::KeyPepper => self.key_pepper.is_some(),
+            SecretName::SealingKey => self.sealing_key.is_some(),
+            SecretName::CursorKey => self.cursor_key.is_some(),
+            SecretName::Executors => !self.executors.is_empty(),
+        };
+        roles.other_secrets().into_iter().filter(is_present).collect()
+    }
+
+    /// Drops the secrets that `roles` do not need. The keys of the operator's roles stay, because a
+    /// live service rejects them.
+    #[must_use]
+    pub fn only_for(mut self, roles: &ProcessRoles) -> Self {
+        for secret in roles.other_secrets() {
+            match secret {
+                SecretName::KeyPepper => self.key_pepper = None,
+                SecretName::SealingKey => {
+                    (self.sealing_key, self.other_sealing_keys) = (None, Vec::new());
+                }
+                SecretName::CursorKey => self.cursor_key = None,
+                SecretName::Executors => self.executors.clear(),
+            }
+        }
+        self
+    }
+
     pub fn save(&self, path: &Path) -> Result<(), SecretsError> {
         let text = Zeroizing::new(serde_json::to_string_pretty(self).unwrap_or_default());
         write_private(path, &text)
@@ -169,20 +243,20 @@ impl Secrets {
     }
 
     pub fn key_pepper(&self) -> Result<SecretKey, SecretsError> {
-        key_of(&self.key_pepper, "keyPepper")
+        key_of(present(self.key_pepper.as_ref(), SecretName::KeyPepper)?, "keyPepper")
     }
 
     /// Returns the keys that encrypt and decrypt stored webhook secrets.
     pub fn sealing_keys(&self) -> Result<SealingKeys, SecretsError> {
         let others = self.other_sealing_keys.iter().map(|key| sealing_key_of(key, "otherSealingKeys"));
         Ok(SealingKeys::new(
-            sealing_key_of(&self.sealing_key, "sealingKey")?,
+            sealing_key_of(present(self.sealing_key.as_ref(), SecretName::SealingKey)?, "sealingKey")?,
             others.collect::<Result<_, _>>()?,
         ))
     }
 
     pub fn cursor_key(&self) -> Result<SecretKey, SecretsError> {
-        key_of(&self.cursor_key, "cursorKey")
+        key_of(present(self.cursor_key.as_ref(), SecretName::CursorKey)?, "cursorKey")
     }
 
     /// Returns the executors' signers, indexed by lane.
@@ -245,6 +319,10 @@ impl RoleSecrets {
     }
 }
 
+fn present(key: Option<&KeyText>, name: SecretName) -> Result<&KeyText, SecretsError> {
+    key.ok_or(SecretsError::Absent(name))
+}
+
 fn role(key: Option<&KeyText>, name: &'static str) -> Result<Signer, SecretsError> {
     signer_of(key.ok_or(SecretsError::Missing(name))?, name)
 }
@@ -284,10 +362,12 @@ mod tests {
     use super::*;
     use app::entropy::SeededEntropy;
 
+    use crate::process_roles::ProcessRole;
+
     #[test]
     fn a_malformed_secret_is_reported_by_name_without_its_value() {
         let secrets =
-            Secrets { key_pepper: "hunter2".into(), ..Secrets::generate(&SeededEntropy::new(1), 1) };
+            Secrets { key_pepper: Some("hunter2".into()), ..Secrets::generate(&SeededEntropy::new(1), 1) };
         let error = secrets.key_pepper().unwrap_err().to_string();
         assert!(error.contains("keyPepper") && !error.contains("hunter2"), "{error}");
         assert!(!format!("{secrets:?}").contains("hunter2"));
@@ -302,7 +382,7 @@ mod tests {
         let mut new: Secrets = serde_json::from_str(&json).unwrap();
         new.sealing_key = Secrets::generate(&SeededEntropy::new(2), 1).sealing_key;
         assert!(new.sealing_keys().unwrap().unseal(&sealed, "row").is_err());
-        new.other_sealing_keys = vec![old.sealing_key];
+        new.other_sealing_keys = old.sealing_key.into_iter().collect();
         let keys = new.sealing_keys().unwrap();
         assert_eq!(keys.unseal(&sealed, "row").unwrap().expose_secret(), b"whsec");
         assert!(!sealed.starts_with(&keys.current_prefix()));
@@ -318,6 +398,34 @@ mod tests {
         assert!(secrets.roles.present().is_empty() && secrets.roles.relayer().is_ok());
         let error = secrets.roles.resolver().unwrap_err().to_string();
         assert_eq!(error, "the key of the role resolver is missing: set --resolver-key-file");
+    }
+
+    #[test]
+    fn roles_get_only_their_secrets_and_need_no_others() {
+        let all = Secrets::generate(&SeededEntropy::new(1), 2);
+        for role in [ProcessRole::Api, ProcessRole::Executor, ProcessRole::Sync, ProcessRole::Dispatcher] {
+            let roles = ProcessRoles::new(Some(vec![role])).unwrap();
+            let own = all.clone().only_for(&roles);
+            own.check(&roles).unwrap();
+            assert_eq!(own.surplus(&roles), []);
+            assert_eq!(all.surplus(&roles), roles.other_secrets());
+            let text = serde_json::to_string(&own).unwrap();
+            assert!(roles.other_secrets().iter().all(|secret| !text.contains(secret.as_str())), "{role:?}");
+        }
+        let api = ProcessRoles::new(Some(vec![ProcessRole::Api])).unwrap();
+        let executor = ProcessRoles::new(Some(vec![ProcessRole::Executor])).unwrap();
+        let missing = all.clone().only_for(&api).check(&executor).unwrap_err().to_string();
+        assert!(missing.starts_with("the secret executors is missing: the roles that need it are executor"));
+        let missing = all.only_for(&executor).check(&api).unwrap_err().to_string();
+        assert!(missing.starts_with("the secret keyPepper is missing: the roles that need it are api."));
+    }
+
+    #[test]
+    fn a_process_without_secrets_needs_no_file() {
+        let nowhere = Path::new("/nonexistent/secrets.json");
+        let of = |role| Secrets::load_for(nowhere, &ProcessRoles::new(Some(vec![role])).unwrap());
+        assert!(of(ProcessRole::Sync).is_ok() && of(ProcessRole::Upkeep).is_ok());
+        assert!(matches!(of(ProcessRole::Dispatcher), Err(SecretsError::File { .. })));
     }
 
     #[test]

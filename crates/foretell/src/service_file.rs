@@ -17,8 +17,9 @@ use crate::start_error::StartError;
 pub struct ServiceFile {
     /// Environment of the API keys that the service accepts.
     pub environment: EnvironmentSetting,
-    /// Base URL of the HTTP API.
-    pub base_url: String,
+    /// Base URL of the HTTP API, if the process serves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
     /// URL of the chain's JSON-RPC: the first node's, or that of the Unix socket in the data
     /// folder.
     pub rpc_url: String,
@@ -37,12 +38,17 @@ pub struct ServiceFile {
 }
 
 impl ServiceFile {
-    /// Describes a service that listens at `base_url`. `embedded_rpc_url` is used if it has no
-    /// nodes.
-    pub fn new(parts: &Parts, config: &ResolvedConfig, base_url: &str, embedded_rpc_url: &str) -> Self {
+    /// Describes a process that serves the API at `base_url`, if at all. `embedded_rpc_url` is used if
+    /// it has no nodes.
+    pub fn new(
+        parts: &Parts,
+        config: &ResolvedConfig,
+        base_url: Option<String>,
+        embedded_rpc_url: &str,
+    ) -> Self {
         Self {
             environment: config.environment,
-            base_url: base_url.to_owned(),
+            base_url,
             // Admin commands use the first node. The others are for failover.
             rpc_url: config.rpc_urls.first().map_or(embedded_rpc_url, SecretString::expose_secret).to_owned(),
             ops_url: None,

@@ -20,11 +20,11 @@ use app::usage::Flusher;
 use app::webhooks::Dispatcher;
 use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Worker, supervise};
-use chain::Signer;
 use domain::webhook::target::TargetPolicy;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::process_roles::{ProcessRole, ProcessRoles};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
@@ -57,9 +57,10 @@ const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a node is noticed that serves another chain or has recovered.
 const NODES_PAUSE: Duration = Duration::from_secs(1);
 
-/// Starts all workers. They stop when `stopped` becomes true.
+/// Starts the workers of the process's roles. They stop when `stopped` becomes true.
 pub fn start(
     ctx: &Ctx,
+    roles: &ProcessRoles,
     secrets: &Secrets,
     first_block: u64,
     stopped: &watch::Receiver<bool>,
@@ -70,39 +71,31 @@ pub fn start(
     // A new owner name at each start, so that this process cannot mistake an earlier run's leases
     // for its own.
     let owner = ctx.uuid().to_string();
-    let executors: Vec<_> = secrets.executors()?.iter().map(Signer::address).collect();
     let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
-    for (lane, signer) in (0u16..).zip(secrets.executors()?) {
+    workers.spawn_common();
+    if roles.has(ProcessRole::Api) {
+        workers.spawn_api();
+    }
+    if roles.has(ProcessRole::Executor) {
+        for (lane, signer) in (0u16..).zip(secrets.executors()?) {
+            let owner = owner.clone();
+            workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+        }
+    } else {
+        // Without this value, no metric would say that no process runs a lane.
+        (0..ctx.config.lanes).for_each(|lane| ctx.process.metrics.lane_leader(lane, false));
+    }
+    if roles.has(ProcessRole::Sync) {
         let owner = owner.clone();
-        workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+        workers.spawn(WORKER_PAUSE, move || Sync::new(owner.clone(), first_block));
     }
-    if ctx.config.redemptions == Redemptions::Automatic {
-        let payer = owner.clone();
-        workers.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
+    if roles.has(ProcessRole::Dispatcher) {
+        let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
+        let max_in_flight = ctx.config.webhooks.max_in_flight;
+        workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
     }
-    let (recoverer, lanes) = (owner.clone(), executors.clone());
-    workers.spawn(RECOVERER_PAUSE, move || {
-        Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
-    });
-    let announcer = owner.clone();
-    workers.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));
-    workers.spawn(WORKER_PAUSE, Watcher::default);
-    let reconciler = owner.clone();
-    workers.spawn(RECONCILER_PAUSE, move || Reconciler::new(reconciler.clone()));
-    workers.spawn(WORKER_PAUSE, move || Sync::new(owner.clone(), first_block));
-    workers.spawn(EXPIRY_PAUSE, || Expiry);
-    workers.spawn(CLEANER_PAUSE, || Cleaner);
-    let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
-    let max_in_flight = ctx.config.webhooks.max_in_flight;
-    workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
-    workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
-    workers.spawn(POOLS_PAUSE, || PoolWatcher);
-    workers.spawn(USAGE_PAUSE, || Flusher);
-    workers.spawn(REQUESTS_PAUSE, || RequestWriter);
-    workers.spawn(SWITCHES_PAUSE, || SwitchReader);
-    workers.spawn(AUDIT_PAUSE, || AuditWriter);
-    if ctx.chain.nodes().is_some() {
-        workers.spawn(NODES_PAUSE, || NodeWatcher);
+    if roles.has(ProcessRole::Upkeep) {
+        workers.spawn_upkeep(&owner);
     }
     Ok(workers.tasks)
 }
@@ -114,6 +107,43 @@ struct Supervised<'a> {
 }
 
 impl Supervised<'_> {
+    /// Starts the workers that every process has: they watch its own state, and the switches that
+    /// each part of the service obeys.
+    fn spawn_common(&mut self) {
+        let executors = self.ctx.config.executors.clone();
+        self.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
+        self.spawn(POOLS_PAUSE, || PoolWatcher);
+        self.spawn(SWITCHES_PAUSE, || SwitchReader);
+        if self.ctx.chain.nodes().is_some() {
+            self.spawn(NODES_PAUSE, || NodeWatcher);
+        }
+    }
+
+    /// Starts the workers that serve open streams, and that write what requests left in memory.
+    fn spawn_api(&mut self) {
+        self.spawn(WORKER_PAUSE, Watcher::default);
+        self.spawn(USAGE_PAUSE, || Flusher);
+        self.spawn(REQUESTS_PAUSE, || RequestWriter);
+        self.spawn(AUDIT_PAUSE, || AuditWriter);
+    }
+
+    fn spawn_upkeep(&mut self, owner: &str) {
+        if self.ctx.config.redemptions == Redemptions::Automatic {
+            let payer = owner.to_owned();
+            self.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
+        }
+        let (recoverer, lanes) = (owner.to_owned(), self.ctx.config.executors.clone());
+        self.spawn(RECOVERER_PAUSE, move || {
+            Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
+        });
+        let announcer = owner.to_owned();
+        self.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));
+        let reconciler = owner.to_owned();
+        self.spawn(RECONCILER_PAUSE, move || Reconciler::new(reconciler.clone()));
+        self.spawn(EXPIRY_PAUSE, || Expiry);
+        self.spawn(CLEANER_PAUSE, || Cleaner);
+    }
+
     /// Runs the worker that `make` creates, and replaces it with a new one if it panics.
     fn spawn<W: Worker + 'static>(
         &mut self,

@@ -57,6 +57,19 @@ pub async fn release(tx: &mut Tx, lease: &Lease) -> Result<(), StoreError> {
     tx.exec(SQL, &params![&lease.name, &lease.owner, lease.epoch]).await.map(drop)
 }
 
+/// Records until `until` that `owner` does this work, which several processes may do at the same time.
+pub async fn announce(tx: &mut Tx, name: &str, owner: &str, until: Timestamp) -> Result<(), StoreError> {
+    const SQL: &str = "INSERT INTO leases (name, owner, until_ms, epoch) VALUES ($1, $2, $3, 1)
+        ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until_ms = excluded.until_ms";
+    tx.exec(SQL, &params![name, owner, until]).await.map(drop)
+}
+
+/// Lists the names of all leases, each with the time until which a process holds it.
+pub async fn list(tx: &mut Tx) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    const SQL: &str = "SELECT name, until_ms FROM leases ORDER BY name";
+    tx.list(SQL, &[], |row| Ok((row.get("name")?, row.get("until_ms")?))).await
+}
+
 /// Expires every lease. Only for a process that is known to be the only one.
 pub async fn end_all(tx: &mut Tx) -> Result<(), StoreError> {
     tx.exec("UPDATE leases SET until_ms = 0", &[]).await.map(drop)

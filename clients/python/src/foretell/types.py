@@ -735,14 +735,14 @@ class ReadinessCheck(TypedDict):
 
 class ReadinessChecks(TypedDict):
     chain: ReadinessCheck
-    """Also `failing` while trades cannot complete: no executor can pay for gas, or no block has been read for 60
-    seconds.
+    """Also `failing` while trades cannot complete: no executor can pay for gas, no process runs an executor, or no
+    block has been read for 60 seconds.
     """
     database: ReadinessCheck
     rateLimiter: ReadinessCheck
     webhooks: ReadinessCheck
-    """`failing` if this process's dispatcher has stopped. `latencyMs` is the time that the oldest due delivery has
-    waited for its attempt, in milliseconds.
+    """`failing` if an event has waited for 10 seconds and no process dispatches. `latencyMs` is the time that the
+    oldest due delivery has waited for its attempt, in milliseconds.
     """
 
 
@@ -751,8 +751,8 @@ class ReadinessDegradation(TypedDict):
     """The description of the problem, for operators."""
     reason: str
     """`sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`, `worker_failing`,
-    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling` or `hourly_volume_used`.
-    More may be added.
+    `market_quarantined`, `trade_stuck`, `drift`, `recovering`, `fees_above_ceiling`, `hourly_volume_used`
+    or `part_without_process`. More may be added.
     """
     stopsTrading: bool
     """True if the problem stops all trades from completing. Only then is `status` `unavailable`."""

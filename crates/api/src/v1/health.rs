@@ -40,11 +40,11 @@ struct Ready {
 #[serde(rename_all = "camelCase")]
 struct Checks {
     database: CheckRecord,
-    /// Also `failing` while trades cannot complete: no executor can pay for gas, or no block has
-    /// been read for 60 seconds.
+    /// Also `failing` while trades cannot complete: no executor can pay for gas, no process runs
+    /// an executor, or no block has been read for 60 seconds.
     chain: CheckRecord,
     rate_limiter: CheckRecord,
-    /// `failing` if this process's dispatcher has stopped. `latencyMs` is the time that the oldest
+    /// `failing` if an event has waited for 10 seconds and no process dispatches. `latencyMs` is the time that the oldest
     /// due delivery has waited for its attempt, in milliseconds.
     webhooks: CheckRecord,
 }
@@ -68,7 +68,7 @@ struct CheckRecord {
 struct DegradationRecord {
     /// `sync_behind`, `sync_stopped`, `lane_without_gas`, `lane_low_on_gas`, `worker_panicked`,
     /// `worker_failing`, `market_quarantined`, `trade_stuck`, `drift`, `recovering`,
-    /// `fees_above_ceiling` or `hourly_volume_used`. More may be added.
+    /// `fees_above_ceiling`, `hourly_volume_used` or `part_without_process`. More may be added.
     reason: &'static str,
     /// The description of the problem, for operators.
     detail: String,

@@ -45,6 +45,12 @@ async fn degraded(app: &TestApp, status: u16) -> Vec<Value> {
     body["degraded"].as_array().cloned().unwrap_or_default()
 }
 
+/// Runs the executors, which hold the leases of their lanes, and the health monitor.
+async fn executors_run(app: &TestApp) {
+    app.workers.execute(&app.ctx).await;
+    app.workers.monitor(&app.ctx).await;
+}
+
 /// Leaves a lane's executor only enough balance for a transfer.
 async fn empty(app: &TestApp, lane: usize) {
     let executor = &app.roles.executors[lane];
@@ -95,12 +101,49 @@ async fn a_sync_that_reads_nothing_for_a_minute_stops_the_service_until_it_reads
     });
     assert_eq!(degraded(&app, 200).await, [late]);
     for _ in 0..10 {
-        degraded(&app, 200).await;
+        executors_run(&app).await;
     }
     let stopped = degraded(&app, 503).await;
     assert_eq!((&stopped[1]["reason"], &stopped[1]["stopsTrading"]), (&json!("sync_stopped"), &json!(true)));
     app.workers.synchronise(&app.ctx).await;
     assert_eq!(degraded(&app, 200).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn lanes_that_no_process_runs_stop_the_service_until_one_does() {
+    let app = TestApp::with().lanes(2).start().await;
+    app.run_workers().await;
+    app.clock.advance(16_000);
+    for _ in 0..2 {
+        assert_eq!(degraded(&app, 200).await, Vec::<Value>::new());
+    }
+    let detail = "No process runs these parts: lane 0, lane 1.";
+    let unled = json!({ "reason": "part_without_process", "detail": detail, "stopsTrading": true });
+    assert_eq!(degraded(&app, 503).await, [unled]);
+    executors_run(&app).await;
+    assert_eq!(degraded(&app, 200).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn an_event_that_no_process_dispatches_makes_the_service_unready() {
+    let app = TestApp::new().await;
+    let (ada, receiver) = (app.user("ada").funded("100").await, app.receiver().await);
+    let key = app.key_to(&ada, Tier::Mm, &receiver).await;
+    let market = app.market(&["Yes", "No"]).await;
+    key.buy(&market, 0, "1").await;
+    let webhooks = async |status| {
+        let body = app.http().anonymous().get("/v1/ready").await.expect(status);
+        body["checks"]["webhooks"]["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(webhooks(200).await, "ok");
+    app.clock.advance(10_001);
+    assert_eq!(webhooks(503).await, "failing");
+    // A dispatcher of another process.
+    let (store, until) = (&app.ctx.store, app.ctx.now().plus_ms(15_000));
+    let announced =
+        store.write(until, |tx, until| Box::pin(store::leases::announce(tx, "dispatcher", "other", *until)));
+    announced.await.unwrap();
+    assert_eq!(webhooks(200).await, "ok");
 }
 
 #[tokio::test]

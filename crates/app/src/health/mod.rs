@@ -2,12 +2,13 @@
 
 mod monitor;
 mod pools;
+mod unled;
 mod workers;
 
 use std::time::Duration;
 
 use domain::Timestamp;
-use store::StoreError;
+use store::{StoreError, Tx};
 
 pub use crate::process::degradations::{Degradation, Reason};
 pub use crate::process::serving::ServingFault;
@@ -15,9 +16,12 @@ pub use monitor::HealthMonitor;
 pub use pools::PoolWatcher;
 
 use crate::Ctx;
+use crate::webhooks::DISPATCHER_SIGN as SIGN;
 
 /// The time that a dependency has to respond.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// The time that an event may wait without any dispatcher.
+const UNDISPATCHED_MS: i64 = 10_000;
 
 /// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub struct Readiness {
     pub chain: Check,
     /// The storage of the rate limits.
     pub rate_limiter: Check,
-    /// The webhook dispatcher: whether it runs in this process, and as the latency, how long the
+    /// The webhook dispatcher: whether one runs in any process, and as the latency, how long the
     /// oldest due event has waited. Failing receivers do not count, because they belong to
     /// customers.
     pub webhooks: Check,
@@ -71,11 +75,29 @@ async fn check(ctx: &Ctx, answers: impl Future<Output = bool>) -> Check {
     Check { ok, latency_ms: ctx.now().since_ms(began) }
 }
 
+/// Judges by the database, because the dispatcher may run in another process.
 async fn webhooks(ctx: &Ctx) -> Check {
     let now = ctx.now();
-    let oldest = ctx.store.try_read(now, |tx, now| Box::pin(store::webhooks::find_oldest_due(tx, *now)));
-    let oldest: Option<Result<Option<Timestamp>, StoreError>> =
-        tokio::time::timeout(TIMEOUT, oldest).await.ok();
-    let Some(Ok(oldest)) = oldest else { return Check { ok: false, latency_ms: ctx.now().since_ms(now) } };
-    Check { ok: ctx.process.dispatching.is_alive(now), latency_ms: oldest.map_or(0, |due| now.since_ms(due)) }
+    let found = ctx.store.try_read(now, |tx, now| Box::pin(Dispatching::read(tx, *now)));
+    let found: Option<Result<Dispatching, StoreError>> = tokio::time::timeout(TIMEOUT, found).await.ok();
+    let Some(Ok(found)) = found else { return Check { ok: false, latency_ms: ctx.now().since_ms(now) } };
+    let waited_ms = found.oldest_due.map_or(0, |due| now.since_ms(due));
+    // Without an event that waits, nobody misses a dispatcher that is being restarted.
+    Check { ok: found.is_announced || waited_ms <= UNDISPATCHED_MS, latency_ms: waited_ms }
+}
+
+/// The state of the webhook deliveries of all processes.
+struct Dispatching {
+    oldest_due: Option<Timestamp>,
+    /// A dispatcher runs in some process.
+    is_announced: bool,
+}
+
+impl Dispatching {
+    async fn read(tx: &mut Tx, now: Timestamp) -> Result<Self, StoreError> {
+        let oldest_due = store::webhooks::find_oldest_due(tx, now).await?;
+        let leases = store::leases::list(tx).await?;
+        let is_announced = leases.iter().any(|(name, until)| name == SIGN && *until > now);
+        Ok(Self { oldest_due, is_announced })
+    }
 }

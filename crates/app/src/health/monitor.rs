@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use store::sync::SyncBlock;
 use store::{Schema, StoreError, Tx};
 
+use super::unled::UnledParts;
 use super::{Degradation, Reason};
 use crate::config::Finality;
 use crate::trades::batch_gas;
@@ -37,6 +38,7 @@ const FULL_BATCH: u64 = 100;
 pub struct HealthMonitor {
     /// In the order of their lanes.
     executors: Vec<Address>,
+    unled: Mutex<UnledParts>,
     sync: Mutex<SyncProgress>,
     drift: Mutex<Option<DriftSeen>>,
 }
@@ -74,6 +76,8 @@ impl Worker for HealthMonitor {
         put(Reason::FeesAboveCeiling, found.waiting_trades(HoldReason::FeeCeiling));
         put(Reason::HourlyVolumeUsed, found.waiting_trades(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
+        let lanes: Vec<u16> = (0_u16..).take(self.executors.len()).collect();
+        put(Reason::PartWithoutProcess, self.unled.lock().look(&found.leases, &lanes, now));
         // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
         if let Some(last) = &found.last {
@@ -91,7 +95,7 @@ impl Worker for HealthMonitor {
 
 impl HealthMonitor {
     pub fn new(executors: Vec<Address>) -> Self {
-        Self { executors, sync: Mutex::default(), drift: Mutex::default() }
+        Self { executors, unled: Mutex::default(), sync: Mutex::default(), drift: Mutex::default() }
     }
 
     fn measure(&self, ctx: &Ctx, found: &Found, now: Timestamp) {
@@ -200,6 +204,7 @@ struct Found {
     oldest_executing: Option<Timestamp>,
     held: Vec<(HoldReason, u64)>,
     oldest_open: Vec<(u16, Timestamp)>,
+    leases: Vec<(String, Timestamp)>,
     open_breakers: u64,
     /// Due times of webhook queues, by quantile of their wait.
     webhooks_due_at: [(&'static str, Option<Timestamp>); QUANTILES.len()],
@@ -226,6 +231,7 @@ impl Found {
             oldest_executing: store::trades::find_oldest_executing(tx).await?,
             held: store::trades::count_held(tx).await?,
             oldest_open: store::trades::list_oldest_open(tx).await?,
+            leases: store::leases::list(tx).await?,
             open_breakers: store::webhooks::count_open_breakers(tx, now).await?,
             webhooks_due_at,
         })

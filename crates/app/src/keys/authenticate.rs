@@ -37,7 +37,7 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     let text = header.ok_or_else(|| AppError::new(ErrorCode::ApiKeyMissing))?;
     let plaintext: PlaintextKey = text.parse().map_err(|_| AppError::new(ErrorCode::ApiKeyMalformed))?;
     let now = ctx.now();
-    let digest = plaintext.digest(ctx.config.key_pepper.expose());
+    let digest = plaintext.digest(ctx.config.pepper()?.expose());
     let checked = check(ctx, &plaintext, &digest, ip, now);
     match ctx.process.limits.shut_out(ip, now).await {
         Ok(None) => checked.await,
@@ -60,8 +60,8 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
 
 /// Records that a request from `ip` was authenticated, including its signature.
 pub async fn note_success(ctx: &Ctx, plaintext: &str, ip: IpAddr) {
-    if let Ok(key) = plaintext.parse::<PlaintextKey>() {
-        let mark = KeyMark::of(&key.digest(ctx.config.key_pepper.expose()));
+    if let (Ok(key), Ok(pepper)) = (plaintext.parse::<PlaintextKey>(), ctx.config.pepper()) {
+        let mark = KeyMark::of(&key.digest(pepper.expose()));
         ctx.process.limits.note_success(ip, mark, ctx.now()).await;
     }
 }

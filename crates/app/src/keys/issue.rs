@@ -64,7 +64,7 @@ pub async fn issue_as(ctx: &Ctx, id: KeyId, wanted: IssueKey) -> Result<IssuedKe
             .ok_or_else(|| AppError::new(ErrorCode::InternalError))?;
     let webhook_secret = WebhookSecret::from_bytes(ctx.random());
     let sealed = webhooks::secret::seal(ctx, id, &webhook_secret)?;
-    let digest = hex::encode(plaintext.digest(ctx.config.key_pepper.expose()));
+    let digest = hex::encode(plaintext.digest(ctx.config.pepper()?.expose()));
     let now = ctx.now();
     let key = Key {
         id,

@@ -20,7 +20,7 @@ mod sync;
 
 pub use rebuild::rebuild;
 pub(crate) use reconcile::compare_with_chain;
-pub use reconcile::{Reconciler, quarantine_drifted, reconcile_all};
+pub use reconcile::{LEASE as UPKEEP_LEASE, Reconciler, quarantine_drifted, reconcile_all};
 pub use repair_markets::{Repaired, repair_market};
 pub use repair_trades::{TradeRepair, repair_trade};
 pub use reread::{AcceptReorganization, Reread, reread, reread_block};

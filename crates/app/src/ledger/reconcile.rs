@@ -24,6 +24,8 @@ use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
+/// The name of the reconciler's lease. The process that holds it runs the upkeep.
+pub const LEASE: &str = "reconciler";
 /// The number of markets per page.
 const MARKETS: u32 = 20;
 /// The maximum number of repair attempts per tick.
@@ -63,7 +65,7 @@ impl Worker for Reconciler {
 impl Reconciler {
     /// Creates the worker. `owner` identifies this process in leases.
     pub fn new(owner: String) -> Self {
-        let lease = LeaseHolder::new("reconciler".to_owned(), owner);
+        let lease = LeaseHolder::new(LEASE.to_owned(), owner);
         Self { lease, after: Mutex::new(None), round_began_ms: AtomicI64::new(i64::MIN) }
     }
 

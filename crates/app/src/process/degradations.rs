@@ -28,6 +28,8 @@ pub enum Reason {
     FeesAboveCeiling,
     /// Trades wait because the contracts' hourly volume cap is used up.
     HourlyVolumeUsed,
+    /// No process runs a lane or the upkeep.
+    PartWithoutProcess,
 }
 
 impl Reason {
@@ -46,6 +48,7 @@ impl Reason {
             Self::Recovering => "recovering",
             Self::FeesAboveCeiling => "fees_above_ceiling",
             Self::HourlyVolumeUsed => "hourly_volume_used",
+            Self::PartWithoutProcess => "part_without_process",
         }
     }
 }

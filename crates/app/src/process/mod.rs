@@ -84,6 +84,6 @@ pub struct Process {
     pub serving: Serving,
     /// The health of this process's workers.
     pub workers: WorkerRegistry,
-    /// The last time that this process's dispatcher looked for due webhooks.
+    /// The last sign of life of this process's dispatcher.
     pub dispatching: Pulse,
 }

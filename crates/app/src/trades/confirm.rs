@@ -26,7 +26,7 @@ pub struct Confirmation {
 pub fn confirmation_of(ctx: &Ctx, trade: &Trade) -> Option<Confirmation> {
     match trade.state {
         State::PendingConfirmation { expires_at } if expires_at > ctx.now() => {
-            Some(Confirmation { token: key(ctx).token(trade.id), expires_at })
+            Some(Confirmation { token: key(ctx).ok()?.token(trade.id), expires_at })
         }
         _ => None,
     }
@@ -44,11 +44,11 @@ pub async fn confirm(
     token: &str,
 ) -> Result<(Trade, StatusHistory), AppError> {
     let id: Option<TradeId> = id.parse().ok();
-    let now = ctx.now();
+    let (now, key) = (ctx.now(), key(ctx)?);
     let input = Input {
         caller: caller.clone(),
         id,
-        token_fits: id.is_some_and(|id| key(ctx).accepts(id, token)),
+        token_fits: id.is_some_and(|id| key.accepts(id, token)),
         now,
         longest: now.plus_ms(ctx.config.intent_lifetime_ms),
     };
@@ -64,8 +64,8 @@ pub async fn confirm(
     Ok(released)
 }
 
-fn key(ctx: &Ctx) -> ConfirmationKey {
-    ConfirmationKey::derive(ctx.config.key_pepper.expose())
+fn key(ctx: &Ctx) -> Result<ConfirmationKey, AppError> {
+    Ok(ConfirmationKey::derive(ctx.config.pepper()?.expose()))
 }
 
 struct Input {

@@ -11,7 +11,7 @@ pub mod secret;
 pub mod sender;
 mod url;
 
-pub use dispatcher::{Dispatcher, dispatch_due};
+pub use dispatcher::{Dispatcher, SIGN as DISPATCHER_SIGN, dispatch_due};
 pub use endpoint::{ReceiverState, endpoint};
 pub use redeliver::{redeliver, send_test};
 pub use rotate::{Rotated, rotate_secret};

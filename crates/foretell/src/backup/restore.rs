@@ -160,7 +160,7 @@ async fn mark(
     manifest: &Manifest,
 ) -> Result<(), StartError> {
     let store = Store::open(&format!("sqlite:{}", file.display())).await?;
-    crate::migrate::apply(&store, &clock, actor.clone(), &config.data_dir).await?;
+    crate::migrate::apply(&store, &clock, actor.clone(), &config.deployment).await?;
     let acting = store.acting_as(actor, Arc::clone(&clock));
     let from_block = manifest.database.as_ref().and_then(|part| part.block).map_or(0, |block| block + 1);
     let detail = format!("the database was restored from a backup of {}", manifest.created_at);

@@ -1,6 +1,8 @@
 //! `foretell config check`: prints the resolved settings, and checks that the configured
 //! dependencies respond.
 
+use std::path::Path;
+
 use chain::{Chain, NodeReport, NodeStatus, Nodes};
 use clap::{Arg, Args, Command};
 use secrecy::ExposeSecret;
@@ -9,8 +11,9 @@ use store::Engine;
 
 use crate::config::{ResolvedConfig, Settings};
 use crate::database;
+use crate::process_roles::{ProcessRole, SecretName};
 use crate::run::{limits, read_contracts};
-use crate::secrets::Secrets;
+use crate::secrets::{RoleSecrets, Secrets};
 use crate::start_error::StartError;
 
 pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), StartError> {
@@ -18,9 +21,11 @@ pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), Star
         println!("{name:<24} {value}");
     }
     println!();
-    let (mut failed, mut checks) = (0, 4);
+    let (mut failed, mut checks) = (0, 5);
     // Run all checks, so that one run reports all problems.
+    failed += report("roles", check_roles(config));
     failed += report("secrets", check_secrets(config));
+    warn("secrets", surplus_warning(config));
     failed += report("database", check_database(config).await);
     // An invalid URL was reported by the check itself.
     warn("database", database::transport_warning(config, &config.database_url).unwrap_or_default());
@@ -61,6 +66,7 @@ fn default_of(arg: &Arg, name: &str, config: &ResolvedConfig) -> String {
         "data-dir" => Some(&config.data_dir),
         "contracts" => Some(&config.contracts),
         "secrets-file" => Some(&config.secrets_file),
+        "deployment" => Some(&config.deployment),
         _ => None,
     };
     if let Some(path) = path {
@@ -100,19 +106,54 @@ fn warn(what: &str, warning: Option<String>) {
     }
 }
 
+/// Shows the roles, and the secrets that they need.
+fn check_roles(config: &ResolvedConfig) -> Result<String, StartError> {
+    config.check_roles()?;
+    let secrets: Vec<_> = config.roles.secrets().into_iter().map(SecretName::as_str).collect();
+    let secrets = if secrets.is_empty() { "no secret".to_owned() } else { secrets.join(", ") };
+    Ok(format!("{} (secrets needed: {secrets})", config.roles))
+}
+
 fn check_secrets(config: &ResolvedConfig) -> Result<String, StartError> {
     if config.rpc_urls.is_empty() && !config.secrets_file.exists() {
         return Ok("will be created at the first start".to_owned());
     }
+    let secrets = Secrets::load_for(&config.secrets_file, &config.roles)?;
+    let keys = secrets.executors()?.len();
+    let lanes = crate::lanes::addresses(config, &secrets)?.len();
+    Ok(match config.roles.has(ProcessRole::Executor) {
+        true => format!("{keys} executors"),
+        false => format!("no executor, {lanes} lanes in {}", config.deployment.display()),
+    })
+}
+
+/// Returns a warning if the file has secrets that would be stolen together with this process's own.
+fn surplus_warning(config: &ResolvedConfig) -> Option<String> {
+    let surplus = Secrets::load(&config.secrets_file).ok()?.surplus(&config.roles);
+    let surplus: Vec<_> = surplus.into_iter().map(SecretName::as_str).collect();
+    let file = config.secrets_file.display();
+    (!surplus.is_empty()).then(|| {
+        format!("{file} also has {}, which these roles do not need: write the needed ones with `foretell config secrets`", surplus.join(", "))
+    })
+}
+
+/// Writes the secrets that the roles need to a file of their own.
+pub fn write_secrets(config: &ResolvedConfig, file: &Path) -> Result<(), StartError> {
+    if file.exists() {
+        return Err(StartError::Other(format!("{} exists: remove it, or give another name", file.display())));
+    }
     let secrets = Secrets::load(&config.secrets_file)?;
-    secrets.key_pepper()?;
-    secrets.sealing_keys()?;
-    secrets.cursor_key()?;
-    Ok(format!("{} executors", secrets.executors()?.len()))
+    secrets.check(&config.roles)?;
+    // The keys of the operator's roles are for the admin commands, not for a process.
+    let secrets = Secrets { roles: RoleSecrets::default(), ..secrets.only_for(&config.roles) };
+    secrets.save(file)?;
+    let names: Vec<_> = config.roles.secrets().into_iter().map(SecretName::as_str).collect();
+    println!("{}: {} for the roles {}", file.display(), names.join(", "), config.roles);
+    Ok(())
 }
 
 async fn check_database(config: &ResolvedConfig) -> Result<String, StartError> {
-    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(std::path::Path::new);
+    let path = config.database_url.expose_secret().strip_prefix("sqlite:").map(Path::new);
     // Opening would create the file, but a check must not change anything.
     if path.is_some_and(|path| !path.exists()) {
         return Ok("SQLite, will be created at the first start".to_owned());

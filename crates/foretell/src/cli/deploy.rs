@@ -129,7 +129,7 @@ pub async fn run(args: DeployArgs, config: &ResolvedConfig, actor: &Actor) -> Re
     deployment::check(&deployed, &settings).await?;
     write_contracts(&config.contracts, &contracts)?;
     let deployment = Deployment::new(clock.now(), actor, chain.chain_id(), contracts.clone(), &settings);
-    deployment.write(&config.data_dir)?;
+    deployment.write(&config.deployment)?;
     log(config, &clock).await?;
     eprint!("{}", powers(&settings));
     println!("{}", serde_json::to_string_pretty(&contracts).unwrap_or_default());
@@ -309,7 +309,7 @@ async fn record(
     let settings = chain.deployed_settings(&recorded.settings()).await?;
     deployment::check(&chain, &settings).await?;
     let contracts = chain.contracts().clone();
-    Deployment::new(clock.now(), actor, chain.chain_id(), contracts, &settings).write(&config.data_dir)?;
+    Deployment::new(clock.now(), actor, chain.chain_id(), contracts, &settings).write(&config.deployment)?;
     print!("{}", powers(&settings));
     Ok(())
 }
@@ -324,10 +324,10 @@ async fn verify(config: &ResolvedConfig, url: &str) -> Result<(), StartError> {
 
 /// Returns the chain and the recorded deployment, after checking that both have the same chain id.
 async fn recorded(config: &ResolvedConfig, url: &str) -> Result<(Chain, Deployment), StartError> {
-    let recorded = deployment::read(&config.data_dir)?.ok_or_else(|| {
+    let recorded = deployment::read(&config.deployment)?.ok_or_else(|| {
         StartError::Other(format!(
-            "there is no deployment.json in {}: this command compares the contracts with it",
-            config.data_dir.display()
+            "there is no {}: this command compares the contracts with it",
+            config.deployment.display()
         ))
     })?;
     let chain = Chain::connect(chain::http_provider(url)?, read_contracts(&config.contracts)?).await?;
@@ -350,7 +350,7 @@ async fn log(config: &ResolvedConfig, clock: &Arc<dyn Clock>) -> Result<(), Star
     // Without a database, the first migration logs the deployment.
     let Ok(store) = database::open(config).await else { return Ok(()) };
     if store.schema().await? == Schema::Current {
-        crate::migrate::log_deployment(&store, clock, &config.data_dir).await?;
+        crate::migrate::log_deployment(&store, clock, &config.deployment).await?;
     }
     store.close().await;
     Ok(())

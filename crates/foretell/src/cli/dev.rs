@@ -18,7 +18,7 @@ use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, read_sample_users
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
 use crate::rpc::{OptionalListen, RpcEndpoints};
-use crate::run::{Parts, Running, default_app_url, listen, lock_folder};
+use crate::run::{Parts, PublicEndpoint, Running, default_app_url, listen, lock_folder};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
@@ -106,11 +106,11 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     let endpoints = bind_rpc(&config)?;
     let rpc_url = endpoints.http_url().unwrap_or_else(|| endpoints.socket_url().to_owned());
     let ops = OpsEndpoint::bind(&config)?;
-    let service = ServiceFile::new(&parts, &config, &base_url, endpoints.socket_url())
+    let service = ServiceFile::new(&parts, &config, Some(base_url.clone()), endpoints.socket_url())
         .at_ops(ops.as_ref().map(OpsEndpoint::url));
     service.write(&config.data_dir)?;
     let file = DevFile {
-        base_url: service.base_url.clone(),
+        base_url: base_url.clone(),
         rpc_url,
         chain_id: service.chain_id,
         contracts: service.contracts.clone(),
@@ -119,18 +119,14 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     };
     file.write(&config.data_dir)?;
     let rpc = endpoints.serve(node, args.rpc_test_methods);
-    let running = Running::start(
-        &parts,
-        parts.state(&config, &service.base_url)?,
-        listener,
-        beside,
-        config.first_block,
-    )?;
+    let endpoint = PublicEndpoint { state: parts.state(&config, &base_url)?, listener, beside };
+    let running = Running::start(&parts, Some(endpoint), config.first_block)?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
     let simulation = args.simulate.then(|| tokio::spawn(simulate(file)));
     let ops = ops.map(|endpoint| {
         endpoint.serve(Ops {
             ctx: parts.ctx.clone(),
+            roles: config.roles.clone(),
             draining: running.draining(),
             shutdown_delay: config.shutdown_delay,
             log_level,

@@ -22,7 +22,7 @@ pub async fn run(
     data_folder::prepare(config)?;
     let store = database::open(config).await?;
     let clock: Arc<dyn Clock> = Arc::<SystemClock>::default();
-    let applied = migrate::apply(&store, &clock, actor.clone(), &config.data_dir).await?;
+    let applied = migrate::apply(&store, &clock, actor.clone(), &config.deployment).await?;
     for name in &applied {
         println!("applied {name}");
     }

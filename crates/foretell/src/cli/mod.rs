@@ -90,6 +90,11 @@ enum Command {
 enum ConfigCommand {
     /// Print every setting, and check the secrets, the database, the chain and Redis
     Check,
+    /// Write the secrets that --roles need to a file of their own, for a process with these roles
+    Secrets {
+        /// The file to create
+        file: PathBuf,
+    },
 }
 
 /// Runs the program. Here and not in `main`, so that the code of all commands is compiled once.
@@ -166,6 +171,7 @@ impl Cli {
             | Command::Completions(_)
             | Command::Man(_) => Ok(()),
             Command::Config(ConfigCommand::Check) => config_check::run(&options, &config).await,
+            Command::Config(ConfigCommand::Secrets { file }) => config_check::write_secrets(&config, &file),
             Command::Admin(args) => admin::run(*args, config, actor).await,
         }
     }

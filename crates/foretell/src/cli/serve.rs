@@ -1,16 +1,19 @@
 //! `foretell serve`: runs the service.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::time::SystemClock;
+use http_kit::TrustedProxies;
 
 use crate::config::ResolvedConfig;
 use crate::data_folder;
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
+use crate::process_roles::ProcessRole;
 use crate::reload::{ConfigSource, Reload};
 use crate::rpc::{OptionalListen, RpcEndpoints};
-use crate::run::{Parts, Running, listen};
+use crate::run::{Parts, PublicEndpoint, Running, listen};
 use crate::secrets::Secrets;
 use crate::service_file::ServiceFile;
 use crate::start_error::StartError;
@@ -20,22 +23,27 @@ const LOG_LEVEL: &str = "info";
 
 pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), StartError> {
     let log_level = crate::logging::start(config.log_level.as_deref().unwrap_or(LOG_LEVEL));
+    config.check_roles()?;
     data_folder::prepare(&config)?;
     let entropy = Arc::new(SystemEntropy::default());
     // With external nodes, the secrets belong to the deployment, so they are never generated.
     let secrets = match config.rpc_urls.is_empty() {
-        false => Secrets::load(&config.secrets_file)?,
+        false => Secrets::load_for(&config.secrets_file, &config.roles)?,
         true => Secrets::load_or_generate(&config.secrets_file, entropy.as_ref(), 1)?,
     };
     let parts = Parts::open(&config, secrets, Arc::new(SystemClock::default()), entropy).await?;
     // Listen after the migrations, so that no client connects to a service that cannot respond yet.
-    let (listener, address) = listen(config.listen)?;
-    let base_url = format!("http://{address}");
-    let state = parts.state(&config, &base_url)?;
+    let endpoint = match config.roles.has(ProcessRole::Api) {
+        true => Some(public_endpoint(&parts, &config)?),
+        false => None,
+    };
+    let (base_url, endpoint) = endpoint.unzip();
     let reload = Reload {
         source,
         log_level: log_level.clone(),
-        trusted_proxies: state.trusted_proxies.clone(),
+        trusted_proxies: endpoint
+            .as_ref()
+            .map_or_else(TrustedProxies::default, |endpoint| endpoint.state.trusted_proxies.clone()),
         sealing_keys: parts.ctx.config.sealing_keys.clone(),
     };
     let reload = tokio::spawn(reload.on_hangup(LOG_LEVEL));
@@ -48,22 +56,29 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
     let socket_url = endpoints.as_ref().map_or("", RpcEndpoints::socket_url);
     let ops = OpsEndpoint::bind(&config)?;
     let ops_url = ops.as_ref().map(OpsEndpoint::url);
-    ServiceFile::new(&parts, &config, &base_url, socket_url).at_ops(ops_url).write(&config.data_dir)?;
+    ServiceFile::new(&parts, &config, base_url.clone(), socket_url)
+        .at_ops(ops_url)
+        .write(&config.data_dir)?;
     if let Some(url) = endpoints.as_ref().and_then(RpcEndpoints::http_url) {
         tracing::info!(%url, "serving the chain's JSON-RPC");
     }
     let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
-    let running = Running::start(&parts, state, listener, axum::Router::new(), config.first_block)?;
-    tracing::info!(address = %address, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
+    let running = Running::start(&parts, endpoint, config.first_block)?;
+    let (roles, url) = (config.roles.to_string(), base_url.unwrap_or_default());
+    tracing::info!(roles, url, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
+    // Only a process that gets requests must wait until load balancers send it none.
+    let shutdown_delay =
+        if config.roles.has(ProcessRole::Api) { config.shutdown_delay } else { Duration::ZERO };
     let ops = ops.map(|endpoint| {
         endpoint.serve(Ops {
             ctx: parts.ctx.clone(),
+            roles: config.roles.clone(),
             draining: running.draining(),
-            shutdown_delay: config.shutdown_delay,
+            shutdown_delay,
             log_level,
         })
     });
-    running.serve_until_stopped(config.shutdown_delay).await;
+    running.serve_until_stopped(shutdown_delay).await;
     running.stop().await;
     reload.abort();
     if let Some(ops) = ops {
@@ -73,4 +88,12 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
         rpc.stop().await;
     }
     Ok(())
+}
+
+/// Binds the public listener. Returns its URL too.
+fn public_endpoint(parts: &Parts, config: &ResolvedConfig) -> Result<(String, PublicEndpoint), StartError> {
+    let (listener, address) = listen(config.listen)?;
+    let base_url = format!("http://{address}");
+    let state = parts.state(config, &base_url)?;
+    Ok((base_url, PublicEndpoint { state, listener, beside: axum::Router::new() }))
 }

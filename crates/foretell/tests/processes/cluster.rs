@@ -1,7 +1,7 @@
 //! Two processes on one PostgreSQL and one anvil. They are set up with the binary's own commands,
 //! loaded in parallel, and one of them is killed under load.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use foretell::run::Parts;
 use foretell::secrets::Secrets;
 use serde_json::json;
 use store::testing::{TestDatabase, TestFolder};
+use tokio::process::Command;
 
 use crate::anvil::{Anvil, FUNDER_KEY};
 use crate::clients::{Clients, Trader, post};
@@ -80,6 +81,21 @@ impl Cluster {
         command.arg("serve").args(settings);
         command.env("RUST_LOG", "error");
         Process::start(command, folder).await
+    }
+
+    /// Returns a command of the binary for a process with its own folder. It knows the database, the
+    /// node and the deployment, but no secret.
+    pub fn command_in(&self, folder: &Path) -> Command {
+        let mut command = foretell(folder);
+        command.args(["--database-url", &self.database_url, "--rpc-url", &self.anvil.url]);
+        command.arg("--contracts").arg(self.home.path().join("contracts.json"));
+        command.arg("--deployment").arg(self.home.path().join("deployment.json"));
+        command
+    }
+
+    /// Returns the file with all secrets.
+    pub fn secrets_file(&self) -> PathBuf {
+        self.home.path().join("secrets.json")
     }
 
     /// Copies the database, while no process uses it.

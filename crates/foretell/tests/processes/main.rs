@@ -17,6 +17,7 @@ mod cluster;
 mod crash;
 mod deployment;
 mod dice;
+mod divided;
 mod door;
 mod failover;
 mod feed;

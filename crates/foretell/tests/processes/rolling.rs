@@ -210,7 +210,8 @@ async fn a_drain_is_requested_only_on_the_operators_listener() {
     let process = cluster.serve_with(0, &cluster.anvil.url, &settings).await;
     let operator = Operator::of(&cluster, 0).await;
     assert_eq!(operator.answer(Method::GET, "/livez", "").await.0, 200);
-    assert_eq!(operator.answer(Method::GET, "/readyz", "").await, (200, r#"{"status":"ready"}"#.to_owned()));
+    let ready = r#"{"roles":["api","executor","sync","dispatcher","upkeep"],"status":"ready"}"#;
+    assert_eq!(operator.answer(Method::GET, "/readyz", "").await, (200, ready.to_owned()));
     for (method, path) in [
         (Method::GET, "/livez"),
         (Method::GET, "/readyz"),

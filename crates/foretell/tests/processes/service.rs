@@ -42,15 +42,21 @@ pub struct Process {
 impl Process {
     /// Runs the command and waits until the service of `data_dir` is ready.
     pub async fn start(command: Command, data_dir: &Path) -> Self {
-        Self::start_until(command, data_dir, "/v1/ready").await
+        Self::start_until(command, data_dir, "baseUrl", "/v1/ready").await
     }
 
     /// Runs the command and waits until the service of `data_dir` responds, ready or not.
     pub async fn start_unready(command: Command, data_dir: &Path) -> Self {
-        Self::start_until(command, data_dir, "/v1/health").await
+        Self::start_until(command, data_dir, "baseUrl", "/v1/health").await
     }
 
-    async fn start_until(mut command: Command, data_dir: &Path, path: &str) -> Self {
+    /// Runs the command of a process without a public listener, and waits until it is ready. Its base
+    /// URL is that of the operator's listener.
+    pub async fn start_private(command: Command, data_dir: &Path) -> Self {
+        Self::start_until(command, data_dir, "opsUrl", "/readyz").await
+    }
+
+    async fn start_until(mut command: Command, data_dir: &Path, url: &str, path: &str) -> Self {
         // Remove the file of the last run, so that its address is not used for this one.
         drop(std::fs::remove_file(data_dir.join("service.json")));
         let mut child = command.spawn().unwrap();
@@ -62,7 +68,7 @@ impl Process {
                 panic!("the service ended by itself: {status}");
             }
             let Some(service) = read_json(&data_dir.join("service.json")) else { continue };
-            let base_url = service["baseUrl"].as_str().unwrap().to_owned();
+            let base_url = service[url].as_str().unwrap().to_owned();
             let ready = http.get(format!("{base_url}{path}")).send().await;
             if ready.is_ok_and(|ready| ready.status() == 200) {
                 return Self { child, base_url };
@@ -281,7 +287,7 @@ impl Service {
         let path = self.folder.path().join("secrets.json");
         let mut secrets = Secrets::load(&path).unwrap();
         let new = Secrets::generate(&SystemEntropy::default(), 1).sealing_key;
-        secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
+        secrets.other_sealing_keys.extend(std::mem::replace(&mut secrets.sealing_key, new));
         secrets.save(&path).unwrap();
     }
 

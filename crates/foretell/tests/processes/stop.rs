@@ -17,7 +17,7 @@ use foretell::config::{ResolvedConfig, Settings};
 use foretell::entropy::SystemEntropy;
 use foretell::logging;
 use foretell::reload::{ConfigSource, Reload};
-use foretell::run::{Parts, Running, listen};
+use foretell::run::{Parts, PublicEndpoint, Running, listen};
 use foretell::secrets::Secrets;
 use secrecy::ExposeSecret;
 use store::events::NewEvent;
@@ -68,7 +68,8 @@ impl Small {
         let (listener, address) = listen(self.config.listen).unwrap();
         let base_url = format!("http://{address}");
         let state = self.parts.state(&self.config, &base_url).unwrap();
-        (Running::start(&self.parts, state, listener, axum::Router::new(), 0).unwrap(), base_url)
+        let endpoint = PublicEndpoint { state, listener, beside: axum::Router::new() };
+        (Running::start(&self.parts, Some(endpoint), 0).unwrap(), base_url)
     }
 
     /// Writes events of the user that are posted to webhooks.
@@ -250,7 +251,7 @@ async fn a_reload_replaces_proxies_and_sealing_keys_or_changes_nothing() {
     };
     let mut secrets = Secrets::load(&small.config.secrets_file).unwrap();
     let new = Secrets::generate(&SystemEntropy::default(), 1).sealing_key;
-    secrets.other_sealing_keys.push(std::mem::replace(&mut secrets.sealing_key, new));
+    secrets.other_sealing_keys.extend(std::mem::replace(&mut secrets.sealing_key, new));
     secrets.save(&small.config.secrets_file).unwrap();
     let sealed_with = || small.parts.ctx.config.sealing_keys.current_prefix();
     let before = sealed_with();

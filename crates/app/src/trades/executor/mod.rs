@@ -64,6 +64,7 @@ use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, RiskDecision};
 use crate::finality::final_block;
+use crate::lane::lease_of;
 use crate::lease::{self, LeaseHolder};
 use crate::lost_data::{self, Detection, LostData};
 use crate::worker::{Progress, Worker};
@@ -121,7 +122,7 @@ impl Executor {
     /// Creates the executor of `lane`, which signs with `signer`. `owner` identifies this process
     /// in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
-        let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
+        let lease = LeaseHolder::new(lease_of(lane), owner);
         Self {
             lane,
             signer,

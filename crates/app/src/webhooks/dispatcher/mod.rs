@@ -36,6 +36,10 @@ use super::sender::WebhookSender;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
 
+/// The name under which dispatchers announce that they run.
+pub const SIGN: &str = "dispatcher";
+/// The time for which a sign counts. Three signs may fail before nobody seems to dispatch.
+const SIGN_MS: i64 = 15_000;
 /// The maximum number of queues claimed per tick, to keep the transaction short.
 const AT_ONCE: usize = 100;
 /// The time that a shutdown waits for running attempts: the longest attempt plus time to write it.
@@ -83,11 +87,13 @@ impl Worker for Dispatcher {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
+        if ctx.process.dispatching.must_beat(ctx.now()) {
+            announce(ctx).await?;
+        }
         let free = self.shared.slots.available_permits().min(AT_ONCE);
         // Claim only as many queues as there are free slots: a claimed queue without a slot would
         // wait for its hold to end.
         let claimed = if free > 0 { claim(ctx, free).await? } else { Vec::new() };
-        ctx.process.dispatching.beat(ctx.now());
         let progress = if claimed.len() == AT_ONCE { Progress::More } else { Progress::Idle };
         for hold in claimed {
             // Only this method takes permits, so at least as many are left as were free above.
@@ -129,6 +135,18 @@ pub async fn dispatch_due(ctx: &Ctx, sender: &Arc<WebhookSender>) -> Result<usiz
         let tasks = claimed.into_iter().map(|hold| queue::work_through(ctx, &shared, hold));
         futures::future::join_all(tasks).await;
     }
+}
+
+/// Announces in the database that a dispatcher runs, because readiness is asked in another process.
+async fn announce(ctx: &Ctx) -> Result<(), AppError> {
+    let (owner, until) = (ctx.uuid().to_string(), ctx.now().plus_ms(SIGN_MS));
+    let announced = ctx
+        .store
+        .write((owner, until), |tx, (owner, until)| {
+            Box::pin(store::leases::announce(tx, SIGN, owner, *until))
+        })
+        .await;
+    Ok(announced?)
 }
 
 /// A held queue and the end of its hold.

@@ -164,7 +164,8 @@ impl AdminCtx {
         let mut settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
-        settings.lanes = u16::try_from(secrets.executors()?.len()).unwrap_or(u16::MAX);
+        settings.executors = crate::lanes::addresses(&self.config, &secrets)?;
+        settings.lanes = u16::try_from(settings.executors.len()).unwrap_or(u16::MAX);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
@@ -193,7 +194,7 @@ impl AdminCtx {
     /// Adds the reminder that `deployment.json` must follow a change of roles or executors. The
     /// embedded chain has no such file.
     pub fn deployment_hint(&self, record: OutputRecord) -> OutputRecord {
-        match crate::deployment::read(&self.config.data_dir) {
+        match crate::deployment::read(&self.config.deployment) {
             Ok(Some(_)) => record.with("next", "foretell deploy --record, once the change has taken effect"),
             _ => record,
         }

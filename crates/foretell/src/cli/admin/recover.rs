@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use app::Ctx;
 use app::recovery::{Advance, LostTrade, RecoveryPlan, advance, open_for_operator, plan};
-use chain::Signer;
 use clap::Args;
 use domain::ErrorCode;
 use serde_json::json;
@@ -36,7 +35,7 @@ pub async fn run(args: RecoverArgs, admin: &AdminCtx) -> Result<CommandOutput, S
         return Ok(CommandOutput::One(planned(&plan(&ctx, args.from).await?)));
     }
     // The recovery waits until these executors have no pending transactions.
-    let executors: Vec<_> = admin.secrets()?.executors()?.iter().map(Signer::address).collect();
+    let executors = ctx.config.executors.clone();
     let open = open_for_operator(&ctx, args.from).await?;
     let mut tries = tokio::time::interval(INTERVAL);
     let mut waits_for = String::new();
