@@ -27,6 +27,7 @@ use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::database;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
+use crate::traces::TraceExport;
 
 /// Chain id of the embedded chain. Development tools recognize it as a local chain.
 pub const EMBEDDED_CHAIN_ID: u64 = 31_337;
@@ -155,6 +156,17 @@ impl Parts {
         // The lock must live as long as the chain is open, so it is stored although nothing reads
         // it.
         Ok(Self { ctx, node, secrets, connections: config.connections, _lock: lock })
+    }
+
+    /// Begins to send traces, if a collector is configured.
+    pub fn export_traces(&self, config: &ResolvedConfig) -> Result<Option<TraceExport>, StartError> {
+        let Some(endpoint) = &config.otlp_endpoint else { return Ok(None) };
+        let environment = match config.environment {
+            EnvironmentSetting::Live => "live",
+            EnvironmentSetting::Test => "test",
+        };
+        let export = TraceExport::start(endpoint, environment, &self.ctx);
+        export.map(Some).map_err(|error| StartError::Other(error.to_string()))
     }
 
     /// Builds the state that all HTTP handlers share.

@@ -119,6 +119,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     };
     file.write(&config.data_dir)?;
     let rpc = endpoints.serve(node, args.rpc_test_methods);
+    let traces = parts.export_traces(&config)?;
     let running = Running::start(
         &parts,
         parts.state(&config, &service.base_url)?,
@@ -141,6 +142,9 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
         simulation.abort();
     }
     running.stop().await;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     if let Some(ops) = ops {
         ops.stop().await;
     }

@@ -53,6 +53,7 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
         tracing::info!(%url, "serving the chain's JSON-RPC");
     }
     let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
+    let traces = parts.export_traces(&config)?;
     let running = Running::start(&parts, state, listener, axum::Router::new(), config.first_block)?;
     tracing::info!(address = %address, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
     let ops = ops.map(|endpoint| {
@@ -65,6 +66,10 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
     });
     running.serve_until_stopped(config.shutdown_delay).await;
     running.stop().await;
+    // After the last requests and ticks, whose spans it sends.
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     reload.abort();
     if let Some(ops) = ops {
         ops.stop().await;

@@ -40,7 +40,7 @@ pub fn now() -> Timestamp {
 }
 
 /// Sends each key's events to its own path at `receiver`.
-async fn point_keys_at(store: &Store, receiver: &Receiver) {
+pub async fn point_keys_at(store: &Store, receiver: &Receiver) {
     const SQL: &str = "UPDATE keys SET webhook_url = CAST($1 AS TEXT) || '/' || id";
     let set: Result<u64, StoreError> = store
         .write(receiver.url.clone(), |tx, url| {
