@@ -12,9 +12,10 @@ use uuid::Uuid;
 use crate::config::{Config, default_confirmations, default_max_fee_per_gas};
 use crate::entropy::{Entropy, Ids};
 use crate::limits::Limits;
-use crate::metrics::Metrics;
+use crate::observers::Observers;
 use crate::process::Process;
 use crate::process::ttl_cache::MarketsVersion;
+use crate::traces::{SpanSink, is_sampled};
 
 /// The maximum number of requests to the chain that one task has in flight.
 pub(crate) const CHAIN_CONCURRENCY: usize = 16;
@@ -50,10 +51,13 @@ impl Ctx {
         config: Config,
     ) -> Self {
         let process = Arc::<Process>::default();
-        let metrics = Arc::clone(&process.metrics);
-        store.observe(Arc::<Metrics>::clone(&metrics));
+        let observers = Arc::new(Observers {
+            metrics: Arc::clone(&process.metrics),
+            traces: Arc::clone(&process.traces),
+        });
+        store.observe(Arc::<Observers>::clone(&observers));
         if let Some(nodes) = chain.nodes() {
-            nodes.observe(metrics);
+            nodes.observe(observers);
         }
         Self {
             store,
@@ -71,7 +75,15 @@ impl Ctx {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         let metrics = Arc::clone(&self.process.metrics);
-        Self { process: Arc::new(Process { limits, metrics, ..Process::default() }), ..self }
+        let traces = Arc::clone(&self.process.traces);
+        Self { process: Arc::new(Process { limits, metrics, traces, ..Process::default() }), ..self }
+    }
+
+    /// Records traces from now on, and passes those that are retained to `sink`. Exemplars of metrics
+    /// then only name traces that can be looked up.
+    pub fn trace_to(&self, sink: Arc<dyn SpanSink>) {
+        self.process.metrics.choose_exemplars(is_sampled);
+        self.process.traces.start(sink, self.random());
     }
 
     /// Returns a context for public data that may be some seconds old. A replica of the database may

@@ -5,6 +5,7 @@
 
 mod labels;
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -82,6 +83,9 @@ pub struct Metrics {
     auth_failures: Family<Code, Counter>,
     switch_off: Gauges<Name>,
     aggregates_drift: Gauge,
+    trace_spans: Family<Outcome, Counter>,
+    /// Chooses the traces that become exemplars. All do if this is not set.
+    has_exemplar: OnceLock<fn(CorrelationId) -> bool>,
 }
 
 /// Registers metrics and remembers their names.
@@ -210,6 +214,8 @@ impl Default for Metrics {
                 "Markets found to differ from the chain so far",
                 Gauge::default(),
             ),
+            trace_spans: all.add("trace_spans", "Retained spans of traces by outcome", Family::default()),
+            has_exemplar: OnceLock::new(),
             registry: all.registry,
             names: all.names,
         }
@@ -283,7 +289,7 @@ impl Metrics {
         self.http_requests.get_or_create(&labels).inc();
         self.http_request_seconds.get_or_create(&Route { route }).observe(
             took.as_secs_f64(),
-            trace_id.map(TraceId),
+            trace_id.and_then(|id| self.exemplar(id)),
             None,
         );
         match code {
@@ -304,7 +310,23 @@ impl Metrics {
 
     fn trade_took(&self, stage: &'static str, seconds: f64, trace_id: CorrelationId) {
         let times = self.trade_seconds.get_or_create(&Stage { stage });
-        times.observe(seconds, Some(TraceId(trace_id)), None);
+        times.observe(seconds, self.exemplar(trace_id), None);
+    }
+
+    /// Lets only the traces that `choose` accepts become exemplars, because the others cannot be looked
+    /// up.
+    pub fn choose_exemplars(&self, choose: fn(CorrelationId) -> bool) {
+        // The first choice wins.
+        let _ = self.has_exemplar.set(choose);
+    }
+
+    fn exemplar(&self, trace_id: CorrelationId) -> Option<TraceId> {
+        self.has_exemplar.get().is_none_or(|choose| choose(trace_id)).then_some(TraceId(trace_id))
+    }
+
+    /// Counts spans by their outcome: `sent`, `failed` or `queue_full`.
+    pub fn trace_spans(&self, outcome: &'static str, count: u64) {
+        self.trace_spans.get_or_create(&Outcome { outcome }).inc_by(count);
     }
 
     /// Records a group of requests that the desk serves together.
@@ -413,6 +435,7 @@ impl RpcObserver for Metrics {
 mod tests {
     use super::*;
     use domain::Timestamp;
+    use domain::ids::TradeId;
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -455,6 +478,16 @@ mod tests {
     }
 
     #[test]
+    fn only_the_chosen_traces_become_exemplars() {
+        let metrics = Metrics::default();
+        metrics.choose_exemplars(|id| id == CorrelationId(0xcd));
+        metrics.request(&request(200, None));
+        assert!(!text_of(&metrics).contains("trace_id"));
+        metrics.trade_accepted(Duration::from_millis(40), CorrelationId(0xcd));
+        assert!(text_of(&metrics).contains(r#"{trace_id="000000000000000000000000000000cd"} 0.04"#));
+    }
+
+    #[test]
     fn rejected_keys_and_rate_limits_have_counters_of_their_own() {
         let metrics = Metrics::default();
         metrics.request(&request(401, Some(ErrorCode::ApiKeyRevoked)));
@@ -477,10 +510,15 @@ mod tests {
     fn a_trade_is_timed_when_it_is_signed_and_when_it_ends() {
         let metrics = Metrics::default();
         let moved = |to, ms| TradeMove {
+            trade_id: TradeId(uuid::Uuid::from_u128(0xcd)),
             to,
             created_at: NOW,
+            since: NOW,
             at: NOW.plus_ms(ms),
             correlation_id: CorrelationId(0xcd),
+            error: None,
+            batch_id: None,
+            was_held: false,
         };
         metrics.trade(&moved(Status::Pending, 0));
         metrics.trade(&moved(Status::Executing, 500));

@@ -19,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::optional_listen::OptionalListen;
 use crate::process_roles::{ProcessRole, ProcessRoles};
+use crate::traces::OtlpEndpoint;
 
 /// The environment of a service, which determines the keys that it accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -217,6 +218,10 @@ pub struct Settings {
     /// info,app::trades=debug. RUST_LOG wins over it [default: info; warn for `foretell dev`]
     #[arg(long, env = "FORETELL_LOG_LEVEL", value_name = "LEVEL", global = true)]
     pub log_level: Option<String>,
+    /// URL of an OpenTelemetry collector that receives traces by OTLP over HTTP, such as
+    /// http://127.0.0.1:4318 [default: none]
+    #[arg(long, env = "FORETELL_OTLP_ENDPOINT", value_name = "URL", global = true)]
+    pub otlp_endpoint: Option<String>,
     /// The maximum number of open HTTP connections. Further ones wait [default: 4096]
     #[arg(long, env = "FORETELL_MAX_CONNECTIONS", global = true)]
     pub max_connections: Option<usize>,
@@ -357,6 +362,8 @@ pub struct ResolvedConfig {
     pub shutdown_delay: Duration,
     /// If absent, the default depends on the command.
     pub log_level: Option<String>,
+    /// The collector of traces. If absent, nothing is traced.
+    pub otlp_endpoint: Option<OtlpEndpoint>,
     pub connections: ServeLimits,
     /// Environment of the API keys that this service accepts.
     pub environment: EnvironmentSetting,
@@ -505,6 +512,7 @@ impl Settings {
             ops_listen: self.ops_listen.or(of_file.ops_listen),
             shutdown_delay_s: self.shutdown_delay_s.or(of_file.shutdown_delay_s),
             log_level: self.log_level.or(of_file.log_level),
+            otlp_endpoint: self.otlp_endpoint.or(of_file.otlp_endpoint),
             max_connections: self.max_connections.or(of_file.max_connections),
             max_connections_per_address: self
                 .max_connections_per_address
@@ -583,6 +591,7 @@ impl Settings {
             rpc_listen: self.rpc_listen,
             ops_listen: self.ops_listen,
             log_level: log_level(self.log_level)?,
+            otlp_endpoint: otlp_endpoint(self.otlp_endpoint)?,
             shutdown_delay: shutdown_delay(self.shutdown_delay_s, environment)?,
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
@@ -633,6 +642,11 @@ fn log_level(given: Option<String>) -> Result<Option<String>, ConfigError> {
         crate::logging::check(text).map_err(|error| ConfigError::Value(format!("log-level: {error}")))?;
     }
     Ok(given)
+}
+
+fn otlp_endpoint(given: Option<String>) -> Result<Option<OtlpEndpoint>, ConfigError> {
+    let parsed = given.map(|text| OtlpEndpoint::parse(&text)).transpose();
+    parsed.map_err(|error| ConfigError::Value(format!("otlp-endpoint {error}")))
 }
 
 fn shutdown_delay(seconds: Option<u16>, environment: EnvironmentSetting) -> Result<Duration, ConfigError> {
@@ -1020,6 +1034,18 @@ mod tests {
         assert_eq!(decide("rpc-listen = \"127.0.0.1:8545\"").unwrap().rpc_listen, Some(address));
         assert!(decide("rpc-listen = \"127.0.0.1:8545\"\nrpc-url = \"http://node\"").is_err());
         assert!(toml::from_str::<Settings>("rpc-listen = \"on\"").is_err());
+    }
+
+    #[test]
+    fn a_collectors_credentials_are_no_part_of_its_url() {
+        let decide = |url: &str| {
+            let options = Settings { otlp_endpoint: Some(url.to_owned()), ..Settings::default() };
+            options.decide().map(|config| config.otlp_endpoint)
+        };
+        let endpoint = decide("http://127.0.0.1:4318").unwrap().unwrap();
+        assert_eq!(endpoint.as_str(), "http://127.0.0.1:4318/v1/traces");
+        let refused = decide("http://user:secret@collector").unwrap_err().to_string();
+        assert!(refused.starts_with("otlp-endpoint must be") && !refused.contains("secret"), "{refused}");
     }
 
     #[test]

@@ -23,4 +23,5 @@ pub mod run;
 pub mod secrets;
 pub mod service_file;
 pub mod start_error;
+pub mod traces;
 mod workers;

@@ -28,6 +28,7 @@ use crate::database;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
+use crate::traces::TraceExport;
 
 /// Chain id of the embedded chain. Development tools recognize it as a local chain.
 pub const EMBEDDED_CHAIN_ID: u64 = 31_337;
@@ -171,6 +172,17 @@ impl Parts {
             connections: config.connections,
             _lock: lock,
         })
+    }
+
+    /// Begins to send traces, if a collector is configured.
+    pub fn export_traces(&self, config: &ResolvedConfig) -> Result<Option<TraceExport>, StartError> {
+        let Some(endpoint) = &config.otlp_endpoint else { return Ok(None) };
+        let environment = match config.environment {
+            EnvironmentSetting::Live => "live",
+            EnvironmentSetting::Test => "test",
+        };
+        let export = TraceExport::start(endpoint, environment, &self.ctx);
+        export.map(Some).map_err(|error| StartError::Other(error.to_string()))
     }
 
     /// Builds the state that all HTTP handlers share.

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use app::metrics::{AnsweredRequest, RouteLabel};
+use app::traces::{RequestTrace, TracedAnswer, within};
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, COOKIE, REFERER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode, Uri};
@@ -45,7 +46,9 @@ pub(super) async fn finish_response(
 ) -> Response {
     let (began, started) = (app.ctx.now(), Instant::now());
     let _in_flight = app.ctx.process.metrics.begin_request();
-    let trace_id = traceparent::trace_id(request.headers());
+    let caller = traceparent::trace_parent(request.headers());
+    // Dropped with the request if the client hangs up, which ends the trace's first span.
+    let trace = app.ctx.process.traces.request(caller, began);
     let id = RequestId::new(&app.ctx);
     request.extensions_mut().insert(id);
     let ip = rate::mark_address(app, &mut request);
@@ -57,7 +60,7 @@ pub(super) async fn finish_response(
 
     let mut response = match surface {
         Surface::Public if cors::is_question(&request) => cors::answer(),
-        _ => answer(request).await,
+        _ => within(trace.as_ref().and_then(RequestTrace::open), answer(request)).await,
     };
     // Reserve once: adding this many headers would otherwise grow the map several times.
     response.headers_mut().reserve(MOST_HEADERS);
@@ -103,16 +106,21 @@ pub(super) async fn finish_response(
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(default_caching(surface, status));
+    let route = route.map_or(RouteLabel::NONE, |route| RouteLabel::of(route.path));
+    let (method, status) = (method.as_str(), status.as_u16());
     app.ctx.process.metrics.request(&AnsweredRequest {
-        route: route.map_or(RouteLabel::NONE, |route| RouteLabel::of(route.path)),
-        method: method.as_str(),
-        status: status.as_u16(),
+        route,
+        method,
+        status,
         code,
         took: started.elapsed(),
-        trace_id,
+        trace_id: caller.map(|caller| caller.trace_id),
     });
+    if let Some(trace) = trace {
+        trace.answered(TracedAnswer { route, method, status, code, request_id: id.to_string() });
+    }
     tracing::debug!(
-        request.id = %id, http.method = %method, http.path = condition.path(), http.status = status.as_u16(),
+        request.id = %id, http.method = method, http.path = condition.path(), http.status = status,
         latency_ms = app.ctx.now().since_ms(began), "answered"
     );
     response

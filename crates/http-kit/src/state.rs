@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use app::traces::within;
 use app::{AppError, Ctx, Submission};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -51,7 +52,8 @@ impl AppState {
         let lost =
             // A panicked write may have committed before it panicked.
             |error| AppError::new(ErrorCode::InternalError).submission(Submission::Unknown).caused_by(error);
-        self.mutations.spawn(write(Arc::clone(self))).await.map_err(lost)?
+        let write = within(self.ctx.process.traces.current(), write(Arc::clone(self)));
+        self.mutations.spawn(write).await.map_err(lost)?
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use app::traces::{SpanId, TraceParent};
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -16,12 +17,12 @@ impl<S: Sync> FromRequestParts<S> for Traceparent {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        Ok(Self(trace_id(&parts.headers)))
+        Ok(Self(trace_parent(&parts.headers).map(|parent| parent.trace_id)))
     }
 }
 
-/// Returns the trace id of a well-formed header.
-pub(super) fn trace_id(headers: &HeaderMap) -> Option<CorrelationId> {
+/// Returns the caller's span, from a well-formed header.
+pub(super) fn trace_parent(headers: &HeaderMap) -> Option<TraceParent> {
     let mut values = headers.get_all("traceparent").iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let mut parts = value.to_str().ok()?.split('-');
@@ -29,8 +30,12 @@ pub(super) fn trace_id(headers: &HeaderMap) -> Option<CorrelationId> {
     let hex =
         |text: &str, len| text.len() == len && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     let well_formed = version == "00" && parts.next().is_none() && hex(parent, 16) && hex(flags, 2);
+    if !well_formed {
+        return None;
+    }
     // All zeros are invalid by the recommendation.
-    if well_formed && parent.bytes().any(|b| b != b'0') { trace.parse().ok() } else { None }
+    let span_id = SpanId::new(u64::from_str_radix(parent, 16).ok()?)?;
+    Some(TraceParent { trace_id: trace.parse().ok()?, span_id })
 }
 
 #[cfg(test)]
@@ -42,9 +47,10 @@ mod tests {
     fn only_a_well_formed_header_of_version_00_names_a_trace() {
         let of = |text: &'static str| {
             let line = (HeaderName::from_static("traceparent"), HeaderValue::from_static(text));
-            trace_id(&[line].into_iter().collect()).map(|id| id.to_string())
+            let parent = trace_parent(&[line].into_iter().collect())?;
+            Some(format!("{} {:016x}", parent.trace_id, parent.span_id.bits()))
         };
-        let id = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let id = "4bf92f3577b34da6a3ce929d0e0e4736 00f067aa0ba902b7";
         assert_eq!(of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").as_deref(), Some(id));
         for text in [
             "",

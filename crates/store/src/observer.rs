@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use domain::ids::CorrelationId;
+use domain::ids::{BatchId, CorrelationId, TradeId};
 use domain::trade::Status;
 
 /// Receives reports. Its methods are called on the path of every unit of work, so they must be quick.
@@ -42,10 +42,19 @@ impl RetryReason {
 /// A trade and its new state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TradeMove {
+    pub trade_id: TradeId,
     pub to: Status,
     pub created_at: Timestamp,
+    /// The time of the status change before this one. Equals `at` for a new trade.
+    pub since: Timestamp,
     pub at: Timestamp,
     pub correlation_id: CorrelationId,
+    /// The code of the failure, or the reason of the rejection.
+    pub error: Option<&'static str>,
+    /// The batch that the trade is or was in.
+    pub batch_id: Option<BatchId>,
+    /// True if the trade was held for its confirmation.
+    pub was_held: bool,
 }
 
 /// Returns the module of a unit's code, at most two levels below its crate, such as

@@ -17,6 +17,17 @@ impl RouteLabel {
     pub const fn of(path: &'static str) -> Self {
         Self(Some(path))
     }
+
+    /// Returns the template, or `None` for paths without a route.
+    pub const fn template(self) -> Option<&'static str> {
+        self.0
+    }
+
+    /// Returns the method's name. Clients may send any word, which must not become a name.
+    pub fn known_method(method: &str) -> &'static str {
+        const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        METHODS.into_iter().find(|known| *known == method).unwrap_or("other")
+    }
 }
 
 impl EncodeLabelValue for RouteLabel {
@@ -35,9 +46,7 @@ pub(super) struct RequestLabels {
 
 impl RequestLabels {
     pub fn new(route: RouteLabel, method: &str, status: u16, code: Option<ErrorCode>) -> Self {
-        // Clients may send any word as the method.
-        const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-        let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
+        let method = RouteLabel::known_method(method);
         Self { route, method, status, code: code.map_or("", ErrorCode::as_str) }
     }
 }

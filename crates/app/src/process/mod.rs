@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::traces::Traces;
 use allowlists::Allowlists;
 use audit_buffer::AuditBuffer;
 use degradations::Degradations;
@@ -80,6 +81,8 @@ pub struct Process {
     pub degradations: Degradations,
     /// The metrics of this process.
     pub metrics: Arc<Metrics>,
+    /// The traces of this process.
+    pub traces: Arc<Traces>,
     /// Whether this process can serve requests.
     pub serving: Serving,
     /// The health of this process's workers.

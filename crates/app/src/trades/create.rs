@@ -26,6 +26,7 @@ use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::lane::lane_of;
 use crate::process::desk::{Refused, Submitted};
+use crate::traces::CreatedTrade;
 use crate::{AppError, Ctx, Submission, markets, minimum, nodes};
 
 /// The route under which idempotency keys of trades are stored.
@@ -80,6 +81,13 @@ pub async fn create(ctx: &Ctx, caller: &Caller, new: NewTrade) -> Result<Accepte
     let accepted = create_or_find(ctx, caller, new).await?;
     if let Accepted::Created(trade) = &accepted {
         ctx.process.metrics.trade_accepted(began.elapsed(), trade.correlation_id);
+        ctx.process.traces.trade_created(&CreatedTrade {
+            trade_id: trade.id,
+            correlation_id: trade.correlation_id,
+            lane: trade.lane,
+            created_at: trade.created_at,
+            began,
+        });
     }
     Ok(accepted)
 }

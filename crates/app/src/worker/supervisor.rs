@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, interval, timeout};
 
 use super::{Progress, Worker};
+use crate::traces::{TickTrace, within};
 use crate::{AppError, Ctx, lease};
 
 /// The delay before a worker restarts after a panic: the first delay and the maximum.
@@ -97,11 +98,17 @@ async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch:
 /// Runs one tick and records its result. A lease lost to another process is not a failure.
 async fn tick<W: Worker>(worker: &W, label: &str, ctx: &Ctx) -> Result<Progress, AppError> {
     ctx.process.workers.tick_begins(label, ctx.now());
-    let ticked = match timeout(worker.longest_tick(), worker.tick(ctx)).await {
+    let trace = ctx.process.traces.tick(ctx.now());
+    let work = within(trace.as_ref().map(TickTrace::open), worker.tick(ctx));
+    let ticked = match timeout(worker.longest_tick(), work).await {
         Ok(ticked) => ticked,
         Err(_) => Err(AppError::new(domain::ErrorCode::DependencyUnavailable)
             .detail(format!("The tick did not end within {} s.", worker.longest_tick().as_secs()))),
     };
+    if let Some(trace) = trace {
+        let failure = ticked.as_ref().err().filter(|error| !lease::is_lost(error));
+        trace.ended(label, failure.map(|error| error.code));
+    }
     match ticked {
         Ok(progress) => {
             ctx.process.workers.tick_succeeds(label);

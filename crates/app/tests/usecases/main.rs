@@ -58,6 +58,7 @@ mod roles;
 mod scene;
 mod sessions;
 mod slippage;
+mod spans;
 mod supervision;
 mod sync;
 mod traces;

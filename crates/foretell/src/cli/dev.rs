@@ -119,6 +119,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     };
     file.write(&config.data_dir)?;
     let rpc = endpoints.serve(node, args.rpc_test_methods);
+    let traces = parts.export_traces(&config)?;
     let endpoint = PublicEndpoint { state: parts.state(&config, &base_url)?, listener, beside };
     let running = Running::start(&parts, Some(endpoint), config.first_block)?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
@@ -137,6 +138,9 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
         simulation.abort();
     }
     running.stop().await;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     if let Some(ops) = ops {
         ops.stop().await;
     }

@@ -63,6 +63,7 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
         tracing::info!(%url, "serving the chain's JSON-RPC");
     }
     let rpc = endpoints.zip(parts.node.clone()).map(|(endpoints, node)| endpoints.serve(node, false));
+    let traces = parts.export_traces(&config)?;
     let running = Running::start(&parts, endpoint, config.first_block)?;
     let (roles, url) = (config.roles.to_string(), base_url.unwrap_or_default());
     tracing::info!(roles, url, chain.id = parts.ctx.chain.chain_id(), "foretell serves");
@@ -80,6 +81,10 @@ pub async fn run(config: ResolvedConfig, source: ConfigSource) -> Result<(), Sta
     });
     running.serve_until_stopped(shutdown_delay).await;
     running.stop().await;
+    // After the last requests and ticks, whose spans it sends.
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     reload.abort();
     if let Some(ops) = ops {
         ops.stop().await;

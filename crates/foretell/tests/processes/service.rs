@@ -250,6 +250,11 @@ impl Service {
         }
     }
 
+    /// Stops the process like a supervisor, and waits until it has ended.
+    pub async fn terminate(&mut self) {
+        self.process.take().unwrap().terminate().await;
+    }
+
     /// Runs `foretell admin` next to the service and returns its JSON output.
     pub async fn admin(&self, args: &[&str]) -> Value {
         let output = self.admin_command(args).output().await.unwrap();

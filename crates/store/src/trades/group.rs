@@ -387,7 +387,7 @@ pub async fn write(
     usage::add_created(tx, &created).await?;
     for (trade, _) in accepted {
         tx.emit(trade.event(&trade.state, trade.created_at)?);
-        tx.note_trade(trade.moved_to(trade.state.status(), trade.created_at));
+        tx.note_trade(trade.moved_to(&trade.state, trade.created_at));
     }
     release_keys(tx, &group, rejected).await
 }

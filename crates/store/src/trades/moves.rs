@@ -11,7 +11,7 @@ use super::queue::next_rank;
 use super::row::Trade;
 use super::trace;
 use crate::record::Record;
-use crate::{SqlValue, StoreError, Tx, keys, params, usage, users};
+use crate::{SqlValue, StoreError, TradeMove, Tx, keys, params, usage, users};
 
 /// The result of a compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub async fn apply_all(tx: &mut Tx, moves: &[(&Trade, &Transition)]) -> Result<V
     for (trade, transition) in &done {
         let at = transition.trace.at;
         tx.emit(trade.event(&transition.to, at)?);
-        tx.note_trade(trade.moved_to(transition.to.status(), at));
+        tx.note_trade(trade.moved_to(&transition.to, at));
     }
     let mut outcomes = Vec::with_capacity(moves.len());
     for (trade, _) in moves {
@@ -203,7 +203,8 @@ pub async fn assign_intent(
     // If one of the trades had changed, the caller rolls back and no event is written.
     for (trade, _) in intents {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
-        tx.note_trade(trade.moved_to(transition.to.status(), transition.trace.at));
+        let moved = trade.moved_to(&transition.to, transition.trace.at);
+        tx.note_trade(TradeMove { batch_id: Some(batch_id), ..moved });
     }
     Ok(moved == intents.len() as u64)
 }

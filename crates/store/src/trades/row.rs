@@ -125,9 +125,23 @@ impl Record for State {
 }
 
 impl Trade {
-    /// Returns the trade's change to `to` at `at`, as observers see it.
-    pub(super) const fn moved_to(&self, to: Status, at: Timestamp) -> TradeMove {
-        TradeMove { to, created_at: self.created_at, at, correlation_id: self.correlation_id }
+    /// Returns the trade's change to `state` at `at`, as observers see it.
+    pub(super) const fn moved_to(&self, state: &State, at: Timestamp) -> TradeMove {
+        TradeMove {
+            trade_id: self.id,
+            to: state.status(),
+            created_at: self.created_at,
+            since: self.updated_at,
+            at,
+            correlation_id: self.correlation_id,
+            error: match state {
+                State::Failed(failure) => Some(failure.code.as_str()),
+                State::Rejected(rejection) => Some(rejection.reason.as_str()),
+                _ => None,
+            },
+            batch_id: self.batch_id,
+            was_held: self.held_until.is_some(),
+        }
     }
 
     /// Builds the event for the trade's change to `state` at `at`.

@@ -43,6 +43,7 @@ mod tracking;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use chain::{ChainError, Signer, execute_calldata};
@@ -282,12 +283,15 @@ impl Executor {
         if !self.gate_takes_batches(ctx).await? {
             return Ok(Progress::Idle);
         }
+        let began = Instant::now();
         match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
             // The batch is committed at this point. If the process dies before or during the send,
             // the next tick sends the stored bytes.
             Ok(Some((batch, raw))) => {
-                ctx.process.metrics.batch_signed(signing::intents_of(batch.gas_limit));
+                let trades = signing::intents_of(batch.gas_limit);
+                ctx.process.metrics.batch_signed(trades);
                 self.send_stored(ctx, lease, &batch, &raw).await?;
+                ctx.process.traces.batch(batch.id, self.lane, trades, began);
             }
             Ok(None) => {}
             Err(error) => match LostData::of(&error) {

@@ -21,6 +21,7 @@
 
 mod attempt;
 mod queue;
+mod span;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,6 +11,7 @@ use store::{StoreError, Tx};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::attempt::{self, Attempted};
+use super::span;
 use super::{Hold, Shared};
 use crate::{AppError, Ctx};
 
@@ -114,6 +115,7 @@ async fn finish(
 ) -> Result<Written, AppError> {
     let Attempted { attempt, ending, breaker, due_at } = attempted;
     ctx.process.metrics.webhook_attempt(outcome_of(ending));
+    span::record(ctx, held.key_id, &job, &attempt);
     let trace = job.trade_id.map(|_| attempt::trace(&job, &attempt, ending));
     let finished = Finished { attempt, ending, breaker: breaker.to_string(), due_at, held_until };
     let writing = Arc::new(Writing { held, job, finished, trace });
