@@ -4,7 +4,7 @@
 use app::import::{self, Format, ImportError, ImportProblem};
 use testkit::TestApp;
 
-const EXAMPLE: &str = include_str!("../../../../docs/examples/catalog.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/catalog/catalog.yaml");
 
 /// The text in the example, and its replacement.
 const EDITS: [(&str, &str); 105] = [

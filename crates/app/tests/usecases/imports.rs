@@ -14,7 +14,7 @@ use testkit::{Fault, TestApp, signer};
 
 use crate::aggregates::organization;
 
-const EXAMPLE: &str = include_str!("../../../../docs/examples/catalog.yaml");
+const EXAMPLE: &str = include_str!("../../../../examples/catalog/catalog.yaml");
 
 fn yaml(text: &str) -> Catalog {
     import::read(text, Format::Yaml).unwrap_or_else(|problems| panic!("{problems:?}"))

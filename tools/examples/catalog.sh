@@ -1,0 +1,19 @@
+python3 examples/catalog/import_csv.py examples/catalog/markets.csv >again.jsonl
+equals 'created again' "$(jq -c 'select(.summary).summary | [.created, .skipped]' again.jsonl)" '[0,7]'
+equals 'markets' "$(jq -rs 'map(select(.kind == "market").key) | join(" ")' markets.jsonl)" \
+  'regatta/cup regatta/storm weather/august-storm town/bridge'
+
+# Faults name lines of the file, and create nothing.
+sed -e 's/august-storm/new/' -e 's/0.55|0.45/0.55|0.46/' examples/catalog/markets.csv >bad.csv
+if python3 examples/catalog/import_csv.py bad.csv 2>fault; then exit 1; fi
+grep -qx 'line 4/openingOdds: must sum to exactly 1' fault
+sed 's/,1,2031/,one,2031/' examples/catalog/markets.csv >bad.csv
+if python3 examples/catalog/import_csv.py bad.csv 2>fault; then exit 1; fi
+grep -q 'line 5: fee_percent must be a number' fault
+python3 examples/catalog/import_csv.py examples/catalog/markets.csv >again.jsonl
+equals 'created after faults' "$(jq -c 'select(.summary).summary | [.created, .skipped]' again.jsonl)" '[0,7]'
+
+# As a spreadsheet writes it.
+{ printf '\xef\xbb\xbf'; sed 's/$/\r/' examples/catalog/markets.csv; } >windows.csv
+python3 examples/catalog/import_csv.py windows.csv --dry-run >again.jsonl
+equals 'items of a spreadsheet' "$(jq -c 'select(.summary).summary | [.created, .skipped]' again.jsonl)" '[0,7]'
