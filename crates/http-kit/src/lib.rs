@@ -6,6 +6,7 @@
 //! extractors. An error at any point is a [`Problem`], which is rendered in one place on the way
 //! out. The route's [`Surface`] decides what differs between the APIs.
 
+mod accept;
 mod audit;
 mod body;
 mod caller;
@@ -49,6 +50,7 @@ mod version;
 mod visitor;
 mod web_code;
 
+pub use accept::prefers_markdown;
 pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body, read_object};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,

@@ -48,6 +48,7 @@ described_table! { Trading:
     GET "/v1/account/readiness", READ, scope(Scope::PortfolioRead) => v1::readiness::readiness;
     GET "/v1/key", READ => v1::key::key;
     GET "/docs/api-errors", ADDRESS => docs_pages::index;
+    GET "/docs/api-errors.md", ADDRESS => docs_pages::index_markdown;
     GET "/docs/api-errors/{code}", ADDRESS => docs_pages::code;
 }
 

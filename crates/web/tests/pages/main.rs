@@ -8,6 +8,7 @@ mod cards;
 mod claims;
 mod counters;
 mod developers;
+mod docs;
 mod embeds;
 mod law;
 mod owners;
