@@ -112,9 +112,9 @@ impl Route {
     pub fn trades(&self) -> bool {
         // Compare whole segments, so that e.g. `/v1/tradesmen` does not match.
         let path = self.path;
-        let behind = (self.method == Method::POST)
-            .then(|| path.strip_prefix("/v1/trades").or_else(|| path.strip_prefix("/app/trades")));
-        behind.flatten().is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+        let mut behind =
+            ["/v1/trades", "/app/trades", "/trades"].iter().filter_map(|own| path.strip_prefix(own));
+        self.method == Method::POST && behind.any(|behind| behind.is_empty() || behind.starts_with('/'))
     }
 
     /// Adds the deprecation headers, if the route is deprecated.

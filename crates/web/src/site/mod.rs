@@ -3,6 +3,7 @@
 mod account;
 mod acts;
 mod admin;
+mod confirmation;
 mod country;
 mod design;
 mod developers;
@@ -17,6 +18,7 @@ mod live;
 mod market;
 mod markets;
 mod notifications;
+mod own_trade;
 mod owners;
 mod preferences;
 mod profit;
@@ -89,6 +91,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/withdraw", PAGES => account::withdraw;
     GET "/acts/{id}", PAGES => acts::receipt;
     GET "/trades/{id}", PAGES => trading::receipt;
+    POST "/trades/{id}/confirm", WRITES => confirmation::confirm;
     POST "/app/quotes", QUOTES => trading::quote;
     POST "/app/trades", WRITES => trading::create;
     GET "/app/trades/{id}", PAGES => trading::find;

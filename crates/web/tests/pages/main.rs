@@ -6,6 +6,7 @@
 mod admin;
 mod cards;
 mod claims;
+mod confirmation;
 mod counters;
 mod developers;
 mod docs;
