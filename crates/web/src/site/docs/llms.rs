@@ -27,11 +27,17 @@ pub async fn index(State(app): State<Shared>) -> Response {
          > A prediction-market service. Read markets, get quotes, buy and sell outcome tokens for USDC over HTTP, and \
          follow each trade until the chain has settled it.\n\n\
          Every page of the documentation is also Markdown: append `.md` to its path, or send `Accept: text/markdown`. \
-         Errors are problem documents; branch on their `code`. A request that creates a trade must have an idempotency \
+         Errors are problem documents; branch on their `code`. Give a request that creates a trade an idempotency \
          key, so that it can be repeated.\n",
     );
-    out.push_str(&list(base));
     // Writing to a string cannot fail.
+    if app.mcp.is_some() {
+        let _ = writeln!(
+            out,
+            "\nAgents with an API key can use the tools at `{base}/mcp` (Model Context Protocol, streamable HTTP)."
+        );
+    }
+    out.push_str(&list(base));
     let _ = write!(
         out,
         "\n## Optional\n\n- [All guides in one file]({base}/llms-full.txt): The Markdown of every guide, one after \
