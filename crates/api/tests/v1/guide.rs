@@ -188,6 +188,7 @@ fn every_link_between_pages_resolves() {
         "docs/trading-api.md",
         "docs/public-api.md",
         "docs/webhooks.md",
+        "docs/agents.md",
         "docs/command-line.md",
         "docs/importing.md",
         "docs/operating.md",
