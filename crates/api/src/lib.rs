@@ -1,8 +1,9 @@
-//! The HTTP APIs: the trading API (`/v1`) and the public read API (`/api`), with their OpenAPI
-//! documents and the pages about error codes.
+//! The HTTP APIs: the trading API (`/v1`), the public read API (`/api`), with their OpenAPI documents and
+//! the pages about error codes, and the tools for agents (`/mcp`).
 
 mod candles;
 pub mod docs_pages;
+pub mod mcp;
 pub mod openapi;
 pub mod public;
 mod reference;
@@ -11,10 +12,11 @@ pub mod v1;
 use axum::Router;
 use http_kit::Shared;
 
-/// Returns the router of both APIs. The routes in `beside` have no guard.
+/// Returns the router of the APIs. The routes in `beside` have no guard.
 pub fn router(app: Shared, beside: Router<Shared>) -> Router {
     v1::router::router(&app, beside)
         // The public API brings its own layers and error format.
         .merge(public::router(Shared::clone(&app)))
+        .merge(mcp::router(&app))
         .with_state(app)
 }

@@ -79,6 +79,7 @@ error_codes! {
     MarketNotFound = "MARKET_NOT_FOUND", 404, "Market not found", "There is no market with this id.";
     MarketNotTradeable = "MARKET_NOT_TRADEABLE", 409, "Market not tradeable", "The market is not open for trading.";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", 405, "Method not allowed", "This path does not support the method. The Allow header lists the methods that it supports.";
+    OriginNotAllowed = "ORIGIN_NOT_ALLOWED", 403, "Origin not allowed", "The request names a host or an origin that is not one of this service.";
     OutcomeIndexInvalid = "OUTCOME_INDEX_INVALID", 400, "Outcome index invalid", "The market has no outcome with this index. The first index is 0.";
     PayloadTooLarge = "PAYLOAD_TOO_LARGE", 413, "Payload too large", "The body must be at most 64 KiB.";
     PositionNotClaimable = "POSITION_NOT_CLAIMABLE", 409, "Position not claimable", "This position cannot be claimed. extensions.reason is the reason.";

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use domain::Usdc;
 use domain::passkey::{RelyingParty, RelyingPartyError};
 use domain::webhook::target::TargetPolicy;
-use http_kit::ServeLimits;
+use http_kit::{McpSettings, ServeLimits};
 use ipnet::IpNet;
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
@@ -294,6 +294,25 @@ pub struct Settings {
     /// The operator's pages of the web application [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB_ADMIN", global = true)]
     pub web_admin: Option<Switch>,
+    /// Tools for agents at /mcp (Model Context Protocol), for holders of API keys [default: off; on for
+    /// `foretell dev`]
+    #[arg(long, env = "FORETELL_MCP", global = true)]
+    pub mcp: Option<Switch>,
+    /// Agents may trade and claim, if their key has the scope trades:write. It switches mcp on [default:
+    /// off]
+    #[arg(
+        long,
+        env = "FORETELL_MCP_TRADING",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "on",
+        global = true
+    )]
+    pub mcp_trading: Option<Switch>,
+    /// Further names under which agents reach the service. Requests with other names in their Host or
+    /// Origin header are rejected [default: the host of app-url, and this machine]
+    #[arg(long, env = "FORETELL_MCP_HOSTS", value_name = "NAMES", value_delimiter = ',', global = true)]
+    pub mcp_hosts: Option<Vec<String>>,
     /// The domain that passkeys are bound to: the host of app-url, or a parent domain of it. It
     /// cannot change after the first passkey [default: the host of app-url]
     #[arg(long, env = "FORETELL_RP_ID", value_name = "DOMAIN", global = true)]
@@ -400,6 +419,10 @@ pub struct ResolvedConfig {
     pub web: Option<Switch>,
     /// `None` if not configured, so that each command can choose its default.
     pub web_admin: Option<Switch>,
+    /// `None` if not configured, so that each command can choose its default.
+    pub mcp: Option<Switch>,
+    pub mcp_trading: bool,
+    pub mcp_hosts: Vec<String>,
     /// Relying-party id. If absent, the host of the web application.
     pub rp_id: Option<String>,
     pub terms_url: Option<String>,
@@ -454,6 +477,12 @@ impl ResolvedConfig {
             return wrong("SQLite is the database of one process. Set a PostgreSQL database-url first");
         }
         Ok(())
+    }
+
+    /// Returns the settings of the tools for agents, or `None` if they are off.
+    pub fn mcp_settings(&self) -> Option<McpSettings> {
+        let is_on = self.mcp.map_or(self.mcp_trading, |mcp| mcp == Switch::On);
+        is_on.then(|| McpSettings { can_trade: self.mcp_trading, hosts: self.mcp_hosts.clone() })
     }
 
     /// Returns the allowed webhook targets, by default only public ones.
@@ -536,6 +565,9 @@ impl Settings {
             web: self.web.or(of_file.web),
             max_streams: self.max_streams.or(of_file.max_streams),
             web_admin: self.web_admin.or(of_file.web_admin),
+            mcp: self.mcp.or(of_file.mcp),
+            mcp_trading: self.mcp_trading.or(of_file.mcp_trading),
+            mcp_hosts: self.mcp_hosts.or(of_file.mcp_hosts),
             rp_id: self.rp_id.or(of_file.rp_id),
             terms_url: self.terms_url.or(of_file.terms_url),
             country_header: self.country_header.or(of_file.country_header),
@@ -568,6 +600,10 @@ impl Settings {
         }
         if self.default_slippage_bps.is_some_and(|bps| bps > 10_000) {
             return Err(ConfigError::Value("default-slippage-bps must be at most 10000".to_owned()));
+        }
+        // Otherwise an operator could believe that agents trade.
+        if self.mcp_trading == Some(Switch::On) && self.mcp == Some(Switch::Off) {
+            return Err(ConfigError::Value("mcp-trading must not be on while mcp is off".to_owned()));
         }
         // Local targets allow SSRF, so they must never reach production.
         if self.environment == Some(EnvironmentSetting::Live)
@@ -625,6 +661,9 @@ impl Settings {
             webhook_targets: self.webhook_targets,
             web: self.web,
             web_admin: self.web_admin,
+            mcp: self.mcp,
+            mcp_trading: self.mcp_trading == Some(Switch::On),
+            mcp_hosts: mcp_hosts(self.mcp_hosts)?,
             rp_id: self.rp_id,
             terms_url: terms_url(self.terms_url)?,
             country_rule: country_rule(self.country_header, self.refused_countries)?,
@@ -635,6 +674,21 @@ impl Settings {
         config.web_settings()?;
         Ok(config)
     }
+}
+
+/// Validates the names under which agents reach the service.
+fn mcp_hosts(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
+    let hosts = given.unwrap_or_default();
+    let is_name = |host: &String| {
+        let authority = host.parse::<axum::http::uri::Authority>();
+        authority.is_ok_and(|authority| authority.host() == host.as_str())
+    };
+    if let Some(host) = hosts.iter().find(|host| !is_name(host)) {
+        return Err(ConfigError::Value(format!(
+            "mcp-hosts must be names of hosts without scheme and port, such as api.foretell.example, not {host}"
+        )));
+    }
+    Ok(hosts)
 }
 
 fn log_level(given: Option<String>) -> Result<Option<String>, ConfigError> {

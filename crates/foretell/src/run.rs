@@ -197,6 +197,7 @@ impl Parts {
             started_at: self.ctx.now(),
             switchable_routes: switchable_routes(),
             responses: ResponseCache::default(),
+            mcp: config.mcp_settings(),
             mutations: TaskTracker::new(),
         }))
     }
@@ -204,8 +205,11 @@ impl Parts {
 
 /// Returns the names of all routes that the operator can switch off.
 pub fn switchable_routes() -> Vec<String> {
-    let all =
-        api::v1::router::routes().chain(api::public::routes()).chain(web::routes()).chain(web::site_routes());
+    let all = api::v1::router::routes()
+        .chain(api::public::routes())
+        .chain(api::mcp::routes())
+        .chain(web::routes())
+        .chain(web::site_routes());
     all.filter(|route| route.is_switchable()).map(Route::name).collect()
 }
 

@@ -87,7 +87,7 @@ pub(super) async fn collect(headers: &HeaderMap, body: axum::body::Body) -> Resu
 }
 
 /// Returns whether there is exactly one `Content-Type`, for uncompressed JSON in UTF-8.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
+pub fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     // Two headers are ambiguous: a proxy may interpret another one than this service.
     let (Some(one), None) = (types.next(), types.next()) else { return false };

@@ -6,6 +6,7 @@
 //! extractors. An error at any point is a [`Problem`], which is rendered in one place on the way
 //! out. The route's [`Surface`] decides what differs between the APIs.
 
+mod accept;
 mod audit;
 mod body;
 mod caller;
@@ -49,7 +50,8 @@ mod version;
 mod visitor;
 mod web_code;
 
-pub use body::{Body, JsonBody, MAX_BODY_BYTES, read_body, read_object};
+pub use accept::prefers_markdown;
+pub use body::{Body, JsonBody, MAX_BODY_BYTES, is_json, read_body, read_object};
 pub use caller::{
     AnyKey, AuthManage, Caller, MarketsQuote, MarketsRead, PortfolioRead, ScopeMarker, TradesRead,
     TradesWrite, WebhooksManage,
@@ -76,13 +78,13 @@ pub use response_cache::{CachedRecord, ResponseCache};
 pub use route::{Deprecation, Limiter, PageSize, Route};
 pub use serve::{ServeLimits, Server};
 pub use sse::{EventBytes, heartbeats, last_event_id, wants_events};
-pub use state::{AppState, Shared};
+pub use state::{AppState, McpSettings, Shared};
 pub use surface::Surface;
 pub use table::{Entry, refusing, router, unknown_path};
 pub use traceparent::Traceparent;
 pub use trusted_proxies::TrustedProxies;
 pub use unread::refuse;
-pub use usage::{NotCounted, TradeWritten};
+pub use usage::{NotCounted, OnlyRead, TradeWritten};
 pub use version::API_VERSION;
 pub use visitor::{Personal, SESSION_COOKIE, Visitor, cookie};
 pub use web_code::WebCode;

@@ -54,6 +54,8 @@ pub struct Route {
     pub page: Option<PageSize>,
     /// The planned removal of the route, if there is one.
     pub deprecation: Option<Deprecation>,
+    /// The operator can disable the route, although it has neither a scope nor an own limit.
+    pub has_switch: bool,
 }
 
 const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
@@ -61,7 +63,7 @@ const SUNSET: HeaderName = HeaderName::from_static("sunset");
 
 impl Route {
     pub const fn new(surface: Surface, method: Method, path: &'static str, limiter: Limiter) -> Self {
-        Self { surface, method, path, limiter, scope: None, page: None, deprecation: None }
+        Self { surface, method, path, limiter, scope: None, page: None, deprecation: None, has_switch: false }
     }
 
     /// Requires a key with this scope.
@@ -75,6 +77,13 @@ impl Route {
     #[must_use]
     pub const fn page(mut self, default: u32, most: u32) -> Self {
         self.page = Some(PageSize { default, most });
+        self
+    }
+
+    /// Lets the operator disable the route, or not.
+    #[must_use]
+    pub const fn switchable(mut self, has_switch: bool) -> Self {
+        self.has_switch = has_switch;
         self
     }
 
@@ -104,7 +113,7 @@ impl Route {
     /// Returns whether the operator can disable the route. Health checks and documents stay
     /// available, because operators use them to see whether the service is alive.
     pub const fn is_switchable(&self) -> bool {
-        self.scope.is_some() || matches!(self.limiter, Limiter::PerMinute(_))
+        self.has_switch || self.scope.is_some() || matches!(self.limiter, Limiter::PerMinute(_))
     }
 
     /// Returns whether the route creates or confirms trades and is therefore disabled while trading
@@ -112,9 +121,9 @@ impl Route {
     pub fn trades(&self) -> bool {
         // Compare whole segments, so that e.g. `/v1/tradesmen` does not match.
         let path = self.path;
-        let behind = (self.method == Method::POST)
-            .then(|| path.strip_prefix("/v1/trades").or_else(|| path.strip_prefix("/app/trades")));
-        behind.flatten().is_some_and(|behind| behind.is_empty() || behind.starts_with('/'))
+        let mut behind =
+            ["/v1/trades", "/app/trades", "/trades"].iter().filter_map(|own| path.strip_prefix(own));
+        self.method == Method::POST && behind.any(|behind| behind.is_empty() || behind.starts_with('/'))
     }
 
     /// Adds the deprecation headers, if the route is deprecated.

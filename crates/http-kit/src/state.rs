@@ -32,8 +32,19 @@ pub struct AppState {
     pub started_at: Timestamp,
     /// The names of the routes that the operator can switch off, such as `POST /v1/trades`.
     pub switchable_routes: Vec<String>,
+    /// Settings of the tools for agents at `/mcp`. `None` switches them off.
+    pub mcp: Option<McpSettings>,
     /// Writes in progress. They continue if the client hangs up, so a shutdown waits for them here.
     pub mutations: TaskTracker,
+}
+
+/// Settings of the tools for agents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct McpSettings {
+    /// Keys with the scope may trade and claim. Otherwise the tools only read.
+    pub can_trade: bool,
+    /// Names under which agents reach the service, besides this machine and the host of `app_url`.
+    pub hosts: Vec<String>,
 }
 
 /// The state as handlers receive it.

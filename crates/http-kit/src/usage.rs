@@ -20,6 +20,10 @@ pub struct NotCounted;
 #[derive(Debug, Clone, Copy)]
 pub struct TradeWritten(pub TradeId);
 
+/// Marks the response of a POST request that wrote nothing: a success is not logged.
+#[derive(Debug, Clone, Copy)]
+pub struct OnlyRead;
+
 /// Marks the response of a request that must be logged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Logged {
@@ -64,7 +68,8 @@ impl Meter {
         // The system clock may have been set back since the start.
         let latency_ms = u64::try_from(now.since_ms(self.began)).unwrap_or(0);
         ctx.process.usage.record(key_id, code, latency_ms, now);
-        if code.is_some() || route.is_write() {
+        let is_write = route.is_write() && response.extensions().get::<OnlyRead>().is_none();
+        if code.is_some() || is_write {
             response.extensions_mut().insert(Logged { key_id, route, latency_ms });
         }
     }

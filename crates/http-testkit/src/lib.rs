@@ -75,6 +75,7 @@ impl ServeHttp for TestApp {
             started_at: self.ctx.now(),
             switchable_routes: vec!["POST /v1/trades".to_owned()],
             responses: ResponseCache::default(),
+            mcp: None,
             mutations: Default::default(),
         };
         change(&mut state);

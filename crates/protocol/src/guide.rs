@@ -265,6 +265,12 @@ impl Documented for ErrorCode {
                 "Use a method from the Allow header of this response.",
                 "",
             ),
+            Self::OriginNotAllowed => (
+                "A request to /mcp has a Host header with a name that the service does not know, or the Origin header of a web page of another site. Both are signs of a web page that tries to use the tools for agents through its visitor's browser.",
+                AfterChange,
+                "Connect to the service's own address, without a browser in between. The operator of a service with several names lists them in the setting mcp-hosts.",
+                NOT_SUBMITTED,
+            ),
             Self::OutcomeIndexInvalid => (
                 "outcomeIndex is an integer, but the market has no outcome with that index. The first index is 0.",
                 AfterChange,

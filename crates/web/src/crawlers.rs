@@ -103,8 +103,12 @@ impl Sitemaps {
 
 pub async fn robots(State(app): State<Shared>) -> Response {
     // The pages for iframes stay crawlable. Search engines must read them to see their `noindex`.
-    let text =
-        format!("User-agent: *\nDisallow: /api/\nDisallow: /v1/\nSitemap: {}/sitemap.xml\n", app.app_url);
+    // The OpenAPI documents are the only files below the APIs' paths that are documentation.
+    let text = format!(
+        "User-agent: *\nAllow: /api/openapi.json\nAllow: /v1/openapi.json\nDisallow: /api/\nDisallow: /v1/\n\
+         Sitemap: {}/sitemap.xml\n",
+        app.app_url
+    );
     file("text/plain; charset=utf-8", Bytes::from(text))
 }
 

@@ -624,6 +624,7 @@ class _Problem(TypedDict):
             "MARKET_NOT_FOUND",
             "MARKET_NOT_TRADEABLE",
             "METHOD_NOT_ALLOWED",
+            "ORIGIN_NOT_ALLOWED",
             "OUTCOME_INDEX_INVALID",
             "PAYLOAD_TOO_LARGE",
             "POSITION_NOT_CLAIMABLE",

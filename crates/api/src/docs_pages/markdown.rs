@@ -29,6 +29,6 @@ pub fn page(entry: &CodePage) -> String {
     format!(
         "# `{code}`\n\n**HTTP {status}: {title}**\n\n{detail}\n\n## When it is sent\n\n{when}\n\n\
          ## Can the request be repeated?\n\n{retry}\n\n## How to fix it\n\n{fix}\n\n{examples}\
-         [All error codes](/docs/api-errors)\n"
+         [All error codes](/docs/api-errors.md)\n"
     )
 }

@@ -15,7 +15,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
-use http_kit::{PathId, Problem, Shared, StablePart};
+use http_kit::{PathId, Problem, Shared, StablePart, prefers_markdown};
 
 use self::entry::CodePage;
 
@@ -40,6 +40,17 @@ pub async fn index(headers: HeaderMap) -> Response {
         Form::Html => answer(Form::Html, html::index()),
         Form::Markdown => answer(Form::Markdown, markdown::index()),
     }
+}
+
+/// `GET /docs/api-errors.md`: every code, as Markdown.
+#[utoipa::path(
+    get, path = "/docs/api-errors.md", operation_id = "listErrorPagesAsMarkdown", tag = "Service",
+    summary = "List the error codes as Markdown",
+    description = "The page that lists every error code, as Markdown whatever `Accept` names.",
+    responses((status = 200, description = "The page.", body = String, content_type = "text/markdown")),
+)]
+pub async fn index_markdown() -> Response {
+    answer(Form::Markdown, markdown::index())
 }
 
 /// `GET /docs/api-errors/{code}`: the page of one code, as HTML or Markdown.
@@ -79,16 +90,8 @@ fn not_found(headers: &HeaderMap) -> Result<Response, Problem> {
     Err(app::AppError::new(ErrorCode::ResourceNotFound).detail(DETAIL).into())
 }
 
-/// Returns Markdown if `Accept` names it before HTML and before wildcards.
 fn form(headers: &HeaderMap) -> Form {
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut kinds = accepted
-        .flat_map(|line| line.split(','))
-        .map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    match kinds.find(|kind| ["text/markdown", "text/html", "text/*", "*/*"].contains(kind)) {
-        Some("text/markdown") => Form::Markdown,
-        _ => Form::Html,
-    }
+    if prefers_markdown(headers) { Form::Markdown } else { Form::Html }
 }
 
 fn answer(form: Form, text: String) -> Response {
@@ -114,23 +117,6 @@ mod tests {
 
     use super::*;
     use axum::http::HeaderValue;
-
-    #[test]
-    fn markdown_is_sent_if_the_client_prefers_it() {
-        let of =
-            |accept: &'static str| form(&[(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect());
-        for accept in
-            ["text/markdown", "text/markdown, text/html;q=0.5", "application/json, text/markdown;q=0.9"]
-        {
-            assert_eq!(of(accept), Form::Markdown, "{accept}");
-        }
-        for accept in
-            ["", "*/*", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html, text/markdown", "image/png"]
-        {
-            assert_eq!(of(accept), Form::Html, "{accept}");
-        }
-        assert_eq!(form(&HeaderMap::new()), Form::Html);
-    }
 
     #[test]
     fn text_is_escaped() {

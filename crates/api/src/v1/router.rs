@@ -2,6 +2,7 @@
 
 use app::limits::LimitKind;
 use axum::Router;
+use domain::ErrorCode;
 use domain::key::Scope;
 use domain::page::MAX_PAGE;
 use http_kit::{Entry, HttpLayer, Limiter, Route, Shared, Surface};
@@ -48,6 +49,7 @@ described_table! { Trading:
     GET "/v1/account/readiness", READ, scope(Scope::PortfolioRead) => v1::readiness::readiness;
     GET "/v1/key", READ => v1::key::key;
     GET "/docs/api-errors", ADDRESS => docs_pages::index;
+    GET "/docs/api-errors.md", ADDRESS => docs_pages::index_markdown;
     GET "/docs/api-errors/{code}", ADDRESS => docs_pages::code;
 }
 
@@ -62,6 +64,16 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
 /// the guard: no deadline, no authentication and no rate limit.
 pub fn router(app: &Shared, beside: Router<Shared>) -> Router<Shared> {
     router_of(TABLE, app, beside)
+}
+
+/// Returns the handlers without their guard, for requests from within the process. Such a request must have
+/// the caller and the route in its extensions, and have passed the checks of the guard.
+pub fn unguarded(app: &Shared) -> Router {
+    let add = |router: Router<Shared>, Entry { route, handler }: &Entry<Shared>| {
+        router.route(route.path, handler())
+    };
+    let unknown = http_kit::refusing(ErrorCode::ResourceNotFound);
+    TABLE.iter().fold(Router::new(), add).fallback(unknown).with_state(Shared::clone(app))
 }
 
 fn router_of(table: &'static [Entry<Shared>], app: &Shared, beside: Router<Shared>) -> Router<Shared> {

@@ -10,6 +10,7 @@ use domain::ErrorCode;
 use domain::ids::MarketId;
 use domain::key::{LimitOverrides, Scope, Scopes, Tier};
 use domain::version::{Earlier, Versions};
+use http_kit::McpSettings;
 use http_testkit::{Answer, RequestBuilder, ServeHttp};
 use serde_json::{Value, json};
 use store::StoreError;
@@ -108,7 +109,7 @@ async fn by_key() -> Provoked {
 }
 
 async fn by_request() -> Provoked {
-    let Scene { app, http, client, market, .. } = Scene::new().await;
+    let Scene { app, http, key, client, market, .. } = Scene::new().await;
     client.buy(market, 0, "1").idempotent("k").await.created();
     client.buy(market, 0, "1").with("clientRequestId", "n").await.created();
     let both = client.buy(market, 0, "1").idempotent("k").with("clientRequestId", "n");
@@ -118,7 +119,10 @@ async fn by_request() -> Provoked {
         Versions { current: "2026-04-29", earlier: &[Earlier { date: "2025-01-01", retired: true }] };
     let later = app.http_with(|state| state.versions = retired);
     let version = later.anonymous().get("/v1/health").header("x-service-api-version", "2025-01-01");
+    let tools = app.http_with(|state| state.mcp = Some(McpSettings::default()));
+    let foreign = tools.with(&key).call("POST", "/mcp").header("origin", "https://attacker.test");
     let calls: Vec<(ErrorCode, RequestBuilder)> = vec![
+        (ErrorCode::OriginNotAllowed, foreign),
         (ErrorCode::ResourceNotFound, http.anonymous().get("/v1/nothing")),
         (ErrorCode::MethodNotAllowed, http.anonymous().call("DELETE", "/v1/markets")),
         (ErrorCode::ApiVersionUnsupported, version),

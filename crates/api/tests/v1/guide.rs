@@ -120,7 +120,7 @@ fn page_of(path: &str) -> &'static str {
         "redemptions" => "api/redemptions.md",
         "portfolio" | "account" | "key" => "api/account.md",
         "webhooks" | "auth" => "api/webhooks.md",
-        "api-errors" => "api/errors.md",
+        "api-errors" | "api-errors.md" => "api/errors.md",
         other => panic!("which page of the guide describes {other}?"),
     }
 }
@@ -188,6 +188,7 @@ fn every_link_between_pages_resolves() {
         "docs/trading-api.md",
         "docs/public-api.md",
         "docs/webhooks.md",
+        "docs/agents.md",
         "docs/command-line.md",
         "docs/importing.md",
         "docs/operating.md",

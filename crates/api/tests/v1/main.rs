@@ -24,6 +24,7 @@ mod key_get;
 mod kill_switches;
 mod market_get;
 mod markets_get;
+mod mcp;
 mod modules;
 mod order_of_checks;
 mod ownership;

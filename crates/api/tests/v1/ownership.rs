@@ -51,6 +51,7 @@ const MATRIX: &[Line] = &[
     ("GET /v1/docs", "/v1/docs", "", Nothing),
     ("GET /v1/docs/{*asset}", "/v1/docs/start.js", "", Nothing),
     ("GET /docs/api-errors", "/docs/api-errors", "", Nothing),
+    ("GET /docs/api-errors.md", "/docs/api-errors.md", "", Nothing),
     ("GET /docs/api-errors/{code}", "/docs/api-errors/API_KEY_MISSING", "", Nothing),
     ("GET /v1/markets", "/v1/markets", "", Nothing),
     ("GET /v1/markets", "/v1/markets?threadId={id}", "", Thread),

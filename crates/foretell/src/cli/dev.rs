@@ -77,6 +77,7 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     let base_url = format!("http://{address}");
     config.web.get_or_insert(Switch::On);
     config.web_admin.get_or_insert(Switch::On);
+    config.mcp.get_or_insert(Switch::On);
     // Passkeys do not work on 127.0.0.1.
     config.local_url = Some(format!("http://localhost:{}", address.port()));
     let users = match known {

@@ -61,13 +61,22 @@ fn parse(text: &str) -> Result<EnvFilter, LogLevelError> {
     EnvFilter::builder().parse(with_quiet_notices(&directives)).map_err(|_| LogLevelError::Form)
 }
 
-/// PostgreSQL's notices are no news for an operator, but its driver logs them as `info`. They are
-/// logged from `debug` on.
+/// Libraries whose lines are no news for an operator: PostgreSQL's notices, which its driver logs as
+/// `info`, and the messages of agents, several lines each, with their mistakes as `warn`.
+const QUIET: [(&str, &str); 2] = [("tokio_postgres", "warn"), ("rmcp", "error")];
+
+/// Adds directives that silence the quiet libraries below `debug`, unless `directives` name them.
 fn with_quiet_notices(directives: &[&str]) -> String {
-    let text = directives.join(",");
-    let names_driver = text.contains("tokio_postgres");
-    let is_verbose = directives.iter().any(|word| matches!(*word, "debug" | "trace"));
-    if names_driver || is_verbose { text } else { format!("tokio_postgres=warn,{text}") }
+    let mut text = directives.join(",");
+    if directives.iter().any(|word| matches!(*word, "debug" | "trace")) {
+        return text;
+    }
+    for (library, level) in QUIET {
+        if !text.contains(library) {
+            text = format!("{library}={level},{text}");
+        }
+    }
+    text
 }
 
 /// Starts logging to standard error: readable text on a terminal, JSON otherwise. `RUST_LOG`
@@ -127,7 +136,8 @@ mod tests {
             of("info").contains("tokio_postgres=warn")
                 && of("info,app=debug").contains("tokio_postgres=warn")
         );
-        assert!(!of("debug").contains("tokio_postgres"));
+        assert!(of("info").contains("rmcp=error") && of("info,rmcp=info").contains("rmcp=info"));
+        assert!(!of("debug").contains("tokio_postgres") && !of("debug").contains("rmcp"));
         assert!(of("info,tokio_postgres=trace").contains("tokio_postgres=trace"));
     }
 }

@@ -3,6 +3,7 @@
 mod account;
 mod acts;
 mod admin;
+mod confirmation;
 mod country;
 mod design;
 mod developers;
@@ -17,6 +18,7 @@ mod live;
 mod market;
 mod markets;
 mod notifications;
+mod own_trade;
 mod owners;
 mod preferences;
 mod profit;
@@ -67,8 +69,11 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/status", PAGES => status::page;
     GET "/design", PAGES => design::page;
     GET "/docs", PAGES => docs::index;
+    GET "/docs.md", PAGES => docs::index_markdown;
     GET "/docs/{id}", PAGES => docs::page;
     GET "/docs/api/{id}", PAGES => docs::page_of_api;
+    GET "/llms.txt", PAGES => docs::llms::index;
+    GET "/llms-full.txt", PAGES => docs::llms::full;
     GET "/sign-up", PAGES => sign_in::sign_up_page;
     GET "/sign-in", PAGES => sign_in::sign_in_page;
     POST "/sign-out", WRITES => sign_in::sign_out;
@@ -86,6 +91,7 @@ static TABLE: &[Entry<Shared>] = http_kit::table! { Web:
     GET "/withdraw", PAGES => account::withdraw;
     GET "/acts/{id}", PAGES => acts::receipt;
     GET "/trades/{id}", PAGES => trading::receipt;
+    POST "/trades/{id}/confirm", WRITES => confirmation::confirm;
     POST "/app/quotes", QUOTES => trading::quote;
     POST "/app/trades", WRITES => trading::create;
     GET "/app/trades/{id}", PAGES => trading::find;

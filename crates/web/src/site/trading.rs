@@ -22,8 +22,10 @@ use store::StoreError;
 use store::trades::{StatusHistory, Traced, Trade, TradeListFilter};
 
 use super::acts::ActForm;
+use super::confirmation::ConfirmPart;
 use super::country::Country;
 use super::form_body::ScriptBody;
+use super::own_trade::get;
 use super::session::Member;
 use super::shell::{Reader, Section, Shell, answer, render};
 use super::slippage::slippage_word;
@@ -217,22 +219,6 @@ pub async fn find_by_key(
     Ok(http_kit::json(&TradeRecord::new(&trade)))
 }
 
-async fn get(app: &Shared, person: &Person, id: &str) -> Result<(Trade, StatusHistory), Problem> {
-    let id: TradeId = id.parse().map_err(|_| Problem::not_found())?;
-    let read: Result<Option<(Trade, StatusHistory)>, StoreError> = app
-        .ctx
-        .store
-        .read((person.user_id(), id), |tx, (user_id, id)| {
-            Box::pin(async move {
-                let Some(trade) = store::trades::find(tx, *user_id, *id).await? else { return Ok(None) };
-                let history = store::trades::history(tx, *id).await?;
-                Ok(Some((trade, history)))
-            })
-        })
-        .await;
-    read?.ok_or_else(Problem::not_found)
-}
-
 /// A step of a trade.
 #[derive(Debug)]
 struct StepLine {
@@ -255,6 +241,8 @@ struct TradePage {
     market_id: String,
     question: String,
     reason: Option<String>,
+    /// Only if the trade waits for its confirmation.
+    confirm: Option<ConfirmPart>,
     facts: Vec<(&'static str, String)>,
     steps: Vec<StepLine>,
     trace: Vec<TraceLine>,
@@ -296,6 +284,7 @@ pub async fn receipt(
         market_id: trade.market_id.to_string(),
         question,
         reason: failure_of(&trade).map(|(_, message)| message),
+        confirm: ConfirmPart::find(&app, &person, &trade, &outcome),
         facts: facts_of(&trade),
         steps: steps.collect(),
         trace: lines_of(&events),

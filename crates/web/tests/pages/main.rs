@@ -6,8 +6,10 @@
 mod admin;
 mod cards;
 mod claims;
+mod confirmation;
 mod counters;
 mod developers;
+mod docs;
 mod embeds;
 mod law;
 mod owners;

@@ -54,6 +54,7 @@ async fn state() -> Shared {
         started_at: START,
         switchable_routes: Vec::new(),
         responses: ResponseCache::default(),
+        mcp: None,
         mutations: Default::default(),
     })
 }

@@ -1,0 +1,95 @@
+//! The confirmation of a held trade by its owner, who may have got the link from an agent.
+
+use app::sessions::Person;
+use app::trades::confirmation_of;
+use axum::extract::State;
+use axum::response::Response;
+use domain::Timestamp;
+use domain::trade::{AmountType, Side};
+use http_kit::{PathId, Problem, Shared};
+use presentation::amounts;
+use store::trades::Trade;
+
+use super::country::Country;
+use super::own_trade::get;
+use super::session::{Member, problem_of, see};
+
+/// The part of a trade's page that confirms it.
+#[derive(Debug)]
+pub struct ConfirmPart {
+    pub path: String,
+    /// The trade in words, with its amount.
+    pub order: String,
+    /// The bound of the price, if it is a change of the price.
+    pub slippage: Option<String>,
+    pub until: String,
+    pub until_iso: String,
+    pub needs_step_up: bool,
+}
+
+impl ConfirmPart {
+    /// Returns the part for a trade that can be confirmed now.
+    pub fn find(app: &Shared, person: &Person, trade: &Trade, outcome: &str) -> Option<Self> {
+        let held = confirmation_of(&app.ctx, trade)?;
+        Some(Self {
+            path: format!("/trades/{}", trade.id),
+            order: order_of(trade, outcome),
+            slippage: trade.max_slippage_bps.map(percent),
+            until: amounts::minute(held.expires_at),
+            until_iso: held.expires_at.to_string(),
+            needs_step_up: needs_step_up(person, app.ctx.now()),
+        })
+    }
+}
+
+fn needs_step_up(person: &Person, now: Timestamp) -> bool {
+    person.require_step_up(now).is_err()
+}
+
+fn order_of(trade: &Trade, outcome: &str) -> String {
+    let amount = &trade.amount_text;
+    match (trade.side, trade.amount_type) {
+        (Side::Buy, AmountType::Tokens) => format!("Buy {amount} tokens of {outcome}"),
+        (Side::Buy, _) => format!("Buy {outcome} for {amount} USDC"),
+        (Side::Sell, AmountType::Usdc) => format!("Sell {outcome} for {amount} USDC"),
+        (Side::Sell, AmountType::Tokens) => format!("Sell {amount} tokens of {outcome}"),
+        (Side::Sell, AmountType::All) => format!("Sell all tokens of {outcome}"),
+    }
+}
+
+/// Writes hundredths of a percent as a percentage.
+fn percent(bps: u16) -> String {
+    format!("{}.{:02}%", bps / 100, bps % 100)
+}
+
+/// `POST /trades/{id}/confirm`: releases a held trade. Needs a fresh confirmation that it is the person.
+pub async fn confirm(
+    State(app): State<Shared>,
+    Member(person): Member,
+    country: Country,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
+    let now = app.ctx.now();
+    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
+    let (trade, _) = get(&app, &person, &id).await?;
+    if trade.side == Side::Buy {
+        country.require_allowed()?;
+    }
+    let path = format!("/trades/{}", trade.id);
+    // A form that was sent twice leads to the trade as it is now.
+    let Some(held) = confirmation_of(&app.ctx, &trade) else { return see(&path) };
+    let (caller, token) = (person.caller()?, held.token);
+    let confirmed = app.mutate(async move |app| app::trades::confirm(&app.ctx, &caller, &id, &token).await);
+    confirmed.await?;
+    see(&path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hundredths_of_a_percent_are_shown_as_percent() {
+        assert_eq!([5, 200, 10_000].map(percent), ["0.05%", "2.00%", "100.00%"]);
+    }
+}
