@@ -24,9 +24,8 @@ pub struct Config {
     pub key_pepper: SecretKey,
     /// The keys that encrypt webhook secrets.
     pub sealing_keys: SealingKeys,
-    /// The number of executors. All trades of an account go through the same one.
-    pub lanes: u16,
-    /// The addresses of the executors, in the order of their lanes.
+    /// The addresses of the executors whose keys this process has. Each gets a lane when the process
+    /// starts: see [`crate::lanes`].
     pub executors: Vec<Address>,
     /// The number of blocks, including the trade's own, that make a trade final. The default
     /// depends on the chain.
@@ -85,7 +84,6 @@ impl Config {
             environment,
             key_pepper: key_pepper.into(),
             sealing_keys: sealing_keys.into(),
-            lanes: 1,
             executors: Vec::new(),
             confirmations: Some(1),
             finality: Finality::default(),

@@ -14,6 +14,7 @@ use crate::entropy::{Entropy, Ids};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::process::Process;
+use crate::process::lanes::Lanes;
 use crate::process::ttl_cache::MarketsVersion;
 
 /// The maximum number of requests to the chain that one task has in flight.
@@ -49,7 +50,8 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
-        let process = Arc::<Process>::default();
+        let lanes = Lanes::of_executors(&config.executors);
+        let process = Arc::new(Process { lanes, ..Process::default() });
         let metrics = Arc::clone(&process.metrics);
         store.observe(Arc::<Metrics>::clone(&metrics));
         if let Some(nodes) = chain.nodes() {
@@ -71,7 +73,8 @@ impl Ctx {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         let metrics = Arc::clone(&self.process.metrics);
-        Self { process: Arc::new(Process { limits, metrics, ..Process::default() }), ..self }
+        let lanes = Lanes::of_executors(&self.config.executors);
+        Self { process: Arc::new(Process { limits, metrics, lanes, ..Process::default() }), ..self }
     }
 
     /// Returns a context for public data that may be some seconds old. A replica of the database may

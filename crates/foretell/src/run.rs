@@ -108,11 +108,9 @@ impl Parts {
             let ended = store.write((), |tx, ()| Box::pin(end_what_was_held(tx))).await;
             ended?;
         }
-        // One lane per executor key.
         let executors = secrets.executors()?;
         let mut settings =
             app::Config::new(config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
-        settings.lanes = u16::try_from(executors.len()).unwrap_or(u16::MAX);
         settings.executors = executors.iter().map(Signer::address).collect();
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;
@@ -152,6 +150,7 @@ impl Parts {
         }
         // Load the switches before the first request, so that a switch stays off across a restart.
         kill_switches::refresh(&ctx).await?;
+        app::lanes::register(&ctx).await?;
         // The lock must live as long as the chain is open, so it is stored although nothing reads
         // it.
         Ok(Self { ctx, node, secrets, connections: config.connections, _lock: lock })

@@ -22,6 +22,7 @@ use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Worker, supervise};
 use chain::Signer;
 use domain::webhook::target::TargetPolicy;
+use store::lanes::Lane;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -72,7 +73,9 @@ pub fn start(
     let owner = ctx.uuid().to_string();
     let executors: Vec<_> = secrets.executors()?.iter().map(Signer::address).collect();
     let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
-    for (lane, signer) in (0u16..).zip(secrets.executors()?) {
+    for signer in secrets.executors()? {
+        // Every configured executor has got a lane when the database was opened.
+        let Some(Lane { lane, .. }) = ctx.process.lanes.find(signer.address()) else { continue };
         let owner = owner.clone();
         workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
     }
@@ -80,9 +83,9 @@ pub fn start(
         let payer = owner.clone();
         workers.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
     }
-    let (recoverer, lanes) = (owner.clone(), executors.clone());
+    let recoverer = owner.clone();
     workers.spawn(RECOVERER_PAUSE, move || {
-        Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
+        Recoverer::new(recoverer.clone(), executors.clone()).acting_as(crate::actor::service())
     });
     let announcer = owner.clone();
     workers.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));
@@ -95,7 +98,7 @@ pub fn start(
     let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
     let max_in_flight = ctx.config.webhooks.max_in_flight;
     workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
-    workers.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
+    workers.spawn(MONITOR_PAUSE, move || HealthMonitor::default());
     workers.spawn(POOLS_PAUSE, || PoolWatcher);
     workers.spawn(USAGE_PAUSE, || Flusher);
     workers.spawn(REQUESTS_PAUSE, || RequestWriter);

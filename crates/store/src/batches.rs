@@ -145,6 +145,12 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
     tx.exec(SQL, &bound).await.map(drop)
 }
 
+/// Counts a lane's batches that have not ended.
+pub async fn count_open(tx: &mut Tx, lane: u16) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT COUNT(*) AS batches FROM batches WHERE lane = $1 AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &params![lane], |row| row.only()).await?.unwrap_or_default())
+}
+
 /// Lists a lane's batches that have not ended, in nonce order.
 pub async fn list_open(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<Batch>, StoreError> {
     const SQL: &str = const_format::concatcp!(

@@ -34,6 +34,7 @@ mod handle;
 pub mod imports;
 pub mod keys;
 pub mod kill_switches;
+pub mod lanes;
 pub mod leases;
 pub mod listed;
 pub mod market_statuses;

@@ -29,6 +29,7 @@ mod imports;
 mod key_audit;
 mod keys;
 mod kill_switches;
+mod lanes;
 mod leases;
 mod limits;
 mod limits_tls;

@@ -133,22 +133,23 @@ async fn release_funds(tx: &mut Tx, moves: &[(&Trade, &Transition)]) -> Result<(
     users::release_reservations(tx, &reserved).await
 }
 
-/// Applies the transition of a held trade that was confirmed. The trade joins its lane's queue, and
-/// its intent gets a new deadline.
+/// Applies the transition of a held trade that was confirmed. The trade joins the queue of `lane`,
+/// which may not be that of its creation, and its intent gets a new deadline.
 pub async fn enqueue_confirmed(
     tx: &mut Tx,
     trade: &Trade,
     transition: &Transition,
     deadline: Timestamp,
+    lane: u16,
 ) -> Result<Moved, StoreError> {
     const SQL: &str = concat!(
         "UPDATE trades SET deadline_ms = $1, queue_rank = ",
         next_rank!("$2", "$3"),
-        " WHERE id = $4"
+        ", lane = $3 WHERE id = $4"
     );
     let moved = apply(tx, trade, transition).await?;
     if moved == Moved::Moved {
-        tx.exec(SQL, &params![deadline, trade.user_id, trade.lane, trade.id]).await?;
+        tx.exec(SQL, &params![deadline, trade.user_id, lane, trade.id]).await?;
     }
     Ok(moved)
 }
@@ -177,7 +178,7 @@ fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
 }
 
 /// Assigns nonces and a batch to validated trades and moves them to `executing`. Returns false if
-/// one of them is not `validating`; the caller must then roll back. `signed` is the trace event of
+/// one of them is not `validating` or in another lane; the caller must then roll back. `signed` is the trace event of
 /// the batch.
 pub async fn assign_intent(
     tx: &mut Tx,
@@ -189,11 +190,12 @@ pub async fn assign_intent(
     const SQL: &str =
         "UPDATE trades SET status = 'executing', nonce = x.new_nonce, batch_id = x.new_batch_id,
         updated_at_ms = x.at_ms, waiting_for = NULL
-        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 TEXT) AS x(new_nonce, new_batch_id, at_ms, trade_id)
-        WHERE trades.id = x.trade_id AND trades.status = 'validating'";
+        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 TEXT, $5 BIGINT)
+        AS x(new_nonce, new_batch_id, at_ms, trade_id, trade_lane)
+        WHERE trades.id = x.trade_id AND trades.status = 'validating' AND trades.lane = x.trade_lane";
     let rows = intents
         .iter()
-        .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())
+        .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id, trade.lane].to_vec())
         .collect();
     let moved = tx.exec_rows(SQL, rows).await?;
     let executing =
@@ -281,6 +283,13 @@ pub async fn list_oldest_open(tx: &mut Tx) -> Result<Vec<(u16, Timestamp)>, Stor
     const SQL: &str = "SELECT lane, MIN(created_at_ms) AS created_at_ms FROM trades
         WHERE status IN ('pending', 'validating', 'executing') AND ended_at_ms IS NULL GROUP BY lane";
     tx.list(SQL, &[], |row| Ok((row.get("lane")?, row.get("created_at_ms")?))).await
+}
+
+/// Counts the open trades of a lane, without those that wait for their confirmation.
+pub async fn count_open(tx: &mut Tx, lane: u16) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT COUNT(*) AS trades FROM trades WHERE lane = $1
+        AND status IN ('pending', 'validating', 'executing') AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &params![lane], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Lists the executing trades whose batch ended before `before`, oldest first, at most `limit`.

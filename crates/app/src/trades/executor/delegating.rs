@@ -55,6 +55,11 @@ impl Executor {
         let gate = ctx.chain.contracts().gate;
         let gas = match ctx.chain.estimate_gas(self.signer.address(), Some(gate), calldata.clone()).await {
             Ok(gas) => gas,
+            Err(ChainError::Reverted(Revert::NotAuthorized))
+                if self.hand_over_without_right(ctx, lease).await? =>
+            {
+                return Ok(true);
+            }
             Err(ChainError::Reverted(reason)) => {
                 return self.defer_change(ctx, lease, &change, &reason).await;
             }

@@ -2,7 +2,7 @@
 //! in a final block.
 //!
 //! It also sends delegation changes and owner acts of its lane's accounts, one per transaction. The
-//! executor of lane 0 sends redemptions too, in batches of their own.
+//! executor of the first active lane sends redemptions too, in batches of their own.
 //!
 //! It writes `batches`, `batch_transactions`, `delegation_changes`, ends `owner_acts`, and moves
 //! trades from `pending` to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
@@ -34,6 +34,7 @@
 //! it signs nothing.
 
 mod acting;
+mod changing;
 mod delegating;
 mod holding;
 mod redeeming;
@@ -56,9 +57,10 @@ use store::batches::Batch;
 use store::delegations::DelegationChange;
 use store::leases::Lease;
 use store::owner_acts::OwnerAct;
-use store::trades::{Moved, Trade};
+use store::trades::{Elsewhere, Moved, Trade};
 use tokio::sync::Notify;
 
+use self::changing::{Duty, elsewhere};
 use self::holding::admit;
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
@@ -121,7 +123,7 @@ impl Executor {
     /// Creates the executor of `lane`, which signs with `signer`. `owner` identifies this process
     /// in leases.
     pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
-        let lease = LeaseHolder::new(format!("executor:{lane}"), owner);
+        let lease = LeaseHolder::new(store::lanes::lease_name(lane), owner);
         Self {
             lane,
             signer,
@@ -154,11 +156,17 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let Work { change, act, trades_wait, is_held, signed } = self.find_work(ctx).await?;
+        let Work { change, act, trades_wait, is_held, signed, duty } = self.find_work(ctx).await?;
         let has_work = change.is_some() || act.is_some() || trades_wait;
         // Verified before anything is signed: a lane with lost data would assign nonces that are
         // already used.
         if is_held || (has_work && !self.verify(ctx, lease).await?) {
+            return Ok(Progress::Idle);
+        }
+        if self.follow_lanes(ctx, lease, &duty).await? {
+            return Ok(Progress::More);
+        }
+        if duty.hands_over {
             return Ok(Progress::Idle);
         }
         // With all batch slots full, trades cannot use their turn, so the others do not wait for
@@ -172,13 +180,13 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
-        if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
+        if duty.redeems(self.lane) && !trades_turn {
             self.redeemed_last.store(true, Ordering::Relaxed);
             if self.redeem_next(ctx, lease, &open).await? {
                 return Ok(Progress::More);
             }
         }
-        if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
+        if trades_wait { self.send_next(ctx, lease, &open, signed, duty).await } else { Ok(Progress::Idle) }
     }
 
     /// Advances a delegation change or else an owner act, which have a transaction each. Returns
@@ -228,7 +236,8 @@ impl Executor {
                     let signed =
                         if trades_wait { store::trades::sum_signed(tx, *lane).await? } else { Usdc::ZERO };
                     let is_held = store::recoveries::is_open(tx).await?;
-                    Ok(Work { change, act, trades_wait, is_held, signed })
+                    let duty = Duty::read(tx, *lane).await?;
+                    Ok(Work { change, act, trades_wait, is_held, signed, duty })
                 })
             })
             .await?)
@@ -246,13 +255,18 @@ impl Executor {
         lease: &Lease,
         open: &[Batch],
         signed: Usdc,
+        duty: Duty,
     ) -> Result<Progress, AppError> {
         // An error here is returned below, after the trades that need no fees have been ended.
         let conditions = self.conditions(ctx, signed).await;
         // If the chain does not answer, do not mark trades as waiting for volume: they are checked
         // again in the next tick.
         let room = conditions.as_ref().map_or(Room::Unlimited, |conditions| conditions.room);
-        let gathered = self.gather(ctx, lease, room).await?;
+        let may_send = conditions.as_ref().map_or(true, |conditions| conditions.is_executor);
+        if !may_send && self.hand_over_without_right(ctx, lease).await? {
+            return Ok(Progress::Idle);
+        }
+        let gathered = self.gather(ctx, lease, room, duty).await?;
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
@@ -373,25 +387,28 @@ impl Executor {
     }
 
     /// Loads the lane's next trades that fit into `room`: first those of lost batches, then those
-    /// already claimed, then pending ones. Trades that do not fit are marked as waiting.
+    /// already claimed, then pending ones. Trades that do not fit are marked as waiting. Trades that
+    /// would overtake older ones of their account in other lanes are left out.
     ///
     /// While trading is halted, only trades of lost batches are returned, because they were signed
     /// before.
-    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room) -> Result<Gathered, AppError> {
+    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room, duty: Duty) -> Result<Gathered, AppError> {
         let validate = Transition::validate(Status::Pending, ctx.now()).map_err(AppError::internal)?;
         let halted = ctx.process.switches.is_trading_halted();
-        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room);
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room, duty);
         ctx.store
-            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
+            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room, duty)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     let mut budget = Budget::new(*room);
-                    let again =
+                    let elsewhere = elsewhere(tx, *lane, duty, validate.trace.at).await?;
+                    let mut again =
                         store::trades::list_unbatched(tx, *lane, validate.trace.at, MAX_BATCH).await?;
+                    again.retain(|trade| !elsewhere.precedes(trade));
                     let signed =
                         again.iter().filter(|trade| budget.admit(trade.account, trade.volume)).count();
                     let limit = if *halted { 0 } else { MAX_BATCH.saturating_sub(signed as u32) };
-                    let fresh = take_fresh(tx, *lane, limit, &mut budget, validate).await?;
+                    let fresh = take_fresh(tx, *lane, limit, &mut budget, &elsewhere, validate).await?;
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
                     let now = validate.trace.at;
@@ -455,6 +472,7 @@ struct Work {
     is_held: bool,
     /// The volume of signed trades that the Gate may not have counted yet.
     signed: Usdc,
+    duty: Duty,
 }
 
 /// A trade that receives its nonce in the transaction that signs it.
@@ -503,6 +521,7 @@ async fn take_fresh(
     lane: u16,
     limit: u32,
     budget: &mut Budget,
+    elsewhere: &Elsewhere,
     validate: &Transition,
 ) -> Result<Vec<Trade>, StoreError> {
     if limit == 0 {
@@ -511,12 +530,14 @@ async fn take_fresh(
     let now = validate.trace.at;
     // With a limited budget, look further ahead: waiting trades must not block the smaller ones
     // behind them.
-    let look_ahead = if budget.room() == Room::Unlimited { limit } else { store::trades::LOOK_AHEAD };
-    let validating = store::trades::list_validating(tx, lane, look_ahead).await?;
+    let takes_first = budget.room() == Room::Unlimited && elsewhere.is_empty();
+    let look_ahead = if takes_first { limit } else { store::trades::LOOK_AHEAD };
+    let mut validating = store::trades::list_validating(tx, lane, look_ahead).await?;
+    validating.retain(|trade| !elsewhere.precedes(trade));
     let (mut fresh, mut held) = admit(validating, limit as usize, budget, now);
     let limit = limit.saturating_sub(fresh.len() as u32);
     if limit > 0 {
-        let claimed = store::trades::claim_pending(tx, lane, limit, budget, validate).await?;
+        let claimed = store::trades::claim_pending(tx, lane, limit, budget, elsewhere, validate).await?;
         fresh.extend(claimed.trades);
         held.extend(claimed.held);
     }

@@ -1,4 +1,4 @@
-//! Sends redemptions. Lane 0 carries them all, in batches of their own.
+//! Sends redemptions. The first lane that gets accounts carries them all, in batches of their own.
 //!
 //! They are stored, sent and followed exactly like batches of trades.
 
@@ -14,8 +14,6 @@ use crate::{AppError, Ctx, lease};
 
 /// The maximum number of redemptions in one transaction.
 const MAX_REDEMPTIONS: u32 = 100;
-/// The lane that carries redemptions. Lane 0 exists in every configuration.
-pub(super) const REDEMPTION_LANE: u16 = 0;
 
 impl Executor {
     /// Sends the next batch of redemptions. Returns whether there was one.

@@ -33,7 +33,7 @@ impl Executor {
     /// Assigns nonces, builds intents, signs the batch and stores all of it in one transaction,
     /// before anything is sent.
     ///
-    /// `None` if a recovery was opened, or if no trade is left because all of their keys were
+    /// `None` if a recovery was opened, if the lane hands its trades over, or if no trade is left because all of their keys were
     /// stopped.
     pub(super) async fn sign_and_store(
         &self,
@@ -123,8 +123,9 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     // Checked in the transaction that stores the signed bytes: a process that lost its lease signs
     // nothing.
     lease::check(tx, &signing.lease).await?;
-    // Again here, since a recovery may have been opened after `find_work`.
-    if store::recoveries::is_open(tx).await? {
+    // Again here, since a recovery may have been opened after `find_work`, or an operator may have
+    // removed the lane.
+    if store::recoveries::is_open(tx).await? || !store::lanes::may_sign(tx, signing.lane).await? {
         return Ok(None);
     }
     let now = signing.execute.trace.at;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use app::Ctx;
-use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes};
+use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes, Signer};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
@@ -164,7 +164,7 @@ impl AdminCtx {
         let mut settings =
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
-        settings.lanes = u16::try_from(secrets.executors()?.len()).unwrap_or(u16::MAX);
+        settings.executors = secrets.executors()?.iter().map(Signer::address).collect();
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }
