@@ -23,10 +23,6 @@ words! {
         File = "file",
         /// A web3signer server.
         Web3signer = "web3signer",
-        /// AWS Key Management Service.
-        AwsKms = "aws-kms",
-        /// Google Cloud Key Management Service.
-        GcpKms = "gcp-kms",
     }
 }
 

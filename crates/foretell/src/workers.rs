@@ -21,6 +21,7 @@ use app::webhooks::Dispatcher;
 use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Worker, supervise};
 use chain::Signer;
+use domain::lane::SignerKind;
 use domain::webhook::target::TargetPolicy;
 use store::lanes::Lane;
 use tokio::sync::watch;
@@ -74,8 +75,14 @@ pub fn start(
     let executors: Vec<_> = secrets.executors()?.iter().map(Signer::address).collect();
     let mut workers = Supervised { ctx: &ctx, stopped, tasks: JoinSet::new() };
     for signer in secrets.executors()? {
-        // Every configured executor has got a lane when the database was opened.
-        let Some(Lane { lane, .. }) = ctx.process.lanes.find(signer.address()) else { continue };
+        // Every configured executor has got a lane when the database was opened. If its key is held
+        // elsewhere now, that key signs.
+        let lane = ctx.process.lanes.find(signer.address());
+        let Some(Lane { lane, .. }) = lane.filter(|lane| lane.signer == SignerKind::File) else { continue };
+        let owner = owner.clone();
+        workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+    }
+    for (lane, signer) in app::lanes::remote(&ctx) {
         let owner = owner.clone();
         workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
     }

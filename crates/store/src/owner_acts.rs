@@ -223,11 +223,17 @@ pub async fn mark_sent(
     tx: &mut Tx,
     id: OwnerActId,
     batch_id: BatchId,
-    tx_hash: B256,
+    tx_hash: Option<B256>,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE owner_acts SET status = 'sent', batch_id = $1, tx_hash = $2, error = NULL
         WHERE id = $3 AND status = 'signed'";
     Ok(tx.exec(SQL, &params![batch_id, tx_hash, id]).await? == 1)
+}
+
+/// Stores the hash of an act's transaction, which a remote signer has signed now.
+pub async fn put_tx_hash(tx: &mut Tx, batch_id: BatchId, tx_hash: B256) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE owner_acts SET tx_hash = $1 WHERE batch_id = $2 AND status = 'sent'";
+    tx.exec(SQL, &params![tx_hash, batch_id]).await.map(drop)
 }
 
 /// Queues an act again that its transaction did not execute, or postpones it.

@@ -14,6 +14,7 @@ use store::{Schema, StoreError, Tx};
 
 use super::{Degradation, Reason};
 use crate::config::Finality;
+use crate::lanes::gas::batch_cost;
 use crate::trades::batch_gas;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -129,13 +130,16 @@ impl HealthMonitor {
     }
 
     async fn gas(ctx: &Ctx) -> Result<Gas, AppError> {
-        let fee = U256::from(ctx.chain.fees().await?.max_fee_per_gas);
+        let fees = ctx.chain.fees().await?;
+        let fee = U256::from(fees.max_fee_per_gas);
+        let of_batch = U256::from(batch_cost(fees));
         let cost = |intents: u64| U256::from(batch_gas(intents)).saturating_mul(fee);
         let lanes = ctx.process.lanes.in_use();
         let mut gas = Gas { lanes: lanes.len(), ..Gas::default() };
         for Lane { lane, executor, .. } in lanes {
             let balance = ctx.chain.native_balance(executor).await?;
-            ctx.process.metrics.executor_balance(lane, f64::from(balance));
+            let batches = balance.checked_div(of_batch).unwrap_or(U256::MAX);
+            ctx.process.metrics.executor_balance(lane, f64::from(balance), f64::from(batches));
             if balance < cost(1) {
                 gas.without.push(lane.to_string());
             } else if balance < cost(FULL_BATCH) {

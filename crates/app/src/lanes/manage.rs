@@ -3,14 +3,14 @@
 
 use alloy_primitives::{Address, U256};
 use chain::{Receipt, Signer};
-use domain::lane::{LaneState, SignerKind};
+use domain::lane::LaneState;
 use domain::{ErrorCode, Timestamp};
 use serde_json::{Value, json};
 use store::audit_log::{Act, note};
 use store::lanes::{Lane, insert, lock, put, unsettle};
 use store::{StoreError, Tx};
 
-use super::refresh;
+use super::{SignerPlace, refresh};
 use crate::audit_log::around;
 use crate::{AppError, Ctx};
 
@@ -38,20 +38,19 @@ pub async fn count_open(ctx: &Ctx, lane: u16) -> Result<OpenWork, AppError> {
 /// as soon as a process runs it.
 ///
 /// # Errors
-/// `InvalidState` if the Gate does not have the executor.
-pub async fn activate(
-    ctx: &Ctx,
-    executor: Address,
-    signer: SignerKind,
-    signer_settings: Option<Value>,
-) -> Result<Lane, AppError> {
+/// `InvalidState` if the Gate does not have the executor. `DEPENDENCY_UNAVAILABLE` if a remote signer
+/// does not have its key.
+pub async fn activate(ctx: &Ctx, executor: Address, place: &SignerPlace) -> Result<Lane, AppError> {
     if ctx.chain.executor(executor).await?.volume.is_none() {
         return Err(invalid(format!("{executor} is not an executor of the Gate")));
     }
+    if let Some(signer) = place.remote(executor)? {
+        signer.check().await?;
+    }
     let now = ctx.now();
     let wanted = Lane {
-        signer,
-        signer_settings: signer_settings.map(|settings| settings.to_string()),
+        signer: place.kind(),
+        signer_settings: place.settings().map(|settings| settings.to_string()),
         started_at: None,
         ..Lane::of_file(0, executor, now)
     };

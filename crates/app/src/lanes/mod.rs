@@ -5,12 +5,16 @@
 //! lanes change, an account's newer trades may be in another lane than its older ones. The executors
 //! then keep the order: see `trades::executor`.
 
+pub(crate) mod gas;
 mod manage;
+mod signer;
 
 use alloy_primitives::Address;
+use chain::LaneSigner;
 use store::lanes::{Lane, insert, unsettle};
 
 pub use self::manage::{OpenWork, activate, count_open, drain, fund, remove};
+pub use self::signer::{ServerSettings, SignerPlace};
 use crate::{AppError, Ctx};
 
 /// Reads the lanes for the requests of this process.
@@ -42,4 +46,16 @@ pub async fn register(ctx: &Ctx) -> Result<(), AppError> {
         })
         .await?;
     refresh(ctx).await
+}
+
+/// Returns the lanes whose keys remote signers hold. A lane whose signer cannot be used is left out.
+pub fn remote(ctx: &Ctx) -> Vec<(u16, LaneSigner)> {
+    let signer_of = |lane: Lane| match SignerPlace::of(&lane).and_then(|place| place.remote(lane.executor)) {
+        Ok(signer) => Some((lane.lane, signer?)),
+        Err(error) => {
+            tracing::error!(lane = lane.lane, %error, "a lane is not run: its signer cannot be used");
+            None
+        }
+    };
+    ctx.process.lanes.list().into_iter().filter_map(signer_of).collect()
 }

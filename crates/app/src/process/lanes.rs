@@ -30,6 +30,11 @@ impl Lanes {
         self.0.read().iter().filter(|lane| lane.state != LaneState::Removed).cloned().collect()
     }
 
+    /// Returns all lanes by their numbers, with the removed ones.
+    pub fn list(&self) -> Vec<Lane> {
+        self.0.read().to_vec()
+    }
+
     /// Returns the lane of an executor.
     pub fn find(&self, executor: Address) -> Option<Lane> {
         self.0.read().iter().find(|lane| lane.executor == executor).cloned()

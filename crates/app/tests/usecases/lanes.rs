@@ -2,13 +2,14 @@
 //! and the trades of an account keep their order.
 
 use alloy_primitives::{Address, U256};
+use app::lanes::SignerPlace;
 use app::roles::RoleChange;
 use app::worker::Worker;
 use app::{AppError, InvalidState, lanes};
 use chain::{Signer, calls};
 use domain::ids::TradeId;
 use domain::key::Tier;
-use domain::lane::{LaneState, SignerKind};
+use domain::lane::LaneState;
 use domain::redemption::RedemptionStatus;
 use domain::time::MINUTE_MS;
 use domain::trade::Status;
@@ -248,12 +249,12 @@ store::on_each_engine! {
         let market = app.market(&["Yes", "No"]).await;
         let new = signer(150);
         let ctx = operator(&app.ctx);
-        let refused = lanes::activate(&ctx, new.address(), SignerKind::File, None).await.unwrap_err();
+        let refused = lanes::activate(&ctx, new.address(), &SignerPlace::File).await.unwrap_err();
         assert_eq!(invalid(&refused), format!("{} is not an executor of the Gate", new.address()));
         add_to_gate(&app, &new).await;
         let wei = U256::from(10).pow(U256::from(18));
         lanes::fund(&ctx, &app.roles.deployer, new.address(), wei).await.unwrap();
-        let lane = lanes::activate(&ctx, new.address(), SignerKind::File, None).await.unwrap();
+        let lane = lanes::activate(&ctx, new.address(), &SignerPlace::File).await.unwrap();
         assert_eq!(lane.lane, 1);
         let user = app.user("first").await;
         assert_eq!(app.ctx.process.lanes.of(user.account), 0, "no process runs the lane yet");
@@ -273,7 +274,7 @@ store::on_each_engine! {
         let ctx = operator(&app.ctx);
         let address = executor(&app, 1);
         lanes::drain(&ctx, address).await.unwrap();
-        lanes::activate(&ctx, address, SignerKind::File, None).await.unwrap();
+        lanes::activate(&ctx, address, &SignerPlace::File).await.unwrap();
         lanes::remove(&ctx, address).await.unwrap();
         let subject = format!("executor:{}", address.to_string().to_lowercase());
         let states: Vec<_> = entries(&ctx)

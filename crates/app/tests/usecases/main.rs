@@ -50,6 +50,7 @@ mod redemption_crashes;
 mod redemptions;
 mod refunds;
 mod refusals;
+mod remote_signers;
 mod reorgs;
 mod request_log;
 mod restore_drill;

@@ -2,7 +2,7 @@
 CREATE TABLE lanes (
     lane BIGINT PRIMARY KEY,
     executor TEXT NOT NULL,
-    -- the holder of the executor's key: 'file', 'web3signer', 'aws-kms' or 'gcp-kms'
+    -- the holder of the executor's key: 'file' or 'web3signer'
     signer TEXT NOT NULL,
     -- JSON without secrets: how the holder of the key is reached
     signer_settings TEXT,

@@ -178,14 +178,14 @@ fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
 }
 
 /// Assigns nonces and a batch to validated trades and moves them to `executing`. Returns false if
-/// one of them is not `validating` or in another lane; the caller must then roll back. `signed` is the trace event of
-/// the batch.
+/// one of them is not `validating` or in another lane; the caller must then roll back. `signed` is the
+/// trace event of the batch, if it is signed already.
 pub async fn assign_intent(
     tx: &mut Tx,
     intents: &[(&Trade, u32)],
     batch_id: BatchId,
     transition: &Transition,
-    signed: &TraceEvent,
+    signed: Option<&TraceEvent>,
 ) -> Result<bool, StoreError> {
     const SQL: &str =
         "UPDATE trades SET status = 'executing', nonce = x.new_nonce, batch_id = x.new_batch_id,
@@ -201,7 +201,12 @@ pub async fn assign_intent(
     let executing =
         |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
     let executing: Vec<_> = intents.iter().map(|(trade, nonce)| (trade.id, executing(*nonce))).collect();
-    trace::append(tx, executing.iter().flat_map(|(id, event)| [(*id, event), (*id, signed)])).await?;
+    let mut traced: Vec<(TradeId, &TraceEvent)> = Vec::with_capacity(2 * executing.len());
+    for (id, event) in &executing {
+        traced.push((*id, event));
+        traced.extend(signed.map(|signed| (*id, signed)));
+    }
+    trace::append(tx, traced.into_iter()).await?;
     // If one of the trades had changed, the caller rolls back and no event is written.
     for (trade, _) in intents {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
@@ -231,19 +236,22 @@ pub async fn list_unbatched(
     tx.list(SQL, &params![lane, now, limit], Trade::from_row).await
 }
 
-/// Moves executing trades to another batch. `signed` is that batch's trace event.
+/// Moves executing trades to another batch. `signed` is that batch's trace event, if it is signed
+/// already.
 pub async fn set_batch(
     tx: &mut Tx,
     trades: &[TradeId],
     batch_id: BatchId,
-    signed: &TraceEvent,
+    signed: Option<&TraceEvent>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE trades SET batch_id = x.new_batch_id
         FROM ROWS($1 TEXT, $2 TEXT) AS x(new_batch_id, trade_id)
         WHERE trades.id = x.trade_id AND trades.status = 'executing' RETURNING id";
     let rows = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
     let moved: Vec<TradeId> = tx.list_rows(SQL, rows, |row| row.only()).await?;
-    trace::append(tx, moved.into_iter().map(|id| (id, signed))).await
+    let traced: Vec<_> =
+        signed.into_iter().flat_map(|signed| moved.iter().map(move |id| (*id, signed))).collect();
+    trace::append(tx, traced.into_iter()).await
 }
 
 /// Removes the executing trades from a batch that will never be mined. `lost` is the trace event

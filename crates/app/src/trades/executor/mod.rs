@@ -15,6 +15,7 @@
 //!
 //! States that a crash can leave, and how the next tick continues:
 //! - Trades claimed (`validating`) but not signed: they are checked again.
+//! - Batch stored, but not signed by its remote signer: it is asked again for the same transaction.
 //! - Batch signed and stored, but not sent, or sent without a response: it has no receipt, so the
 //!   same bytes are sent again.
 //! - Batch mined, but not recorded: its receipt is found by the hash of any of its forms.
@@ -38,6 +39,7 @@ mod changing;
 mod delegating;
 mod holding;
 mod redeeming;
+mod remote;
 mod renewing;
 mod signing;
 mod tracking;
@@ -46,14 +48,14 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use chain::{ChainError, Signer, execute_calldata};
+use chain::{ChainError, LaneSigner, execute_calldata};
 use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
 use domain::trade::{Budget, Room, Status, Transition};
 use domain::{Timestamp, Usdc};
 use parking_lot::Mutex;
 use store::StoreError;
-use store::batches::Batch;
+use store::batches::{Batch, FirstForm};
 use store::delegations::DelegationChange;
 use store::leases::Lease;
 use store::owner_acts::OwnerAct;
@@ -76,7 +78,7 @@ const MAX_BATCH: u32 = 100;
 
 pub struct Executor {
     lane: u16,
-    signer: Signer,
+    signer: LaneSigner,
     lease: LeaseHolder,
     /// The batches that the node has accepted from this process, or may have. Other open batches
     /// are sent at once: an earlier process left them behind, or the node rejected them.
@@ -122,11 +124,11 @@ impl Worker for Executor {
 impl Executor {
     /// Creates the executor of `lane`, which signs with `signer`. `owner` identifies this process
     /// in leases.
-    pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
+    pub fn new(lane: u16, signer: impl Into<LaneSigner>, owner: String) -> Self {
         let lease = LeaseHolder::new(store::lanes::lease_name(lane), owner);
         Self {
             lane,
-            signer,
+            signer: signer.into(),
             lease,
             taken: Mutex::default(),
             redeemed_last: AtomicBool::new(false),
@@ -298,9 +300,9 @@ impl Executor {
         match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
             // The batch is committed at this point. If the process dies before or during the send,
             // the next tick sends the stored bytes.
-            Ok(Some((batch, raw))) => {
+            Ok(Some((batch, form))) => {
                 ctx.process.metrics.batch_signed(signing::intents_of(batch.gas_limit));
-                self.send_stored(ctx, lease, &batch, &raw).await?;
+                self.send_stored(ctx, lease, &batch, &form).await?;
             }
             Ok(None) => {}
             Err(error) => match LostData::of(&error) {
@@ -357,9 +359,18 @@ impl Executor {
         Ok((to_send, ends, later))
     }
 
-    /// Sends a batch for the first time.
-    async fn send_stored(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, raw: &[u8]) -> Result<(), AppError> {
-        self.send(ctx, batch.id, raw).await;
+    /// Sends a batch for the first time. A remote signer signs it before.
+    async fn send_stored(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        form: &FirstForm,
+    ) -> Result<(), AppError> {
+        match form {
+            FirstForm::Signed(form) => self.send(ctx, batch.id, &form.raw).await,
+            FirstForm::Requested(_) => self.sign_unsigned(ctx, lease, batch).await?,
+        }
         ctx.wake.sync.notify_waiters();
         // A chain that mines at once (e.g. the embedded one) already has the receipt: do not wait
         // for the next tick.
