@@ -62,6 +62,8 @@ pub struct Config {
     pub owner_acts: OwnerActLimits,
     /// Settings of the web application. `None` switches it off.
     pub web: Option<WebSettings>,
+    /// The key that sends native currency to executors that are low on gas, and its daily cap in wei.
+    pub gas_treasury: Option<(Signer, u128)>,
     /// The minter of test USDC. Only `foretell dev` has one.
     pub faucet: Option<Signer>,
     /// Only `foretell dev` has sample users.
@@ -102,6 +104,7 @@ impl Config {
             webhooks: WebhookSettings::default(),
             owner_acts: OwnerActLimits::of(environment),
             web: None,
+            gas_treasury: None,
             faucet: None,
             sample_users: Vec::new(),
             max_streams: DEFAULT_MAX_STREAMS,

@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::database;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, read_key_file};
 use crate::start_error::StartError;
 
 /// Chain id of the embedded chain. Development tools recognize it as a local chain.
@@ -129,6 +129,9 @@ impl Parts {
         if let Some(web) = settings.web.as_mut().filter(|web| web.is_admin_on) {
             web.role_keys = role_keys(config, &secrets)?;
         }
+        let gas_treasury = config.gas_treasury.as_ref();
+        settings.gas_treasury =
+            gas_treasury.map(|(path, cap)| Ok::<_, StartError>((read_key_file(path)?, *cap))).transpose()?;
         // Only the demonstration has a local URL, and its deployer mints test USDC.
         settings.faucet = match config.local_url {
             Some(_) => Some(secrets.roles.deployer()?),

@@ -10,6 +10,7 @@ use app::feed::Watcher;
 use app::health::{HealthMonitor, PoolWatcher};
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
+use app::lanes::GasTreasury;
 use app::ledger::{Reconciler, Sync};
 use app::nodes::NodeWatcher;
 use app::recovery::Recoverer;
@@ -39,6 +40,8 @@ const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time a blocked recovery waits before it checks again.
 const RECOVERER_PAUSE: Duration = Duration::from_millis(500);
+/// Pause between two looks at the executors' balances.
+const TREASURY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause of the payer. No caller waits for its work, so it may be slow.
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
 /// Longest delay before an event of another process, or a due retry, is noticed.
@@ -85,6 +88,10 @@ pub fn start(
     for (lane, signer) in app::lanes::remote(&ctx) {
         let owner = owner.clone();
         workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+    }
+    if let Some((key, cap)) = ctx.config.gas_treasury.clone() {
+        let owner = owner.clone();
+        workers.spawn(TREASURY_PAUSE, move || GasTreasury::new(key.clone(), cap, owner.clone()));
     }
     if ctx.config.redemptions == Redemptions::Automatic {
         let payer = owner.clone();

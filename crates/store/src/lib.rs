@@ -30,6 +30,7 @@ pub mod delegations;
 mod engine;
 mod error;
 pub mod events;
+pub mod gas_topups;
 mod handle;
 pub mod imports;
 pub mod keys;

@@ -8,6 +8,7 @@
 pub(crate) mod gas;
 mod manage;
 mod signer;
+mod treasury;
 
 use alloy_primitives::Address;
 use chain::LaneSigner;
@@ -15,6 +16,7 @@ use store::lanes::{Lane, insert, unsettle};
 
 pub use self::manage::{OpenWork, activate, count_open, drain, fund, remove};
 pub use self::signer::{ServerSettings, SignerPlace};
+pub use self::treasury::GasTreasury;
 use crate::{AppError, Ctx};
 
 /// Reads the lanes for the requests of this process.

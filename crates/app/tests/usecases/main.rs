@@ -21,6 +21,7 @@ mod executor;
 mod fairness;
 mod feed;
 mod for_you;
+mod gas_treasury;
 mod history;
 mod holds;
 mod hostile_events;

@@ -40,4 +40,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0180_search_terms_weight", include_str!("0180_search_terms_weight.sql")),
     ("0200_lanes", include_str!("0200_lanes.sql")),
     ("0210_signing_requests", include_str!("0210_signing_requests.sql")),
+    ("0220_gas_topups", include_str!("0220_gas_topups.sql")),
 ];
