@@ -26,9 +26,8 @@ pub struct Config {
     /// The keys that encrypt webhook secrets. Empty in a process that neither issues keys nor sends
     /// webhooks.
     pub sealing_keys: SealingKeys,
-    /// The number of executors. All trades of an account go through the same one.
-    pub lanes: u16,
-    /// The addresses of the executors, in the order of their lanes.
+    /// The addresses of the executors whose keys this process has. Each gets a lane when the process
+    /// starts: see [`crate::lanes`].
     pub executors: Vec<Address>,
     /// The number of blocks, including the trade's own, that make a trade final. The default
     /// depends on the chain.
@@ -65,6 +64,8 @@ pub struct Config {
     pub owner_acts: OwnerActLimits,
     /// Settings of the web application. `None` switches it off.
     pub web: Option<WebSettings>,
+    /// The key that sends native currency to executors that are low on gas, and its daily cap in wei.
+    pub gas_treasury: Option<(Signer, u128)>,
     /// The minter of test USDC. Only `foretell dev` has one.
     pub faucet: Option<Signer>,
     /// Only `foretell dev` has sample users.
@@ -104,7 +105,6 @@ impl Config {
             environment,
             key_pepper: None,
             sealing_keys: SealingKeys::none(),
-            lanes: 1,
             executors: Vec::new(),
             confirmations: Some(1),
             finality: Finality::default(),
@@ -123,6 +123,7 @@ impl Config {
             webhooks: WebhookSettings::default(),
             owner_acts: OwnerActLimits::of(environment),
             web: None,
+            gas_treasury: None,
             faucet: None,
             sample_users: Vec::new(),
             max_streams: DEFAULT_MAX_STREAMS,

@@ -14,6 +14,7 @@ use crate::entropy::{Entropy, Ids};
 use crate::limits::Limits;
 use crate::observers::Observers;
 use crate::process::Process;
+use crate::process::lanes::Lanes;
 use crate::process::ttl_cache::MarketsVersion;
 use crate::traces::{SpanSink, is_sampled};
 
@@ -50,7 +51,8 @@ impl Ctx {
         entropy: Arc<dyn Entropy>,
         config: Config,
     ) -> Self {
-        let process = Arc::<Process>::default();
+        let lanes = Lanes::of_executors(&config.executors);
+        let process = Arc::new(Process { lanes, ..Process::default() });
         let observers = Arc::new(Observers {
             metrics: Arc::clone(&process.metrics),
             traces: Arc::clone(&process.traces),
@@ -76,7 +78,9 @@ impl Ctx {
     pub fn with_limits(self, limits: Limits) -> Self {
         let metrics = Arc::clone(&self.process.metrics);
         let traces = Arc::clone(&self.process.traces);
-        Self { process: Arc::new(Process { limits, metrics, traces, ..Process::default() }), ..self }
+        let lanes = Lanes::of_executors(&self.config.executors);
+        let process = Process { limits, metrics, traces, lanes, ..Process::default() };
+        Self { process: Arc::new(process), ..self }
     }
 
     /// Records traces from now on, and passes those that are retained to `sink`. Exemplars of metrics

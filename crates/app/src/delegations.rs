@@ -9,6 +9,7 @@ use alloy_primitives::Bytes;
 use chain::{Policy, SpendingLimits, calls};
 use domain::delegation::{Ceilings, DelegationEdit};
 use domain::ids::{DelegationChangeId, KeyId};
+use domain::lane::assign;
 use domain::limits::sale_cap;
 use domain::{ErrorCode, Timestamp, Usdc};
 use serde_json::json;
@@ -17,7 +18,6 @@ use store::audit_log::{Act, note};
 use store::delegations::DelegationChange;
 use store::keys::Key;
 
-use crate::lane::lane_of;
 use crate::{AppError, Ctx};
 
 pub(crate) fn new_id(ctx: &Ctx) -> DelegationChangeId {
@@ -30,16 +30,16 @@ pub async fn queue(ctx: &Ctx, key_id: KeyId, change: DelegationEdit) -> Result<D
     if matches!(change, DelegationEdit::Reduce(ceilings) if ceilings.is_empty()) {
         return Err(AppError::new(ErrorCode::ValidationFailed).detail("Name at least one value to reduce."));
     }
-    let input = (new_id(ctx), key_id, change, ctx.config.lanes, ctx.now());
+    let input = (new_id(ctx), key_id, change, ctx.now());
     let queued = ctx
         .store
-        .try_write(input, |tx, (id, key_id, change, lanes, now)| {
+        .try_write(input, |tx, (id, key_id, change, now)| {
             Box::pin(async move {
                 let key = store::keys::find(tx, *key_id).await?.ok_or_else(|| {
                     AppError::new(ErrorCode::ResourceNotFound).detail("There is no key with this id.")
                 })?;
                 note(tx, act_of(&key, change));
-                insert(tx, *id, &key, *change, *lanes, *now).await
+                insert(tx, *id, &key, *change, *now).await
             })
         })
         .await?;
@@ -69,12 +69,11 @@ pub(crate) async fn insert(
     id: DelegationChangeId,
     key: &Key,
     change: DelegationEdit,
-    lanes: u16,
     now: Timestamp,
 ) -> Result<DelegationChange, AppError> {
     let no_account = || AppError::new(ErrorCode::SmartAccountNotProvisioned);
     let account = store::users::find_account(tx, key.user_id).await?.ok_or_else(no_account)?.address;
-    let lane = lane_of(account, lanes);
+    let lane = assign(account, &store::lanes::list_assignable(tx).await?);
     let queued = DelegationChange::queued(id, key, account, lane, change, now);
     if store::delegations::insert(tx, &queued).await? {
         return Ok(queued);

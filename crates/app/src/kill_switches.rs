@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use store::audit_log::{Act, note};
 use store::kill_switches::KillSwitch;
 
+use crate::lanes;
 use crate::process::switches::{Halt, Off};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -104,6 +105,8 @@ impl Worker for SwitchReader {
     }
 
     async fn tick(&self, ctx: &Ctx) -> Result<Progress, AppError> {
-        refresh(ctx).await.map(|()| Progress::Idle)
+        refresh(ctx).await?;
+        // Other processes change lanes, too, and every process must use the new ones as soon.
+        lanes::refresh(ctx).await.map(|()| Progress::Idle)
     }
 }

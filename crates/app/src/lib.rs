@@ -23,7 +23,7 @@ pub mod health;
 pub mod import;
 pub mod keys;
 pub mod kill_switches;
-mod lane;
+pub mod lanes;
 pub mod leaderboard;
 pub mod lease;
 pub mod ledger;

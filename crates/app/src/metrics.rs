@@ -65,7 +65,9 @@ pub struct Metrics {
     batch_trades: Histogram,
     batch_gas: Histogram,
     executor_balance_wei: Family<Lane, FloatGauge>,
+    executor_batches_left: Family<Lane, FloatGauge>,
     executor_pending_nonces: Gauges<Lane>,
+    signer_failures: Family<Lane, Counter>,
     chain_head_block: Gauge,
     chain_synced_block: Gauge,
     chain_lag_seconds: Gauge,
@@ -164,9 +166,19 @@ impl Default for Metrics {
                 "Native currency of the lane's executor",
                 Family::default(),
             ),
+            executor_batches_left: all.add(
+                "executor_batches_left",
+                "Batches of 100 trades that the executor's balance pays for at the current fee",
+                Family::default(),
+            ),
             executor_pending_nonces: all.add(
                 "executor_pending_nonces",
                 "Transactions of the lane that are signed and not final",
+                Family::default(),
+            ),
+            signer_failures: all.add(
+                "signer_failures",
+                "Transactions that the lane's remote signer did not sign",
                 Family::default(),
             ),
             chain_head_block: all.add("chain_head_block", "The chain's newest block", Gauge::default()),
@@ -350,8 +362,14 @@ impl Metrics {
         self.batch_gas.observe(float(gas_used));
     }
 
-    pub fn executor_balance(&self, lane: u16, wei: f64) {
+    /// Records the balance of a lane's executor, and the number of batches that it pays for.
+    pub fn executor_balance(&self, lane: u16, wei: f64, batches: f64) {
         self.executor_balance_wei.get_or_create(&Lane { lane }).set(wei);
+        self.executor_batches_left.get_or_create(&Lane { lane }).set(batches);
+    }
+
+    pub fn signer_failed(&self, lane: u16) {
+        self.signer_failures.get_or_create(&Lane { lane }).inc();
     }
 
     pub fn oldest_open(&self, lane: u16, age_ms: i64) {

@@ -10,6 +10,7 @@ mod event_kind;
 pub mod field_error;
 pub mod ids;
 pub mod key;
+pub mod lane;
 pub mod limits;
 pub mod market;
 pub mod money;

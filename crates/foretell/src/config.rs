@@ -273,6 +273,13 @@ pub struct Settings {
     /// The maximum gwei per unit of gas, as a decimal number. 0 for no maximum [default: by chain]
     #[arg(long, env = "FORETELL_MAX_FEE_GWEI", global = true)]
     pub max_fee_gwei: Option<String>,
+    /// File with the private key that sends native currency to executors that are low on gas. It
+    /// requires gas-treasury-daily-wei [default: none]
+    #[arg(long, env = "FORETELL_GAS_TREASURY", global = true, value_name = "KEYFILE")]
+    pub gas_treasury: Option<PathBuf>,
+    /// The maximum wei that the gas treasury spends within 24 hours
+    #[arg(long, env = "FORETELL_GAS_TREASURY_DAILY_WEI", global = true, value_name = "WEI")]
+    pub gas_treasury_daily_wei: Option<String>,
     /// The maximum number of acts of one user that owners sign within 24 hours [default: 20]
     #[arg(long, env = "FORETELL_MAX_ACTS_PER_DAY", global = true)]
     pub max_acts_per_day: Option<u32>,
@@ -410,6 +417,8 @@ pub struct ResolvedConfig {
     pub default_slippage_bps: u16,
     /// Maximum fee per unit of gas, in wei. If absent, the default depends on the chain.
     pub max_fee_per_gas: Option<u128>,
+    /// The key file of the gas treasury, and its daily cap in wei.
+    pub gas_treasury: Option<(PathBuf, u128)>,
     /// Limits of the acts that the service pays for.
     pub owner_acts: OwnerActLimits,
     /// Allowed webhook targets. `None` if not configured, so that each command can choose its
@@ -559,6 +568,8 @@ impl Settings {
             min_claim_usdc: self.min_claim_usdc.or(of_file.min_claim_usdc),
             default_slippage_bps: self.default_slippage_bps.or(of_file.default_slippage_bps),
             max_fee_gwei: self.max_fee_gwei.or(of_file.max_fee_gwei),
+            gas_treasury: self.gas_treasury.or(of_file.gas_treasury),
+            gas_treasury_daily_wei: self.gas_treasury_daily_wei.or(of_file.gas_treasury_daily_wei),
             max_acts_per_day: self.max_acts_per_day.or(of_file.max_acts_per_day),
             min_act_balance_usdc: self.min_act_balance_usdc.or(of_file.min_act_balance_usdc),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
@@ -653,6 +664,7 @@ impl Settings {
             min_claim: usdc("min-claim-usdc", self.min_claim_usdc)?.unwrap_or(app::config::DEFAULT_MINIMUM),
             default_slippage_bps: self.default_slippage_bps.unwrap_or(app::config::DEFAULT_SLIPPAGE_BPS),
             max_fee_per_gas: max_fee_per_gas(self.max_fee_gwei)?,
+            gas_treasury: gas_treasury(self.gas_treasury, self.gas_treasury_daily_wei)?,
             owner_acts: OwnerActLimits {
                 per_day: self.max_acts_per_day.unwrap_or(act_limits.per_day),
                 min_balance: usdc("min-act-balance-usdc", self.min_act_balance_usdc)?
@@ -859,6 +871,19 @@ fn max_fee_per_gas(gwei: Option<String>) -> Result<Option<u128>, ConfigError> {
     Ok(Some(if wei == 0 { u128::MAX } else { wei }))
 }
 
+fn gas_treasury(key: Option<PathBuf>, cap: Option<String>) -> Result<Option<(PathBuf, u128)>, ConfigError> {
+    let cap = cap.map(|text| text.trim().parse::<u128>()).transpose();
+    let cap = cap
+        .map_err(|_| ConfigError::Value("gas-treasury-daily-wei must be a whole number of wei".to_owned()))?;
+    match (key, cap) {
+        (None, None) => Ok(None),
+        (Some(key), Some(cap)) => Ok(Some((key, cap))),
+        _ => {
+            Err(ConfigError::Value("gas-treasury and gas-treasury-daily-wei must be set together".to_owned()))
+        }
+    }
+}
+
 fn connections(total: Option<usize>, per_address: Option<usize>) -> Result<ServeLimits, ConfigError> {
     if total == Some(0) || per_address == Some(0) {
         return Err(ConfigError::Value(
@@ -1062,6 +1087,23 @@ mod tests {
         assert_eq!(limits("environment = \"live\""), of(20, Usdc::from_whole(1)));
         let file = "environment = \"live\"\nmin-act-balance-usdc = \"0.5\"\nmax-acts-per-day = 3";
         assert_eq!(limits(file), of(3, Usdc::from_atomic(500_000)));
+    }
+
+    #[test]
+    fn a_gas_treasury_needs_a_daily_cap() {
+        let decided = |key: Option<&str>, cap: Option<&str>| {
+            let options = Settings {
+                gas_treasury: key.map(PathBuf::from),
+                gas_treasury_daily_wei: cap.map(str::to_owned),
+                ..Settings::default()
+            };
+            options.decide().map(|config| config.gas_treasury).ok()
+        };
+        assert_eq!(decided(None, None), Some(None));
+        assert_eq!(decided(Some("key"), Some("700")), Some(Some((PathBuf::from("key"), 700))));
+        for (key, cap) in [(Some("key"), None), (None, Some("1")), (Some("key"), Some("0.1"))] {
+            assert_eq!(decided(key, cap), None);
+        }
     }
 
     #[test]

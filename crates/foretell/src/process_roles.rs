@@ -128,11 +128,6 @@ impl ProcessRoles {
     pub fn other_secrets(&self) -> Vec<SecretName> {
         SecretName::ALL.into_iter().filter(|secret| !self.need(*secret)).collect()
     }
-
-    /// Returns whether a role assigns trades to lanes or looks at the lanes' transactions.
-    pub fn need_lanes(&self) -> bool {
-        [ProcessRole::Api, ProcessRole::Executor, ProcessRole::Upkeep].into_iter().any(|role| self.has(role))
-    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::database;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, read_key_file};
 use crate::start_error::StartError;
 use crate::traces::TraceExport;
 
@@ -119,9 +119,7 @@ impl Parts {
         if config.roles.need(SecretName::SealingKey) {
             settings.sealing_keys = secrets.sealing_keys()?;
         }
-        // One lane per executor.
         settings.executors = crate::lanes::addresses(config, &secrets)?;
-        settings.lanes = u16::try_from(settings.executors.len()).unwrap_or(u16::MAX);
         if let Some(window_s) = config.confirmation_window_s {
             settings.confirmation_window_ms = i64::from(window_s) * 1_000;
         }
@@ -139,6 +137,10 @@ impl Parts {
         if let Some(web) = settings.web.as_mut().filter(|web| web.is_admin_on) {
             web.role_keys = role_keys(config, &secrets)?;
         }
+        // Only processes with other keys of the chain have the treasury's.
+        let gas_treasury = config.gas_treasury.as_ref().filter(|_| config.roles.has(ProcessRole::Executor));
+        settings.gas_treasury =
+            gas_treasury.map(|(path, cap)| Ok::<_, StartError>((read_key_file(path)?, *cap))).transpose()?;
         // Only the demonstration has a local URL, and its deployer mints test USDC.
         settings.faucet = match config.local_url {
             Some(_) => Some(secrets.roles.deployer()?),
@@ -162,6 +164,7 @@ impl Parts {
         }
         // Load the switches before the first request, so that a switch stays off across a restart.
         kill_switches::refresh(&ctx).await?;
+        app::lanes::register(&ctx).await?;
         // The lock must live as long as the chain is open, so it is stored although nothing reads
         // it.
         Ok(Self {

@@ -323,6 +323,14 @@ fn present(key: Option<&KeyText>, name: SecretName) -> Result<&KeyText, SecretsE
     key.ok_or(SecretsError::Absent(name))
 }
 
+/// Reads the private key in a file.
+pub fn read_key_file(path: &Path) -> Result<Signer, SecretsError> {
+    let text = fs::read_to_string(path)
+        .map(Zeroizing::new)
+        .map_err(|source| SecretsError::File { path: path.display().to_string(), source })?;
+    signer_of(&KeyText::from(text.trim()), "gas-treasury")
+}
+
 fn role(key: Option<&KeyText>, name: &'static str) -> Result<Signer, SecretsError> {
     signer_of(key.ok_or(SecretsError::Missing(name))?, name)
 }

@@ -10,6 +10,7 @@ use app::feed::Watcher;
 use app::health::{HealthMonitor, PoolWatcher};
 use app::keys::audit::AuditWriter;
 use app::kill_switches::SwitchReader;
+use app::lanes::GasTreasury;
 use app::ledger::{Reconciler, Sync};
 use app::nodes::NodeWatcher;
 use app::recovery::Recoverer;
@@ -20,7 +21,10 @@ use app::usage::Flusher;
 use app::webhooks::Dispatcher;
 use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Worker, supervise};
+use chain::Signer;
+use domain::lane::SignerKind;
 use domain::webhook::target::TargetPolicy;
+use store::lanes::Lane;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -37,6 +41,8 @@ const EXPIRY_PAUSE: Duration = Duration::from_secs(1);
 const RECONCILER_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time a blocked recovery waits before it checks again.
 const RECOVERER_PAUSE: Duration = Duration::from_millis(500);
+/// Pause between two looks at the executors' balances.
+const TREASURY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause of the payer. No caller waits for its work, so it may be slow.
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
 /// Longest delay before an event of another process, or a due retry, is noticed.
@@ -77,13 +83,11 @@ pub fn start(
         workers.spawn_api();
     }
     if roles.has(ProcessRole::Executor) {
-        for (lane, signer) in (0u16..).zip(secrets.executors()?) {
-            let owner = owner.clone();
-            workers.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
-        }
+        workers.spawn_executors(secrets.executors()?, &owner);
     } else {
         // Without this value, no metric would say that no process runs a lane.
-        (0..ctx.config.lanes).for_each(|lane| ctx.process.metrics.lane_leader(lane, false));
+        let lanes = ctx.process.lanes.in_use();
+        lanes.iter().for_each(|lane| ctx.process.metrics.lane_leader(lane.lane, false));
     }
     if roles.has(ProcessRole::Sync) {
         let owner = owner.clone();
@@ -110,8 +114,7 @@ impl Supervised<'_> {
     /// Starts the workers that every process has: they watch its own state, and the switches that
     /// each part of the service obeys.
     fn spawn_common(&mut self) {
-        let executors = self.ctx.config.executors.clone();
-        self.spawn(MONITOR_PAUSE, move || HealthMonitor::new(executors.clone()));
+        self.spawn(MONITOR_PAUSE, HealthMonitor::default);
         self.spawn(POOLS_PAUSE, || PoolWatcher);
         self.spawn(SWITCHES_PAUSE, || SwitchReader);
         if self.ctx.chain.nodes().is_some() {
@@ -127,14 +130,38 @@ impl Supervised<'_> {
         self.spawn(AUDIT_PAUSE, || AuditWriter);
     }
 
+    /// Starts the lanes whose keys this process has or can use in remote signers, and what pays for
+    /// their gas.
+    fn spawn_executors(&mut self, signers: Vec<Signer>, owner: &str) {
+        for signer in signers {
+            // Every configured executor has got a lane when the database was opened. If its key is held
+            // elsewhere now, that key signs.
+            let lane = self.ctx.process.lanes.find(signer.address());
+            let Some(Lane { lane, .. }) = lane.filter(|lane| lane.signer == SignerKind::File) else {
+                continue;
+            };
+            let owner = owner.to_owned();
+            self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+        }
+        for (lane, signer) in app::lanes::remote(self.ctx) {
+            let owner = owner.to_owned();
+            self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+        }
+        if let Some((key, cap)) = self.ctx.config.gas_treasury.clone() {
+            let owner = owner.to_owned();
+            self.spawn(TREASURY_PAUSE, move || GasTreasury::new(key.clone(), cap, owner.clone()));
+        }
+    }
+
     fn spawn_upkeep(&mut self, owner: &str) {
         if self.ctx.config.redemptions == Redemptions::Automatic {
             let payer = owner.to_owned();
             self.spawn(PAYER_PAUSE, move || Payer::new(payer.clone()));
         }
-        let (recoverer, lanes) = (owner.to_owned(), self.ctx.config.executors.clone());
+        let executors: Vec<_> = self.ctx.process.lanes.list().iter().map(|lane| lane.executor).collect();
+        let recoverer = owner.to_owned();
         self.spawn(RECOVERER_PAUSE, move || {
-            Recoverer::new(recoverer.clone(), lanes.clone()).acting_as(crate::actor::service())
+            Recoverer::new(recoverer.clone(), executors.clone()).acting_as(crate::actor::service())
         });
         let announcer = owner.to_owned();
         self.spawn(PAYER_PAUSE, move || Announcer::new(announcer.clone()));

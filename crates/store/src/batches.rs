@@ -118,8 +118,38 @@ record! {
     }
 }
 
-/// Inserts a batch with its first signed form.
-pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(), StoreError> {
+record! {
+    /// The request to sign a batch with certain fees. It is stored before a remote signer is asked.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct SigningRequest: Insert {
+        /// In wei per gas.
+        pub max_fee_per_gas: u128,
+        /// In wei per gas.
+        pub max_priority_fee_per_gas: u128,
+        pub created_at: Timestamp = "created_at_ms",
+    }
+}
+
+/// The first form of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FirstForm {
+    Signed(SignedForm),
+    /// A remote signer signs it once the batch is stored.
+    Requested(SigningRequest),
+}
+
+impl FirstForm {
+    /// Returns the transaction's hash, if it is signed.
+    pub const fn hash(&self) -> Option<B256> {
+        match self {
+            Self::Signed(form) => Some(form.hash),
+            Self::Requested(_) => None,
+        }
+    }
+}
+
+/// Inserts a batch with its first form.
+pub async fn insert(tx: &mut Tx, batch: &Batch, form: &FirstForm) -> Result<(), StoreError> {
     const SQL: &str = const_format::concatcp!(
         "INSERT INTO batches (",
         Batch::COLUMNS,
@@ -128,7 +158,45 @@ pub async fn insert(tx: &mut Tx, batch: &Batch, form: &SignedForm) -> Result<(),
         ", 'signed')"
     );
     tx.exec(SQL, &batch.values()?).await?;
-    insert_form(tx, batch.id, form).await
+    match form {
+        FirstForm::Signed(form) => insert_form(tx, batch.id, form).await,
+        FirstForm::Requested(request) => put_request(tx, batch.id, request).await,
+    }
+}
+
+/// Stores the request to sign a batch, unless there is one.
+pub async fn put_request(tx: &mut Tx, id: BatchId, request: &SigningRequest) -> Result<(), StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "INSERT INTO signing_requests (",
+        SigningRequest::COLUMNS,
+        ", batch_id) VALUES (",
+        SigningRequest::PLACEHOLDERS,
+        ", $4) ON CONFLICT DO NOTHING"
+    );
+    let mut bound = request.values()?;
+    bound.push(id.into());
+    tx.exec(SQL, &bound).await.map(drop)
+}
+
+/// Returns the request to sign a batch that has not been answered.
+pub async fn find_request(tx: &mut Tx, id: BatchId) -> Result<Option<SigningRequest>, StoreError> {
+    const SQL: &str = const_format::concatcp!(
+        "SELECT ",
+        SigningRequest::COLUMNS,
+        " FROM signing_requests WHERE batch_id = $1"
+    );
+    tx.find(SQL, &params![id], SigningRequest::from_row).await
+}
+
+/// Inserts the signed form that answers a request. Returns false if the request was answered before,
+/// or the batch has ended.
+pub async fn insert_requested(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<bool, StoreError> {
+    const SQL: &str = "DELETE FROM signing_requests WHERE batch_id = $1";
+    if tx.exec(SQL, &params![id]).await? == 0 || !is_open(tx, id).await? {
+        return Ok(false);
+    }
+    insert_form(tx, id, form).await?;
+    Ok(true)
 }
 
 /// Inserts another signed form of a batch, with the same nonce and calldata and higher fees.
@@ -143,6 +211,12 @@ pub async fn insert_form(tx: &mut Tx, id: BatchId, form: &SignedForm) -> Result<
     let mut bound = form.values()?;
     bound.push(id.into());
     tx.exec(SQL, &bound).await.map(drop)
+}
+
+/// Counts a lane's batches that have not ended.
+pub async fn count_open(tx: &mut Tx, lane: u16) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT COUNT(*) AS batches FROM batches WHERE lane = $1 AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &params![lane], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Lists a lane's batches that have not ended, in nonce order.
@@ -194,11 +268,13 @@ pub async fn mark_ended(
 pub async fn delete_ended(tx: &mut Tx, before: Timestamp, limit: u32) -> Result<u64, StoreError> {
     const ENDED: &str = "SELECT id FROM batches WHERE ended_at_ms < $1 ORDER BY ended_at_ms LIMIT $2";
     const FORMS: &str = "DELETE FROM batch_transactions WHERE batch_id = $1";
+    const REQUESTS: &str = "DELETE FROM signing_requests WHERE batch_id = $1";
     const BATCH: &str = "DELETE FROM batches WHERE id = $1";
     let ended: Vec<BatchId> = tx.list(ENDED, &params![before, limit], |row| row.only()).await?;
     let rows: Vec<Vec<SqlValue<'_>>> = ended.iter().map(|id| params![*id].to_vec()).collect();
     // The forms first, because they reference the batch.
     tx.exec_each(FORMS, &rows).await?;
+    tx.exec_each(REQUESTS, &rows).await?;
     tx.exec_each(BATCH, &rows).await?;
     Ok(ended.len() as u64)
 }

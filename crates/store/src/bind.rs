@@ -13,6 +13,7 @@ use domain::ids::{
     OrganizationId, OwnerActId, PartnerId, RedemptionId, SessionId, ThreadId, TradeId, UserId,
 };
 use domain::key::{IpAllowlist, KeyKind, Scopes, Tier};
+use domain::lane::{LaneState, SignerKind};
 use domain::market::MarketStatus;
 use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
 use domain::passkey::{BackupState, Challenge};
@@ -51,7 +52,16 @@ macro_rules! word_to_column {
 }
 pub(crate) use word_to_column;
 
-word_to_column!(MarketStatus, OwnerActKind, OwnerActStatus, OwnerActFailure, BackupState, CredentialKind);
+word_to_column!(
+    MarketStatus,
+    OwnerActKind,
+    OwnerActStatus,
+    OwnerActFailure,
+    BackupState,
+    CredentialKind,
+    LaneState,
+    SignerKind,
+);
 
 impl ToColumn for u64 {
     fn to_column(&self) -> Result<SqlValue<'_>, StoreError> {
@@ -156,6 +166,7 @@ column_from_text!(
     HoldReason,
     IpAddr,
     KeyKind,
+    LaneState,
     MarketStatus,
     OwnerActFailure,
     OwnerActKind,
@@ -164,6 +175,7 @@ column_from_text!(
     Role,
     Scopes,
     Side,
+    SignerKind,
     Tier,
     TraceStage,
     delegation::Kind,

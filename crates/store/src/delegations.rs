@@ -3,12 +3,13 @@
 use alloy_primitives::{Address, B256};
 use domain::delegation::{Ceilings, DelegationEdit, Kind, Status};
 use domain::ids::{BatchId, DelegationChangeId, KeyId};
+use domain::lane::assign;
 use domain::{Timestamp, Usdc};
 
 use crate::engine::Columns;
 use crate::keys::Key;
 use crate::record::{Record, record};
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, params};
 
 record! {
     /// A change of a delegation.
@@ -164,6 +165,26 @@ pub async fn find_next(
         ORDER BY created_at_ms, id LIMIT 1"
     );
     tx.find(SQL, &params![lane, now], DelegationChange::from_row).await
+}
+
+/// Reports whether a lane has changes that are not sent.
+pub async fn has_queued(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM delegation_changes WHERE lane = $1 AND ended_at_ms IS NULL
+        AND status = 'queued' LIMIT 1";
+    tx.exists(SQL, &params![lane]).await
+}
+
+/// Moves the changes that the lane `from` has not sent to the lanes of their accounts among `targets`.
+pub async fn hand_over(tx: &mut Tx, from: u16, targets: &[u16]) -> Result<(), StoreError> {
+    const LIST: &str = "SELECT id, account FROM delegation_changes WHERE lane = $1 AND ended_at_ms IS NULL
+        AND status = 'queued'";
+    const SQL: &str = "UPDATE delegation_changes SET lane = x.new_lane
+        FROM ROWS($1 BIGINT, $2 TEXT) AS x(new_lane, change_id)
+        WHERE delegation_changes.id = x.change_id AND delegation_changes.status = 'queued'";
+    let read = |row: &Row<'_>| Ok((row.get::<DelegationChangeId>("id")?, row.get("account")?));
+    let queued = tx.list(LIST, &params![from], read).await?;
+    let rows = queued.into_iter().map(|(id, account)| params![assign(account, targets), id].to_vec());
+    tx.exec_rows(SQL, rows.collect()).await.map(drop)
 }
 
 /// Assigns a queued change to a batch. Returns false if its status has changed.

@@ -4,11 +4,12 @@
 use alloy_primitives::{Address, B256};
 use domain::ids::{BatchId, KeyId, OwnerActId, UserId};
 use domain::key::ChosenCaps;
+use domain::lane::assign;
 use domain::owner_act::{OwnerActFailure, OwnerActKind, OwnerActStatus};
 use domain::{Timestamp, Usdc};
 
 use crate::record::{Insert, Record, record};
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, params};
 
 /// The unique index that allows one signed act per account.
 const SIGNED_INDEX: &str = "owner_acts_signed";
@@ -189,6 +190,24 @@ pub async fn find_next(tx: &mut Tx, lane: u16, now: Timestamp) -> Result<Option<
     tx.find(SQL, &params![lane, now], OwnerAct::from_row).await
 }
 
+/// Reports whether a lane has acts that are not sent.
+pub async fn has_signed(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
+    const SQL: &str = "SELECT 1 FROM owner_acts WHERE lane = $1 AND status = 'signed' LIMIT 1";
+    tx.exists(SQL, &params![lane]).await
+}
+
+/// Moves the acts that the lane `from` has not sent to the lanes of their accounts among `targets`.
+pub async fn hand_over(tx: &mut Tx, from: u16, targets: &[u16]) -> Result<(), StoreError> {
+    const LIST: &str = "SELECT id, account FROM owner_acts WHERE lane = $1 AND status = 'signed'";
+    const SQL: &str = "UPDATE owner_acts SET lane = x.new_lane
+        FROM ROWS($1 BIGINT, $2 TEXT) AS x(new_lane, act_id)
+        WHERE owner_acts.id = x.act_id AND owner_acts.status = 'signed'";
+    let read = |row: &Row<'_>| Ok((row.get::<OwnerActId>("id")?, row.get("account")?));
+    let signed = tx.list(LIST, &params![from], read).await?;
+    let rows = signed.into_iter().map(|(id, account)| params![assign(account, targets), id].to_vec());
+    tx.exec_rows(SQL, rows.collect()).await.map(drop)
+}
+
 /// Returns the act that a batch contains and that has not ended.
 pub async fn find_of_batch(tx: &mut Tx, batch_id: BatchId) -> Result<Option<OwnerAct>, StoreError> {
     const SQL: &str = const_format::concatcp!(
@@ -204,11 +223,17 @@ pub async fn mark_sent(
     tx: &mut Tx,
     id: OwnerActId,
     batch_id: BatchId,
-    tx_hash: B256,
+    tx_hash: Option<B256>,
 ) -> Result<bool, StoreError> {
     const SQL: &str = "UPDATE owner_acts SET status = 'sent', batch_id = $1, tx_hash = $2, error = NULL
         WHERE id = $3 AND status = 'signed'";
     Ok(tx.exec(SQL, &params![batch_id, tx_hash, id]).await? == 1)
+}
+
+/// Stores the hash of an act's transaction, which a remote signer has signed now.
+pub async fn put_tx_hash(tx: &mut Tx, batch_id: BatchId, tx_hash: B256) -> Result<(), StoreError> {
+    const SQL: &str = "UPDATE owner_acts SET tx_hash = $1 WHERE batch_id = $2 AND status = 'sent'";
+    tx.exec(SQL, &params![tx_hash, batch_id]).await.map(drop)
 }
 
 /// Queues an act again that its transaction did not execute, or postpones it.

@@ -29,6 +29,7 @@ mod rows;
 mod rpc_proxy;
 mod setup;
 mod user;
+mod web3signer;
 mod workers;
 
 pub use anvil::Anvil;
@@ -48,4 +49,5 @@ pub use rows::RowCounts;
 pub use rpc_proxy::{RpcFault, RpcProxy, Schedule, Storm};
 pub use setup::{CHAIN_ID, START, Setup};
 pub use user::{TestUser, UserBuilder};
+pub use web3signer::{FakeWeb3signer, SignerMode};
 pub use workers::Workers;

@@ -255,7 +255,6 @@ impl Setup {
         }
         let sealing_key = SealingKey { id: "test".to_owned(), key: [7; 32].into() };
         let mut config = Config::new(Environment::Test, [9; 32], sealing_key);
-        config.lanes = lanes;
         config.executors = roles.executors.iter().map(Signer::address).collect();
         config.confirmations = self.confirmations.or(config.confirmations);
         config.finality = self.finality;
@@ -281,6 +280,7 @@ impl Setup {
         });
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());
+        app::lanes::register(&ctx).await.unwrap();
         let workers = Workers::new(&roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches, proxies }
     }

@@ -52,7 +52,6 @@ pub struct Workers {
 impl Workers {
     /// Creates the workers of a process that uses the name `owner` in leases.
     pub fn new(executors: &[Signer], owner: &str) -> Self {
-        let monitor = HealthMonitor::new(executors.iter().map(Signer::address).collect());
         let addresses = executors.iter().map(Signer::address).collect();
         let lanes = (0u16..).zip(executors);
         let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
@@ -67,7 +66,7 @@ impl Workers {
             watcher: Watcher::default(),
             switches: SwitchReader,
             audit: AuditWriter,
-            monitor,
+            monitor: HealthMonitor::default(),
             sender: Arc::new(sender()),
         }
     }

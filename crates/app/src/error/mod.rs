@@ -6,7 +6,7 @@ pub(crate) mod revert;
 
 pub use person::PersonError;
 
-use chain::ChainError;
+use chain::{ChainError, SignerError};
 use domain::ErrorCode;
 use domain::ids::{KeyId, TradeId};
 use domain::limits::SpendRefusal;
@@ -184,6 +184,15 @@ impl From<StoreError> for AppError {
 impl From<ChainError> for AppError {
     fn from(error: ChainError) -> Self {
         revert::to_app_error(error)
+    }
+}
+
+impl From<SignerError> for AppError {
+    fn from(error: SignerError) -> Self {
+        match error {
+            SignerError::Chain(error) => error.into(),
+            error => Self::new(ErrorCode::DependencyUnavailable).detail(error.to_string()).caused_by(error),
+        }
     }
 }
 

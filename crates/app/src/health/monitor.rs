@@ -1,19 +1,21 @@
 //! The monitor: regularly checks for problems that readiness reports. It runs in every process
 //! without a lease.
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::U256;
 use async_trait::async_trait;
 use chain::Block;
 use domain::Timestamp;
 use domain::time::MINUTE_MS;
 use domain::trade::HoldReason;
 use parking_lot::Mutex;
+use store::lanes::Lane;
 use store::sync::SyncBlock;
 use store::{Schema, StoreError, Tx};
 
 use super::unled::UnledParts;
 use super::{Degradation, Reason};
 use crate::config::Finality;
+use crate::lanes::gas::batch_cost;
 use crate::trades::batch_gas;
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -35,9 +37,8 @@ const DRIFT_SHOWN_MS: i64 = 60 * MINUTE_MS;
 /// The number of intents in a full batch.
 const FULL_BATCH: u64 = 100;
 
+#[derive(Default)]
 pub struct HealthMonitor {
-    /// In the order of their lanes.
-    executors: Vec<Address>,
     unled: Mutex<UnledParts>,
     sync: Mutex<SyncProgress>,
     drift: Mutex<Option<DriftSeen>>,
@@ -69,14 +70,14 @@ impl Worker for HealthMonitor {
         let now = ctx.now();
         let found = ctx.store.read(now, |tx, now| Box::pin(Found::read(tx, *now))).await;
         let found = found?;
-        self.measure(ctx, &found, now);
+        Self::measure(ctx, &found, now);
         let put = |reason, degradation| ctx.process.degradations.put(reason, degradation);
         put(Reason::MarketQuarantined, found.quarantined());
         put(Reason::TradeStuck, found.stuck(ctx.config.finality, now));
         put(Reason::FeesAboveCeiling, found.waiting_trades(HoldReason::FeeCeiling));
         put(Reason::HourlyVolumeUsed, found.waiting_trades(HoldReason::HourlyVolume));
         put(Reason::Drift, self.drift(found.drifted_markets, now));
-        let lanes: Vec<u16> = (0_u16..).take(self.executors.len()).collect();
+        let lanes: Vec<u16> = ctx.process.lanes.in_use().iter().map(|lane| lane.lane).collect();
         put(Reason::PartWithoutProcess, self.unled.lock().look(&found.leases, &lanes, now));
         // After the checks that only need the database: they must run even if no node responds.
         let head = ctx.chain.head().await?;
@@ -86,7 +87,7 @@ impl Worker for HealthMonitor {
         }
         put(Reason::SyncBehind, behind(found.last.as_ref(), &head));
         put(Reason::SyncStopped, self.stopped(found.last.as_ref(), &head));
-        let gas = self.gas(ctx).await?;
+        let gas = Self::gas(ctx).await?;
         put(Reason::LaneWithoutGas, gas.without());
         put(Reason::LaneLowOnGas, gas.low());
         Ok(Progress::Idle)
@@ -94,18 +95,14 @@ impl Worker for HealthMonitor {
 }
 
 impl HealthMonitor {
-    pub fn new(executors: Vec<Address>) -> Self {
-        Self { executors, unled: Mutex::default(), sync: Mutex::default(), drift: Mutex::default() }
-    }
-
-    fn measure(&self, ctx: &Ctx, found: &Found, now: Timestamp) {
+    fn measure(ctx: &Ctx, found: &Found, now: Timestamp) {
         let metrics = &ctx.process.metrics;
         metrics.drifted_markets(found.drifted_markets);
         metrics.open_breakers(found.open_breakers);
         let waits =
             found.webhooks_due_at.map(|(quantile, at)| (quantile, at.map_or(0, |at| now.since_ms(at))));
         metrics.webhook_ages(&waits);
-        for lane in (0_u16..).take(self.executors.len()) {
+        for Lane { lane, .. } in ctx.process.lanes.in_use() {
             let oldest = found.oldest_open.iter().find(|(of, _)| *of == lane);
             metrics.oldest_open(lane, oldest.map_or(0, |(_, at)| now.since_ms(*at)));
         }
@@ -136,13 +133,17 @@ impl HealthMonitor {
         Some(Degradation::new(Reason::Drift, detail))
     }
 
-    async fn gas(&self, ctx: &Ctx) -> Result<Gas, AppError> {
-        let fee = U256::from(ctx.chain.fees().await?.max_fee_per_gas);
+    async fn gas(ctx: &Ctx) -> Result<Gas, AppError> {
+        let fees = ctx.chain.fees().await?;
+        let fee = U256::from(fees.max_fee_per_gas);
+        let of_batch = U256::from(batch_cost(fees));
         let cost = |intents: u64| U256::from(batch_gas(intents)).saturating_mul(fee);
-        let mut gas = Gas { lanes: self.executors.len(), ..Gas::default() };
-        for (lane, executor) in (0_u16..).zip(&self.executors) {
-            let balance = ctx.chain.native_balance(*executor).await?;
-            ctx.process.metrics.executor_balance(lane, f64::from(balance));
+        let lanes = ctx.process.lanes.in_use();
+        let mut gas = Gas { lanes: lanes.len(), ..Gas::default() };
+        for Lane { lane, executor, .. } in lanes {
+            let balance = ctx.chain.native_balance(executor).await?;
+            let batches = balance.checked_div(of_batch).unwrap_or(U256::MAX);
+            ctx.process.metrics.executor_balance(lane, f64::from(balance), f64::from(batches));
             if balance < cost(1) {
                 gas.without.push(lane.to_string());
             } else if balance < cost(FULL_BATCH) {

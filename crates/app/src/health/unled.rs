@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use domain::Timestamp;
+use store::lanes::lease_name;
 
 use super::{Degradation, Reason};
-use crate::lane::lease_of;
 use crate::ledger::UPKEEP_LEASE;
 
 /// The number of consecutive looks at which a part has no process before it is reported: with 5 s
@@ -27,7 +27,7 @@ impl UnledParts {
         now: Timestamp,
     ) -> Option<Degradation> {
         let until = |name: &str| leases.iter().find(|(of, _)| of == name).map(|(_, until)| *until);
-        let lane_leases = lanes.iter().map(|lane| (format!("lane {lane}"), until(&lease_of(*lane))));
+        let lane_leases = lanes.iter().map(|lane| (format!("lane {lane}"), until(&lease_name(*lane))));
         let upkeep = until(UPKEEP_LEASE).map(|until| ("upkeep".to_owned(), Some(until)));
         let unled = lane_leases.chain(upkeep).filter(|(_, until)| until.is_none_or(|until| until <= now));
         let looks = |part: &String| self.0.get(part).copied().unwrap_or(0).saturating_add(1);

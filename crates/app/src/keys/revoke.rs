@@ -24,10 +24,10 @@ pub struct Revoked {
 /// The revocation takes effect in this process at once and in others within a second; on chain it
 /// follows later. Idempotent.
 pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
-    let (now, change_id, lanes) = (ctx.now(), delegations::new_id(ctx), ctx.config.lanes);
+    let (now, change_id) = (ctx.now(), delegations::new_id(ctx));
     let revoked = ctx
         .store
-        .try_write((id, now, change_id, lanes), |tx, (id, now, change_id, lanes)| {
+        .try_write((id, now, change_id), |tx, (id, now, change_id)| {
             Box::pin(async move {
                 let newly = store::keys::mark_revoked(tx, *id, *now).await?;
                 let key = store::keys::find(tx, *id).await?.ok_or_else(|| {
@@ -36,7 +36,7 @@ pub async fn revoke(ctx: &Ctx, id: KeyId) -> Result<Revoked, AppError> {
                 let act = super::act::on_key("key.revoke", *id).before(json!({ "revoked": !newly }));
                 note(tx, act.after(json!({ "revokedAt": key.revoked_at })));
                 let on_chain =
-                    delegations::insert(tx, *change_id, &key, DelegationEdit::Revoke, *lanes, *now).await?;
+                    delegations::insert(tx, *change_id, &key, DelegationEdit::Revoke, *now).await?;
                 Ok(Revoked { key, on_chain })
             })
         })

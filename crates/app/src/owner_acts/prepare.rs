@@ -3,6 +3,7 @@
 
 use chain::{AccountOwner, Call, UnsignedBatch, batch_digest, calls};
 use domain::ids::{OwnerActId, UserId};
+use domain::lane::assign;
 use domain::owner_act::OwnerActStatus;
 use domain::{ErrorCode, Timestamp};
 use serde_json::json;
@@ -13,7 +14,6 @@ use super::limits::{ActOrigin, check_balance, check_count};
 use super::request::{CallBuilder, OwnerActRequest};
 use super::{calls_to_json, expired};
 use crate::accounts::{self, Owners, first_owner_of};
-use crate::lane::lane_of;
 use crate::{AppError, Ctx};
 
 /// The time for which a prepared act can be signed and executed. Short, because a passkey cannot
@@ -60,7 +60,8 @@ pub async fn prepare(
         id: OwnerActId(ctx.uuid()),
         user_id,
         account: batch.account,
-        lane: lane_of(batch.account, ctx.config.lanes),
+        // Known when it is stored.
+        lane: 0,
         kind: request.kind(),
         calls: calls_to_json(&batch.calls)?,
         nonce: batch.nonce,
@@ -94,8 +95,10 @@ async fn insert(ctx: &Ctx, act: OwnerAct, origin: ActOrigin) -> Result<OwnerAct,
                 return Ok(same);
             }
             check_count(tx, *origin, act.user_id, *per_day, *now).await?;
-            store::owner_acts::insert(tx, act).await?;
-            Ok(act.clone())
+            let lane = assign(act.account, &store::lanes::list_assignable(tx).await?);
+            let act = OwnerAct { lane, ..act.clone() };
+            store::owner_acts::insert(tx, &act).await?;
+            Ok(act)
         })
     })
     .await

@@ -10,6 +10,7 @@ pub mod desk;
 pub mod feed_hub;
 pub mod idempotency_lock;
 pub mod key_cache;
+pub mod lanes;
 pub mod leaderboards;
 pub mod market_cache;
 pub mod pulse;
@@ -35,6 +36,7 @@ use desk::Desk;
 use feed_hub::Hub;
 use idempotency_lock::IdempotencyLocks;
 use key_cache::KeyCache;
+use lanes::Lanes;
 use leaderboards::Leaderboards;
 use market_cache::MarketCache;
 use pulse::Pulse;
@@ -61,6 +63,8 @@ pub struct Process {
     pub user_units: UserUnits,
     /// The kill switches.
     pub switches: Switches,
+    /// The lanes.
+    pub lanes: Lanes,
     /// The cache of key rows.
     pub key_cache: KeyCache,
     /// The cache of sessions of the web application.

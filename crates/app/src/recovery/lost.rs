@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use alloy_primitives::{B256, U256};
 use chain::{Intent, IntentSide};
 use domain::ids::{CorrelationId, TradeId};
+use domain::lane::assign;
 use domain::trade::{AmountType, Side, State};
 use domain::{Timestamp, Usdc, Wad};
 use store::trades::Trade;
 use store::{StoreError, Tx};
 
-use crate::lane::lane_of;
 use crate::lost_data::Decision;
 use crate::{AppError, Ctx};
 
@@ -34,28 +34,20 @@ impl Carriers {
     }
 }
 
-/// The chain and lanes that lost trades are assigned to.
-#[derive(Debug, Clone, Copy)]
-pub struct RecoveryLanes {
-    pub chain_id: u64,
-    /// The number of lanes.
-    pub lanes: u16,
-}
-
 /// Rebuilds the trade in the state `executing`. `None` if the database lacks its user, key or
 /// market.
 pub async fn rebuild(
     tx: &mut Tx,
     decision: &Decision,
     intent: &Intent,
-    place: RecoveryLanes,
+    chain_id: u64,
 ) -> Result<Option<Trade>, StoreError> {
     let account = decision.account;
     let Some(user_id) = store::users::find_by_address(tx, account).await? else { return Ok(None) };
     let Some(key_id) = store::keys::find_by_index(tx, user_id, intent.key_index).await? else {
         return Ok(None);
     };
-    let market = store::markets::find_by_chain_id(tx, place.chain_id, intent.market_id).await?;
+    let market = store::markets::find_by_chain_id(tx, chain_id, intent.market_id).await?;
     let Some(market) = market else { return Ok(None) };
     let (side, amount_type, amount_text) = asked(intent);
     let intent_usdc = Usdc::from_atomic(intent.usdc_atomic);
@@ -64,7 +56,7 @@ pub async fn rebuild(
         id: decision.trade_id,
         user_id,
         key_id,
-        lane: lane_of(intent.account, place.lanes),
+        lane: assign(intent.account, &store::lanes::list_assignable(tx).await?),
         account,
         market_id: market.id,
         outcome_index: intent.outcome,

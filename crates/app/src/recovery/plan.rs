@@ -4,7 +4,7 @@ use alloy_primitives::Address;
 use domain::ids::{KeyId, TradeId};
 use domain::trade::Status;
 
-use super::lost::{Carriers, RecoveryLanes, rebuild};
+use super::lost::{Carriers, rebuild};
 use super::run::highest_nonces;
 use crate::lost_data::{Decisions, LostTradeResult, default_from, unknown};
 use crate::{AppError, Ctx};
@@ -76,17 +76,17 @@ async fn raised_nonces(ctx: &Ctx) -> Result<Vec<RaisedNonce>, AppError> {
 async fn lost_trades(ctx: &Ctx, from: u64, until: u64) -> Result<Vec<LostTrade>, AppError> {
     let mut decisions = Decisions::new(from, until);
     let (mut carriers, mut lost) = (Carriers::default(), Vec::new());
-    let place = RecoveryLanes { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    let chain_id = ctx.chain.chain_id();
     while let Some(some) = decisions.next(ctx).await? {
         let found = ctx.store.read(some, |tx, some| Box::pin(unknown(tx, some))).await?;
         for (decision, status) in found {
             let intent = carriers.intent_of(ctx, &decision).await?;
             let rebuilt = ctx
                 .store
-                .read((decision.clone(), intent, place), |tx, (decision, intent, place)| {
+                .read((decision.clone(), intent, chain_id), |tx, (decision, intent, chain_id)| {
                     Box::pin(async move {
                         let Some(intent) = intent else { return Ok(false) };
-                        Ok(rebuild(tx, decision, intent, *place).await?.is_some())
+                        Ok(rebuild(tx, decision, intent, *chain_id).await?.is_some())
                     })
                 })
                 .await;

@@ -17,7 +17,7 @@ use store::recoveries::{Changes, Recovery};
 use store::trades::{Moved, Trade};
 use store::{StoreError, Tx};
 
-use super::lost::{Carriers, RecoveryLanes, rebuild};
+use super::lost::{Carriers, rebuild};
 use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lost_data::{Decision, Decisions, LostTradeResult, unknown};
 use crate::{AppError, Ctx, ledger};
@@ -42,7 +42,8 @@ pub enum Advance {
     Done(Box<Recovery>),
 }
 
-/// Advances the open recovery as far as possible now. `executors` are the addresses of the lanes.
+/// Advances the open recovery as far as possible now. `executors` are those that the
+/// caller knows, in addition to the lanes'.
 pub async fn advance(ctx: &Ctx, executors: &[Address]) -> Result<Advance, AppError> {
     let open = ctx.store.read((), |tx, ()| Box::pin(store::recoveries::find_open(tx))).await;
     let Some(open) = open? else { return Ok(Advance::Idle) };
@@ -115,10 +116,13 @@ async fn find_pending(
     if ctx.chain.is_embedded() || ctx.now().since_ms(open.detected_at) > longest {
         return Ok(None);
     }
-    for executor in executors {
-        let mined = ctx.chain.transaction_count(*executor).await?;
-        if ctx.chain.pending_transaction_count(*executor).await? > mined {
-            return Ok(Some(*executor));
+    // Those of all lanes, because this process may have the keys of only some.
+    let lanes = ctx.store.read((), |tx, ()| Box::pin(store::lanes::list(tx))).await?;
+    let all: BTreeSet<_> = executors.iter().copied().chain(lanes.iter().map(|lane| lane.executor)).collect();
+    for executor in all {
+        let mined = ctx.chain.transaction_count(executor).await?;
+        if ctx.chain.pending_transaction_count(executor).await? > mined {
+            return Ok(Some(executor));
         }
     }
     Ok(None)
@@ -226,14 +230,14 @@ async fn write_some(
     written: &mut Written,
 ) -> Result<(), AppError> {
     let found = ctx.store.read(decisions, |tx, decisions| Box::pin(unknown(tx, decisions))).await;
-    let place = RecoveryLanes { chain_id: ctx.chain.chain_id(), lanes: ctx.config.lanes };
+    let chain_id = ctx.chain.chain_id();
     // One transaction per decision: a crash in between leaves complete trades only.
     for (decision, _) in found? {
         if let LostTradeResult::Made(made) = &decision.result {
             written.touched.insert(made.chain_market_id);
         }
         let intent = carriers.intent_of(ctx, &decision).await?;
-        let step = Step { id, decision, intent, place, now: ctx.now() };
+        let step = Step { id, decision, intent, chain_id, now: ctx.now() };
         let done: Done = ctx.store.try_write(step, |tx, step| Box::pin(step.write(tx))).await?;
         written.unattributed += u64::from(done == Done::Unattributed);
     }
@@ -245,7 +249,7 @@ struct Step {
     id: i64,
     decision: Decision,
     intent: Option<chain::Intent>,
-    place: RecoveryLanes,
+    chain_id: u64,
     now: Timestamp,
 }
 
@@ -288,7 +292,7 @@ impl Step {
 
     async fn lost_trade(&self, tx: &mut Tx) -> Result<Option<Trade>, StoreError> {
         match &self.intent {
-            Some(intent) => rebuild(tx, &self.decision, intent, self.place).await,
+            Some(intent) => rebuild(tx, &self.decision, intent, self.chain_id).await,
             None => Ok(None),
         }
     }

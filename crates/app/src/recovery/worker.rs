@@ -26,7 +26,7 @@ pub struct Recoverer {
 }
 
 impl Recoverer {
-    /// Creates the worker. `executors` are the addresses of the lanes, and `owner` identifies this
+    /// Creates the worker. `executors` are those of this process, and `owner` identifies this
     /// process in leases.
     pub fn new(owner: String, executors: Vec<Address>) -> Self {
         Self { lease: LeaseHolder::new("recovery".to_owned(), owner), executors, actor: None }

@@ -1,6 +1,7 @@
 //! Releases trades that were held for confirmation.
 
 use domain::ids::TradeId;
+use domain::lane::assign;
 use domain::trade::{
     ConfirmRefusal, ConfirmationKey, KEY_ENDED, State, Status, Transition, check_confirmation,
 };
@@ -96,7 +97,8 @@ async fn confirm_held(tx: &mut Tx, input: &Input) -> Result<(Trade, StatusHistor
             return Err(key_stopped(&trade, stop));
         }
         let deadline = trade.deadline.min(*longest);
-        if store::trades::enqueue_confirmed(tx, &trade, &confirm, deadline).await? == Moved::Moved {
+        let lane = assign(trade.account, &store::lanes::list_assignable(tx).await?);
+        if store::trades::enqueue_confirmed(tx, &trade, &confirm, deadline, lane).await? == Moved::Moved {
             let history = store::trades::history(tx, trade.id).await?;
             return Ok((Trade { state: State::Pending, deadline, updated_at: *now, ..trade }, history));
         }

@@ -24,7 +24,6 @@ use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::caller::Caller;
 use crate::keys::stopped;
-use crate::lane::lane_of;
 use crate::process::desk::{Refused, Submitted};
 use crate::traces::CreatedTrade;
 use crate::{AppError, Ctx, Submission, markets, minimum, nodes};
@@ -245,7 +244,7 @@ async fn judge(
         id: trade_id,
         user_id: caller.user_id(),
         key_id: caller.key.id,
-        lane: lane_of(address, ctx.config.lanes),
+        lane: ctx.process.lanes.of(address),
         account: address,
         market_id: market.id,
         outcome_index,

@@ -183,12 +183,24 @@ impl Chain {
     /// `Rejected` if the signature cannot be created. `Unreachable` if no node has reported the
     /// chain id yet.
     pub fn sign(&self, signer: &Signer, tx: &Transaction) -> Result<SignedTx, ChainError> {
+        let unsigned = self.unsigned(tx)?;
+        let signature = signer.signature(unsigned.signature_hash())?;
+        let signed = TxEnvelope::from(unsigned.into_signed(signature));
+        Ok(SignedTx { hash: *signed.tx_hash(), raw: signed.encoded_2718().into() })
+    }
+
+    /// Returns the transaction that is signed.
+    ///
+    /// # Errors
+    ///
+    /// `Unreachable` if no node has reported the chain id yet.
+    pub(super) fn unsigned(&self, tx: &Transaction) -> Result<TxEip1559, ChainError> {
         // A signature for chain id 0 would be valid on no chain.
         let chain_id = match self.chain_id() {
             0 => return Err(ChainError::Unreachable("no node has been seen yet".to_owned())),
             chain_id => chain_id,
         };
-        let unsigned = TxEip1559 {
+        Ok(TxEip1559 {
             chain_id,
             nonce: tx.nonce,
             gas_limit: tx.gas_limit,
@@ -198,10 +210,7 @@ impl Chain {
             value: tx.value,
             access_list: Default::default(),
             input: tx.data.clone(),
-        };
-        let signature = signer.signature(unsigned.signature_hash())?;
-        let signed = TxEnvelope::from(unsigned.into_signed(signature));
-        Ok(SignedTx { hash: *signed.tx_hash(), raw: signed.encoded_2718().into() })
+        })
     }
 
     /// Sends signed bytes once.

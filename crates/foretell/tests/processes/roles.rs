@@ -252,3 +252,65 @@ async fn executors_are_changed_by_the_owner_and_the_guardian() {
     deployment.send_printed(&guardian, &["executor", "veto", &address]).await;
     assert_eq!(row().await, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_executor_is_added_funded_drained_and_removed() {
+    let deployment = Deployment::start().await;
+    let service = &deployment.service;
+    let (owner, guardian) = (deployment.roles.owner().unwrap(), deployment.roles.guardian().unwrap());
+    let (owner, guardian) =
+        (deployment.key_file("owner.key", &owner), deployment.key_file("guardian.key", &guardian));
+    let before = service.admin(&["executor", "list"]).await;
+    let before = before.as_array().unwrap();
+    let state = |row: &Value| (row["state"].clone(), row["running"].clone(), row["signer"].clone());
+    let running = (json!("active"), json!(true), json!("file"));
+    assert!(!before.is_empty() && before.iter().all(|row| state(row) == running), "{before:?}");
+
+    let new = Signer::random([77; 32]).unwrap().address().to_string();
+    let no_cap = deployment.error(&["executor", "add", &new]).await;
+    assert!(no_cap.starts_with("Set --hourly-cap:"), "{no_cap}");
+    let add = ["--owner-key-file", &owner, "executor", "add", &new, "--hourly-cap", "500"];
+    let added = service.admin(&add).await;
+    assert_eq!((&added["isExecutor"], &added["hourlyCapUsdc"]), (&json!(true), &json!("500")), "{added}");
+    assert_eq!((&added["lane"], &added["running"]), (&json!(before.len()), &json!(false)), "{added}");
+    assert!(added["next"].as_str().unwrap().contains("start a process"), "{added}");
+
+    let payer = deployment.key_file("deployer.key", &deployment.roles.deployer().unwrap());
+    let funded = service.admin(&["executor", "fund", &new, "--wei", "7", "--from-key-file", &payer]).await;
+    assert_eq!(funded["balanceWei"], "7", "{funded}");
+    let unknown = Address::repeat_byte(9).to_string();
+    let unknown =
+        deployment.error(&["executor", "fund", &unknown, "--wei", "7", "--from-key-file", &payer]).await;
+    assert!(unknown.ends_with("is not an executor"), "{unknown}");
+
+    let drained = service.admin(&["executor", "drain", &new]).await;
+    assert_eq!((&drained["state"], &drained["openTrades"]), (&json!("draining"), &json!(0)), "{drained}");
+    let remove = ["--guardian-key-file", &guardian, "executor", "remove", &new, "--yes"];
+    let removed = service.admin(&remove).await;
+    assert_eq!((&removed["state"], &removed["isExecutor"]), (&json!("removed"), &json!(false)), "{removed}");
+    let again = service.admin(&["executor", "add", &new]).await;
+    assert_eq!(again["error"]["message"], no_cap, "it needs a new proposal");
+
+    let subject = format!("executor:{}", new.to_lowercase());
+    let logged = service.admin(&["audit", "list", "--subject", &subject]).await;
+    let act_of = |entry: &Value| {
+        let text = |member: &str| entry[member].as_str().unwrap().to_owned();
+        format!("{} {}", text("action"), text("phase"))
+    };
+    let mut acts: Vec<_> = logged.as_array().unwrap().iter().map(act_of).collect();
+    acts.reverse();
+    let expected = [
+        "executor.propose begun",
+        "executor.propose done",
+        "executor.enact begun",
+        "executor.enact done",
+        "executor.add done",
+        "executor.fund begun",
+        "executor.fund done",
+        "executor.drain done",
+        "executor.remove begun",
+        "executor.remove done",
+        "executor.remove-lane done",
+    ];
+    assert_eq!(acts, expected);
+}

@@ -38,4 +38,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0130_cash_flows", include_str!("0130_cash_flows.sql")),
     ("0140_public_names", include_str!("0140_public_names.sql")),
     ("0180_search_terms_weight", include_str!("0180_search_terms_weight.sql")),
+    ("0200_lanes", include_str!("0200_lanes.sql")),
+    ("0210_signing_requests", include_str!("0210_signing_requests.sql")),
+    ("0220_gas_topups", include_str!("0220_gas_topups.sql")),
 ];

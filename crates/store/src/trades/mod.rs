@@ -5,7 +5,9 @@
 //! first. The second is released when the trade ends.
 
 mod create;
+mod elsewhere;
 mod group;
+mod handover;
 mod holds;
 mod list;
 mod moves;
@@ -16,13 +18,15 @@ mod spend;
 mod trace;
 
 pub use create::{Reuse, delete_expired_idempotency, find_by_client_request, find_reuse};
+pub use elsewhere::{Elsewhere, list_elsewhere};
 pub use group::{Creation, Group, Idempotency, load, take_keys, write};
+pub use handover::hand_over;
 pub use holds::{count_held, hold, put_volume, sum_signed};
 pub use list::{TradeListFilter, find, find_all, find_any, list};
 pub use moves::{
-    Moved, apply, apply_all, assign_intent, clear_batch, enqueue_confirmed, find_oldest_executing,
-    leave_batch, list_oldest_open, list_stuck, list_unbatched, list_unconfirmed, put_renewed_nonce, renew,
-    set_batch, trace_batch,
+    Moved, apply, apply_all, assign_intent, clear_batch, count_open, enqueue_confirmed,
+    find_oldest_executing, leave_batch, list_oldest_open, list_stuck, list_unbatched, list_unconfirmed,
+    put_renewed_nonce, renew, set_batch, trace_batch,
 };
 pub use queue::{ClaimedTrades, LOOK_AHEAD, claim_pending, has_work, list_unclaimed, list_validating};
 pub use recovered::{insert_recovered, list_statuses, reopen};

@@ -133,22 +133,23 @@ async fn release_funds(tx: &mut Tx, moves: &[(&Trade, &Transition)]) -> Result<(
     users::release_reservations(tx, &reserved).await
 }
 
-/// Applies the transition of a held trade that was confirmed. The trade joins its lane's queue, and
-/// its intent gets a new deadline.
+/// Applies the transition of a held trade that was confirmed. The trade joins the queue of `lane`,
+/// which may not be that of its creation, and its intent gets a new deadline.
 pub async fn enqueue_confirmed(
     tx: &mut Tx,
     trade: &Trade,
     transition: &Transition,
     deadline: Timestamp,
+    lane: u16,
 ) -> Result<Moved, StoreError> {
     const SQL: &str = concat!(
         "UPDATE trades SET deadline_ms = $1, queue_rank = ",
         next_rank!("$2", "$3"),
-        " WHERE id = $4"
+        ", lane = $3 WHERE id = $4"
     );
     let moved = apply(tx, trade, transition).await?;
     if moved == Moved::Moved {
-        tx.exec(SQL, &params![deadline, trade.user_id, trade.lane, trade.id]).await?;
+        tx.exec(SQL, &params![deadline, trade.user_id, lane, trade.id]).await?;
     }
     Ok(moved)
 }
@@ -177,29 +178,35 @@ fn kept_reservation(trade: &Trade, to: &State) -> Usdc {
 }
 
 /// Assigns nonces and a batch to validated trades and moves them to `executing`. Returns false if
-/// one of them is not `validating`; the caller must then roll back. `signed` is the trace event of
-/// the batch.
+/// one of them is not `validating` or in another lane; the caller must then roll back. `signed` is the
+/// trace event of the batch, if it is signed already.
 pub async fn assign_intent(
     tx: &mut Tx,
     intents: &[(&Trade, u32)],
     batch_id: BatchId,
     transition: &Transition,
-    signed: &TraceEvent,
+    signed: Option<&TraceEvent>,
 ) -> Result<bool, StoreError> {
     const SQL: &str =
         "UPDATE trades SET status = 'executing', nonce = x.new_nonce, batch_id = x.new_batch_id,
         updated_at_ms = x.at_ms, waiting_for = NULL
-        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 TEXT) AS x(new_nonce, new_batch_id, at_ms, trade_id)
-        WHERE trades.id = x.trade_id AND trades.status = 'validating'";
+        FROM ROWS($1 BIGINT, $2 TEXT, $3 BIGINT, $4 TEXT, $5 BIGINT)
+        AS x(new_nonce, new_batch_id, at_ms, trade_id, trade_lane)
+        WHERE trades.id = x.trade_id AND trades.status = 'validating' AND trades.lane = x.trade_lane";
     let rows = intents
         .iter()
-        .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id].to_vec())
+        .map(|(trade, nonce)| params![*nonce, batch_id, transition.trace.at, trade.id, trade.lane].to_vec())
         .collect();
     let moved = tx.exec_rows(SQL, rows).await?;
     let executing =
         |nonce: u32| transition.trace.clone().with("nonce", nonce).with("batchId", batch_id.to_string());
     let executing: Vec<_> = intents.iter().map(|(trade, nonce)| (trade.id, executing(*nonce))).collect();
-    trace::append(tx, executing.iter().flat_map(|(id, event)| [(*id, event), (*id, signed)])).await?;
+    let mut traced: Vec<(TradeId, &TraceEvent)> = Vec::with_capacity(2 * executing.len());
+    for (id, event) in &executing {
+        traced.push((*id, event));
+        traced.extend(signed.map(|signed| (*id, signed)));
+    }
+    trace::append(tx, traced.into_iter()).await?;
     // If one of the trades had changed, the caller rolls back and no event is written.
     for (trade, _) in intents {
         tx.emit(trade.event(&transition.to, transition.trace.at)?);
@@ -230,19 +237,22 @@ pub async fn list_unbatched(
     tx.list(SQL, &params![lane, now, limit], Trade::from_row).await
 }
 
-/// Moves executing trades to another batch. `signed` is that batch's trace event.
+/// Moves executing trades to another batch. `signed` is that batch's trace event, if it is signed
+/// already.
 pub async fn set_batch(
     tx: &mut Tx,
     trades: &[TradeId],
     batch_id: BatchId,
-    signed: &TraceEvent,
+    signed: Option<&TraceEvent>,
 ) -> Result<(), StoreError> {
     const SQL: &str = "UPDATE trades SET batch_id = x.new_batch_id
         FROM ROWS($1 TEXT, $2 TEXT) AS x(new_batch_id, trade_id)
         WHERE trades.id = x.trade_id AND trades.status = 'executing' RETURNING id";
     let rows = trades.iter().map(|id| params![batch_id, *id].to_vec()).collect();
     let moved: Vec<TradeId> = tx.list_rows(SQL, rows, |row| row.only()).await?;
-    trace::append(tx, moved.into_iter().map(|id| (id, signed))).await
+    let traced: Vec<_> =
+        signed.into_iter().flat_map(|signed| moved.iter().map(move |id| (*id, signed))).collect();
+    trace::append(tx, traced.into_iter()).await
 }
 
 /// Removes the executing trades from a batch that will never be mined. `lost` is the trace event
@@ -282,6 +292,13 @@ pub async fn list_oldest_open(tx: &mut Tx) -> Result<Vec<(u16, Timestamp)>, Stor
     const SQL: &str = "SELECT lane, MIN(created_at_ms) AS created_at_ms FROM trades
         WHERE status IN ('pending', 'validating', 'executing') AND ended_at_ms IS NULL GROUP BY lane";
     tx.list(SQL, &[], |row| Ok((row.get("lane")?, row.get("created_at_ms")?))).await
+}
+
+/// Counts the open trades of a lane, without those that wait for their confirmation.
+pub async fn count_open(tx: &mut Tx, lane: u16) -> Result<u64, StoreError> {
+    const SQL: &str = "SELECT COUNT(*) AS trades FROM trades WHERE lane = $1
+        AND status IN ('pending', 'validating', 'executing') AND ended_at_ms IS NULL";
+    Ok(tx.find(SQL, &params![lane], |row| row.only()).await?.unwrap_or_default())
 }
 
 /// Lists the executing trades whose batch ended before `before`, oldest first, at most `limit`.

@@ -9,11 +9,11 @@
 //! does not depend on the queue's length. Two trades of one user that are queued at the same
 //! instant may get the same rank.
 
-use alloy_primitives::Address;
 use domain::ids::{KeyId, TradeId, UserId};
 use domain::trade::{Budget, Room, Transition};
 use domain::{Timestamp, Usdc};
 
+use super::elsewhere::{Elsewhere, Place};
 use super::row::Trade;
 use super::trace;
 use crate::record::Record;
@@ -53,25 +53,26 @@ pub struct ClaimedTrades {
 }
 
 /// Moves the next pending trades of a lane to `validating`, at most `limit`. Takes only trades that
-/// fit the budget or whose deadline has passed.
+/// fit the budget or whose deadline has passed, and that overtake no trade of another lane.
 pub async fn claim_pending(
     tx: &mut Tx,
     lane: u16,
     limit: u32,
     budget: &mut Budget,
+    elsewhere: &Elsewhere,
     transition: &Transition,
 ) -> Result<ClaimedTrades, StoreError> {
     // The common case, in which everything fits, is claimed with one statement. Only a tight budget
-    // needs a choice trade by trade.
+    // and trades of other lanes need a choice trade by trade.
     let next = if budget.room() == Room::Unlimited { Usdc::ZERO } else { sum_next(tx, lane, limit).await? };
-    let (mut claimed, held) = if budget.admits_all(next) {
+    let (mut claimed, held) = if elsewhere.is_empty() && budget.admits_all(next) {
         let claimed = claim_next(tx, lane, limit, transition).await?;
         for (_, trade) in &claimed {
             budget.admit(trade.account, trade.volume);
         }
         (claimed, Vec::new())
     } else {
-        let (fitting, held) = pick_fitting(tx, lane, limit, budget, transition.trace.at).await?;
+        let (fitting, held) = pick_fitting(tx, lane, limit, budget, elsewhere, transition.trace.at).await?;
         (claim_each(tx, &fitting, transition).await?, held)
     };
     // `RETURNING` gives rows in no particular order.
@@ -119,21 +120,26 @@ async fn pick_fitting(
     lane: u16,
     limit: u32,
     budget: &mut Budget,
+    elsewhere: &Elsewhere,
     now: Timestamp,
 ) -> Result<(Vec<TradeId>, Vec<TradeId>), StoreError> {
-    const SQL: &str = "SELECT id, account, volume_usdc_atomic, deadline_ms FROM trades
+    const SQL: &str = "SELECT id, account, volume_usdc_atomic, deadline_ms, created_at_ms FROM trades
         WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL
         ORDER BY queue_rank, created_at_ms, id LIMIT $2";
     let bound = params![lane, LOOK_AHEAD];
-    let queue: Vec<(TradeId, Address, Usdc, Timestamp)> = tx
+    let queue: Vec<(Place, Usdc, Timestamp)> = tx
         .list(SQL, &bound, |row| {
-            Ok((row.get("id")?, row.get("account")?, row.get("volume_usdc_atomic")?, row.get("deadline_ms")?))
+            Ok((Place::of(row)?, row.get("volume_usdc_atomic")?, row.get("deadline_ms")?))
         })
         .await?;
     let (mut fitting, mut held) = (Vec::new(), Vec::new());
-    for (id, account, volume, deadline) in queue {
+    for (place, volume, deadline) in queue {
+        let Place { id, account, .. } = place;
         if fitting.len() >= limit as usize {
             break;
+        }
+        if elsewhere.is_before(&place) {
+            continue;
         }
         // An expired trade needs no budget: it will fail, and is not signed.
         let fits = deadline <= now || budget.admit(account, volume);
@@ -219,7 +225,8 @@ mod tests {
                     tx.record();
                     let validate = Transition::validate(Status::Pending, NOW).unwrap();
                     for room in [Room::Unlimited, Room::Usdc(Usdc::from_whole(5)), Room::Nothing] {
-                        claim_pending(tx, 0, 100, &mut Budget::new(room), &validate).await?;
+                        claim_pending(tx, 0, 100, &mut Budget::new(room), &Elsewhere::default(), &validate)
+                            .await?;
                     }
                     super::super::sum_signed(tx, 0).await?;
                     has_work(tx, 0).await?;

@@ -13,7 +13,7 @@ use store::owner_acts::{OwnerAct, OwnerActEnding};
 use store::{StoreError, Tx};
 
 use super::Executor;
-use super::signing::{NewBatch, sign};
+use super::signing::{NewBatch, first_form};
 use crate::owner_acts::{ActDecision, decide, refresh_owners};
 use crate::{AppError, Ctx, keys, lease};
 
@@ -118,25 +118,27 @@ impl Executor {
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
-        let form = sign(ctx, &self.signer, &batch, fees)?;
-        let raw = form.raw.clone();
+        let form = first_form(ctx, &self.signer, &batch, fees)?;
         let stored: Result<bool, AppError> = ctx
             .store
-            .try_write((lease.clone(), batch.clone(), form, act.id), |tx, (lease, batch, form, id)| {
-                Box::pin(async move {
-                    // Stored in one transaction before it is sent: the act is marked only if its
-                    // signed bytes exist.
-                    lease::check(tx, lease).await?;
-                    if !store::owner_acts::mark_sent(tx, *id, batch.id, form.hash).await? {
-                        return Ok(false);
-                    }
-                    store::batches::insert(tx, batch, form).await?;
-                    Ok(true)
-                })
-            })
+            .try_write(
+                (lease.clone(), batch.clone(), form.clone(), act.id),
+                |tx, (lease, batch, form, id)| {
+                    Box::pin(async move {
+                        // Stored in one transaction before it is sent: the act is marked only if its
+                        // signed bytes exist.
+                        lease::check(tx, lease).await?;
+                        if !store::owner_acts::mark_sent(tx, *id, batch.id, form.hash()).await? {
+                            return Ok(false);
+                        }
+                        store::batches::insert(tx, batch, form).await?;
+                        Ok(true)
+                    })
+                },
+            )
             .await;
         if stored? {
-            self.send_stored(ctx, lease, &batch, &raw).await?;
+            self.send_stored(ctx, lease, &batch, &form).await?;
         }
         Ok(true)
     }

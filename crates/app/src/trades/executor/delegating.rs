@@ -13,7 +13,7 @@ use store::delegations::DelegationChange;
 use store::leases::Lease;
 
 use super::Executor;
-use super::signing::{NewBatch, sign};
+use super::signing::{NewBatch, first_form};
 use crate::{AppError, Ctx, delegations, lease};
 
 /// The maximum number of open delegation changes per lane, in addition to the batches.
@@ -55,6 +55,11 @@ impl Executor {
         let gate = ctx.chain.contracts().gate;
         let gas = match ctx.chain.estimate_gas(self.signer.address(), Some(gate), calldata.clone()).await {
             Ok(gas) => gas,
+            Err(ChainError::Reverted(Revert::NotAuthorized))
+                if self.hand_over_without_right(ctx, lease).await? =>
+            {
+                return Ok(true);
+            }
             Err(ChainError::Reverted(reason)) => {
                 return self.defer_change(ctx, lease, &change, &reason).await;
             }
@@ -71,25 +76,27 @@ impl Executor {
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
-        let form = sign(ctx, &self.signer, &batch, fees)?;
-        let raw = form.raw.clone();
+        let form = first_form(ctx, &self.signer, &batch, fees)?;
         let stored: Result<bool, AppError> = ctx
             .store
-            .try_write((lease.clone(), batch.clone(), form, change.id), |tx, (lease, batch, form, id)| {
-                Box::pin(async move {
-                    // Stored in one transaction before it is sent: the change is marked only if its
-                    // signed bytes exist.
-                    lease::check(tx, lease).await?;
-                    if !store::delegations::mark_sent(tx, *id, batch.id, batch.created_at).await? {
-                        return Ok(false);
-                    }
-                    store::batches::insert(tx, batch, form).await?;
-                    Ok(true)
-                })
-            })
+            .try_write(
+                (lease.clone(), batch.clone(), form.clone(), change.id),
+                |tx, (lease, batch, form, id)| {
+                    Box::pin(async move {
+                        // Stored in one transaction before it is sent: the change is marked only if its
+                        // signed bytes exist.
+                        lease::check(tx, lease).await?;
+                        if !store::delegations::mark_sent(tx, *id, batch.id, batch.created_at).await? {
+                            return Ok(false);
+                        }
+                        store::batches::insert(tx, batch, form).await?;
+                        Ok(true)
+                    })
+                },
+            )
             .await;
         if stored? {
-            self.send_stored(ctx, lease, &batch, &raw).await?;
+            self.send_stored(ctx, lease, &batch, &form).await?;
         }
         Ok(true)
     }

@@ -22,6 +22,8 @@ pub(super) struct Conditions {
     pub fees: Option<Fees>,
     /// The volume that the batch's trades may move.
     pub room: Room,
+    /// Whether the Gate has this executor.
+    pub is_executor: bool,
 }
 
 impl Executor {
@@ -29,14 +31,16 @@ impl Executor {
     /// not have counted yet.
     pub(super) async fn conditions(&self, ctx: &Ctx, signed: Usdc) -> Result<Conditions, AppError> {
         let Some(fees) = self.affordable_fees(ctx).await? else {
-            return Ok(Conditions { fees: None, room: Room::Nothing });
+            return Ok(Conditions { fees: None, room: Room::Nothing, is_executor: true });
         };
         // The caller read `signed` before this. A trade that is mined in between is counted twice
         // rather than not at all.
-        let left = ctx.chain.executor_volume(self.signer.address()).await?.left(ctx.now().s());
+        let volume = ctx.chain.executor_volume(self.signer.address()).await?;
+        let left = volume.left(ctx.now().s());
         let room =
             left.map_or(Room::Unlimited, |left| Room::Usdc(Usdc::from_atomic(left).saturating_sub(signed)));
-        Ok(Conditions { fees: Some(fees), room })
+        // The Gate has no executor with a cap of 0: lowering the cap to 0 removes it.
+        Ok(Conditions { fees: Some(fees), room, is_executor: volume.cap_usdc_atomic > 0 })
     }
 
     /// Returns the fees for a transaction that is signed now. `None` if the chain asks for more

@@ -2,7 +2,7 @@
 //! in a final block.
 //!
 //! It also sends delegation changes and owner acts of its lane's accounts, one per transaction. The
-//! executor of lane 0 sends redemptions too, in batches of their own.
+//! executor of the first active lane sends redemptions too, in batches of their own.
 //!
 //! It writes `batches`, `batch_transactions`, `delegation_changes`, ends `owner_acts`, and moves
 //! trades from `pending` to `executing`, `rejected` or `failed`. It does not complete trades: the sync does that from the
@@ -15,6 +15,7 @@
 //!
 //! States that a crash can leave, and how the next tick continues:
 //! - Trades claimed (`validating`) but not signed: they are checked again.
+//! - Batch stored, but not signed by its remote signer: it is asked again for the same transaction.
 //! - Batch signed and stored, but not sent, or sent without a response: it has no receipt, so the
 //!   same bytes are sent again.
 //! - Batch mined, but not recorded: its receipt is found by the hash of any of its forms.
@@ -34,9 +35,11 @@
 //! it signs nothing.
 
 mod acting;
+mod changing;
 mod delegating;
 mod holding;
 mod redeeming;
+mod remote;
 mod renewing;
 mod signing;
 mod tracking;
@@ -46,26 +49,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use chain::{ChainError, Signer, execute_calldata};
+use chain::{ChainError, LaneSigner, execute_calldata};
 use domain::ids::{BatchId, KeyId, MarketId};
 use domain::risk::RiskRefusal;
 use domain::trade::{Budget, Room, Status, Transition};
 use domain::{Timestamp, Usdc};
 use parking_lot::Mutex;
 use store::StoreError;
-use store::batches::Batch;
+use store::batches::{Batch, FirstForm};
 use store::delegations::DelegationChange;
 use store::leases::Lease;
 use store::owner_acts::OwnerAct;
-use store::trades::{Moved, Trade};
+use store::trades::{Elsewhere, Moved, Trade};
 use tokio::sync::Notify;
 
+use self::changing::{Duty, elsewhere};
 use self::holding::admit;
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
 use super::risk::{self, Candidate, RiskDecision};
 use crate::finality::final_block;
-use crate::lane::lease_of;
 use crate::lease::{self, LeaseHolder};
 use crate::lost_data::{self, Detection, LostData};
 use crate::worker::{Progress, Worker};
@@ -76,7 +79,7 @@ const MAX_BATCH: u32 = 100;
 
 pub struct Executor {
     lane: u16,
-    signer: Signer,
+    signer: LaneSigner,
     lease: LeaseHolder,
     /// The batches that the node has accepted from this process, or may have. Other open batches
     /// are sent at once: an earlier process left them behind, or the node rejected them.
@@ -122,11 +125,11 @@ impl Worker for Executor {
 impl Executor {
     /// Creates the executor of `lane`, which signs with `signer`. `owner` identifies this process
     /// in leases.
-    pub fn new(lane: u16, signer: Signer, owner: String) -> Self {
-        let lease = LeaseHolder::new(lease_of(lane), owner);
+    pub fn new(lane: u16, signer: impl Into<LaneSigner>, owner: String) -> Self {
+        let lease = LeaseHolder::new(store::lanes::lease_name(lane), owner);
         Self {
             lane,
-            signer,
+            signer: signer.into(),
             lease,
             taken: Mutex::default(),
             redeemed_last: AtomicBool::new(false),
@@ -156,11 +159,17 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let full = open.len() >= ctx.config.max_batches_in_flight as usize;
-        let Work { change, act, trades_wait, is_held, signed } = self.find_work(ctx).await?;
+        let Work { change, act, trades_wait, is_held, signed, duty } = self.find_work(ctx).await?;
         let has_work = change.is_some() || act.is_some() || trades_wait;
         // Verified before anything is signed: a lane with lost data would assign nonces that are
         // already used.
         if is_held || (has_work && !self.verify(ctx, lease).await?) {
+            return Ok(Progress::Idle);
+        }
+        if self.follow_lanes(ctx, lease, &duty).await? {
+            return Ok(Progress::More);
+        }
+        if duty.hands_over {
             return Ok(Progress::Idle);
         }
         // With all batch slots full, trades cannot use their turn, so the others do not wait for
@@ -174,13 +183,13 @@ impl Executor {
             return Ok(Progress::Idle);
         }
         let trades_turn = self.redeemed_last.swap(false, Ordering::Relaxed) && trades_wait;
-        if self.lane == redeeming::REDEMPTION_LANE && !trades_turn {
+        if duty.redeems(self.lane) && !trades_turn {
             self.redeemed_last.store(true, Ordering::Relaxed);
             if self.redeem_next(ctx, lease, &open).await? {
                 return Ok(Progress::More);
             }
         }
-        if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
+        if trades_wait { self.send_next(ctx, lease, &open, signed, duty).await } else { Ok(Progress::Idle) }
     }
 
     /// Advances a delegation change or else an owner act, which have a transaction each. Returns
@@ -230,7 +239,8 @@ impl Executor {
                     let signed =
                         if trades_wait { store::trades::sum_signed(tx, *lane).await? } else { Usdc::ZERO };
                     let is_held = store::recoveries::is_open(tx).await?;
-                    Ok(Work { change, act, trades_wait, is_held, signed })
+                    let duty = Duty::read(tx, *lane).await?;
+                    Ok(Work { change, act, trades_wait, is_held, signed, duty })
                 })
             })
             .await?)
@@ -248,13 +258,18 @@ impl Executor {
         lease: &Lease,
         open: &[Batch],
         signed: Usdc,
+        duty: Duty,
     ) -> Result<Progress, AppError> {
         // An error here is returned below, after the trades that need no fees have been ended.
         let conditions = self.conditions(ctx, signed).await;
         // If the chain does not answer, do not mark trades as waiting for volume: they are checked
         // again in the next tick.
         let room = conditions.as_ref().map_or(Room::Unlimited, |conditions| conditions.room);
-        let gathered = self.gather(ctx, lease, room).await?;
+        let may_send = conditions.as_ref().map_or(true, |conditions| conditions.is_executor);
+        if !may_send && self.hand_over_without_right(ctx, lease).await? {
+            return Ok(Progress::Idle);
+        }
+        let gathered = self.gather(ctx, lease, room, duty).await?;
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
@@ -287,10 +302,10 @@ impl Executor {
         match self.sign_and_store(ctx, lease, open, fees, to_send, again).await {
             // The batch is committed at this point. If the process dies before or during the send,
             // the next tick sends the stored bytes.
-            Ok(Some((batch, raw))) => {
+            Ok(Some((batch, form))) => {
                 let trades = signing::intents_of(batch.gas_limit);
                 ctx.process.metrics.batch_signed(trades);
-                self.send_stored(ctx, lease, &batch, &raw).await?;
+                self.send_stored(ctx, lease, &batch, &form).await?;
                 ctx.process.traces.batch(batch.id, self.lane, trades, began);
             }
             Ok(None) => {}
@@ -348,9 +363,18 @@ impl Executor {
         Ok((to_send, ends, later))
     }
 
-    /// Sends a batch for the first time.
-    async fn send_stored(&self, ctx: &Ctx, lease: &Lease, batch: &Batch, raw: &[u8]) -> Result<(), AppError> {
-        self.send(ctx, batch.id, raw).await;
+    /// Sends a batch for the first time. A remote signer signs it before.
+    async fn send_stored(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        form: &FirstForm,
+    ) -> Result<(), AppError> {
+        match form {
+            FirstForm::Signed(form) => self.send(ctx, batch.id, &form.raw).await,
+            FirstForm::Requested(_) => self.sign_unsigned(ctx, lease, batch).await?,
+        }
         ctx.wake.sync.notify_waiters();
         // A chain that mines at once (e.g. the embedded one) already has the receipt: do not wait
         // for the next tick.
@@ -378,25 +402,28 @@ impl Executor {
     }
 
     /// Loads the lane's next trades that fit into `room`: first those of lost batches, then those
-    /// already claimed, then pending ones. Trades that do not fit are marked as waiting.
+    /// already claimed, then pending ones. Trades that do not fit are marked as waiting. Trades that
+    /// would overtake older ones of their account in other lanes are left out.
     ///
     /// While trading is halted, only trades of lost batches are returned, because they were signed
     /// before.
-    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room) -> Result<Gathered, AppError> {
+    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room, duty: Duty) -> Result<Gathered, AppError> {
         let validate = Transition::validate(Status::Pending, ctx.now()).map_err(AppError::internal)?;
         let halted = ctx.process.switches.is_trading_halted();
-        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room);
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room, duty);
         ctx.store
-            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
+            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room, duty)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     let mut budget = Budget::new(*room);
-                    let again =
+                    let elsewhere = elsewhere(tx, *lane, duty, validate.trace.at).await?;
+                    let mut again =
                         store::trades::list_unbatched(tx, *lane, validate.trace.at, MAX_BATCH).await?;
+                    again.retain(|trade| !elsewhere.precedes(trade));
                     let signed =
                         again.iter().filter(|trade| budget.admit(trade.account, trade.volume)).count();
                     let limit = if *halted { 0 } else { MAX_BATCH.saturating_sub(signed as u32) };
-                    let fresh = take_fresh(tx, *lane, limit, &mut budget, validate).await?;
+                    let fresh = take_fresh(tx, *lane, limit, &mut budget, &elsewhere, validate).await?;
                     let again = with_markets(tx, *chain_id, again).await?;
                     let fresh = with_markets(tx, *chain_id, fresh).await?;
                     let now = validate.trace.at;
@@ -460,6 +487,7 @@ struct Work {
     is_held: bool,
     /// The volume of signed trades that the Gate may not have counted yet.
     signed: Usdc,
+    duty: Duty,
 }
 
 /// A trade that receives its nonce in the transaction that signs it.
@@ -508,6 +536,7 @@ async fn take_fresh(
     lane: u16,
     limit: u32,
     budget: &mut Budget,
+    elsewhere: &Elsewhere,
     validate: &Transition,
 ) -> Result<Vec<Trade>, StoreError> {
     if limit == 0 {
@@ -516,12 +545,14 @@ async fn take_fresh(
     let now = validate.trace.at;
     // With a limited budget, look further ahead: waiting trades must not block the smaller ones
     // behind them.
-    let look_ahead = if budget.room() == Room::Unlimited { limit } else { store::trades::LOOK_AHEAD };
-    let validating = store::trades::list_validating(tx, lane, look_ahead).await?;
+    let takes_first = budget.room() == Room::Unlimited && elsewhere.is_empty();
+    let look_ahead = if takes_first { limit } else { store::trades::LOOK_AHEAD };
+    let mut validating = store::trades::list_validating(tx, lane, look_ahead).await?;
+    validating.retain(|trade| !elsewhere.precedes(trade));
     let (mut fresh, mut held) = admit(validating, limit as usize, budget, now);
     let limit = limit.saturating_sub(fresh.len() as u32);
     if limit > 0 {
-        let claimed = store::trades::claim_pending(tx, lane, limit, budget, validate).await?;
+        let claimed = store::trades::claim_pending(tx, lane, limit, budget, elsewhere, validate).await?;
         fresh.extend(claimed.trades);
         held.extend(claimed.held);
     }

@@ -1,21 +1,19 @@
-//! Sends redemptions. Lane 0 carries them all, in batches of their own.
+//! Sends redemptions. The first lane that gets accounts carries them all, in batches of their own.
 //!
 //! They are stored, sent and followed exactly like batches of trades.
 
 use chain::{Fees, calls};
 use domain::ids::{BatchId, RedemptionId};
-use store::batches::{Batch, BatchKind, SignedForm};
+use store::batches::{Batch, BatchKind, FirstForm};
 use store::leases::Lease;
 
 use super::Executor;
-use super::signing::{NewBatch, sign};
+use super::signing::{NewBatch, first_form};
 use crate::redemptions::{self, ClaimDecisions, Sendable};
 use crate::{AppError, Ctx, lease};
 
 /// The maximum number of redemptions in one transaction.
 const MAX_REDEMPTIONS: u32 = 100;
-/// The lane that carries redemptions. Lane 0 exists in every configuration.
-pub(super) const REDEMPTION_LANE: u16 = 0;
 
 impl Executor {
     /// Sends the next batch of redemptions. Returns whether there was one.
@@ -57,11 +55,10 @@ impl Executor {
             return Ok(false);
         }
         let (batch, form) = self.signed_redemptions(ctx, open, fees, &send).await?;
-        let raw = form.raw.clone();
         let ids: Vec<RedemptionId> = send.into_iter().map(|(id, _)| id).collect();
         let stored: Result<(), AppError> = ctx
             .store
-            .try_write((lease.clone(), batch.clone(), form, ids), |tx, (lease, batch, form, ids)| {
+            .try_write((lease.clone(), batch.clone(), form.clone(), ids), |tx, (lease, batch, form, ids)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     store::batches::insert(tx, batch, form).await?;
@@ -73,7 +70,7 @@ impl Executor {
             })
             .await;
         stored?;
-        self.send_stored(ctx, lease, &batch, &raw).await?;
+        self.send_stored(ctx, lease, &batch, &form).await?;
         Ok(true)
     }
 
@@ -83,7 +80,7 @@ impl Executor {
         open: &[Batch],
         fees: Fees,
         send: &[Sendable],
-    ) -> Result<(Batch, SignedForm), AppError> {
+    ) -> Result<(Batch, FirstForm), AppError> {
         let positions: Vec<_> = send.iter().map(|(_, position)| *position).collect();
         let calldata = calls::redeem_batch(&positions);
         let hub = ctx.chain.contracts().hub;
@@ -98,7 +95,7 @@ impl Executor {
             gas_limit: gas.saturating_add(gas / 2),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
-        let form = sign(ctx, &self.signer, &batch, fees)?;
+        let form = first_form(ctx, &self.signer, &batch, fees)?;
         Ok((batch, form))
     }
 }

@@ -2,11 +2,11 @@
 //! before anything is sent.
 
 use alloy_primitives::{Address, Bytes, U256};
-use chain::{Fees, Signer, Transaction, execute_calldata};
+use chain::{Fees, LaneSigner, SignedTx, Transaction, execute_calldata};
 use domain::ids::{BatchId, TradeId};
 use domain::trade::{Status, TraceEvent, Transition};
 use domain::{ErrorCode, Timestamp};
-use store::batches::{Batch, BatchKind, SignedForm};
+use store::batches::{Batch, BatchKind, FirstForm, SignedForm, SigningRequest};
 use store::leases::Lease;
 use store::trades::Trade;
 
@@ -33,7 +33,7 @@ impl Executor {
     /// Assigns nonces, builds intents, signs the batch and stores all of it in one transaction,
     /// before anything is sent.
     ///
-    /// `None` if a recovery was opened, or if no trade is left because all of their keys were
+    /// `None` if a recovery was opened, if the lane hands its trades over, or if no trade is left because all of their keys were
     /// stopped.
     pub(super) async fn sign_and_store(
         &self,
@@ -43,7 +43,7 @@ impl Executor {
         fees: Fees,
         fresh: Vec<ToSign>,
         again: Vec<RenewedTrade>,
-    ) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
+    ) -> Result<Option<(Batch, FirstForm)>, AppError> {
         let chain_nonce = self.next_nonce(ctx, open).await?;
         let now = ctx.now();
         let signing = Signing {
@@ -89,7 +89,7 @@ pub(super) struct NewBatch {
 }
 
 impl NewBatch {
-    pub(super) fn of(self, lane: u16, signer: &Signer, now: Timestamp) -> Batch {
+    pub(super) fn of(self, lane: u16, signer: &LaneSigner, now: Timestamp) -> Batch {
         Batch {
             id: self.id,
             lane,
@@ -114,17 +114,18 @@ struct Signing {
     fresh: Vec<ToSign>,
     again: Vec<RenewedTrade>,
     execute: Transition,
-    signer: Signer,
+    signer: LaneSigner,
     lane: u16,
     ctx: Ctx,
 }
 
-async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Batch, Vec<u8>)>, AppError> {
+async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Batch, FirstForm)>, AppError> {
     // Checked in the transaction that stores the signed bytes: a process that lost its lease signs
     // nothing.
     lease::check(tx, &signing.lease).await?;
-    // Again here, since a recovery may have been opened after `find_work`.
-    if store::recoveries::is_open(tx).await? {
+    // Again here, since a recovery may have been opened after `find_work`, or an operator may have
+    // removed the lane.
+    if store::recoveries::is_open(tx).await? || !store::lanes::may_sign(tx, signing.lane).await? {
         return Ok(None);
     }
     let now = signing.execute.trace.at;
@@ -159,41 +160,63 @@ async fn store_batch(tx: &mut store::Tx, signing: &Signing) -> Result<Option<(Ba
     let batch = batch.of(signing.lane, &signing.signer, signing.execute.trace.at);
     // Signed inside the transaction. If it rolls back, the bytes were never sent and the nonces are
     // free again.
-    let form = sign(&signing.ctx, &signing.signer, &batch, signing.fees)?;
+    let form = first_form(&signing.ctx, &signing.signer, &batch, signing.fees)?;
     store::batches::insert(tx, &batch, &form).await?;
-    let signed = TraceEvent::batch_signed(batch.id, form.hash, signing.execute.trace.at);
+    let signed = form.hash().map(|hash| TraceEvent::batch_signed(batch.id, hash, signing.execute.trace.at));
     // The status is compared and set: a trade that ended meanwhile rolls the whole batch back.
-    if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, &signed).await? {
+    if !store::trades::assign_intent(tx, &assigned, batch.id, &signing.execute, signed.as_ref()).await? {
         return Err(
             AppError::new(ErrorCode::InternalError).detail("A trade changed while it was being signed.")
         );
     }
-    store::trades::set_batch(tx, &again, batch.id, &signed).await?;
-    Ok(Some((batch, form.raw)))
+    store::trades::set_batch(tx, &again, batch.id, signed.as_ref()).await?;
+    Ok(Some((batch, form)))
 }
 
-/// Signs one form of a batch.
-pub(super) fn sign(ctx: &Ctx, signer: &Signer, batch: &Batch, fees: Fees) -> Result<SignedForm, AppError> {
+/// Signs the first form of a batch, or returns the request to sign it if its key is not in this
+/// process. A remote signer is not asked inside of a transaction, which would block other writers.
+pub(super) fn first_form(
+    ctx: &Ctx,
+    signer: &LaneSigner,
+    batch: &Batch,
+    fees: Fees,
+) -> Result<FirstForm, AppError> {
+    let Some(key) = signer.local() else {
+        return Ok(FirstForm::Requested(SigningRequest {
+            max_fee_per_gas: fees.max_fee_per_gas,
+            max_priority_fee_per_gas: fees.max_priority_fee_per_gas,
+            created_at: ctx.now(),
+        }));
+    };
+    let signed = ctx.chain.sign(key, &transaction_of(ctx, batch, fees))?;
+    Ok(FirstForm::Signed(form_of(ctx, signed, fees)))
+}
+
+/// Returns the transaction of a batch with these fees.
+pub(super) fn transaction_of(ctx: &Ctx, batch: &Batch, fees: Fees) -> Transaction {
     let contracts = ctx.chain.contracts();
     let of_kind = match batch.kind {
         BatchKind::Trades | BatchKind::Delegation => contracts.gate,
         BatchKind::Redemptions => contracts.hub,
         BatchKind::OwnerAct => contracts.account_factory,
     };
-    let transaction = Transaction {
+    Transaction {
         to: Some(batch.target.unwrap_or(of_kind)),
         data: Bytes::copy_from_slice(&batch.calldata),
         value: U256::ZERO,
         nonce: batch.chain_nonce,
         gas_limit: batch.gas_limit,
         fees,
-    };
-    let signed = ctx.chain.sign(signer, &transaction)?;
-    Ok(SignedForm {
+    }
+}
+
+/// Returns a signed transaction in the form in which it is stored.
+pub(super) fn form_of(ctx: &Ctx, signed: SignedTx, fees: Fees) -> SignedForm {
+    SignedForm {
         hash: signed.hash,
         raw: signed.raw.to_vec(),
         max_fee_per_gas: fees.max_fee_per_gas,
         max_priority_fee_per_gas: fees.max_priority_fee_per_gas,
         created_at: ctx.now(),
-    })
+    }
 }

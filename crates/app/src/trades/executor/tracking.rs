@@ -3,13 +3,12 @@
 
 use alloy_primitives::B256;
 use chain::{Fees, SendOutcome};
-use domain::ErrorCode;
 use domain::ids::BatchId;
 use domain::trade::TraceEvent;
-use store::batches::{Batch, BatchEnding, BatchKind, SignedForm};
+use store::batches::{Batch, BatchEnding, BatchKind, FirstForm, SignedForm};
 use store::leases::Lease;
 
-use super::signing::sign;
+use super::signing::first_form;
 use super::{Executor, Seen, acting, delegating};
 use crate::{AppError, Ctx, lease};
 
@@ -152,7 +151,7 @@ impl Executor {
         forms: &[SignedForm],
     ) -> Result<(), AppError> {
         let now = ctx.now();
-        let Some(newest) = forms.first() else { return Err(AppError::new(ErrorCode::InternalError)) };
+        let Some(newest) = forms.first() else { return self.sign_unsigned(ctx, lease, batch).await };
         if !self.taken.lock().contains(&batch.id) {
             self.send(ctx, batch.id, &newest.raw).await;
             return Ok(());
@@ -160,15 +159,7 @@ impl Executor {
         if now.since_ms(batch.sent_at) < ctx.config.resend_after_ms {
             return Ok(());
         }
-        let form = if now.since_ms(newest.created_at) < ctx.config.replace_after_ms {
-            newest.clone()
-        } else {
-            match replacement_fees(newest, ctx.chain.fees().await?, ctx.max_fee_per_gas()) {
-                Some(fees) => sign(ctx, &self.signer, batch, fees)?,
-                None => newest.clone(),
-            }
-        };
-        let is_new = form != *newest;
+        let (form, is_new) = self.next_form(ctx, lease, batch, newest).await?;
         let input = (lease.clone(), batch.id, form.clone(), is_new, now);
         // Stored before it is sent: every hash that may be mined must be known, or its receipt
         // could not be found.
@@ -189,6 +180,33 @@ impl Executor {
         noted?;
         self.send(ctx, batch.id, &form.raw).await;
         Ok(())
+    }
+
+    /// Returns the form of a batch to send now, and whether it is to be stored first.
+    async fn next_form(
+        &self,
+        ctx: &Ctx,
+        lease: &Lease,
+        batch: &Batch,
+        newest: &SignedForm,
+    ) -> Result<(SignedForm, bool), AppError> {
+        if ctx.now().since_ms(newest.created_at) < ctx.config.replace_after_ms {
+            return Ok((newest.clone(), false));
+        }
+        match replacement_fees(newest, ctx.chain.fees().await?, ctx.max_fee_per_gas()) {
+            Some(fees) => match first_form(ctx, &self.signer, batch, fees)? {
+                FirstForm::Signed(form) => Ok((form, true)),
+                FirstForm::Requested(_) => {
+                    Ok((self.replace_remotely(ctx, lease, batch, newest, fees).await?, false))
+                }
+            },
+            None => Ok((newest.clone(), false)),
+        }
+    }
+
+    /// Ends a batch that was never signed, so never sent.
+    pub(super) async fn end_unsigned(&self, ctx: &Ctx, lease: &Lease, batch: &Batch) -> Result<(), AppError> {
+        self.end(ctx, lease, batch, Final { ending: BatchEnding::Displaced, tx_hash: None, gas: None }).await
     }
 
     /// Sends a form. The node's response is only recorded, since the next tick looks at receipts.

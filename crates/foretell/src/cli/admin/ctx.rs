@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use app::Ctx;
-use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes};
+use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes, Signer};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
@@ -165,7 +165,6 @@ impl AdminCtx {
             app::Config::new(self.config.environment.into(), secrets.key_pepper()?, secrets.sealing_keys()?);
         settings.webhooks.targets = self.config.targets().into();
         settings.executors = crate::lanes::addresses(&self.config, &secrets)?;
-        settings.lanes = u16::try_from(settings.executors.len()).unwrap_or(u16::MAX);
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         Ok(Ctx::new(self.store.clone(), chain, clock, Arc::new(SystemEntropy::default()), settings))
     }

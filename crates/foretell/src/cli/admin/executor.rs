@@ -1,4 +1,5 @@
-//! `foretell admin executor`: manages the Gate's executors and their hourly caps, and pauses them.
+//! `foretell admin executor`: manages the Gate's executors, their hourly caps and their lanes, and
+//! pauses them.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ use domain::{ErrorCode, Timestamp, Usdc};
 use super::act::ActArgs;
 use super::consent::{ConsentArgs, WithoutTerminal};
 use super::ctx::AdminCtx;
+use super::executor_lane::{self, AddArgs, FundArgs};
 use super::output::{CommandOutput, OutputRecord};
 use super::refuse;
 use super::values::{Edit, usdc_text};
@@ -20,8 +22,15 @@ use crate::start_error::StartError;
 /// Commands for executors.
 #[derive(Debug, Subcommand)]
 pub enum ExecutorCommand {
-    /// List executors and proposals
+    /// List executors, their lanes, and proposals
     List,
+    /// Add an executor: propose and enact it on the Gate, and let its lane get trades. Run it again
+    /// after the delay of the proposal. Acts as the owner
+    Add(AddArgs),
+    /// Let an executor finish its trades. It gets no new ones
+    Drain(ExecutorArgs),
+    /// Send native currency to an executor, which pays for gas
+    Fund(FundArgs),
     /// Propose an executor or another hourly cap. Acts as the owner
     Propose {
         #[command(flatten)]
@@ -58,7 +67,8 @@ pub enum ExecutorCommand {
         #[command(flatten)]
         consent: ConsentArgs,
     },
-    /// Remove an executor at once. Acts as the guardian or the owner
+    /// Remove an executor at once. Other executors take over what it has not signed. Acts as the
+    /// guardian or the owner
     Remove {
         #[command(flatten)]
         executor: ExecutorArgs,
@@ -78,7 +88,7 @@ pub enum ExecutorCommand {
 pub struct ExecutorArgs {
     /// The address of the executor
     #[arg(value_name = "ADDRESS")]
-    address: Address,
+    pub address: Address,
 }
 
 /// An hourly cap.
@@ -86,12 +96,12 @@ pub struct ExecutorArgs {
 pub struct CapArgs {
     /// USDC that may leave accounts per hour, net, or none for no cap
     #[arg(long, value_name = "USDC")]
-    hourly_cap: Edit<Usdc>,
+    pub hourly_cap: Edit<Usdc>,
 }
 
 impl CapArgs {
     /// Returns the cap in the form of the contracts.
-    fn atomic(self) -> Result<u64, StartError> {
+    pub fn atomic(self) -> Result<u64, StartError> {
         match self.hourly_cap {
             // The Gate rejects a cap of 0 without naming the remedy.
             Edit(Some(Usdc::ZERO)) => Err(refuse(
@@ -107,6 +117,9 @@ pub async fn run(command: ExecutorCommand, admin: &AdminCtx) -> Result<CommandOu
     let ctx = admin.online().await?;
     match command {
         ExecutorCommand::List => list(admin, &ctx).await,
+        ExecutorCommand::Add(args) => executor_lane::add(args, admin, &ctx).await,
+        ExecutorCommand::Drain(executor) => executor_lane::drain(executor, &ctx).await,
+        ExecutorCommand::Fund(args) => executor_lane::fund(args, admin, &ctx).await,
         ExecutorCommand::Propose { executor: ExecutorArgs { address }, cap, act } => {
             let cap = cap.atomic()?;
             let title = format!("Propose the executor {address} with an hourly cap of {}", cap_text(cap));
@@ -127,10 +140,10 @@ pub async fn run(command: ExecutorCommand, admin: &AdminCtx) -> Result<CommandOu
             obtain_consent(consent, &act, &title, address)?;
             make(RoleChange::LowerExecutor(address, cap), &title, &act, admin, &ctx).await
         }
-        ExecutorCommand::Remove { executor: ExecutorArgs { address }, act, consent } => {
-            let title = format!("Remove the executor {address}");
-            obtain_consent(consent, &act, &title, address)?;
-            make(RoleChange::RemoveExecutor(address), &title, &act, admin, &ctx).await
+        ExecutorCommand::Remove { executor, act, consent } => {
+            let title = format!("Remove the executor {}", executor.address);
+            obtain_consent(consent, &act, &title, executor.address)?;
+            executor_lane::remove(executor, &act, admin, &ctx).await
         }
         ExecutorCommand::Pause(act) => {
             make(RoleChange::Pause, "Pause all executors", &act, admin, &ctx).await
@@ -156,7 +169,7 @@ fn obtain_consent(
 }
 
 /// Makes a change and shows the executors, or prints the change's transaction.
-async fn make(
+pub async fn make(
     change: RoleChange,
     title: &str,
     act: &ActArgs,
@@ -182,7 +195,9 @@ async fn make(
 }
 
 async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<CommandOutput, StartError> {
+    let lanes = executor_lane::all(ctx).await?;
     let mut known = BTreeSet::from_iter(ctx.chain.executors().await.map_err(AppError::from)?);
+    known.extend(lanes.iter().map(|lane| lane.executor));
     // If the node cannot search the logs, the secrets still name the likely candidates.
     known.extend(admin.secrets()?.executors()?.iter().map(Signer::address));
     match ctx.chain.ever_proposed_executors().await {
@@ -195,20 +210,32 @@ async fn list(admin: &AdminCtx, ctx: &Ctx) -> Result<CommandOutput, StartError> 
     let mut records = Vec::new();
     for address in known {
         let state = find(ctx, address).await?;
+        let lane = lanes.iter().find(|lane| lane.executor == address);
         // An address that was removed or vetoed is neither an executor nor proposed.
-        if state.volume.is_some() || state.proposal.is_some() {
-            records.push(record(&state));
+        if state.volume.is_some() || state.proposal.is_some() || lane.is_some() {
+            records.push(executor_lane::shown(ctx, &state, lane).await?);
         }
     }
-    let columns = &["address", "hourlyCapUsdc", "usedUsdc", "paused", "proposedHourlyCapUsdc", "enactableAt"];
+    let columns = &[
+        "lane",
+        "state",
+        "address",
+        "hourlyCapUsdc",
+        "usedUsdc",
+        "paused",
+        "openTrades",
+        "balanceWei",
+        "proposedHourlyCapUsdc",
+        "enactableAt",
+    ];
     Ok(CommandOutput::Many(records, columns))
 }
 
-async fn find(ctx: &Ctx, address: Address) -> Result<ExecutorState, StartError> {
+pub async fn find(ctx: &Ctx, address: Address) -> Result<ExecutorState, StartError> {
     Ok(ctx.chain.executor(address).await.map_err(AppError::from)?)
 }
 
-fn record(state: &ExecutorState) -> OutputRecord {
+pub fn record(state: &ExecutorState) -> OutputRecord {
     let (volume, proposal) = (state.volume, state.proposal);
     OutputRecord::new()
         .with("address", state.address)
@@ -221,6 +248,6 @@ fn record(state: &ExecutorState) -> OutputRecord {
 }
 
 /// An hourly cap in the form of `--hourly-cap`.
-fn cap_text(atomic: u64) -> String {
+pub fn cap_text(atomic: u64) -> String {
     if atomic == u64::MAX { "none".to_owned() } else { usdc_text(Usdc::from_atomic(atomic)) }
 }

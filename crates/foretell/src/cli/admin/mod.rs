@@ -14,6 +14,7 @@ mod consent;
 mod ctx;
 mod delegation;
 mod executor;
+mod executor_lane;
 mod import;
 mod key;
 mod market;

@@ -10,6 +10,7 @@ use domain::Timestamp;
 use http_kit::{Problem, Shared};
 use presentation::amounts;
 use store::kill_switches::KillSwitch;
+use store::lanes::Lane;
 use store::operations::{
     LaneQueue, count_acts, count_markets, count_users, list_lanes, list_waiting_webhooks,
 };
@@ -36,7 +37,7 @@ struct PartLine {
 /// A lane: an executor and its queue.
 #[derive(Debug)]
 struct LaneLine {
-    lane: usize,
+    lane: u16,
     executor: String,
     open: u64,
     oldest: Option<String>,
@@ -164,14 +165,14 @@ pub async fn page(State(app): State<Shared>, _: Admin, reader: Reader) -> Result
 /// Returns all lanes with their queues and the balances of their executors.
 async fn lanes(app: &Shared, queues: &[LaneQueue], has_chain: bool, now: Timestamp) -> Vec<LaneLine> {
     let mut lines = Vec::new();
-    for (lane, executor) in app.ctx.config.executors.iter().enumerate() {
+    for Lane { lane, executor, .. } in app.ctx.process.lanes.in_use() {
         let gas = async {
-            let balance = app.ctx.chain.native_balance(*executor).await.ok()?;
+            let balance = app.ctx.chain.native_balance(executor).await.ok()?;
             let millionths = balance / alloy_primitives::U256::from(WEI_PER_MILLIONTH);
             Some(presentation::numbers::decimal(&millionths, 6))
         };
         let gas = if has_chain { gas.await } else { None };
-        let queue = queues.iter().find(|queue| usize::from(queue.lane) == lane);
+        let queue = queues.iter().find(|queue| queue.lane == lane);
         lines.push(LaneLine {
             lane,
             executor: executor.to_string(),
