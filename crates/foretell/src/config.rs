@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use app::config::{CountryRule, DEFAULT_MAX_STREAMS, OwnerActLimits, SampleUser, WebSettings};
+use axum::http::uri::Authority;
 use axum::http::{HeaderName, Uri};
 use clap::{Args, ValueEnum};
 use domain::Usdc;
@@ -692,7 +693,7 @@ impl Settings {
 fn mcp_hosts(given: Option<Vec<String>>) -> Result<Vec<String>, ConfigError> {
     let hosts = given.unwrap_or_default();
     let is_name = |host: &String| {
-        let authority = host.parse::<axum::http::uri::Authority>();
+        let authority = host.parse::<Authority>();
         authority.is_ok_and(|authority| authority.host() == host.as_str())
     };
     if let Some(host) = hosts.iter().find(|host| !is_name(host)) {

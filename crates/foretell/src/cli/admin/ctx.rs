@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use alloy_primitives::Address;
 use app::Ctx;
-use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes, Signer};
+use chain::{Chain, ChainError, ChainIdentity, Contracts, Nodes};
 use domain::time::SystemClock;
 use domain::{Clock, ErrorCode, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
