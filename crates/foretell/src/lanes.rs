@@ -1,5 +1,4 @@
-//! The executors' addresses, in the order of their lanes. A process without their keys gives them
-//! lanes too, so that it can assign trades before an executor has started.
+//! The executors that a process knows without the database.
 
 use alloy_primitives::Address;
 use chain::Signer;
@@ -9,8 +8,8 @@ use crate::deployment;
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
 
-/// Returns the addresses of the keys or, in a process without keys, those of `deployment.json`.
-/// Executors that were added later are read from the database.
+/// Returns the addresses of the keys, which get lanes in their order. A process without keys gives out no
+/// lanes. It uses those of `deployment.json` until it finds lanes in the database.
 pub fn addresses(config: &ResolvedConfig, secrets: &Secrets) -> Result<Vec<Address>, StartError> {
     let of_keys: Vec<Address> = secrets.executors()?.iter().map(Signer::address).collect();
     if !of_keys.is_empty() {

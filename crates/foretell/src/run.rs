@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::{EnvironmentSetting, ResolvedConfig};
 use crate::database;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
-use crate::secrets::{Secrets, read_key_file};
+use crate::secrets::{Secrets, SecretsError, read_key_file};
 use crate::start_error::StartError;
 use crate::traces::TraceExport;
 
@@ -164,7 +164,20 @@ impl Parts {
         }
         // Load the switches before the first request, so that a switch stays off across a restart.
         kill_switches::refresh(&ctx).await?;
-        app::lanes::register(&ctx).await?;
+        // Only a process with the keys gives out lanes: `deployment.json` has the Gate's executors in no
+        // order, and may have some that no process runs.
+        if secrets.executors()?.is_empty() {
+            app::lanes::refresh(&ctx).await?;
+        } else {
+            app::lanes::register(&ctx).await?;
+        }
+        // The keys can be in remote signers, which only the database knows.
+        if config.roles.has(ProcessRole::Executor)
+            && secrets.executors()?.is_empty()
+            && app::lanes::remote(&ctx).is_empty()
+        {
+            return Err(SecretsError::Absent(SecretName::Executors).into());
+        }
         // The lock must live as long as the chain is open, so it is stored although nothing reads
         // it.
         Ok(Self {

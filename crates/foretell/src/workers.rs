@@ -1,5 +1,6 @@
 //! Starts the background workers of a serving process.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -133,6 +134,8 @@ impl Supervised<'_> {
     /// Starts the lanes whose keys this process has or can use in remote signers, and what pays for
     /// their gas.
     fn spawn_executors(&mut self, signers: Vec<Signer>, owner: &str) {
+        // Two workers of one lane would share its lease, and sign one nonce twice.
+        let mut run = BTreeSet::new();
         for signer in signers {
             // Every configured executor has got a lane when the database was opened. If its key is held
             // elsewhere now, that key signs.
@@ -140,10 +143,16 @@ impl Supervised<'_> {
             let Some(Lane { lane, .. }) = lane.filter(|lane| lane.signer == SignerKind::File) else {
                 continue;
             };
+            if !run.insert(lane) {
+                continue;
+            }
             let owner = owner.to_owned();
             self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
         }
         for (lane, signer) in app::lanes::remote(self.ctx) {
+            if !run.insert(lane) {
+                continue;
+            }
             let owner = owner.to_owned();
             self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
         }

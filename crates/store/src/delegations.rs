@@ -167,13 +167,6 @@ pub async fn find_next(
     tx.find(SQL, &params![lane, now], DelegationChange::from_row).await
 }
 
-/// Reports whether a lane has changes that are not sent.
-pub async fn has_queued(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM delegation_changes WHERE lane = $1 AND ended_at_ms IS NULL
-        AND status = 'queued' LIMIT 1";
-    tx.exists(SQL, &params![lane]).await
-}
-
 /// Moves the changes that the lane `from` has not sent to the lanes of their accounts among `targets`.
 pub async fn hand_over(tx: &mut Tx, from: u16, targets: &[u16]) -> Result<(), StoreError> {
     const LIST: &str = "SELECT id, account FROM delegation_changes WHERE lane = $1 AND ended_at_ms IS NULL

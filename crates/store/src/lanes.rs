@@ -151,16 +151,16 @@ pub async fn may_sign(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
 }
 
 /// Returns the first lane that hands over and has something unsigned.
-pub async fn find_handing_over(tx: &mut Tx, lanes: &[Lane]) -> Result<Option<u16>, StoreError> {
-    for lane in lanes.iter().filter(|lane| lane.hands_over) {
-        if trades::has_work(tx, lane.lane).await?
-            || crate::delegations::has_queued(tx, lane.lane).await?
-            || crate::owner_acts::has_signed(tx, lane.lane).await?
-        {
-            return Ok(Some(lane.lane));
-        }
-    }
-    Ok(None)
+pub async fn find_handing_over(tx: &mut Tx) -> Result<Option<u16>, StoreError> {
+    // Removed lanes hand over for ever, so they are asked with one query.
+    const SQL: &str = "SELECT l.lane FROM lanes l WHERE l.hands_over = 1 AND (
+        EXISTS (SELECT 1 FROM trades t WHERE t.lane = l.lane AND t.ended_at_ms IS NULL
+            AND (t.status IN ('pending', 'validating') OR (t.status = 'executing' AND t.batch_id IS NULL)))
+        OR EXISTS (SELECT 1 FROM delegation_changes d WHERE d.lane = l.lane AND d.ended_at_ms IS NULL
+            AND d.status = 'queued')
+        OR EXISTS (SELECT 1 FROM owner_acts o WHERE o.lane = l.lane AND o.status = 'signed'))
+        ORDER BY l.lane LIMIT 1";
+    tx.find(SQL, &[], |row| row.only()).await
 }
 
 /// Moves what the lane `from` has not signed to the lanes `targets`, each account's in its order.

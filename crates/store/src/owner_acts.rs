@@ -190,12 +190,6 @@ pub async fn find_next(tx: &mut Tx, lane: u16, now: Timestamp) -> Result<Option<
     tx.find(SQL, &params![lane, now], OwnerAct::from_row).await
 }
 
-/// Reports whether a lane has acts that are not sent.
-pub async fn has_signed(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM owner_acts WHERE lane = $1 AND status = 'signed' LIMIT 1";
-    tx.exists(SQL, &params![lane]).await
-}
-
 /// Moves the acts that the lane `from` has not sent to the lanes of their accounts among `targets`.
 pub async fn hand_over(tx: &mut Tx, from: u16, targets: &[u16]) -> Result<(), StoreError> {
     const LIST: &str = "SELECT id, account FROM owner_acts WHERE lane = $1 AND status = 'signed'";

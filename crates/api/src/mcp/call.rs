@@ -28,10 +28,13 @@ struct RawParams {
 impl Message {
     /// Reads a message. Repeated members of the message itself are rejected.
     pub fn read(raw: &[u8]) -> Result<Self, AppError> {
-        let message: RawMessage = serde_json::from_slice(raw).map_err(|error| {
-            let requirement = "must be one JSON-RPC message: a JSON object without repeated members";
-            AppError::field("", requirement).caused_by(error)
-        })?;
+        let requirement = "must be one JSON-RPC message: a JSON object without repeated members";
+        // A derived type would also accept an array of its members.
+        if raw.trim_ascii_start().first() != Some(&b'{') {
+            return Err(AppError::field("", requirement));
+        }
+        let message: RawMessage =
+            serde_json::from_slice(raw).map_err(|error| AppError::field("", requirement).caused_by(error))?;
         let arguments = message.params.and_then(|params| params.arguments);
         let arguments = arguments.unwrap_or_else(|| DocumentNode::new(DocumentValue::Object(Vec::new())));
         Ok(Self { arguments })

@@ -1,7 +1,12 @@
 //! The server of one request. The protocol's library calls it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use app::AppError;
+use app::traces::within;
+use domain::ErrorCode;
+use futures::FutureExt;
 use http_kit::Problem;
 use protocol::Documented;
 use rmcp::model::{
@@ -56,18 +61,31 @@ impl ServerHandler for Server {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Self(session) = self;
         let Some(tool) = session.find(&request.name) else {
             return Err(ErrorData::invalid_params("There is no tool with this name.", None));
         };
-        let result: Result<Value, Problem> = run(session, tool, session.arguments.clone()).await;
+        // The library polls this in a task of its own, which neither the guard's deadline ends nor its
+        // handler of panics protects.
+        let work = within(session.trace.clone(), run(session, tool, session.arguments.clone()));
+        let result: Result<Value, Problem> = tokio::select! {
+            done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| Err(panicked(tool))),
+            () = context.ct.cancelled() => {
+                return Err(ErrorData::internal_error("The request has ended.", None));
+            }
+        };
         Ok(match result {
             Ok(answer) => CallToolResult::structured(answer).into(),
             Err(problem) => refusal(session, &problem).into(),
         })
     }
+}
+
+fn panicked(tool: Tool) -> Problem {
+    let problem = Problem::from(AppError::new(ErrorCode::InternalError));
+    if tool.writes() { problem.of_write() } else { problem }
 }
 
 /// Returns an error as its problem document, with the advice of the code's page.

@@ -3,13 +3,14 @@
 use std::sync::OnceLock;
 
 use app::caller::Caller;
+use app::traces::OpenTrace;
 use http_kit::{McpSettings, Problem, RequestId, Shared, TradeWritten};
 use protocol::document::DocumentNode;
 
 use super::routes::{Handlers, RouteAnswer, RouteCall};
 use super::tools::Tool;
 
-/// A change that a request has made.
+/// A change that a request has tried to make. It may exist although the request failed.
 #[derive(Debug, Clone, Copy)]
 pub enum Written {
     Trade(TradeWritten),
@@ -25,6 +26,8 @@ pub struct Session {
     settings: McpSettings,
     handlers: Handlers,
     pub arguments: DocumentNode,
+    /// The trace of the request. The protocol's library runs tools in tasks of its own.
+    pub trace: Option<OpenTrace>,
     written: OnceLock<Written>,
 }
 
@@ -37,7 +40,8 @@ impl Session {
         handlers: Handlers,
         arguments: DocumentNode,
     ) -> Self {
-        Self { app, caller, id, settings, handlers, arguments, written: OnceLock::new() }
+        let trace = app.ctx.process.traces.current();
+        Self { app, caller, id, settings, handlers, arguments, trace, written: OnceLock::new() }
     }
 
     pub fn app_url(&self) -> &str {
@@ -51,11 +55,12 @@ impl Session {
     /// Calls a route for the caller.
     pub async fn call(&self, call: RouteCall) -> Result<RouteAnswer, Problem> {
         let is_write = call.body.is_some();
-        let answer = self.handlers.call(&self.app, &self.caller, self.id, call).await?;
+        let answer = self.handlers.call(&self.app, &self.caller, self.id, call).await;
         if is_write {
-            self.written.get_or_init(|| answer.trade.map_or(Written::Other, Written::Trade));
+            let trade = answer.as_ref().ok().and_then(|answer| answer.trade);
+            self.written.get_or_init(|| trade.map_or(Written::Other, Written::Trade));
         }
-        Ok(answer)
+        answer
     }
 
     /// Returns whether the operator allows a tool.

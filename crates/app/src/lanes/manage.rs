@@ -71,6 +71,10 @@ async fn store_active(tx: &mut Tx, wanted: &Lane) -> Result<Lane, AppError> {
         }
     };
     put(tx, &lane).await?;
+    // A lane whose signer has changed gets no accounts until a process runs it again.
+    if known.as_ref().is_some_and(Lane::is_assignable) && !lane.is_assignable() {
+        unsettle(tx, lane.updated_at).await?;
+    }
     note(
         tx,
         act("executor.add", wanted.executor).before(known.as_ref().map(state_of)).after(state_of(&lane)),

@@ -51,8 +51,18 @@ impl GasTreasury {
             if balance >= of_batch.saturating_mul(LOW_BATCHES) {
                 continue;
             }
-            let wanted = of_batch.saturating_mul(TARGET_BATCHES).saturating_sub(balance);
+            // An executor without its right sends nothing, and its key may be stolen.
+            if ctx.chain.executor(executor).await?.volume.is_none() {
+                continue;
+            }
             let gas = fees.max_fee_per_gas.saturating_mul(PAYMENT_GAS);
+            // Checked before it is counted: a payment counts toward the cap even if the node rejects it.
+            let funds = saturated(ctx.chain.native_balance(self.signer.address()).await?).saturating_sub(gas);
+            let wanted = of_batch.saturating_mul(TARGET_BATCHES).saturating_sub(balance).min(funds);
+            if wanted == 0 {
+                tracing::error!(lane, "the gas treasury has no native currency left");
+                return Ok(false);
+            }
             let topup = GasTopup {
                 id: BatchId(ctx.uuid()),
                 lane,

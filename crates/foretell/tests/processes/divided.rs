@@ -163,11 +163,6 @@ async fn roles_that_cannot_work_are_refused_at_the_start() {
         format!("{{\"sealingKey\": \"{}\"}}", "07".repeat(32)),
     )
     .unwrap();
-    let error = refusal(unprepared("dispatcher,executor")).await;
-    assert!(
-        error.contains("the secret executors is missing: the roles that need it are executor"),
-        "{error}"
-    );
     let error = refusal(unprepared("api")).await;
     assert!(error.contains("the secret keyPepper is missing"), "{error}");
 }

@@ -1,8 +1,8 @@
 //! Open trades of accounts in other lanes. After a change of the lanes an account's trades may be in
 //! two of them, and the newer ones must wait for the older ones.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::Address;
 use domain::Timestamp;
@@ -49,6 +49,14 @@ impl Elsewhere {
     pub fn accounts(&self) -> impl Iterator<Item = Address> {
         self.0.keys().copied()
     }
+}
+
+/// Returns the accounts that have open trades in the lane.
+pub async fn list_open_accounts(tx: &mut Tx, lane: u16) -> Result<HashSet<Address>, StoreError> {
+    const SQL: &str = "SELECT DISTINCT account FROM trades
+        WHERE lane = $1 AND ended_at_ms IS NULL AND status IN ('pending', 'validating', 'executing')";
+    let accounts: Vec<Address> = tx.list(SQL, &params![lane], |row| row.only()).await?;
+    Ok(accounts.into_iter().collect())
 }
 
 /// Returns the open trades of all other lanes. Trades that wait for their confirmation are not in a

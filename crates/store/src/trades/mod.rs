@@ -18,7 +18,7 @@ mod spend;
 mod trace;
 
 pub use create::{Reuse, delete_expired_idempotency, find_by_client_request, find_reuse};
-pub use elsewhere::{Elsewhere, list_elsewhere};
+pub use elsewhere::{Elsewhere, list_elsewhere, list_open_accounts};
 pub use group::{Creation, Group, Idempotency, load, take_keys, write};
 pub use handover::hand_over;
 pub use holds::{count_held, hold, put_volume, sum_signed};

@@ -138,7 +138,8 @@ async fn pick_fitting(
         if fitting.len() >= limit as usize {
             break;
         }
-        if elsewhere.is_before(&place) {
+        // An expired trade will fail, so it overtakes nothing.
+        if deadline > now && elsewhere.is_before(&place) {
             continue;
         }
         // An expired trade needs no budget: it will fail, and is not signed.

@@ -22,6 +22,8 @@ pub struct ConfirmPart {
     pub order: String,
     /// The bound of the price, if it is a change of the price.
     pub slippage: Option<String>,
+    /// The bound of the tokens, if only that bounds the price.
+    pub tokens_bound: Option<String>,
     pub until: String,
     pub until_iso: String,
     pub needs_step_up: bool,
@@ -35,6 +37,7 @@ impl ConfirmPart {
             path: format!("/trades/{}", trade.id),
             order: order_of(trade, outcome),
             slippage: trade.max_slippage_bps.map(percent),
+            tokens_bound: tokens_bound(trade),
             until: amounts::minute(held.expires_at),
             until_iso: held.expires_at.to_string(),
             needs_step_up: needs_step_up(person, app.ctx.now()),
@@ -54,6 +57,16 @@ fn order_of(trade: &Trade, outcome: &str) -> String {
         (Side::Sell, AmountType::Usdc) => format!("Sell {outcome} for {amount} USDC"),
         (Side::Sell, AmountType::Tokens) => format!("Sell {amount} tokens of {outcome}"),
         (Side::Sell, AmountType::All) => format!("Sell all tokens of {outcome}"),
+    }
+}
+
+/// Returns the bound that the trade itself sets instead of a change of the price.
+fn tokens_bound(trade: &Trade) -> Option<String> {
+    let tokens = amounts::tokens(trade.intent_tokens);
+    match (trade.max_slippage_bps, trade.side, trade.amount_type) {
+        (None, Side::Buy, AmountType::Usdc) => Some(format!("at least {tokens} tokens")),
+        (None, Side::Sell, AmountType::Usdc) => Some(format!("at most {tokens} tokens")),
+        _ => None,
     }
 }
 

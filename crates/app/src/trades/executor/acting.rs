@@ -128,6 +128,10 @@ impl Executor {
                         // Stored in one transaction before it is sent: the act is marked only if its
                         // signed bytes exist.
                         lease::check(tx, lease).await?;
+                        // An operator may have removed the lane since this tick began.
+                        if !store::lanes::may_sign(tx, batch.lane).await? {
+                            return Ok(false);
+                        }
                         if !store::owner_acts::mark_sent(tx, *id, batch.id, form.hash()).await? {
                             return Ok(false);
                         }

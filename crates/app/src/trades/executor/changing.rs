@@ -10,6 +10,7 @@
 //! - After a change, a trade waits for older ones of its account in other lanes. This ends when no
 //!   account of the lane has trades elsewhere, and every process has read the lanes again.
 
+use alloy_primitives::Address;
 use domain::Timestamp;
 use domain::lane::{LaneState, assign};
 use store::lanes::Lane;
@@ -42,7 +43,7 @@ impl Duty {
         // A lane without a row, in a tool that runs an executor of its own, has only trades to sign.
         let Some(own) = all.iter().find(|of| of.lane == lane) else { return Ok(Self::default()) };
         let takes_over = own.is_assignable() && all.iter().any(|of| of.hands_over);
-        let takes_from = if takes_over { store::lanes::find_handing_over(tx, &all).await? } else { None };
+        let takes_from = if takes_over { store::lanes::find_handing_over(tx).await? } else { None };
         Ok(Self {
             hands_over: own.hands_over,
             is_new: own.state == LaneState::Active && own.started_at.is_none(),
@@ -159,7 +160,10 @@ pub(super) async fn elsewhere(
     let Some(settles_after) = duty.settles_after else { return Ok(Elsewhere::default()) };
     let elsewhere = store::trades::list_elsewhere(tx, lane).await?;
     let is_own = |account| assign(account, &duty.assignable) == lane && duty.assignable.contains(&lane);
-    if now > settles_after && !elsewhere.accounts().any(is_own) {
+    // Also accounts that are assigned to another lane now, but still have trades in this one.
+    let here = store::trades::list_open_accounts(tx, lane).await?;
+    let must_wait = |account: Address| is_own(account) || here.contains(&account);
+    if now > settles_after && !elsewhere.accounts().any(must_wait) {
         store::lanes::settle(tx, lane, settles_after).await?;
         return Ok(Elsewhere::default());
     }

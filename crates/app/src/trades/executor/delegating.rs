@@ -86,6 +86,10 @@ impl Executor {
                         // Stored in one transaction before it is sent: the change is marked only if its
                         // signed bytes exist.
                         lease::check(tx, lease).await?;
+                        // An operator may have removed the lane since this tick began.
+                        if !store::lanes::may_sign(tx, batch.lane).await? {
+                            return Ok(false);
+                        }
                         if !store::delegations::mark_sent(tx, *id, batch.id, batch.created_at).await? {
                             return Ok(false);
                         }

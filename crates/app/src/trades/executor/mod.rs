@@ -189,7 +189,7 @@ impl Executor {
                 return Ok(Progress::More);
             }
         }
-        if trades_wait { self.send_next(ctx, lease, &open, signed, duty).await } else { Ok(Progress::Idle) }
+        if trades_wait { self.send_next(ctx, lease, &open, signed).await } else { Ok(Progress::Idle) }
     }
 
     /// Advances a delegation change or else an owner act, which have a transaction each. Returns
@@ -258,7 +258,6 @@ impl Executor {
         lease: &Lease,
         open: &[Batch],
         signed: Usdc,
-        duty: Duty,
     ) -> Result<Progress, AppError> {
         // An error here is returned below, after the trades that need no fees have been ended.
         let conditions = self.conditions(ctx, signed).await;
@@ -269,7 +268,7 @@ impl Executor {
         if !may_send && self.hand_over_without_right(ctx, lease).await? {
             return Ok(Progress::Idle);
         }
-        let gathered = self.gather(ctx, lease, room, duty).await?;
+        let gathered = self.gather(ctx, lease, room).await?;
         if gathered.fresh.is_empty() && gathered.again.is_empty() {
             return Ok(Progress::Idle);
         }
@@ -407,16 +406,18 @@ impl Executor {
     ///
     /// While trading is halted, only trades of lost batches are returned, because they were signed
     /// before.
-    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room, duty: Duty) -> Result<Gathered, AppError> {
+    async fn gather(&self, ctx: &Ctx, lease: &Lease, room: Room) -> Result<Gathered, AppError> {
         let validate = Transition::validate(Status::Pending, ctx.now()).map_err(AppError::internal)?;
         let halted = ctx.process.switches.is_trading_halted();
-        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room, duty);
+        let input = (lease.clone(), self.lane, validate, ctx.chain.chain_id(), halted, room);
         ctx.store
-            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room, duty)| {
+            .try_write(input, |tx, (lease, lane, validate, chain_id, halted, room)| {
                 Box::pin(async move {
                     lease::check(tx, lease).await?;
                     let mut budget = Budget::new(*room);
-                    let elsewhere = elsewhere(tx, *lane, duty, validate.trace.at).await?;
+                    // Not that of `find_work`: the lanes may have changed while the chain was asked.
+                    let duty = Duty::read(tx, *lane).await?;
+                    let elsewhere = elsewhere(tx, *lane, &duty, validate.trace.at).await?;
                     let mut again =
                         store::trades::list_unbatched(tx, *lane, validate.trace.at, MAX_BATCH).await?;
                     again.retain(|trade| !elsewhere.precedes(trade));
@@ -548,7 +549,8 @@ async fn take_fresh(
     let takes_first = budget.room() == Room::Unlimited && elsewhere.is_empty();
     let look_ahead = if takes_first { limit } else { store::trades::LOOK_AHEAD };
     let mut validating = store::trades::list_validating(tx, lane, look_ahead).await?;
-    validating.retain(|trade| !elsewhere.precedes(trade));
+    // An expired trade will fail, so it overtakes nothing.
+    validating.retain(|trade| trade.deadline <= now || !elsewhere.precedes(trade));
     let (mut fresh, mut held) = admit(validating, limit as usize, budget, now);
     let limit = limit.saturating_sub(fresh.len() as u32);
     if limit > 0 {
