@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_the_given_lanes_get_accounts() {
-        let lanes: Vec<_> = (0..4u8).map(|n| assign(Address::with_last_byte(n), &[1, 7])).collect();
+        let lanes: Vec<_> = (0..4u8).map(|n| assign(Address::repeat_byte(n), &[1, 7])).collect();
         assert_eq!(lanes, [1, 7, 1, 7]);
     }
 }

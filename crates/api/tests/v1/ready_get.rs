@@ -131,6 +131,9 @@ async fn an_event_that_no_process_dispatches_makes_the_service_unready() {
     let key = app.key_to(&ada, Tier::Mm, &receiver).await;
     let market = app.market(&["Yes", "No"]).await;
     key.buy(&market, 0, "1").await;
+    // The trade's end is an event.
+    app.workers.execute(&app.ctx).await;
+    app.workers.synchronise(&app.ctx).await;
     let webhooks = async |status| {
         let body = app.http().anonymous().get("/v1/ready").await.expect(status);
         body["checks"]["webhooks"]["status"].as_str().unwrap().to_owned()

@@ -42,7 +42,7 @@ pub async fn register(ctx: &Ctx) -> Result<(), AppError> {
                     insert(tx, &Lane::of_file(0, *executor, *now)).await?;
                 }
                 // The first lanes change no assignment: a database without lanes had these.
-                let is_change = !before.is_empty() && executors.iter().any(|executor| is_new(executor));
+                let is_change = !before.is_empty() && executors.iter().any(is_new);
                 if is_change { unsettle(tx, *now).await } else { Ok(()) }
             })
         })

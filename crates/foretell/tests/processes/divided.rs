@@ -82,7 +82,8 @@ impl Member {
 async fn events_of_ends(store: &Store) -> BTreeSet<String> {
     let events: Result<Vec<String>, StoreError> = store
         .read((), |tx, ()| {
-            Box::pin(tx.list("SELECT id FROM events WHERE kind = 'trade.completed'", &[], |row| row.only()))
+            const SQL: &str = "SELECT id FROM events WHERE kind IN ('trade.completed', 'trade.failed')";
+            Box::pin(tx.list(SQL, &[], |row| row.only()))
         })
         .await;
     events.unwrap().into_iter().collect()

@@ -10,7 +10,7 @@ use crate::people::{Browser, trader};
 
 /// Lets all keys hold trades from 20 USDC.
 async fn hold_from_20(app: &TestApp) {
-    const SQL: &str = "UPDATE api_keys SET high_value_usdc_atomic = 20000000";
+    const SQL: &str = "UPDATE keys SET tier = 'mm', high_value_usdc_atomic = 20000000";
     let changed: Result<u64, StoreError> =
         app.ctx.store.write((), |tx, ()| Box::pin(async move { tx.exec(SQL, &[]).await })).await;
     assert!(changed.unwrap() > 0);

@@ -17,7 +17,13 @@ const READING: [&str; 6] = ["search_markets", "get_market", "quote", "portfolio"
 #[tokio::test]
 async fn the_tools_are_off_by_default() {
     let scene = Scene::new().await;
-    message(&scene.client, "tools/list", json!({})).await.refused(ErrorCode::ResourceNotFound);
+    let answer = message(&scene.client, "tools/list", json!({})).await;
+    let code = answer.header("x-service-error-code");
+    assert_eq!(
+        (answer.status.as_u16(), code),
+        (404, Some(ErrorCode::ResourceNotFound.as_str())),
+        "\n{answer}"
+    );
 }
 
 #[tokio::test]

@@ -142,6 +142,7 @@ async fn a_settled_position_is_claimed_once() {
     let claim = json!({ "marketId": scene.market.id, "outcomeIndex": 0 });
     refused(&client, "redeem", claim.clone(), ErrorCode::PositionNotClaimable).await;
     scene.app.resolve(scene.market, 0).await;
+    scene.app.run_workers().await;
     let first = answered(&client, "redeem", claim.clone()).await;
     assert_eq!((&first["status"], &first["amount"]["unit"]), (&json!("pending"), &json!("USDC")));
     scene.app.run_workers().await;
