@@ -1,6 +1,6 @@
 //! A trace that this process works on: a request that is being answered, or a worker's running tick.
 //!
-//! The task that does the work knows its trace, so that the database and the nodes need not be told.
+//! The task that does the work knows its trace, so calls of the database and of nodes do not pass it.
 //! The spans are collected until the end, because only then is known whether they are retained, and
 //! for a request without a caller's trace, to which trade it belongs.
 
