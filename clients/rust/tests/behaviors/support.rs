@@ -147,6 +147,8 @@ impl Suite {
                         Arc::new(Mutex::<HashMap<String, StoredAnswer>>::default());
                     builder.etags(store)
                 }
+                "attemptMs" => builder.attempt_timeout(duration()),
+                "deadlineMs" => builder.deadline(duration()),
                 "firstPauseMs" => builder.pauses(duration(), Duration::from_secs(8)),
                 "idleTimeoutMs" => builder.idle_timeout(duration()),
                 "streamPatienceMs" => builder.stream_patience(duration()),
