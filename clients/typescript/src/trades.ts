@@ -111,7 +111,7 @@ export class Trades {
       }
     } finally {
       stop.abort();
-      // A feed that waits to return another event keeps its timer, and the process alive, until it is left.
+      // A feed that waits to return another event keeps its timer, and the program alive, until it is left.
       feed.return().catch(() => {});
     }
   }
