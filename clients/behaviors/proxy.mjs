@@ -117,12 +117,16 @@ async function answerCanned(rule, incoming, outgoing, signal) {
   const type = isText ? "text/plain" : rule.problem ? "application/problem+json" : "application/json";
   outgoing.writeHead(rule.status ?? 200, { "content-type": type, ...rule.headers });
   if (!rule.chunks) return outgoing.end(isText ? body : JSON.stringify(body));
-  for (const chunk of rule.chunks) {
-    if (signal.aborted) return;
+  const send = async (chunk) => {
     outgoing.write(chunk);
     // Chunks of their own, also at the client.
     await pause(5);
+  };
+  for (const chunk of rule.chunks) {
+    if (signal.aborted) return;
+    await send(chunk);
   }
+  while (rule.end === "repeat" && !signal.aborted) await send(rule.chunks.at(-1));
   if (rule.end === "cut") return cutSoon(outgoing);
   if (rule.end !== "hang") outgoing.end();
 }
@@ -168,7 +172,7 @@ async function act(rule, context) {
     }
     case "delay": {
       // Delivered also if the client has left, as a slow network would.
-      await pause(rule.ms);
+      await pause(rule.ms, undefined, { ref: false });
       return finish(await drained());
     }
     case "repeat": {

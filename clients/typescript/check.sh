@@ -9,9 +9,18 @@ npm run --silent build
 # The build has checked the types.
 npm run --silent docs -- --logLevel Warn --emit none --skipErrorChecking
 
-# The tests import the package as a user would.
 work=$(mktemp -d /tmp/foretell-typescript.XXXXXX)
 trap 'rm -rf "$work"' EXIT
+
+# A program for the types of a release compiles with those of today.
+mkdir "$work/types"
+cp src/generated.ts tests/types/compatible.ts "$work/types"
+for document in ../../docs/openapi/trading-api-[0-9]*.json; do
+  npm exec -- openapi-typescript "$document" --output "$work/types/released.ts" >/dev/null
+  npm exec -- tsc --noEmit --strict --exactOptionalPropertyTypes --module nodenext --target es2022 "$work/types/compatible.ts"
+done
+
+# The tests import the package as a user would.
 npm pack --silent --pack-destination "$work" >/dev/null
 cp -r tests README.md tsconfig.json "$work"
 cp -r ../behaviors "$work/behaviors"

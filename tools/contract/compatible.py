@@ -7,6 +7,7 @@ A client of the release must continue to work:
 
 - No operation, parameter, response or response member disappears or changes its type.
 - A request accepts the values that it accepted, and requires nothing new.
+- A schema keeps its name, which generated clients give to their type.
 
 Additions are allowed: clients ignore members, codes and values that they do not know.
 """
@@ -36,6 +37,10 @@ class Documents:
         return node if isinstance(node, dict) else {}
 
     def compare(self):
+        new_schemas = self.new.get("components", {}).get("schemas", {})
+        for name in self.released.get("components", {}).get("schemas", {}):
+            if name not in new_schemas:
+                self.say(f"schema {name}", "is gone")
         for path, item in self.released.get("paths", {}).items():
             for method in METHODS:
                 if method in item:
@@ -156,6 +161,8 @@ def test():
     for released, new, expected in cases:
         found = compare(released, new)
         assert found == expected, (found, expected)
+    named = {"components": {"schemas": {"Event": {}}}}
+    assert compare(named, {}) == ["schema Event: is gone"]
 
 
 def main(arguments):

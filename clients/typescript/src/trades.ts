@@ -111,6 +111,8 @@ export class Trades {
       }
     } finally {
       stop.abort();
+      // A feed that waits to return another event keeps its timer, and the program alive, until it is left.
+      feed.return().catch(() => {});
     }
   }
 

@@ -71,6 +71,7 @@ const CHECKS = {
     const waited = clock.pauses.reduce((sum, pause) => sum + pause, 0);
     assert.ok(waited <= deadlineMs && waited + maxPauseMs * (1 + jitter) > deadlineMs, `waited for ${waited} ms`);
   },
+  withinMs: (expected, { elapsedMs }) => assert.ok(elapsedMs <= expected, `it took ${elapsedMs} ms`),
   sameName: (_, { log }) => {
     const made = postsOf(log);
     assert.equal(new Set(made.map(({ body }) => body)).size, 1);
@@ -110,11 +111,13 @@ for (const entry of table.calls) {
     if (before) assert.equal((await run(clientOf({}).client, before)).error, undefined);
     await setRules(rules);
     const { client, lines, clock } = clientOf(entry);
+    const began = performance.now();
     const { results, error } = await run(client, call);
+    const elapsedMs = performance.now() - began;
     const log = await readLog();
     for (const [name, expected] of Object.entries(expect)) {
       assert.ok(CHECKS[name], `no check for ${name}`);
-      await CHECKS[name](expected, { results, error, log, clock, call, client });
+      await CHECKS[name](expected, { results, error, log, clock, call, client, elapsedMs });
     }
     assertNoSecret([...lines, error ? support.textOf(error) : "", support.textOf(client)]);
   });

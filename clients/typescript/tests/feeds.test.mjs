@@ -61,3 +61,20 @@ test("every trade is in the feed once and in order although the network cuts it"
   assert.deepEqual(sequences, [...sequences].sort((one, other) => one - other));
   assert.ok((await readLog()).filter(({ path }) => path === "/v1/events").length > 2);
 });
+
+test("createAndWait leaves no timer behind if the feed has another event", async () => {
+  const types = { "content-type": "text/event-stream" };
+  const event = { sequence: 1, apiKeyId: null, id: "e1-1", type: "trade.completed", apiVersion: "2026-04-29", createdAt: "2026-04-29T12:00:00.123Z", data: {} };
+  const chunks = ["event: heartbeat\ndata: {}\n\n", `id: 1-1\nevent: trade.completed\ndata: ${JSON.stringify(event)}\n\n`];
+  await setRules([
+    { method: "GET", path: "/v1/events", action: "answer", headers: types, chunks, end: "hang" },
+    { method: "POST", path: "/v1/trades", action: "delay", ms: 100 },
+  ]);
+  const { client } = clientOf({});
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
+  const held = await client.trades.createAndWait({ marketId: FORETELL_MARKET, outcomeIndex: 0, side: "buy", amount: "20.00" });
+  assert.equal(held.status, "pending_confirmation");
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(timers(), before);
+});

@@ -290,17 +290,7 @@ class DryRunQuote(TypedDict):
     usdcAmount: UsdcAtomic
 
 
-EventId: TypeAlias = str
-"""The id of an event. Repeated deliveries of an event have the same id."""
-
-EventType: TypeAlias = 'Literal["trade.confirmation-required", "trade.completed", "trade.failed", "trade.rejected", "trade.status-changed", "redemption.completed", "market.resolved", "position.claimable", "webhook.test"] | str'
-"""The type of an event. Known values: trade.confirmation-required, trade.completed, trade.failed, trade.rejected,
-trade.status-changed, redemption.completed, market.resolved, position.claimable, webhook.test. Others may be
-added.
-"""
-
-
-class FeedEvent(TypedDict):
+class Event(TypedDict):
     """An event of the user."""
 
     apiKeyId: str | None
@@ -316,6 +306,16 @@ class FeedEvent(TypedDict):
     sequence: int
     """The sequence number: 1 for the user's first event, without gaps. It is below 2^53."""
     type: EventType
+
+
+EventId: TypeAlias = str
+"""The id of an event. Repeated deliveries of an event have the same id."""
+
+EventType: TypeAlias = 'Literal["trade.confirmation-required", "trade.completed", "trade.failed", "trade.rejected", "trade.status-changed", "redemption.completed", "market.resolved", "position.claimable", "webhook.test"] | str'
+"""The type of an event. Known values: trade.confirmation-required, trade.completed, trade.failed, trade.rejected,
+trade.status-changed, redemption.completed, market.resolved, position.claimable, webhook.test. Others may be
+added.
+"""
 
 
 class Health(TypedDict):

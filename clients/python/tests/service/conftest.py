@@ -84,7 +84,13 @@ class Clock:
             self._offset += seconds
 
 
-OPTIONS = {"firstPauseMs": "backoff", "idleTimeoutMs": "idle_timeout", "streamPatienceMs": "stream_patience"}
+OPTIONS = {
+    "attemptMs": "attempt_timeout",
+    "deadlineMs": "deadline",
+    "firstPauseMs": "backoff",
+    "idleTimeoutMs": "idle_timeout",
+    "streamPatienceMs": "stream_patience",
+}
 
 
 def settings_of(options: dict[str, Any]) -> dict[str, Any]:

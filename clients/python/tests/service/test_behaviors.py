@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 import traceback
 import uuid
 from collections.abc import Callable
@@ -101,7 +102,9 @@ def test_call(
     if "before" in entry:
         caught(kind, SERVICE, {}, entry["before"])
     proxy.set_rules(entry["rules"])
+    began = time.monotonic()
     results, error = caught(kind, Proxy.address, settings_of(entry.get("options", {})), entry["call"])
+    assert (time.monotonic() - began) * 1000 <= entry["expect"].get("withinMs", float("inf"))
     log = proxy.log()
     check_result(entry, results, error)
     check_requests(entry["expect"], log)

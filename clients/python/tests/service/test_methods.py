@@ -43,7 +43,7 @@ async def walk_trading(client: Any) -> None:
         (client.markets.list(status=["OPEN", "FROZEN"]), types.Market),
         (client.markets.predictions(MARKET, side="buy"), types.Prediction),
         (client.trades.list(status="completed"), types.Trade),
-        (client.events.list(types="*"), types.FeedEvent),
+        (client.events.list(types="*"), types.Event),
         (client.webhooks.events(start=now - timedelta(days=1)), types.WebhookEvent),
     ):
         items = await done(pager.first(3))

@@ -97,7 +97,9 @@ pub async fn check(suite: &Suite, entry: Value) {
     suite.set_rules(&entry["rules"]).await;
     let (client, clock) = suite.client(&entry);
     suite.log.take();
+    let began = tokio::time::Instant::now();
     let (results, error) = make_all(suite, &client, &entry["call"]).await;
+    let elapsed = began.elapsed();
     let mut texts = vec![format!("{client:?}"), format!("{results:?}")];
     texts.extend(error.iter().flat_map(printed));
     suite.assert_no_secret(&texts);
@@ -110,6 +112,7 @@ pub async fn check(suite: &Suite, entry: Value) {
         error,
         requests,
         pauses_ms: clock.pauses_ms(),
+        elapsed,
     };
     check_expectations(&made).await;
 }

@@ -1,7 +1,7 @@
 //! What the table expects of a call.
 
 use std::collections::BTreeSet;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use foretell_client::{Error, Foretell};
 use serde_json::Value;
@@ -18,6 +18,7 @@ pub struct Made<'a> {
     pub error: Option<Error>,
     pub requests: Vec<Value>,
     pub pauses_ms: Vec<u64>,
+    pub elapsed: Duration,
 }
 
 pub async fn check_expectations(made: &Made<'_>) {
@@ -47,6 +48,7 @@ impl Made<'_> {
             "statuses" => assert_eq!(&self.member("status"), expected),
             "pauses" => assert_pauses(&self.pauses_ms, expected),
             "deadline" => self.check_deadline(),
+            "withinMs" => assert!(self.elapsed.as_millis() <= expected.as_u64().unwrap().into()),
             "sameName" => self.check_same_name(),
             "names" => self.check_names(expected),
             "status" => assert_eq!(&self.results[0].0["status"], expected),

@@ -10,6 +10,7 @@ mod calls;
 mod checks;
 mod feeds;
 mod load;
+mod releases;
 mod support;
 
 use std::panic::AssertUnwindSafe;
@@ -61,6 +62,10 @@ fn tests(suite: &Suite) -> Vec<Test<'_>> {
     tests.push((
         "every trade is in the feed once and in order although the network cuts it".to_owned(),
         feeds::check_real_feed(suite).boxed_local(),
+    ));
+    tests.push((
+        "the answers of every release are read, with new members, words and codes".to_owned(),
+        releases::check(suite).boxed_local(),
     ));
     tests.push((
         "creates through a bad network make exactly one trade each".to_owned(),

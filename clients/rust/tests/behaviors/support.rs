@@ -107,6 +107,7 @@ pub struct Suite {
     service: String,
     proxy: String,
     control: String,
+    releases: String,
     http: reqwest::Client,
 }
 
@@ -125,6 +126,7 @@ impl Suite {
             service: variable("FORETELL_URL"),
             proxy,
             control: variable("FORETELL_PROXY_CONTROL"),
+            releases: variable("FORETELL_RELEASES"),
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
         })
     }
@@ -145,6 +147,8 @@ impl Suite {
                         Arc::new(Mutex::<HashMap<String, StoredAnswer>>::default());
                     builder.etags(store)
                 }
+                "attemptMs" => builder.attempt_timeout(duration()),
+                "deadlineMs" => builder.deadline(duration()),
                 "firstPauseMs" => builder.pauses(duration(), Duration::from_secs(8)),
                 "idleTimeoutMs" => builder.idle_timeout(duration()),
                 "streamPatienceMs" => builder.stream_patience(duration()),
@@ -152,6 +156,18 @@ impl Suite {
             };
         }
         (builder.build().unwrap(), clock)
+    }
+
+    /// Makes a client of the server that answers as a release, in one of its forms.
+    pub fn client_of_release(&self, release: &str, form: &str) -> Foretell {
+        let address = format!("{}/{release}/{form}", self.releases);
+        Foretell::builder(address, self.key.as_str()).clock(VirtualClock::new()).build().unwrap()
+    }
+
+    /// Asks the server of releases about itself.
+    pub async fn ask_releases(&self, path: &str) -> Value {
+        let answer = self.http.get(format!("{}{path}", self.releases)).send().await.unwrap();
+        answer.json().await.unwrap()
     }
 
     /// Replaces the placeholders in all strings.

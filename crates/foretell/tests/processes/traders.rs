@@ -55,7 +55,7 @@ impl Stage {
         let words = line.split_whitespace();
         let arguments = words.map(|word| if word == "MARKET" { self.market.as_str() } else { word });
         let mut command = foretell(&self.service.file("unused"));
-        command.args(arguments).env("FORETELL_URL", url);
+        command.args(arguments).env("FORETELL_BASE_URL", url);
         command.env("FORETELL_API_KEY_FILE", &self.key_file);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let Output { status, stdout, stderr } = command.output().await.unwrap();

@@ -65,8 +65,7 @@ class AsyncForetell:
         - `sign_requests`: signs each request with the key, against proxies that change a body.
         - `api_version`: the version of the API to ask for; None for the key's.
         - `deadline`: how many seconds a call may take with all its attempts.
-        - `attempt_timeout`: how many seconds the service may be silent in one attempt. The service itself answers
-          within 10.
+        - `attempt_timeout`: how many seconds one attempt may take. The service itself answers within 10.
         - `backoff`: the pause before the second attempt in seconds. It doubles with each further one.
         - `idle_timeout`: after how many seconds without a byte a stream is dead. Heartbeats come every 15 seconds.
         - `stream_patience`: how many seconds a wait for a trade waits for the first heartbeat, before it polls.

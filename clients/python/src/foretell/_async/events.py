@@ -11,7 +11,7 @@ from .._core import Request, get, parameters, pause_of
 from .._response import Page
 from .._sse import FeedState, StreamEnded
 from ..errors import ForetellError, RateLimited, Unavailable
-from ..types import Beginning, FeedEvent, ListEventsQuery
+from ..types import Beginning, Event, ListEventsQuery
 from .pages import AsyncPager
 from .transport import AsyncTransport
 
@@ -53,7 +53,7 @@ class AsyncEventStream:
         """The stream itself."""
         return self
 
-    async def __anext__(self) -> FeedEvent:
+    async def __anext__(self) -> Event:
         """The next event. Waits until there is one."""
         return await self._events.__anext__()
 
@@ -77,7 +77,7 @@ class AsyncEventStream:
         request = get("/v1/events", types=self._types)
         return Request("GET", request.path, request.query, None, (("Last-Event-ID", self._state.position),))
 
-    async def _run(self) -> AsyncGenerator[FeedEvent, None]:
+    async def _run(self) -> AsyncGenerator[Event, None]:
         failures = 0
         options = self._transport.options
         while True:
@@ -89,7 +89,7 @@ class AsyncEventStream:
                         event = self._state.take(message)
                         if event is not None:
                             failures, is_interrupted = 0, True
-                            yield cast(FeedEvent, event)
+                            yield cast(Event, event)
             except StreamEnded:
                 # Whatever the reason was, the next request is told it too.
                 pass
@@ -120,15 +120,15 @@ class AsyncEvents:
         """
         return AsyncEventStream(self._transport, types, FeedState(after, start))
 
-    def list(self, **query: Unpack[ListEventsQuery]) -> AsyncPager[FeedEvent]:
+    def list(self, **query: Unpack[ListEventsQuery]) -> AsyncPager[Event]:
         """The stored events, oldest first. Pass the last page's `cursor` later to get what happened since."""
         given = parameters(query, ListEventsQuery)
         start = given.pop("from", None) or "oldest"
 
-        async def fetch(cursor: str | None) -> Page[FeedEvent]:
+        async def fetch(cursor: str | None) -> Page[Event]:
             # A cursor includes the start.
             first: dict[str, Any] = {"from": start} if cursor is None else {}
             request = get("/v1/events", **{**given, **first, "cursor": cursor})
-            return await self._transport.page(request, "data", FeedEvent)
+            return await self._transport.page(request, "data", Event)
 
         return AsyncPager(fetch, given.get("cursor"))

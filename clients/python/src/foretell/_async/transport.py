@@ -78,12 +78,13 @@ class AsyncTransport:
             await _time.async_sleep(pause)
 
     async def _attempt(self, request: Request, timeout: float, number: int) -> Reply:
+        ends = _time.monotonic() + timeout
         stored = self._cache.find(request)
         sent = self._build(request, timeout, accept=None, etag=stored.etag if stored else None)
         try:
             response = await self._http.send(sent, stream=True)
             try:
-                content = await self._read(request, response)
+                content = await self._read(request, response, ends)
             finally:
                 await response.aclose()
         except httpx.HTTPError as cause:
@@ -96,10 +97,13 @@ class AsyncTransport:
         reply.response = replace(reply.response, attempts=number)
         return reply
 
-    async def _read(self, request: Request, response: httpx.Response) -> bytes:
+    async def _read(self, request: Request, response: httpx.Response, ends: float) -> bytes:
         content = bytearray()
         async for chunk in response.aiter_bytes():
             content += chunk
+            # httpx only limits the time between two chunks.
+            if _time.monotonic() > ends:
+                raise httpx.ReadTimeout("the answer does not end", request=response.request)
             if len(content) > MAX_BODY:
                 info = describe(response.status_code, response.headers, 1)
                 raise unreadable(request, "the answer is above 32 MiB", info)
@@ -129,7 +133,7 @@ class AsyncTransport:
             try:
                 self.rate_limits.update_from(response.headers)
                 if response.status_code != 200 or "text/event-stream" not in response.headers.get("content-type", ""):
-                    content = await self._read(request, response)
+                    content = await self._read(request, response, _time.monotonic() + silence)
                     reply = read_answer(request, response.status_code, response.headers, content, None)
                     raise unreadable(request, "the answer is not a stream", reply.response)
                 yield _messages(response)

@@ -12,7 +12,7 @@ from .._core import Request, get, parameters, pause_of
 from .._response import Page
 from .._sse import FeedState, StreamEnded
 from ..errors import ForetellError, RateLimited, Unavailable
-from ..types import Beginning, FeedEvent, ListEventsQuery
+from ..types import Beginning, Event, ListEventsQuery
 from .pages import Pager
 from .transport import Transport
 
@@ -54,7 +54,7 @@ class EventStream:
         """The stream itself."""
         return self
 
-    def __next__(self) -> FeedEvent:
+    def __next__(self) -> Event:
         """The next event. Waits until there is one."""
         return self._events.__next__()
 
@@ -78,7 +78,7 @@ class EventStream:
         request = get("/v1/events", types=self._types)
         return Request("GET", request.path, request.query, None, (("Last-Event-ID", self._state.position),))
 
-    def _run(self) -> Generator[FeedEvent, None, None]:
+    def _run(self) -> Generator[Event, None, None]:
         failures = 0
         options = self._transport.options
         while True:
@@ -90,7 +90,7 @@ class EventStream:
                         event = self._state.take(message)
                         if event is not None:
                             failures, is_interrupted = 0, True
-                            yield cast(FeedEvent, event)
+                            yield cast(Event, event)
             except StreamEnded:
                 # Whatever the reason was, the next request is told it too.
                 pass
@@ -121,15 +121,15 @@ class Events:
         """
         return EventStream(self._transport, types, FeedState(after, start))
 
-    def list(self, **query: Unpack[ListEventsQuery]) -> Pager[FeedEvent]:
+    def list(self, **query: Unpack[ListEventsQuery]) -> Pager[Event]:
         """The stored events, oldest first. Pass the last page's `cursor` later to get what happened since."""
         given = parameters(query, ListEventsQuery)
         start = given.pop("from", None) or "oldest"
 
-        def fetch(cursor: str | None) -> Page[FeedEvent]:
+        def fetch(cursor: str | None) -> Page[Event]:
             # A cursor includes the start.
             first: dict[str, Any] = {"from": start} if cursor is None else {}
             request = get("/v1/events", **{**given, **first, "cursor": cursor})
-            return self._transport.page(request, "data", FeedEvent)
+            return self._transport.page(request, "data", Event)
 
         return Pager(fetch, given.get("cursor"))

@@ -12,7 +12,7 @@ use http_kit::Problem;
 
 /// An event of the user.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = FeedEvent)]
+#[schema(as = Event)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRecord {
     /// The sequence number: 1 for the user's first event, without gaps. It is below 2^53.

@@ -51,7 +51,7 @@ pub enum TraderCommand {
 #[derive(Debug, Args)]
 pub struct TraderOptions {
     /// The address of the service
-    #[arg(long, env = "FORETELL_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    #[arg(long, env = "FORETELL_BASE_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
     url: String,
     /// A file that contains the API key
     #[arg(long, env = "FORETELL_API_KEY_FILE", value_name = "FILE")]
