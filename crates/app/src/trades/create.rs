@@ -19,7 +19,7 @@ use store::trades::{Creation, Idempotency, Trade};
 use tokio::time::timeout;
 
 use super::desk;
-use super::funds::{Funds, delegated_account, insufficient};
+use super::funds::{Funds, delegated_account, insufficient, too_few_tokens};
 use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
 use crate::caller::Caller;
@@ -229,8 +229,7 @@ async fn judge(
     minimum::check_trade(ctx, Usdc::from_atomic(quote.usdc_atomic))?;
     limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
     if sells && balance < plan.gives {
-        let detail = "The smart account does not hold enough tokens for this sale.";
-        return Err(AppError::new(ErrorCode::InsufficientBalance).detail(detail).into());
+        return Err(too_few_tokens().into());
     }
 
     let trade_id = TradeId(ctx.uuid());
@@ -313,10 +312,7 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
     let (market, outcomes) = rows.as_ref();
     let status = market.status_at(ctx.now());
     if status != MarketStatus::Open {
-        let detail = format!("The market is {status}. Only an OPEN market can be traded.");
-        return Err(AppError::new(ErrorCode::MarketNotTradeable)
-            .detail(detail)
-            .with("marketStatus", status.as_str()));
+        return Err(markets::not_open(status));
     }
     if market.quarantined_at.is_some() {
         let detail = "Trading in this market is suspended while its records are compared with the chain. Try again later.";
