@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{EnvironmentSetting, ResolvedConfig};
+use crate::config::{EnvironmentSetting, ResolvedConfig, Switch};
 use crate::database;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::{Secrets, SecretsError, read_key_file};
@@ -148,6 +148,7 @@ impl Parts {
         };
         settings.sample_users.clone_from(&config.sample_users);
         settings.max_streams = config.max_streams;
+        settings.sandbox = config.sandbox == Some(Switch::On);
         // Only requests are limited, so other processes need no Redis.
         let limits = if config.roles.has(ProcessRole::Api) { limits(config)? } else { Limits::memory() };
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits);

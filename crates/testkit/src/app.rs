@@ -63,7 +63,7 @@ impl TestApp {
 
     /// Simulates a crash: new workers replace the current ones after their leases have expired.
     pub async fn restart(&mut self, owner: &str) {
-        self.workers = Workers::new(&self.roles.executors, owner);
+        self.workers = Workers::of(&self.ctx, &self.roles.executors, owner);
         self.advance_ms(self.ctx.config.lease_ms).await;
     }
 
@@ -71,7 +71,7 @@ impl TestApp {
     pub async fn restore(&mut self, copy: store::Store, owner: &str) {
         let Ctx { chain, clock, ids, config, .. } = self.ctx.clone();
         self.ctx = Ctx::new(copy, chain, clock, ids.entropy(), config.as_ref().clone());
-        self.workers = Workers::new(&self.roles.executors, owner);
+        self.workers = Workers::of(&self.ctx, &self.roles.executors, owner);
         // A single process runs now, so no lease of the copy can have an owner.
         let ended = self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
         ended.unwrap();
@@ -79,7 +79,7 @@ impl TestApp {
 
     /// Returns the workers of another process with the same database and chain.
     pub fn another_process(&self, owner: &str) -> Workers {
-        Workers::new(&self.roles.executors, owner)
+        Workers::of(&self.ctx, &self.roles.executors, owner)
     }
 
     /// Returns the context of another process with the same database, chain and clock.

@@ -12,7 +12,7 @@ use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
 use store::Store;
 
-use crate::config::{ResolvedConfig, Switch, WebhookTargets};
+use crate::config::{EnvironmentSetting, ResolvedConfig, Switch, WebhookTargets};
 use crate::data_folder;
 use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, read_sample_users, seed, simulate};
 use crate::entropy::SystemEntropy;
@@ -78,6 +78,9 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     config.web.get_or_insert(Switch::On);
     config.web_admin.get_or_insert(Switch::On);
     config.mcp.get_or_insert(Switch::On);
+    if config.environment == EnvironmentSetting::Test {
+        config.sandbox.get_or_insert(Switch::On);
+    }
     // Passkeys do not work on 127.0.0.1.
     config.local_url = Some(format!("http://localhost:{}", address.port()));
     let users = match known {
