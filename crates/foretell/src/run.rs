@@ -11,6 +11,7 @@ use app::entropy::Entropy;
 use app::keys::audit;
 use app::kill_switches;
 use app::limits::Limits;
+use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
 use embedded_chain::{EmbeddedNode, Genesis};
@@ -52,6 +53,8 @@ pub struct Parts {
     /// The parts of the service that this process runs.
     pub roles: ProcessRoles,
     connections: ServeLimits,
+    /// The clock that clients may move.
+    pub test_clock: Option<Arc<TestClock>>,
     /// Lock on the data folder, held while the embedded chain is open.
     _lock: Option<File>,
 }
@@ -187,6 +190,7 @@ impl Parts {
             secrets,
             roles: config.roles.clone(),
             connections: config.connections,
+            test_clock: None,
             _lock: lock,
         })
     }
@@ -215,6 +219,7 @@ impl Parts {
             switchable_routes: switchable_routes(),
             responses: ResponseCache::default(),
             mcp: config.mcp_settings(),
+            test_clock: self.test_clock.clone(),
             mutations: TaskTracker::new(),
         }))
     }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use alloy::providers::Provider as _;
 use alloy_primitives::{Address, Bytes, U256};
-use app::Ctx;
-use chain::{Receipt, Signer, calls};
+use app::test_clock::{MovableTime, TestClock};
+use app::{AppError, Ctx};
+use async_trait::async_trait;
+use chain::{Chain, Receipt, Signer, calls};
 use domain::Usdc;
 use domain::ids::TradeId;
 use domain::time::ManualClock;
@@ -47,6 +49,12 @@ impl TestApp {
                 self.ctx.chain.provider().raw_request("evm_increaseTime".into(), seconds).await.unwrap();
         }
         self.mine(1).await;
+    }
+
+    /// The clock as clients may move it.
+    pub fn test_clock(&self) -> Arc<TestClock> {
+        let chain = self.ctx.chain.clone();
+        Arc::new(TestClock::new(Arc::new(TestTime { clock: Arc::clone(&self.clock), chain })))
     }
 
     /// Mines empty blocks.
@@ -125,5 +133,21 @@ impl TestApp {
     pub async fn history(&self, id: TradeId) -> Vec<Status> {
         let moves = self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
         moves.unwrap().into_iter().map(|(status, _)| status).collect()
+    }
+}
+
+/// The time of the service and of the embedded chain.
+struct TestTime {
+    clock: Arc<ManualClock>,
+    chain: Chain,
+}
+
+#[async_trait]
+impl MovableTime for TestTime {
+    async fn advance(&self, ms: i64) -> Result<(), AppError> {
+        self.clock.advance(ms);
+        let mined: Result<serde_json::Value, _> =
+            self.chain.provider().raw_request("evm_mine".into(), ()).await;
+        mined.map(drop).map_err(AppError::internal)
     }
 }

@@ -122,6 +122,7 @@ fn page_of(path: &str) -> &'static str {
         "redemptions" => "api/redemptions.md",
         "portfolio" | "account" | "key" => "api/account.md",
         "webhooks" | "auth" => "api/webhooks.md",
+        "sandbox" => "sandbox.md",
         "api-errors" | "api-errors.md" => "api/errors.md",
         other => panic!("which page of the guide describes {other}?"),
     }
