@@ -91,7 +91,7 @@ export async function receiveEvents(binary, dataDir, assertDescribed) {
     await buy("25.00");
     await waitFor("feed", "trade.confirmation-required");
     // Nobody confirms it.
-    await post("/dev/clock/advance", { ms: 6 * 60_000 });
+    await post("/v1/sandbox/clock", { advanceSeconds: 6 * 60 });
     await waitFor("feed", "trade.failed");
     await admin("market", "resolve", market, "--outcome", "0", "--yes");
     await waitFor("feed", "market.resolved", "position.claimable");

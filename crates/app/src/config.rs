@@ -72,6 +72,8 @@ pub struct Config {
     pub sample_users: Vec<SampleUser>,
     /// The maximum number of browsers that follow pages in one process.
     pub max_streams: usize,
+    /// Clients may provoke outcomes of trades: see [`domain::sandbox`]. Never in the environment live.
+    pub sandbox: bool,
 }
 
 /// The default of `max_streams`. Each stream holds a connection.
@@ -127,6 +129,7 @@ impl Config {
             faucet: None,
             sample_users: Vec::new(),
             max_streams: DEFAULT_MAX_STREAMS,
+            sandbox: false,
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct WorkerSignals {
     pub executor: Notify,
     /// A transaction was sent, so there may be a new block.
     pub sync: Notify,
+    /// The clock was moved, so any worker may have due work. Only a test clock moves.
+    pub clock: Notify,
 }
 
 impl Ctx {

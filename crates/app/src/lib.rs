@@ -47,6 +47,7 @@ pub mod roles;
 pub mod sample_users;
 pub mod scrape;
 pub mod sessions;
+pub mod test_clock;
 pub mod traces;
 pub mod trades;
 pub mod trading_stop;

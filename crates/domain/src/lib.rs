@@ -23,6 +23,7 @@ pub mod public_name;
 pub mod rate;
 pub mod redemption;
 pub mod risk;
+pub mod sandbox;
 mod schema;
 pub mod search;
 mod secret_key;

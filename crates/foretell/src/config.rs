@@ -321,6 +321,10 @@ pub struct Settings {
     /// Origin header are rejected [default: the host of app-url, and this machine]
     #[arg(long, env = "FORETELL_MCP_HOSTS", value_name = "NAMES", value_delimiter = ',', global = true)]
     pub mcp_hosts: Option<Vec<String>>,
+    /// Clients provoke outcomes of trades by name, to test how they handle them. Not available in the
+    /// environment live [default: off; on for `foretell dev`]
+    #[arg(long, env = "FORETELL_SANDBOX", global = true)]
+    pub sandbox: Option<Switch>,
     /// The domain that passkeys are bound to: the host of app-url, or a parent domain of it. It
     /// cannot change after the first passkey [default: the host of app-url]
     #[arg(long, env = "FORETELL_RP_ID", value_name = "DOMAIN", global = true)]
@@ -433,6 +437,9 @@ pub struct ResolvedConfig {
     pub mcp: Option<Switch>,
     pub mcp_trading: bool,
     pub mcp_hosts: Vec<String>,
+    /// `None` if not configured, so that each command can choose its default. Never on in the
+    /// environment live.
+    pub sandbox: Option<Switch>,
     /// Relying-party id. If absent, the host of the web application.
     pub rp_id: Option<String>,
     pub terms_url: Option<String>,
@@ -580,6 +587,7 @@ impl Settings {
             mcp: self.mcp.or(of_file.mcp),
             mcp_trading: self.mcp_trading.or(of_file.mcp_trading),
             mcp_hosts: self.mcp_hosts.or(of_file.mcp_hosts),
+            sandbox: self.sandbox.or(of_file.sandbox),
             rp_id: self.rp_id.or(of_file.rp_id),
             terms_url: self.terms_url.or(of_file.terms_url),
             country_header: self.country_header.or(of_file.country_header),
@@ -616,6 +624,9 @@ impl Settings {
         // Otherwise an operator could believe that agents trade.
         if self.mcp_trading == Some(Switch::On) && self.mcp == Some(Switch::Off) {
             return Err(ConfigError::Value("mcp-trading must not be on while mcp is off".to_owned()));
+        }
+        if self.environment == Some(EnvironmentSetting::Live) && self.sandbox == Some(Switch::On) {
+            return Err(ConfigError::Value("sandbox must not be on in the environment live".to_owned()));
         }
         // Local targets allow SSRF, so they must never reach production.
         if self.environment == Some(EnvironmentSetting::Live)
@@ -677,6 +688,7 @@ impl Settings {
             mcp: self.mcp,
             mcp_trading: self.mcp_trading == Some(Switch::On),
             mcp_hosts: mcp_hosts(self.mcp_hosts)?,
+            sandbox: self.sandbox,
             rp_id: self.rp_id,
             terms_url: terms_url(self.terms_url)?,
             country_rule: country_rule(self.country_header, self.refused_countries)?,
@@ -1178,6 +1190,15 @@ mod tests {
         let sqlite = checked(&format!("{split}\n{nodes}")).unwrap_err();
         assert!(sqlite.contains("SQLite is the database of one process"), "{sqlite}");
         assert!(toml::from_str::<Settings>("roles = [\"signer\"]").is_err());
+    }
+
+    #[test]
+    fn the_sandbox_is_never_on_in_the_environment_live() {
+        let decide = |text: &str| toml::from_str::<Settings>(text).unwrap().decide();
+        assert_eq!(decide("sandbox = \"on\"").unwrap().sandbox, Some(Switch::On));
+        let refused = decide("environment = \"live\"\nsandbox = \"on\"").unwrap_err().to_string();
+        assert_eq!(refused, "sandbox must not be on in the environment live");
+        assert!(decide("environment = \"live\"\nsandbox = \"off\"").is_ok());
     }
 
     #[test]

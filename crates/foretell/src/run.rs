@@ -11,6 +11,7 @@ use app::entropy::Entropy;
 use app::keys::audit;
 use app::kill_switches;
 use app::limits::Limits;
+use app::test_clock::TestClock;
 use chain::{Chain, ChainIdentity, Contracts, DeploySettings, Nodes, Role, Signer};
 use domain::Clock;
 use embedded_chain::{EmbeddedNode, Genesis};
@@ -23,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{EnvironmentSetting, ResolvedConfig};
+use crate::config::{EnvironmentSetting, ResolvedConfig, Switch};
 use crate::database;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::{Secrets, SecretsError, read_key_file};
@@ -52,6 +53,8 @@ pub struct Parts {
     /// The parts of the service that this process runs.
     pub roles: ProcessRoles,
     connections: ServeLimits,
+    /// The clock that clients may move.
+    pub test_clock: Option<Arc<TestClock>>,
     /// Lock on the data folder, held while the embedded chain is open.
     _lock: Option<File>,
 }
@@ -148,6 +151,7 @@ impl Parts {
         };
         settings.sample_users.clone_from(&config.sample_users);
         settings.max_streams = config.max_streams;
+        settings.sandbox = config.sandbox == Some(Switch::On);
         // Only requests are limited, so other processes need no Redis.
         let limits = if config.roles.has(ProcessRole::Api) { limits(config)? } else { Limits::memory() };
         let ctx = Ctx::new(store, chain, clock, entropy, settings).with_limits(limits);
@@ -186,6 +190,7 @@ impl Parts {
             secrets,
             roles: config.roles.clone(),
             connections: config.connections,
+            test_clock: None,
             _lock: lock,
         })
     }
@@ -214,6 +219,7 @@ impl Parts {
             switchable_routes: switchable_routes(),
             responses: ResponseCache::default(),
             mcp: config.mcp_settings(),
+            test_clock: self.test_clock.clone(),
             mutations: TaskTracker::new(),
         }))
     }

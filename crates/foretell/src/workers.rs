@@ -17,7 +17,7 @@ use app::nodes::NodeWatcher;
 use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
 use app::request_log::RequestWriter;
-use app::trades::{Executor, Expiry};
+use app::trades::{Executor, Expiry, SandboxCheck};
 use app::usage::Flusher;
 use app::webhooks::Dispatcher;
 use app::webhooks::sender::{SystemResolver, WebhookSender};
@@ -147,18 +147,26 @@ impl Supervised<'_> {
                 continue;
             }
             let owner = owner.to_owned();
-            self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+            self.spawn_executor(move || Executor::new(lane, signer.clone(), owner.clone()));
         }
         for (lane, signer) in app::lanes::remote(self.ctx) {
             if !run.insert(lane) {
                 continue;
             }
             let owner = owner.to_owned();
-            self.spawn(WORKER_PAUSE, move || Executor::new(lane, signer.clone(), owner.clone()));
+            self.spawn_executor(move || Executor::new(lane, signer.clone(), owner.clone()));
         }
         if let Some((key, cap)) = self.ctx.config.gas_treasury.clone() {
             let owner = owner.to_owned();
             self.spawn(TREASURY_PAUSE, move || GasTreasury::new(key.clone(), cap, owner.clone()));
+        }
+    }
+
+    fn spawn_executor(&mut self, make: impl Fn() -> Executor + Send + std::marker::Sync + 'static) {
+        if self.ctx.config.sandbox {
+            self.spawn(WORKER_PAUSE, move || make().checked_by(SandboxCheck));
+        } else {
+            self.spawn(WORKER_PAUSE, make);
         }
     }
 

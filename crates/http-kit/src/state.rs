@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use app::test_clock::TestClock;
 use app::traces::within;
 use app::{AppError, Ctx, Submission};
 use axum::extract::FromRequestParts;
@@ -34,6 +35,8 @@ pub struct AppState {
     pub switchable_routes: Vec<String>,
     /// Settings of the tools for agents at `/mcp`. `None` switches them off.
     pub mcp: Option<McpSettings>,
+    /// The clock that clients may move. Only `foretell dev --test-clock` has one.
+    pub test_clock: Option<Arc<TestClock>>,
     /// Writes in progress. They continue if the client hangs up, so a shutdown waits for them here.
     pub mutations: TaskTracker,
 }

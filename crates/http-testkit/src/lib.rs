@@ -76,6 +76,7 @@ impl ServeHttp for TestApp {
             switchable_routes: vec!["POST /v1/trades".to_owned()],
             responses: ResponseCache::default(),
             mcp: None,
+            test_clock: Some(self.test_clock()),
             mutations: Default::default(),
         };
         change(&mut state);

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use alloy::providers::Provider as _;
 use alloy_primitives::{Address, Bytes, U256};
-use app::Ctx;
-use chain::{Receipt, Signer, calls};
+use app::test_clock::{MovableTime, TestClock};
+use app::{AppError, Ctx};
+use async_trait::async_trait;
+use chain::{Chain, Receipt, Signer, calls};
 use domain::Usdc;
 use domain::ids::TradeId;
 use domain::time::ManualClock;
@@ -49,6 +51,12 @@ impl TestApp {
         self.mine(1).await;
     }
 
+    /// The clock as clients may move it.
+    pub fn test_clock(&self) -> Arc<TestClock> {
+        let chain = self.ctx.chain.clone();
+        Arc::new(TestClock::new(Arc::new(TestTime { clock: Arc::clone(&self.clock), chain })))
+    }
+
     /// Mines empty blocks.
     pub async fn mine(&self, blocks: u32) {
         for _ in 0..blocks {
@@ -63,7 +71,7 @@ impl TestApp {
 
     /// Simulates a crash: new workers replace the current ones after their leases have expired.
     pub async fn restart(&mut self, owner: &str) {
-        self.workers = Workers::new(&self.roles.executors, owner);
+        self.workers = Workers::of(&self.ctx, &self.roles.executors, owner);
         self.advance_ms(self.ctx.config.lease_ms).await;
     }
 
@@ -71,7 +79,7 @@ impl TestApp {
     pub async fn restore(&mut self, copy: store::Store, owner: &str) {
         let Ctx { chain, clock, ids, config, .. } = self.ctx.clone();
         self.ctx = Ctx::new(copy, chain, clock, ids.entropy(), config.as_ref().clone());
-        self.workers = Workers::new(&self.roles.executors, owner);
+        self.workers = Workers::of(&self.ctx, &self.roles.executors, owner);
         // A single process runs now, so no lease of the copy can have an owner.
         let ended = self.ctx.store.write((), |tx, ()| Box::pin(store::leases::end_all(tx))).await;
         ended.unwrap();
@@ -79,7 +87,7 @@ impl TestApp {
 
     /// Returns the workers of another process with the same database and chain.
     pub fn another_process(&self, owner: &str) -> Workers {
-        Workers::new(&self.roles.executors, owner)
+        Workers::of(&self.ctx, &self.roles.executors, owner)
     }
 
     /// Returns the context of another process with the same database, chain and clock.
@@ -125,5 +133,21 @@ impl TestApp {
     pub async fn history(&self, id: TradeId) -> Vec<Status> {
         let moves = self.ctx.store.read(id, |tx, id| Box::pin(store::trades::history(tx, *id))).await;
         moves.unwrap().into_iter().map(|(status, _)| status).collect()
+    }
+}
+
+/// The time of the service and of the embedded chain.
+struct TestTime {
+    clock: Arc<ManualClock>,
+    chain: Chain,
+}
+
+#[async_trait]
+impl MovableTime for TestTime {
+    async fn advance(&self, ms: i64) -> Result<(), AppError> {
+        self.clock.advance(ms);
+        let mined: Result<serde_json::Value, _> =
+            self.chain.provider().raw_request("evm_mine".into(), ()).await;
+        mined.map(drop).map_err(AppError::internal)
     }
 }

@@ -51,6 +51,7 @@ pub struct Setup {
     owner_acts: Option<OwnerActLimits>,
     nodes: usize,
     agreement: usize,
+    sandbox: bool,
 }
 
 impl TestApp {
@@ -188,6 +189,13 @@ impl Setup {
         self
     }
 
+    /// Lets clients provoke outcomes of trades.
+    #[must_use]
+    pub const fn sandbox(mut self) -> Self {
+        self.sandbox = true;
+        self
+    }
+
     fn deploy_settings(&self, roles: &Roles) -> DeploySettings {
         DeploySettings {
             usdc: None,
@@ -265,6 +273,7 @@ impl Setup {
         config.default_slippage_bps = self.default_slippage_bps.unwrap_or(10_000);
         config.webhooks.targets = TargetPolicy::development();
         config.owner_acts = self.owner_acts.unwrap_or(config.owner_acts);
+        config.sandbox = self.sandbox;
         config.faucet = Some(roles.deployer.clone());
         let role_keys = RoleKeys {
             resolver: Some(roles.resolver.clone()),
@@ -281,7 +290,7 @@ impl Setup {
         let ctx = Ctx::new(store, chain, clock.clone(), Arc::new(SeededEntropy::new(1)), config)
             .with_limits(self.limits.unwrap_or_default());
         app::lanes::register(&ctx).await.unwrap();
-        let workers = Workers::new(&roles.executors, "one");
+        let workers = Workers::of(&ctx, &roles.executors, "one");
         TestApp { ctx, clock, roles, workers, faults, branches, proxies }
     }
 }

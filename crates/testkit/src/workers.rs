@@ -9,7 +9,7 @@ use app::kill_switches::SwitchReader;
 use app::ledger::{Reconciler, Sync};
 use app::recovery::Recoverer;
 use app::redemptions::{Announcer, Payer};
-use app::trades::{Executor, Expiry};
+use app::trades::{Executor, Expiry, SandboxCheck};
 use app::webhooks::dispatch_due;
 use app::webhooks::sender::{SystemResolver, WebhookSender};
 use app::worker::{Progress, Worker};
@@ -51,10 +51,13 @@ pub struct Workers {
 
 impl Workers {
     /// Creates the workers of a process that uses the name `owner` in leases.
-    pub fn new(executors: &[Signer], owner: &str) -> Self {
+    pub fn of(ctx: &Ctx, executors: &[Signer], owner: &str) -> Self {
         let addresses = executors.iter().map(Signer::address).collect();
         let lanes = (0u16..).zip(executors);
-        let executors = lanes.map(|(lane, signer)| Executor::new(lane, signer.clone(), owner.to_owned()));
+        let executors = lanes.map(|(lane, signer)| {
+            let executor = Executor::new(lane, signer.clone(), owner.to_owned());
+            if ctx.config.sandbox { executor.checked_by(SandboxCheck) } else { executor }
+        });
         Self {
             expiry: Expiry,
             executors: executors.collect(),

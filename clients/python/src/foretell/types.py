@@ -437,6 +437,16 @@ class Meta(_Meta, total=False):
 Metadata: TypeAlias = dict[str, str]
 """Up to 50 strings of your own, returned with the trade and with its events."""
 
+
+class MoveSandboxClockRequest(TypedDict, total=False):
+    """A movement of the clock. Exactly one member must be sent."""
+
+    advanceSeconds: int
+    """The number of seconds by which the clock moves forward."""
+    now: Timestamp
+    """The new time. It must not be before the present one."""
+
+
 NoBody: TypeAlias = dict[str, Any]
 """An object without members."""
 
@@ -798,6 +808,12 @@ class Resolution(TypedDict):
     source: str | None
     txHash: str | None
     """The hash of a transaction on the chain, in lower-case hex."""
+
+
+class SandboxClock(TypedDict):
+    """The clock of the service and of its chain."""
+
+    now: Timestamp
 
 
 Scopes: TypeAlias = 'list[Literal["markets:read", "markets:quote", "portfolio:read", "trades:read", "trades:write", "webhooks:manage", "auth:manage"] | str]'

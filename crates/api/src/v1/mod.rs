@@ -16,6 +16,7 @@ pub mod quote;
 pub mod readiness;
 pub mod redemptions;
 pub mod router;
+pub mod sandbox_clock;
 pub mod traces;
 pub mod trades;
 pub mod usage;

@@ -48,6 +48,8 @@ described_table! { Trading:
     GET "/v1/account/usage", READ, scope(Scope::AuthManage) => v1::usage::usage;
     GET "/v1/account/readiness", READ, scope(Scope::PortfolioRead) => v1::readiness::readiness;
     GET "/v1/key", READ => v1::key::key;
+    GET "/v1/sandbox/clock", READ => v1::sandbox_clock::read;
+    POST "/v1/sandbox/clock", WRITE => v1::sandbox_clock::make_move;
     GET "/docs/api-errors", ADDRESS => docs_pages::index;
     GET "/docs/api-errors.md", ADDRESS => docs_pages::index_markdown;
     GET "/docs/api-errors/{code}", ADDRESS => docs_pages::code;

@@ -56,6 +56,7 @@ async fn reads() -> (Scene, Vec<(&'static str, String, Wrapped)>) {
         ("/v1/account/usage", "/v1/account/usage".to_owned(), One("usage")),
         ("/v1/account/readiness", "/v1/account/readiness".to_owned(), One("readiness")),
         ("/v1/key", "/v1/key".to_owned(), One("key")),
+        ("/v1/sandbox/clock", "/v1/sandbox/clock".to_owned(), One("clock")),
     ];
     let known: Vec<_> = reads.iter().map(|(route, ..)| *route).collect();
     let table = routes().filter(|route| route.method == "GET" && route.asks_for_key());

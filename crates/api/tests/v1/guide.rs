@@ -1,6 +1,7 @@
 //! The generated tables of the guide in `docs/`. A test fails if its table differs from the code.
 //! With `FORETELL_WRITE_GUIDE=1`, the tests write the tables instead.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::key::{Scope, Scopes, Tier};
 use domain::risk::RiskRefusal;
+use domain::sandbox::Scenario;
 use domain::trade::Status;
 use domain::{ErrorCode, Usdc};
 use http_kit::Limiter;
@@ -120,6 +122,7 @@ fn page_of(path: &str) -> &'static str {
         "redemptions" => "api/redemptions.md",
         "portfolio" | "account" | "key" => "api/account.md",
         "webhooks" | "auth" => "api/webhooks.md",
+        "sandbox" => "sandbox.md",
         "api-errors" | "api-errors.md" => "api/errors.md",
         other => panic!("which page of the guide describes {other}?"),
     }
@@ -179,6 +182,20 @@ fn the_table_of_risk_refusals_names_every_code() {
 }
 
 #[test]
+fn the_page_of_the_sandbox_has_a_row_for_every_code_of_a_scenario() {
+    let page = fs::read_to_string(docs().join("sandbox.md")).unwrap();
+    for (heading, codes) in
+        [("## A rejected request\n", Scenario::REJECTIONS), ("## A trade that fails\n", Scenario::FAILURES)]
+    {
+        let (_, section) = page.split_once(heading).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        let listed: BTreeSet<_> = rows.collect();
+        assert_eq!(listed, codes.iter().map(|code| code.as_str()).collect(), "{heading}");
+    }
+}
+
+#[test]
 fn every_link_between_pages_resolves() {
     let root = docs().join("..");
     let api = fs::read_dir(docs().join("api")).unwrap().map(|entry| entry.unwrap().path());
@@ -189,6 +206,7 @@ fn every_link_between_pages_resolves() {
         "docs/public-api.md",
         "docs/webhooks.md",
         "docs/agents.md",
+        "docs/sandbox.md",
         "docs/command-line.md",
         "docs/importing.md",
         "docs/operating.md",

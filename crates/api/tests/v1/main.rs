@@ -39,6 +39,7 @@ mod readiness_get;
 mod ready_get;
 mod redemptions;
 mod requirements;
+mod sandbox;
 mod scene;
 mod signatures;
 mod statements;

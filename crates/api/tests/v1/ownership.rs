@@ -110,6 +110,9 @@ const MATRIX: &[Line] = &[
     ("GET /v1/account/usage", "/v1/account/usage", "", Nothing),
     ("GET /v1/account/readiness", "/v1/account/readiness", "", Nothing),
     ("GET /v1/key", "/v1/key", "", Nothing),
+    ("GET /v1/sandbox/clock", "/v1/sandbox/clock", "", Nothing),
+    // The body is rejected after the guard, so the clock does not move for later lines.
+    ("POST /v1/sandbox/clock", "/v1/sandbox/clock", r#"{"x":1}"#, Nothing),
 ];
 
 #[test]

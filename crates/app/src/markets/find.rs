@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use domain::ErrorCode;
 use domain::ids::MarketId;
+use domain::market::MarketStatus;
 use store::StoreError;
 
 pub use crate::process::market_cache::CachedMarket;
@@ -53,6 +54,13 @@ pub async fn get(ctx: &Ctx, id: &str) -> Result<(Arc<CachedMarket>, u64), AppErr
     } else {
         Err(AppError::new(ErrorCode::ChainNotSupported))
     }
+}
+
+/// The error for a trade in a market that is not open.
+pub fn not_open(status: MarketStatus) -> AppError {
+    AppError::new(ErrorCode::MarketNotTradeable)
+        .detail(format!("The market is {status}. Only an OPEN market can be traded."))
+        .with("marketStatus", status.as_str())
 }
 
 /// Checks an outcome index of a request. Fails with `OUTCOME_INDEX_INVALID`.

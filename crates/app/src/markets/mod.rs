@@ -10,7 +10,7 @@ mod quote;
 
 pub use create::{Created, NewMarket, check, check_odds, create, is_on_chain};
 pub(crate) use create::{insert, row, wrong_terms};
-pub use find::{CachedMarket, find, get, outcome_of, read};
+pub use find::{CachedMarket, find, get, not_open, outcome_of, read};
 pub use funding::{Funded, fund, funding_ceil};
 pub use history::{MarketHistory, PoolState, Range, Span, history};
 pub use life::{Cancelling, Move, cancel, cancel_reason, cancel_senders, make_move, proposal};

@@ -56,16 +56,15 @@ impl Switches {
     pub fn check(&self, method: &str, path: &str, trades: bool) -> Result<(), AppError> {
         let off = self.0.read();
         let is_named = |name: &String| name.split_once(' ') == Some((method, path));
-        let code = if off.routes.iter().any(is_named) {
-            ErrorCode::RouteDisabled
+        if off.routes.iter().any(is_named) {
+            Err(AppError::new(ErrorCode::RouteDisabled).retry_after_s(RETRY_AFTER_S))
         } else if trades && off.trading.is_some() {
-            ErrorCode::ApiTradeProcessingHalted
+            Err(halted())
         } else if trades && off.recovering {
-            return Err(recovering());
+            Err(recovering())
         } else {
-            return Ok(());
-        };
-        Err(AppError::new(code).retry_after_s(RETRY_AFTER_S))
+            Ok(())
+        }
     }
 
     /// Returns the names of the routes that are disabled.
@@ -76,6 +75,11 @@ impl Switches {
     pub(crate) fn replace(&self, off: Off) {
         *self.0.write() = off;
     }
+}
+
+/// The error for a trade while all trading is halted.
+pub fn halted() -> AppError {
+    AppError::new(ErrorCode::ApiTradeProcessingHalted).retry_after_s(RETRY_AFTER_S)
 }
 
 fn recovering() -> AppError {

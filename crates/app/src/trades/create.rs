@@ -11,6 +11,7 @@ use alloy_primitives::Address;
 use chain::{AccountState, Fill};
 use domain::ids::{CorrelationId, TradeId};
 use domain::market::MarketStatus;
+use domain::sandbox::Scenario;
 use domain::trade::{AmountType, Draft, Side, State, TradeRequest};
 use domain::{ErrorCode, Usdc, Wad, limits};
 use futures::future::{Either, pending, select};
@@ -19,9 +20,10 @@ use store::trades::{Creation, Idempotency, Trade};
 use tokio::time::timeout;
 
 use super::desk;
-use super::funds::{Funds, delegated_account, insufficient};
+use super::funds::{Funds, delegated_account, insufficient, too_few_tokens};
 use super::plan::{Sellable, TradePlan, plan, quoted_amount, side_of};
 use super::replay::{find_replay, find_replay_of_unjudged, in_progress};
+use super::sandbox;
 use crate::caller::Caller;
 use crate::keys::stopped;
 use crate::process::desk::{Refused, Submitted};
@@ -166,6 +168,8 @@ struct Judged {
     market: Market,
     plan: TradePlan,
     quote: Fill,
+    /// The outcome that the client provokes. Always `None` outside of the sandbox.
+    scenario: Option<Scenario>,
 }
 
 /// Checks a request.
@@ -181,6 +185,7 @@ async fn judge(
         return Err(stopped(stop).into());
     }
     let request = request.map_err(AppError::from)?;
+    let scenario = sandbox::scenario_of(ctx, &request)?;
     let now = ctx.now();
     // A replay never gets here, so a deadline that has passed since the first request does not
     // break a retry.
@@ -229,8 +234,7 @@ async fn judge(
     minimum::check_trade(ctx, Usdc::from_atomic(quote.usdc_atomic))?;
     limits::check_per_trade(&caller.limits(), plan.counted).map_err(AppError::from)?;
     if sells && balance < plan.gives {
-        let detail = "The smart account does not hold enough tokens for this sale.";
-        return Err(AppError::new(ErrorCode::InsufficientBalance).detail(detail).into());
+        return Err(too_few_tokens().into());
     }
 
     let trade_id = TradeId(ctx.uuid());
@@ -240,7 +244,7 @@ async fn judge(
     // replaces it by a full lifetime from the moment of release, unless the client's own deadline
     // is earlier.
     let lifetime = held_until.unwrap_or(now).plus_ms(ctx.config.intent_lifetime_ms);
-    let trade = Trade {
+    let mut trade = Trade {
         id: trade_id,
         user_id: caller.user_id(),
         key_id: caller.key.id,
@@ -273,7 +277,10 @@ async fn judge(
         ended_at: None,
         recovered_at: None,
     };
-    Ok(Judged { trade, account: state, request, market, plan, quote })
+    if let Some(scenario) = scenario {
+        sandbox::apply(ctx, caller, &request, chain_market_id, scenario, &mut trade).await?;
+    }
+    Ok(Judged { trade, account: state, request, market, plan, quote, scenario })
 }
 
 /// Creates the trade of a request that has been judged, unless it is a dry run.
@@ -283,7 +290,7 @@ async fn create_judged(
     new: &NewTrade,
     judged: Judged,
 ) -> Result<Accepted, Refused> {
-    let Judged { trade, account, request, market, plan, quote } = judged;
+    let Judged { trade, account, request, market, plan, quote, scenario } = judged;
     let funds = Funds::newest(&account);
     let is_held = trade.held_until.is_some();
     if new.dry_run {
@@ -303,6 +310,7 @@ async fn create_judged(
     if !is_held {
         ctx.wake.executor.notify_waiters();
     }
+    sandbox::answer(scenario)?;
     Ok(Accepted::Created(trade))
 }
 
@@ -313,10 +321,7 @@ async fn tradeable_market(ctx: &Ctx, request: &TradeRequest) -> Result<(Market, 
     let (market, outcomes) = rows.as_ref();
     let status = market.status_at(ctx.now());
     if status != MarketStatus::Open {
-        let detail = format!("The market is {status}. Only an OPEN market can be traded.");
-        return Err(AppError::new(ErrorCode::MarketNotTradeable)
-            .detail(detail)
-            .with("marketStatus", status.as_str()));
+        return Err(markets::not_open(status));
     }
     if market.quarantined_at.is_some() {
         let detail = "Trading in this market is suspended while its records are compared with the chain. Try again later.";

@@ -67,6 +67,12 @@ fn atomic(amount: U256) -> Usdc {
     Usdc::from_atomic(u64::try_from(amount).unwrap_or(i64::MAX as u64))
 }
 
+/// Returns the error for a sale of more tokens than the account holds.
+pub fn too_few_tokens() -> AppError {
+    AppError::new(ErrorCode::InsufficientBalance)
+        .detail("The smart account does not hold enough tokens for this sale.")
+}
+
 /// Returns the error for a trade that needs more than the unreserved funds.
 pub fn insufficient(needed: Usdc, spendable: Usdc, reserved: Usdc) -> AppError {
     AppError::new(ErrorCode::InsufficientBalance)

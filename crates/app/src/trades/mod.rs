@@ -13,6 +13,7 @@ mod intents;
 mod plan;
 mod replay;
 mod risk;
+mod sandbox;
 mod turns;
 
 pub use confirm::{Confirmation, confirm, confirmation_of};
@@ -22,4 +23,5 @@ pub(crate) use executor::batch_gas;
 pub use expiry::Expiry;
 pub(crate) use funds::Funds;
 pub use plan::TradePlan;
+pub use sandbox::SandboxCheck;
 pub use turns::in_turns;

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use alloy_primitives::{Address, B256, U256};
+use async_trait::async_trait;
 use chain::{AccountState, Chain, ChainError, Fill, IntentSide, Revert, face_value_usdc_atomic};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
@@ -42,6 +43,24 @@ const QUIET_CHAIN_MS: i64 = 10_000;
 /// A trade and its market's number on chain.
 pub type Candidate = (Trade, u64);
 
+/// Decides about trades before they are signed.
+#[async_trait]
+pub trait TradeCheck: Send + Sync {
+    /// Returns one decision per trade, in order.
+    async fn check(&self, ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError>;
+}
+
+/// The check of every executor outside of a sandbox: see [`check`].
+#[derive(Debug)]
+pub struct RiskCheck;
+
+#[async_trait]
+impl TradeCheck for RiskCheck {
+    async fn check(&self, ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
+        check(ctx, trades).await
+    }
+}
+
 /// Decides about trades in order. Amounts that earlier trades of the same account take are not
 /// available to later ones.
 ///
@@ -49,7 +68,7 @@ pub type Candidate = (Trade, u64);
 /// the last block that the sync read gives a rejection too, and if that block is at least as new as
 /// the trade. The trade may have been accepted on a newer block than the executor's node has; until
 /// that block is read it waits.
-pub async fn check(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
+async fn check(ctx: &Ctx, trades: &[Candidate]) -> Result<Vec<RiskDecision>, AppError> {
     let decisions = check_on(&ctx.chain, trades, ctx.now()).await;
     let refuses = decisions.iter().any(|decision| matches!(decision, RiskDecision::Reject(_)));
     // The embedded chain cannot lag behind itself.

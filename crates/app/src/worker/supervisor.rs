@@ -70,6 +70,8 @@ async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch:
         if let Some(signal) = signal.as_mut().as_pin_mut() {
             signal.enable();
         }
+        let mut moved = std::pin::pin!(ctx.wake.clock.notified());
+        moved.as_mut().enable();
         match tick(worker, &label, ctx).await {
             Ok(Progress::More) => {
                 retry = FIRST_RETRY;
@@ -86,6 +88,7 @@ async fn run<W: Worker>(worker: &W, ctx: &Ctx, pause: Duration, mut stop: watch:
         timer.reset();
         tokio::select! {
             Some(()) = OptionFuture::from(signal.as_pin_mut()) => {}
+            () = moved => {}
             _ = timer.tick() => {}
             _ = stop.changed() => {}
         }

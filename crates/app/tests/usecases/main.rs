@@ -58,6 +58,7 @@ mod restore_drill;
 mod revocation;
 mod rewrap;
 mod roles;
+mod sandbox;
 mod scene;
 mod sessions;
 mod slippage;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use app::process::worker_registry::WorkerStatus;
+use app::test_clock::ClockMove;
 use app::worker::{Progress, Worker, supervise};
 use app::{AppError, Ctx};
 use async_trait::async_trait;
@@ -130,4 +131,31 @@ async fn a_stop_does_not_wait_for_a_restart() {
     };
     tokio::join!(runs, stops);
     assert_eq!(began.lock().len(), 2);
+}
+
+#[tokio::test]
+async fn a_moved_clock_wakes_a_worker_that_waits_for_its_timer() {
+    const PAUSE: Duration = Duration::from_secs(10);
+    let app = TestApp::new().await;
+    let began = Arc::<Mutex<Vec<Instant>>>::default();
+    let (stop, stopped) = watch::channel(false);
+    let make = {
+        let began = Arc::clone(&began);
+        move || Planted { tick: Tick::Works, began: Arc::clone(&began) }
+    };
+    let runs = supervise(make, app.ctx.clone(), PAUSE, stopped);
+    let moves = async {
+        let mut polls = tokio::time::interval(Duration::from_millis(2));
+        while began.lock().is_empty() {
+            polls.tick().await;
+        }
+        app.test_clock().make_move(&app.ctx, ClockMove::By(60)).await.unwrap();
+        while began.lock().len() < 2 {
+            polls.tick().await;
+        }
+        stop.send_replace(true);
+    };
+    tokio::join!(runs, moves);
+    let began = began.lock();
+    assert!(began[1] - began[0] < PAUSE);
 }

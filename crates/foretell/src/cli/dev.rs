@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use app::entropy::Entropy;
+use app::test_clock::TestClock;
 use clap::Args;
 use domain::market::MarketStatus;
 use domain::page::Page;
@@ -12,9 +13,9 @@ use domain::time::{DAY_MS, MINUTE_MS, ManualClock, SystemClock};
 use domain::{Clock, Timestamp};
 use store::Store;
 
-use crate::config::{ResolvedConfig, Switch, WebhookTargets};
+use crate::config::{EnvironmentSetting, ResolvedConfig, Switch, WebhookTargets};
 use crate::data_folder;
-use crate::dev::{DevFile, DevMarket, OWNERS_FILE, clock_route, read_sample_users, seed, simulate};
+use crate::dev::{DevFile, DevMarket, DevTime, OWNERS_FILE, read_sample_users, seed, simulate};
 use crate::entropy::SystemEntropy;
 use crate::ops::{Ops, OpsEndpoint};
 use crate::rpc::{OptionalListen, RpcEndpoints};
@@ -29,8 +30,8 @@ pub struct DevArgs {
     /// Delete the data in the data folder and start again
     #[arg(long)]
     reset: bool,
-    /// Enable POST /dev/clock/advance {"ms": n}, which advances the time of the service and the
-    /// chain
+    /// Let holders of API keys move the time of the service and the chain forward, with POST
+    /// /v1/sandbox/clock
     #[arg(long)]
     test_clock: bool,
     /// Let the sample users trade, so that prices move
@@ -78,6 +79,9 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     config.web.get_or_insert(Switch::On);
     config.web_admin.get_or_insert(Switch::On);
     config.mcp.get_or_insert(Switch::On);
+    if config.environment == EnvironmentSetting::Test {
+        config.sandbox.get_or_insert(Switch::On);
+    }
     // Passkeys do not work on 127.0.0.1.
     config.local_url = Some(format!("http://localhost:{}", address.port()));
     let users = match known {
@@ -93,17 +97,17 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     config.sample_users = read_sample_users(&config.data_dir, &users)?;
     let secrets = Secrets::load(&config.secrets_file)?;
     let clock = Arc::new(SystemClock::default());
-    let parts = Parts::open(&config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
+    let mut parts = Parts::open(&config, secrets, Arc::clone(&clock) as Arc<dyn Clock>, entropy).await?;
     let node = parts.node.clone().ok_or_else(|| StartError::Other("the chain is not embedded".into()))?;
     // Time that the test clock was advanced by persists in the chain. The service must not run at
     // an earlier time than the chain's newest block.
     let head = Timestamp::from_s(parts.ctx.chain.head().await?.timestamp_s);
     clock.advance(head.since_ms(parts.ctx.now()).max(0));
 
-    let beside = match args.test_clock {
-        true => clock_route(clock, Arc::clone(&node), parts.ctx.clone()),
-        false => axum::Router::new(),
-    };
+    if args.test_clock {
+        let time = Arc::new(DevTime { clock, node: Arc::clone(&node) });
+        parts.test_clock = Some(Arc::new(TestClock::new(time)));
+    }
     let endpoints = bind_rpc(&config)?;
     let rpc_url = endpoints.http_url().unwrap_or_else(|| endpoints.socket_url().to_owned());
     let ops = OpsEndpoint::bind(&config)?;
@@ -121,7 +125,8 @@ pub async fn run(args: DevArgs, mut config: ResolvedConfig) -> Result<(), StartE
     file.write(&config.data_dir)?;
     let rpc = endpoints.serve(node, args.rpc_test_methods);
     let traces = parts.export_traces(&config)?;
-    let endpoint = PublicEndpoint { state: parts.state(&config, &base_url)?, listener, beside };
+    let state = parts.state(&config, &base_url)?;
+    let endpoint = PublicEndpoint { state, listener, beside: axum::Router::new() };
     let running = Running::start(&parts, Some(endpoint), config.first_block)?;
     print_welcome(&file, &config.data_dir, parts.ctx.uuid(), args.rpc_test_methods);
     let simulation = args.simulate.then(|| tokio::spawn(simulate(file)));

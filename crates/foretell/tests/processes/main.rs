@@ -34,6 +34,7 @@ mod receiver;
 mod replica;
 mod roles;
 mod rolling;
+mod sandbox;
 mod service;
 mod slow;
 mod slow_node;

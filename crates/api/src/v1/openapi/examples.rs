@@ -72,6 +72,10 @@ static EXAMPLES: &[Example] = examples! {
     getAccountReadiness "200" ready "A key that can trade" "getAccountReadiness.200.ready";
     getAccountReadiness "200" new "A key of a user without an account" "getAccountReadiness.200.new";
     getKey "200" key "A key with an allowlist" "getKey.200";
+    getSandboxClock "200" clock "The time of the service" "getSandboxClock.200";
+    moveSandboxClock "request" advance "Six minutes forward" "moveSandboxClock.request.advance";
+    moveSandboxClock "request" to "To a time" "moveSandboxClock.request.to";
+    moveSandboxClock "200" moved "The new time" "getSandboxClock.200";
 };
 
 /// Returns the name, summary and value of each example of `operation` at `place`.

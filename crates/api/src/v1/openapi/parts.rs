@@ -33,6 +33,7 @@ pub fn tags(used: &BTreeSet<String>) -> Value {
         ("Redemptions", "Claim the payout of settled positions."),
         ("Webhooks", "Deliveries to the key's webhook, and the webhook secret."),
         ("Account", "Usage and settings of the calling key."),
+        ("Sandbox", "The clock of a development service."),
         ("Service", "Health, readiness and this document. These routes need no key."),
     ];
     // A tag without operations would be an empty section of the reference.

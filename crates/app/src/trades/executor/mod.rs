@@ -45,6 +45,7 @@ mod signing;
 mod tracking;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -67,7 +68,7 @@ use self::changing::{Duty, elsewhere};
 use self::holding::admit;
 use self::renewing::Lost;
 pub(crate) use self::signing::batch_gas;
-use super::risk::{self, Candidate, RiskDecision};
+use super::risk::{self, Candidate, RiskCheck, RiskDecision, TradeCheck};
 use crate::finality::final_block;
 use crate::lease::{self, LeaseHolder};
 use crate::lost_data::{self, Detection, LostData};
@@ -81,6 +82,7 @@ pub struct Executor {
     lane: u16,
     signer: LaneSigner,
     lease: LeaseHolder,
+    check: Arc<dyn TradeCheck>,
     /// The batches that the node has accepted from this process, or may have. Other open batches
     /// are sent at once: an earlier process left them behind, or the node rejected them.
     taken: Mutex<HashSet<BatchId>>,
@@ -131,12 +133,19 @@ impl Executor {
             lane,
             signer: signer.into(),
             lease,
+            check: Arc::new(RiskCheck),
             taken: Mutex::default(),
             redeemed_last: AtomicBool::new(false),
             single_last: AtomicBool::new(false),
             verified_epoch: Mutex::default(),
             fees_pause: Mutex::default(),
         }
+    }
+
+    /// Replaces the check of trades before they are signed.
+    #[must_use]
+    pub fn checked_by(self, check: impl TradeCheck + 'static) -> Self {
+        Self { check: Arc::new(check), ..self }
     }
 
     /// Advances the open batches, then signs and sends the next work.
@@ -336,7 +345,7 @@ impl Executor {
             .into_iter()
             .filter_map(|(trade, _)| exclusions.reason_of(&trade).map(|reason| (trade, reject(reason))))
             .collect();
-        let decisions = risk::check(ctx, &fresh).await?;
+        let decisions = self.check.check(ctx, &fresh).await?;
         // Do not reject a trade because of a node of another chain.
         let refuses = decisions.iter().any(|decision| matches!(decision, RiskDecision::Reject(_)));
         let is_right_chain = !refuses || ctx.chain.confirm().await.is_ok();

@@ -18,7 +18,7 @@ type Source = (&'static str, &'static str);
 static SOURCES: &[(&str, &[Source])] = sources! {
     "Trading": "trading-api" "api/conventions" "api/authentication" "api/signing" "api/limits" "api/markets"
         "api/trades" "api/idempotency" "api/events" "api/account" "api/redemptions" "api/webhooks" "webhooks"
-        "api/errors" "clients" "command-line" "agents";
+        "api/errors" "sandbox" "clients" "command-line" "agents";
     "Reading": "public-api" "glossary";
     "Trust": "custody" "verifying";
     "Operating": "operating" "importing" "recovery";
