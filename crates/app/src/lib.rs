@@ -15,6 +15,7 @@ pub mod delegations;
 pub mod encryption;
 pub mod entropy;
 pub mod error;
+pub mod event_sink;
 pub mod faucet;
 pub mod feed;
 pub mod finality;

@@ -80,6 +80,9 @@ pub struct Metrics {
     webhook_head_age_seconds: Family<Quantile, FloatGauge>,
     webhook_attempts: Family<Outcome, Counter>,
     webhook_breakers_open: Gauge,
+    sink_events: Family<Outcome, Counter>,
+    sink_failures: Counter,
+    sink_lag_seconds: FloatGauge,
     feed_streams: Gauge,
     limiter_refusals: Counter,
     auth_failures: Family<Code, Counter>,
@@ -212,6 +215,17 @@ impl Default for Metrics {
                 "webhook_breakers_open",
                 "Webhook receivers that get no attempts for now",
                 Gauge::default(),
+            ),
+            sink_events: all.add("sink_events", "Events for NATS by outcome", Family::default()),
+            sink_failures: all.add(
+                "sink_failures",
+                "Steps in which NATS did not acknowledge an event",
+                Counter::default(),
+            ),
+            sink_lag_seconds: all.add(
+                "sink_lag_seconds",
+                "Age of the oldest event that NATS lacks, in the process that publishes",
+                FloatGauge::default(),
             ),
             feed_streams: all.add("feed_streams", "Open event streams", Gauge::default()),
             limiter_refusals: all.add(
@@ -395,6 +409,20 @@ impl Metrics {
 
     pub fn webhook_attempt(&self, outcome: &'static str) {
         self.webhook_attempts.get_or_create(&Outcome { outcome }).inc();
+    }
+
+    /// Counts events for NATS by their outcome: `published`, `duplicate` (the stream had it) or `lost`
+    /// (it was deleted before).
+    pub fn sink_events(&self, outcome: &'static str, count: u64) {
+        self.sink_events.get_or_create(&Outcome { outcome }).inc_by(count);
+    }
+
+    pub fn sink_failed(&self) {
+        self.sink_failures.inc();
+    }
+
+    pub fn sink_lag(&self, age_ms: i64) {
+        self.sink_lag_seconds.set(seconds(age_ms));
     }
 
     pub fn open_breakers(&self, count: u64) {

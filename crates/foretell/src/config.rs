@@ -18,6 +18,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::nats::{GivenNatsSettings, NatsSettings, NatsSettingsError};
 use crate::optional_listen::OptionalListen;
 use crate::process_roles::{ProcessRole, ProcessRoles};
 use crate::traces::OtlpEndpoint;
@@ -292,6 +293,35 @@ pub struct Settings {
     /// [default: public; local for `foretell dev`]
     #[arg(long, env = "FORETELL_WEBHOOK_TARGETS", global = true)]
     pub webhook_targets: Option<WebhookTargets>,
+    /// NATS server that gets all events, in JetStream: nats://… or tls://…. Repeat it, or separate
+    /// several of a cluster by commas [default: none]
+    #[arg(
+        long,
+        env = "FORETELL_NATS_URL",
+        hide_env_values = true,
+        value_name = "URL",
+        value_delimiter = ',',
+        global = true
+    )]
+    #[serde(deserialize_with = "one_or_several", serialize_with = "mask_urls")]
+    pub nats_url: Option<Vec<SecretString>>,
+    /// A file that contains the URLs of the NATS servers, one per line, for URLs with a password
+    #[arg(long, env = "FORETELL_NATS_URL_FILE", global = true)]
+    pub nats_url_file: Option<PathBuf>,
+    /// A file with the credentials of a NATS user (.creds) [default: none]
+    #[arg(long, env = "FORETELL_NATS_CREDENTIALS", value_name = "FILE", global = true)]
+    pub nats_credentials: Option<PathBuf>,
+    /// A file with the certificate authorities of the NATS servers, in PEM. It requires TLS [default:
+    /// those of this machine]
+    #[arg(long, env = "FORETELL_NATS_CA", value_name = "FILE", global = true)]
+    pub nats_ca: Option<PathBuf>,
+    /// The stream in JetStream that gets the events. It is created if it does not exist [default:
+    /// FORETELL_EVENTS]
+    #[arg(long, env = "FORETELL_NATS_STREAM", value_name = "NAME", global = true)]
+    pub nats_stream: Option<String>,
+    /// The beginning of the events' subjects, before the user's id [default: foretell.events]
+    #[arg(long, env = "FORETELL_NATS_SUBJECT", value_name = "SUBJECT", global = true)]
+    pub nats_subject: Option<String>,
     /// Accounts in the web application: signing up, signing in and trading. Its reading pages are
     /// always served. It requires app-url [default: off; on for `foretell dev`]
     #[arg(long, env = "FORETELL_WEB", global = true)]
@@ -429,6 +459,8 @@ pub struct ResolvedConfig {
     /// Allowed webhook targets. `None` if not configured, so that each command can choose its
     /// default.
     pub webhook_targets: Option<WebhookTargets>,
+    /// The stream in NATS that gets all events, if any.
+    pub nats: Option<NatsSettings>,
     /// `None` if not configured, so that each command can choose its default.
     pub web: Option<Switch>,
     /// `None` if not configured, so that each command can choose its default.
@@ -581,6 +613,12 @@ impl Settings {
             max_acts_per_day: self.max_acts_per_day.or(of_file.max_acts_per_day),
             min_act_balance_usdc: self.min_act_balance_usdc.or(of_file.min_act_balance_usdc),
             webhook_targets: self.webhook_targets.or(of_file.webhook_targets),
+            nats_url: self.nats_url.or(of_file.nats_url),
+            nats_url_file: self.nats_url_file.or(of_file.nats_url_file),
+            nats_credentials: self.nats_credentials.or(of_file.nats_credentials),
+            nats_ca: self.nats_ca.or(of_file.nats_ca),
+            nats_stream: self.nats_stream.or(of_file.nats_stream),
+            nats_subject: self.nats_subject.or(of_file.nats_subject),
             web: self.web.or(of_file.web),
             max_streams: self.max_streams.or(of_file.max_streams),
             web_admin: self.web_admin.or(of_file.web_admin),
@@ -608,7 +646,20 @@ impl Settings {
             ));
         }
         let redis_url = secret_of("redis-url", self.redis_url, self.redis_url_file)?;
-        let rpc_urls = rpc_urls(self.rpc_url, self.rpc_url_file)?;
+        let rpc_urls = secrets_of("rpc-url", self.rpc_url, self.rpc_url_file)?.unwrap_or_default();
+        let roles = ProcessRoles::new(self.roles).map_err(|error| ConfigError::Value(error.to_string()))?;
+        let nats = NatsSettings::resolve(GivenNatsSettings {
+            urls: secrets_of("nats-url", self.nats_url, self.nats_url_file)?,
+            stream: self.nats_stream,
+            subject: self.nats_subject,
+            credentials: self.nats_credentials,
+            ca: self.nats_ca,
+        });
+        let nats = match nats {
+            // All processes may share a file, and only dispatchers have the URL.
+            Err(NatsSettingsError::WithoutUrl(_)) if !roles.has(ProcessRole::Dispatcher) => None,
+            nats => nats.map_err(|error| ConfigError::Value(error.to_string()))?,
+        };
         let node_agreement = node_agreement(self.node_agreement, rpc_urls.len())?;
         if self.confirmations == Some(0) {
             return Err(ConfigError::Value(
@@ -655,7 +706,7 @@ impl Settings {
             contracts: self.contracts.unwrap_or_else(|| data_dir.join("contracts.json")),
             secrets_file: self.secrets_file.unwrap_or_else(|| data_dir.join("secrets.json")),
             deployment: self.deployment.unwrap_or_else(|| data_dir.join("deployment.json")),
-            roles: ProcessRoles::new(self.roles).map_err(|error| ConfigError::Value(error.to_string()))?,
+            roles,
             data_dir,
             database_url,
             database_read_url,
@@ -683,6 +734,7 @@ impl Settings {
                     .unwrap_or(act_limits.min_balance),
             },
             webhook_targets: self.webhook_targets,
+            nats,
             web: self.web,
             web_admin: self.web_admin,
             mcp: self.mcp,
@@ -780,17 +832,18 @@ fn in_plain_words(message: &str) -> String {
     })
 }
 
-/// Reads the node URLs from the setting, or one per line from the file that `rpc-url-file` names.
-fn rpc_urls(
-    urls: Option<Vec<SecretString>>,
+/// Reads secrets from the setting, or one per line from the file that the `-file` variant names.
+fn secrets_of(
+    name: &str,
+    secrets: Option<Vec<SecretString>>,
     file: Option<PathBuf>,
-) -> Result<Vec<SecretString>, ConfigError> {
-    let lines: Vec<SecretString> = match (urls, file) {
+) -> Result<Option<Vec<SecretString>>, ConfigError> {
+    let lines: Vec<SecretString> = match (secrets, file) {
         (Some(_), Some(_)) => {
-            return Err(ConfigError::Value("rpc-url and rpc-url-file must not both be set".to_owned()));
+            return Err(ConfigError::Value(format!("{name} and {name}-file must not both be set")));
         }
-        (Some(urls), None) => urls,
-        (None, None) => return Ok(Vec::new()),
+        (Some(secrets), None) => secrets,
+        (None, None) => return Ok(None),
         (None, Some(path)) => {
             let text = std::fs::read_to_string(&path)
                 .map(Zeroizing::new)
@@ -798,12 +851,13 @@ fn rpc_urls(
             text.lines().map(SecretString::from).collect()
         }
     };
-    let urls = lines.iter().map(|line| line.expose_secret().trim());
-    let urls: Vec<SecretString> = urls.filter(|url| !url.is_empty()).map(SecretString::from).collect();
-    if urls.is_empty() {
-        return Err(ConfigError::Value("rpc-url must name at least one node".to_owned()));
+    let secrets = lines.iter().map(|line| line.expose_secret().trim());
+    let secrets: Vec<SecretString> =
+        secrets.filter(|secret| !secret.is_empty()).map(SecretString::from).collect();
+    if secrets.is_empty() {
+        return Err(ConfigError::Value(format!("{name} must contain at least one URL")));
     }
-    Ok(urls)
+    Ok(Some(secrets))
 }
 
 fn node_agreement(wanted: Option<usize>, nodes: usize) -> Result<usize, ConfigError> {
@@ -1218,6 +1272,22 @@ mod tests {
         assert!(decide(replica).unwrap_err().to_string().contains("SQLite has no replicas"));
         let config = decide(&format!("database-url = \"postgres://primary/d\"\n{replica}")).unwrap();
         assert_eq!(config.database_read_url.as_ref().map(exposed).as_deref(), Some("postgres://replica/d"));
+    }
+
+    #[test]
+    fn nats_servers_come_from_flags_or_from_a_file() {
+        let path = std::env::temp_dir().join(format!("foretell-nats-urls-{}", std::process::id()));
+        std::fs::write(&path, "nats://ada:hunter2@one\nnats://ada:hunter2@two\n").unwrap();
+        let from_file = Settings { nats_url_file: Some(path.clone()), ..Settings::default() };
+        let config = from_file.clone().decide().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(config.nats.as_ref().unwrap().servers, ["nats://one", "nats://two"]);
+        let flags = Settings { nats_url: Some(vec!["nats://ada:hunter2@one".into()]), ..Settings::default() };
+        assert!(!format!("{config:?} {flags:?}").contains("hunter2"));
+        let alone = Settings { nats_subject: Some("a".to_owned()), ..Settings::default() };
+        assert_eq!(alone.clone().decide().unwrap_err().to_string(), "nats-subject requires nats-url");
+        assert!(Settings { roles: Some(vec![ProcessRole::Api]), ..alone }.decide().unwrap().nats.is_none());
+        assert!(Settings::default().decide().unwrap().nats.is_none());
     }
 
     #[test]

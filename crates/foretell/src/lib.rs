@@ -13,6 +13,7 @@ pub mod entropy;
 mod lanes;
 pub mod logging;
 mod migrate;
+mod nats;
 pub mod ops;
 mod optional_listen;
 mod panics;

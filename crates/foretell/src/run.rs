@@ -26,10 +26,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::{EnvironmentSetting, ResolvedConfig, Switch};
 use crate::database;
+use crate::nats::NatsSettings;
 use crate::process_roles::{ProcessRole, ProcessRoles, SecretName};
 use crate::secrets::{Secrets, SecretsError, read_key_file};
 use crate::start_error::StartError;
 use crate::traces::TraceExport;
+use crate::workers::WorkerSettings;
 
 /// Chain id of the embedded chain. Development tools recognize it as a local chain.
 pub const EMBEDDED_CHAIN_ID: u64 = 31_337;
@@ -52,6 +54,8 @@ pub struct Parts {
     pub secrets: Secrets,
     /// The parts of the service that this process runs.
     pub roles: ProcessRoles,
+    /// The stream that gets all events, if any.
+    nats: Option<NatsSettings>,
     connections: ServeLimits,
     /// The clock that clients may move.
     pub test_clock: Option<Arc<TestClock>>,
@@ -189,6 +193,7 @@ impl Parts {
             node,
             secrets,
             roles: config.roles.clone(),
+            nats: config.nats.clone(),
             connections: config.connections,
             test_clock: None,
             _lock: lock,
@@ -414,7 +419,13 @@ impl Running {
     ) -> Result<Self, StartError> {
         let (stop, stopped) = watch::channel(false);
         let ctx = parts.ctx.clone();
-        let workers = crate::workers::start(&ctx, &parts.roles, &parts.secrets, first_block, &stopped)?;
+        let settings = WorkerSettings {
+            roles: &parts.roles,
+            secrets: &parts.secrets,
+            nats: parts.nats.as_ref(),
+            first_block,
+        };
+        let workers = crate::workers::start(&ctx, &settings, &stopped)?;
         let draining = CancellationToken::new();
         let http =
             endpoint.map(|endpoint| Serving::start(endpoint, parts.connections, stopped, draining.clone()));

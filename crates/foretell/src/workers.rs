@@ -7,6 +7,7 @@ use std::time::Duration;
 use app::Ctx;
 use app::cleanup::Cleaner;
 use app::config::Redemptions;
+use app::event_sink::EventSink;
 use app::feed::Watcher;
 use app::health::{HealthMonitor, PoolWatcher};
 use app::keys::audit::AuditWriter;
@@ -29,6 +30,7 @@ use store::lanes::Lane;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::nats::{NatsPublisher, NatsSettings};
 use crate::process_roles::{ProcessRole, ProcessRoles};
 use crate::secrets::Secrets;
 use crate::start_error::StartError;
@@ -48,6 +50,9 @@ const TREASURY_PAUSE: Duration = Duration::from_secs(30);
 const PAYER_PAUSE: Duration = Duration::from_secs(2);
 /// Longest delay before an event of another process, or a due retry, is noticed.
 const DISPATCHER_PAUSE: Duration = Duration::from_millis(100);
+/// Longest delay before an event is published. No signal wakes the sink, so that it publishes many
+/// events in a step under load.
+const SINK_PAUSE: Duration = Duration::from_millis(100);
 const CLEANER_PAUSE: Duration = Duration::from_secs(60);
 /// Pause of the usage flusher: a crash loses at most this much of the usage counts.
 const USAGE_PAUSE: Duration = Duration::from_secs(5);
@@ -64,14 +69,23 @@ const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a node is noticed that serves another chain or has recovered.
 const NODES_PAUSE: Duration = Duration::from_secs(1);
 
+/// What the workers of a process need besides the context.
+pub struct WorkerSettings<'a> {
+    pub roles: &'a ProcessRoles,
+    pub secrets: &'a Secrets,
+    /// The stream that gets all events, if any.
+    pub nats: Option<&'a NatsSettings>,
+    /// The first block whose events are read into an empty database.
+    pub first_block: u64,
+}
+
 /// Starts the workers of the process's roles. They stop when `stopped` becomes true.
 pub fn start(
     ctx: &Ctx,
-    roles: &ProcessRoles,
-    secrets: &Secrets,
-    first_block: u64,
+    settings: &WorkerSettings<'_>,
     stopped: &watch::Receiver<bool>,
 ) -> Result<JoinSet<()>, StartError> {
+    let WorkerSettings { roles, secrets, nats, first_block } = *settings;
     let mut ctx = ctx.clone();
     // Workers have their own connections, so that many requests cannot starve them.
     ctx.store = ctx.store.for_workers();
@@ -98,6 +112,12 @@ pub fn start(
         let sender = Arc::new(sender(ctx.config.webhooks.targets.clone())?);
         let max_in_flight = ctx.config.webhooks.max_in_flight;
         workers.spawn(DISPATCHER_PAUSE, move || Dispatcher::new(Arc::clone(&sender), max_in_flight));
+        if let Some(nats) = nats.cloned() {
+            let owner = owner.clone();
+            workers.spawn(SINK_PAUSE, move || {
+                EventSink::new(Arc::new(NatsPublisher::new(nats.clone())), owner.clone())
+            });
+        }
     }
     if roles.has(ProcessRole::Upkeep) {
         workers.spawn_upkeep(&owner);

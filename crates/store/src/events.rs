@@ -184,6 +184,12 @@ pub async fn extent(tx: &mut Tx, user_id: UserId) -> Result<FeedRange, StoreErro
     found.ok_or_else(|| StoreError::missing("feed_generation"))
 }
 
+/// Returns the generation of the feed.
+pub async fn get_generation(tx: &mut Tx) -> Result<u64, StoreError> {
+    let found = tx.find("SELECT generation FROM feed_generation WHERE id = 1", &[], |row| row.only()).await?;
+    found.ok_or_else(|| StoreError::missing("feed_generation"))
+}
+
 /// Starts a new generation of the feed and returns it. Generations are based on the clock, so that
 /// a backup that is restored twice does not start the same generation twice.
 pub async fn begin_generation(tx: &mut Tx, now: Timestamp) -> Result<u64, StoreError> {

@@ -58,6 +58,7 @@ pub mod requests;
 pub mod sealed;
 pub mod search;
 pub mod sessions;
+pub mod sink_positions;
 #[cfg(feature = "test-support")]
 pub mod sized;
 pub mod sync;

@@ -17,6 +17,7 @@ mod confirmations;
 mod crashes;
 mod desk;
 mod dry_run;
+mod event_sink;
 mod executor;
 mod fairness;
 mod feed;

@@ -16,7 +16,7 @@ pub use position::{FIRST_GENERATION, FeedPosition, ParsePositionError};
 use serde::Serialize;
 
 use crate::Timestamp;
-use crate::ids::EventId;
+use crate::ids::{EventId, KeyId};
 use crate::trade::{State, Status};
 use crate::version::VERSIONS;
 
@@ -62,6 +62,14 @@ pub fn body<D: Serialize>(
     data: &D,
 ) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Envelope { id, kind, api_version: VERSIONS.current, created_at, data })
+}
+
+/// Returns an event as the feed shows it: its body with its sequence number and the key that caused it.
+pub fn feed_body(sequence: u64, key_id: Option<KeyId>, body: &str) -> String {
+    let key = key_id.map_or("null".to_owned(), |id| format!("\"{id}\""));
+    // Insert the members textually: parsing and serializing could change the bytes.
+    let members = body.strip_prefix('{').unwrap_or_default();
+    format!("{{\"sequence\":{sequence},\"apiKeyId\":{key},{members}")
 }
 
 #[cfg(test)]

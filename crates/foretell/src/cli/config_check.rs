@@ -11,6 +11,7 @@ use store::Engine;
 
 use crate::config::{ResolvedConfig, Settings};
 use crate::database;
+use crate::nats::{NatsPublisher, NatsSettings};
 use crate::process_roles::{ProcessRole, SecretName};
 use crate::run::{limits, read_contracts};
 use crate::secrets::{RoleSecrets, Secrets};
@@ -37,6 +38,14 @@ pub async fn run(options: &Settings, config: &ResolvedConfig) -> Result<(), Star
     failed += report("chain", check_chain(config).await);
     failed += report("rate limiter", check_limits(config).await);
     warn("rate limiter", redis_warning(config));
+    if let Some(nats) = &config.nats {
+        checks += 1;
+        let described = NatsPublisher::new(nats.clone()).describe().await;
+        warn("nats", described.as_ref().ok().and_then(|stream| stream.warning.clone()));
+        let described = described.map(|stream| format!("{}: {}", nats.server_names(), stream.text));
+        failed += report("nats", described.map_err(|error| StartError::Other(error.to_string())));
+        warn("nats", nats_warning(nats));
+    }
     match failed {
         0 => Ok(()),
         _ => Err(StartError::Other(format!("{failed} of {checks} checks failed"))),
@@ -203,14 +212,28 @@ async fn check_chain(config: &ResolvedConfig) -> Result<String, StartError> {
     Ok(format!("chain {} at block {}, {usable} of {} nodes", chain.chain_id(), head.number, reports.len()))
 }
 
+fn is_this_machine(url: &reqwest::Url) -> bool {
+    let is_loopback =
+        |host: &str| host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
+    url.host_str().is_none_or(|host| host == "localhost" || is_loopback(host))
+}
+
 /// Returns a warning if another machine could read or change what is sent to Redis.
 fn redis_warning(config: &ResolvedConfig) -> Option<String> {
     let url = reqwest::Url::parse(config.redis_url.as_ref()?.expose_secret()).ok()?;
-    let host = url.host_str()?;
-    let is_local = host == "localhost"
-        || host.trim_matches(['[', ']']).parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-    let is_plaintext = matches!(url.scheme(), "redis" | "valkey") && !is_local;
+    let is_plaintext = matches!(url.scheme(), "redis" | "valkey") && !is_this_machine(&url);
     is_plaintext.then(|| "redis: everything is sent in plaintext. Use rediss://".to_owned())
+}
+
+/// Returns a warning if another machine could read or change what is sent to NATS.
+fn nats_warning(nats: &NatsSettings) -> Option<String> {
+    let is_plaintext = |server: &&String| {
+        let url = reqwest::Url::parse(server).ok();
+        url.is_some_and(|url| url.scheme() == "nats" && !is_this_machine(&url))
+    };
+    nats.servers.iter().find(is_plaintext).map(|server| {
+        format!("{server} may be sent everything in plaintext, unless it requires TLS. Use tls://")
+    })
 }
 
 async fn check_limits(config: &ResolvedConfig) -> Result<String, StartError> {

@@ -62,8 +62,9 @@ fn parse(text: &str) -> Result<EnvFilter, LogLevelError> {
 }
 
 /// Libraries whose lines are no news for an operator: PostgreSQL's notices, which its driver logs as
-/// `info`, and the messages of agents, several lines each, with their mistakes as `warn`.
-const QUIET: [(&str, &str); 2] = [("tokio_postgres", "warn"), ("rmcp", "error")];
+/// `info`, the messages of agents, several lines each, with their mistakes as `warn`, and the
+/// connections of NATS's client, which the event sink reports.
+const QUIET: [(&str, &str); 3] = [("tokio_postgres", "warn"), ("rmcp", "error"), ("async_nats", "off")];
 
 /// Adds directives that silence the quiet libraries below `debug`, unless `directives` name them.
 fn with_quiet_notices(directives: &[&str]) -> String {

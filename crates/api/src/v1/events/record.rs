@@ -1,7 +1,7 @@
 //! A feed event: the body that webhooks receive, with its sequence number and key.
 
 use domain::Timestamp;
-use domain::event::EventKind;
+use domain::event::{EventKind, feed_body};
 use domain::ids::{EventId, KeyId};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,11 +34,7 @@ pub struct EventRecord {
 /// Returns the event as JSON. Its body is copied byte for byte, so that it is identical to the body
 /// that webhooks receive.
 pub fn item(event: &FeedEvent) -> Result<Box<RawValue>, Problem> {
-    let FeedEvent { seq, key_id, body, .. } = event;
-    let key = key_id.map_or("null".to_owned(), |id| format!("\"{id}\""));
-    // Insert the members textually: parsing and serializing could change the bytes.
-    let members = body.strip_prefix('{').unwrap_or_default();
-    let text = format!("{{\"sequence\":{seq},\"apiKeyId\":{key},{members}");
+    let text = feed_body(event.seq, event.key_id, &event.body);
     RawValue::from_string(text).map_err(|error| {
         let cause = format!("the body of the event {} is not JSON: {error}", event.id);
         app::AppError::internal(cause).into()
