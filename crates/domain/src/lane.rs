@@ -23,6 +23,10 @@ words! {
         File = "file",
         /// A web3signer server.
         Web3signer = "web3signer",
+        /// AWS KMS.
+        AwsKms = "aws-kms",
+        /// GCP KMS.
+        GcpKms = "gcp-kms",
     }
 }
 

@@ -15,7 +15,7 @@ use chain::LaneSigner;
 use store::lanes::{Lane, insert, unsettle};
 
 pub use self::manage::{OpenWork, activate, count_open, drain, fund, remove};
-pub use self::signer::{ServerSettings, SignerPlace};
+pub use self::signer::{AwsKeySettings, GcpKeySettings, ServerSettings, SignerPlace};
 pub use self::treasury::GasTreasury;
 use crate::{AppError, Ctx};
 

@@ -29,19 +29,20 @@ pub enum SignerError {
 
 /// A key outside of this process. Its answers are checked by [`Chain::sign_with`].
 pub trait RemoteKey: Send + Sync {
-    /// Signs the Keccak-256 hash of `unsigned`, an encoded transaction without its signature.
+    /// Signs the Keccak-256 hash of `unsigned`, an encoded transaction without its signature. The parity
+    /// of the signature is not used.
     ///
     /// # Errors
     ///
     /// The reason why there is no signature, without secrets.
     fn sign<'a>(&'a self, unsigned: &'a [u8], hash: B256) -> BoxFuture<'a, Result<Signature, String>>;
 
-    /// Checks that the signer has the key, without signing anything.
+    /// Returns the address of the key, without signing anything.
     ///
     /// # Errors
     ///
-    /// The reason why it has not, without secrets.
-    fn check(&self) -> BoxFuture<'_, Result<(), String>>;
+    /// The reason why the signer does not have the key, without secrets.
+    fn address(&self) -> BoxFuture<'_, Result<Address, String>>;
 }
 
 /// The key of an executor.
@@ -73,12 +74,16 @@ impl LaneSigner {
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the remote signer does not answer or lacks the key.
+    /// `Unavailable` if the remote signer does not answer, lacks the key, or has another one.
     pub async fn check(&self) -> Result<(), SignerError> {
         match self {
             Self::Local(_) => Ok(()),
             Self::Remote { address, key } => {
-                key.check().await.map_err(|reason| SignerError::Unavailable { executor: *address, reason })
+                let unavailable = |reason| SignerError::Unavailable { executor: *address, reason };
+                match key.address().await.map_err(unavailable)? {
+                    held if held == *address => Ok(()),
+                    held => Err(unavailable(format!("it has the key of {held}"))),
+                }
             }
         }
     }
@@ -114,15 +119,57 @@ impl Chain {
             .sign(&unsigned.encoded_for_signing(), hash)
             .await
             .map_err(|reason| SignerError::Unavailable { executor, reason })?;
-        let wrong = |reason| SignerError::WrongSignature { executor, reason };
-        let recovered =
-            signature.recover_address_from_prehash(&hash).map_err(|_| wrong("it is malformed"))?;
-        if recovered != executor {
-            return Err(wrong("it is one of another key, or over another transaction"));
-        }
-        // The chain accepts only the lower one of the two values that are valid for s.
-        let signature = signature.normalized_s();
+        let signature = own_signature(signature, hash, executor)
+            .map_err(|reason| SignerError::WrongSignature { executor, reason })?;
         let signed = TxEnvelope::from(unsigned.into_signed(signature));
         Ok(SignedTx { hash: *signed.tx_hash(), raw: signed.encoded_2718().into() })
+    }
+}
+
+/// Checks that a signature over the hash is one of the executor. Returns its only form that the chain
+/// accepts: with the lower one of the two values that are valid for s, and with the parity that fits.
+fn own_signature(signature: Signature, hash: B256, executor: Address) -> Result<Signature, &'static str> {
+    let lower = signature.normalized_s();
+    let forms = [false, true].map(|parity| lower.with_parity(parity));
+    let signers = forms.map(|form| form.recover_address_from_prehash(&hash).ok());
+    if signers == [None, None] {
+        return Err("it is malformed");
+    }
+    let own = signers.iter().zip(forms).find(|(signer, _)| **signer == Some(executor));
+    own.map(|(_, form)| form).ok_or("it is one of another key, or over another transaction")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::U256;
+
+    #[test]
+    fn a_signature_gets_the_lower_s_and_the_parity_that_fits() {
+        let order = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141";
+        let order: U256 = order.parse().unwrap();
+        for byte in 1..20 {
+            let (signer, hash) = (Signer::random([byte; 32]).unwrap(), B256::repeat_byte(byte));
+            let signed = signer.signature(hash).unwrap();
+            for parity in [false, true] {
+                let higher = Signature::new(signed.r(), order - signed.s(), parity);
+                for sent in [signed.with_parity(parity), higher] {
+                    assert_eq!(own_signature(sent, hash, signer.address()), Ok(signed));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_of_another_key_or_over_another_hash_is_rejected() {
+        let (signer, hash) = (Signer::random([7; 32]).unwrap(), B256::repeat_byte(7));
+        let signed = signer.signature(hash).unwrap();
+        let other = "it is one of another key, or over another transaction";
+        assert_eq!(own_signature(signed, hash, Address::ZERO), Err(other));
+        assert_eq!(own_signature(signed, B256::ZERO, signer.address()), Err(other));
+        for (r, s) in [(U256::ZERO, signed.s()), (signed.r(), U256::ZERO), (U256::MAX, signed.s())] {
+            let malformed = own_signature(Signature::new(r, s, false), hash, signer.address());
+            assert_eq!(malformed, Err("it is malformed"), "{r} {s}");
+        }
     }
 }

@@ -41,7 +41,7 @@ pub use intent::{Intent, IntentSide, execute_calldata};
 pub use lane_signer::{LaneSigner, RemoteKey, SignerError};
 pub use owner::{AccountOwner, ParseOwnerError};
 pub use provision::{KeyPolicy, UnsignedBatch};
-pub use remote::Web3signer;
+pub use remote::{Web3signer, open_aws_key, open_gcp_key};
 pub use roles::{ParseRoleError, Role};
 pub use signer::Signer;
 pub use socket::{is_socket_url, provider, socket_url};

@@ -26,6 +26,7 @@ mod feed;
 mod frozen;
 mod hangup;
 mod imports;
+mod kms;
 mod market_ends;
 mod nats_server;
 mod nodes;

@@ -230,8 +230,13 @@ impl Service {
 
     /// Like [`Service::start`], with additional arguments. The process logs to the file `log`.
     pub async fn start_with(&mut self, arguments: &[&str]) {
+        self.start_in(&[], arguments).await;
+    }
+
+    /// Like [`Service::start_with`], with additional environment variables.
+    pub async fn start_in(&mut self, variables: &[(&str, &str)], arguments: &[&str]) {
         let mut command = dev(self.folder.path(), self.database.as_ref());
-        command.args(arguments);
+        command.args(arguments).envs(variables.iter().copied());
         if !arguments.is_empty() {
             command.stderr(std::fs::File::create(self.file("log")).unwrap());
         }

@@ -1,25 +1,21 @@
 //! A client of web3signer's REST API for Ethereum keys: `GET /api/v1/eth1/publicKeys` lists the keys,
 //! and `POST /api/v1/eth1/sign/{key}` signs the Keccak-256 hash of the given bytes.
 
-use std::time::Duration;
-
-use alloy::transports::http::reqwest::{self, Method, Url, redirect};
+use alloy::transports::http::reqwest::{Method, Request, Url};
 use alloy_primitives::{Address, B256, Signature};
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
 use serde_json::json;
 
+use super::http::{SignerHttp, parse_signer_url};
 use crate::client::lane_signer::RemoteKey;
 use crate::error::ChainError;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// The maximum time of a request. It must be well below the time of a lease.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum length of an answer in bytes: the list has 132 per key.
-const MAX_ANSWER: usize = 1 << 20;
-
 /// An executor's key in a web3signer server.
 pub struct Web3signer {
-    http: reqwest::Client,
+    http: SignerHttp,
     /// The server's URL. Ends with a slash.
     base: Url,
     executor: Address,
@@ -32,28 +28,7 @@ impl Web3signer {
     ///
     /// `Rejected` if `url` is not an HTTP URL, or contains a user name or a password.
     pub fn new(url: &str, executor: Address) -> Result<Self, ChainError> {
-        let rejected = |why: &str| ChainError::Rejected(format!("the signer's URL {why}"));
-        let mut base = Url::parse(url).map_err(|_| rejected("is not a URL"))?;
-        if !matches!(base.scheme(), "http" | "https") {
-            return Err(rejected("must begin with http:// or https://"));
-        }
-        // It is stored and shown, so it must not be a secret.
-        if !base.username().is_empty() || base.password().is_some() || base.query().is_some() {
-            return Err(rejected("must not contain a user name, a password or a query"));
-        }
-        if !base.path().ends_with('/') {
-            let path = format!("{}/", base.path());
-            base.set_path(&path);
-        }
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(TIMEOUT)
-            .redirect(redirect::Policy::none())
-            // Transactions go to the signer and to no proxy that the environment names.
-            .no_proxy()
-            .build()
-            .map_err(|error| ChainError::Rejected(error.without_url().to_string()))?;
-        Ok(Self { http, base, executor })
+        Ok(Self { http: SignerHttp::new()?, base: parse_signer_url(url)?, executor })
     }
 
     /// Returns the server's name of the executor's key: its public key in hex.
@@ -78,31 +53,18 @@ impl Web3signer {
         signature.ok_or_else(|| "its answer is not a signature".to_owned())
     }
 
-    /// Sends a request and reads its answer. No error contains the answer, which may be anything.
-    async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Result<Vec<u8>, String> {
+    async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Result<Bytes, String> {
         let url = self.base.join(path).map_err(|error| error.to_string())?;
-        let mut request = self.http.request(method, url);
+        let mut request = Request::new(method, url);
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body);
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Some(body.into());
         }
-        let broken = |error: reqwest::Error| match error.is_timeout() {
-            true => format!("no answer within {} s", TIMEOUT.as_secs()),
-            false => error.without_url().to_string(),
-        };
-        let mut response = request.send().await.map_err(broken)?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(format!("it answered HTTP status {}", status.as_u16()));
+        let answer = self.http.send(request).await?;
+        if !answer.status().is_success() {
+            return Err(format!("it answered HTTP status {}", answer.status().as_u16()));
         }
-        let mut answer = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(broken)? {
-            // Checked for each chunk, because an answer may omit its length.
-            if answer.len() + chunk.len() > MAX_ANSWER {
-                return Err("its answer is longer than 1 MiB".to_owned());
-            }
-            answer.extend_from_slice(&chunk);
-        }
-        Ok(answer)
+        Ok(answer.into_body())
     }
 }
 
@@ -111,8 +73,8 @@ impl RemoteKey for Web3signer {
         Box::pin(self.sign_bytes(unsigned))
     }
 
-    fn check(&self) -> BoxFuture<'_, Result<(), String>> {
-        Box::pin(async { self.find_key().await.map(drop) })
+    fn address(&self) -> BoxFuture<'_, Result<Address, String>> {
+        Box::pin(async { self.find_key().await.map(|_| self.executor) })
     }
 }
 

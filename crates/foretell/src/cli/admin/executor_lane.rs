@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alloy_primitives::{Address, U256};
-use app::lanes::{self, OpenWork, ServerSettings, SignerPlace};
+use app::lanes::{self, OpenWork};
 use app::roles::RoleChange;
 use app::{AppError, Ctx};
 use chain::ExecutorState;
@@ -16,24 +16,22 @@ use super::act::ActArgs;
 use super::ctx::AdminCtx;
 use super::executor::{CapArgs, ExecutorArgs, cap_text, find, make, record};
 use super::output::{CommandOutput, OutputRecord};
+use super::signer::{SignerArgs, find_executor};
 use super::{read_key, refuse};
 use crate::start_error::StartError;
 
 /// Options of `executor add`.
 #[derive(Debug, Args)]
 pub struct AddArgs {
-    #[command(flatten)]
-    executor: ExecutorArgs,
+    /// The address of the executor. Not needed with aws-kms and gcp-kms, which return it
+    #[arg(value_name = "ADDRESS")]
+    address: Option<Address>,
     /// USDC that may leave accounts per hour, net, or none for no cap. Needed if the Gate does not
     /// have the executor
     #[arg(long, value_name = "USDC")]
     hourly_cap: Option<super::values::Edit<domain::Usdc>>,
-    /// The holder of the executor's key: file (the secrets file) or web3signer
-    #[arg(long, value_name = "KIND", default_value_t = SignerKind::File)]
-    signer: SignerKind,
-    /// The URL of a web3signer server, without a user name or a password
-    #[arg(long, value_name = "URL")]
-    signer_url: Option<String>,
+    #[command(flatten)]
+    signer: SignerArgs,
     #[command(flatten)]
     act: ActArgs,
 }
@@ -53,9 +51,10 @@ pub struct FundArgs {
 
 /// Gives the executor its right on the Gate, step by step, and makes its lane active.
 pub async fn add(args: AddArgs, admin: &AdminCtx, ctx: &Ctx) -> Result<CommandOutput, StartError> {
-    let AddArgs { executor: ExecutorArgs { address }, hourly_cap, signer, signer_url, act } = args;
+    let AddArgs { address, hourly_cap, signer, act } = args;
     // Checked first: a proposal cannot be taken back without a veto.
-    let place = place_of(signer, signer_url)?;
+    let place = signer.place()?;
+    let address = find_executor(&place, address).await?;
     place.remote(address)?;
     let mut state = find(ctx, address).await?;
     if state.volume.is_none() && state.proposal.is_none() {
@@ -87,27 +86,16 @@ pub async fn add(args: AddArgs, admin: &AdminCtx, ctx: &Ctx) -> Result<CommandOu
     }
     let lane = lanes::activate(ctx, address, &place).await?;
     let shown = shown(ctx, &find(ctx, address).await?, Some(&lane)).await?;
-    let next = match signer {
+    let next = match signer.kind() {
         SignerKind::File => "start a process that has the executor's key, after foretell deploy --record",
-        SignerKind::Web3signer => "restart a process that runs executors, after foretell deploy --record",
+        SignerKind::Web3signer | SignerKind::AwsKms | SignerKind::GcpKms => {
+            "restart a process that runs executors, after foretell deploy --record"
+        }
     };
     Ok(CommandOutput::One(match lane.started_at {
         Some(_) => admin.deployment_hint(shown),
         None => shown.with("next", next),
     }))
-}
-
-fn place_of(signer: SignerKind, url: Option<String>) -> Result<SignerPlace, StartError> {
-    match (signer, url) {
-        (SignerKind::File, None) => Ok(SignerPlace::File),
-        (SignerKind::Web3signer, Some(url)) => Ok(SignerPlace::Web3signer(ServerSettings { url })),
-        (SignerKind::File, Some(_)) => {
-            Err(refuse(ErrorCode::ValidationFailed, "--signer-url needs --signer web3signer."))
-        }
-        (SignerKind::Web3signer, None) => {
-            Err(refuse(ErrorCode::ValidationFailed, "Set --signer-url: the URL of the web3signer server."))
-        }
-    }
 }
 
 pub async fn drain(ExecutorArgs { address }: ExecutorArgs, ctx: &Ctx) -> Result<CommandOutput, StartError> {

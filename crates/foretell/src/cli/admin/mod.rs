@@ -26,6 +26,7 @@ mod partner;
 mod recover;
 mod role;
 mod secrets;
+mod signer;
 mod subject;
 mod switch;
 mod sync;
