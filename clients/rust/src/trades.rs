@@ -53,6 +53,9 @@ const MAX_CLIENT_REQUEST_ID: usize = 128;
 /// With a stream, the trade is also read this often, in case a proxy swallows events.
 const SLOW_POLL: Duration = Duration::from_secs(10);
 
+/// The type of the events before the end of a trade.
+const STATUS_CHANGED: &str = "trade.status-changed";
+
 /// Conflicts of the name: a trade that has it is another one.
 const NAME_CONFLICTS: [&str; 2] = ["IDEMPOTENCY_KEY_CONFLICT", "CLIENT_REQUEST_ID_CONFLICT"];
 
@@ -158,7 +161,7 @@ impl Trades {
 
     /// Returns the feed, if its first heartbeat arrives in time.
     async fn open_feed(&self, options: &WaitOptions) -> Option<Signals> {
-        let changes = options.on_status.as_ref().map(|_| "trade.status-changed");
+        let changes = options.on_status.as_ref().map(|_| STATUS_CHANGED);
         let ends = ["trade.completed", "trade.failed", "trade.rejected"];
         let types = ends.into_iter().chain(changes).map(str::to_owned).collect();
         let options = FeedOptions { types, from: FeedStart::Latest, ..FeedOptions::default() };
@@ -186,7 +189,7 @@ impl Trades {
         }
         let clock = &self.transport.settings.clock;
         let end = clock.now() + options.timeout;
-        // True if an event has reported a change, and a read has not.
+        // True if an event has reported the end, and a read has not.
         let mut is_due = false;
         while !current.has_ended() {
             let left = end.duration_since(clock.now()).unwrap_or_default();
@@ -199,7 +202,7 @@ impl Trades {
                 tokio::select! {
                     signal = signals.next() => match signal {
                         Some(Ok(Signal::Event(item))) if item.event.data.trade_id.as_ref() == Some(&current.id) => {
-                            is_due = true;
+                            is_due = item.event.r#type.as_str() != STATUS_CHANGED;
                         }
                         Some(Ok(_)) => continue,
                         // The stream is gone: poll.
