@@ -40,14 +40,16 @@ ruff check --quiet .
 ruff format --quiet --check .
 mypy --no-error-summary --package foretell
 mypy --no-error-summary tests tools
-# A program that uses every type of a release has no error with the types of today.
+# A program that uses every type of a release has no error with the types of today. Its folder has no types.py, which
+# would hide the module of Python.
+mkdir "$work/uses"
 for module in trading-api:types public-read-api:public_types; do
   for document in ../../docs/openapi/"${module%:*}"-[0-9]*.json; do
     python tools/make_types.py "$document" "$work/released.py"
-    python tools/use_types.py "$work/released.py" "foretell.${module#*:}" "$(mktemp "$work/use_XXXXXX.py")"
+    python tools/use_types.py "$work/released.py" "foretell.${module#*:}" "$(mktemp "$work/uses/use_XXXXXX.py")"
   done
 done
-mypy --no-error-summary "$work"/use_*.py
+mypy --no-error-summary "$work"/uses/*.py
 
 # The tests import the wheel, as a user would.
 python -m build --no-isolation --wheel --outdir "$work" . >"$work/log" || { cat "$work/log"; exit 1; }

@@ -27,4 +27,6 @@ cp -r ../behaviors "$work/behaviors"
 cd "$work"
 printf '{ "name": "user", "private": true, "type": "module" }\n' >package.json
 npm install --no-audit --no-fund --silent --offline ./*.tgz
+# The README tells users to install these types.
+cp -r "$OLDPWD/node_modules/@types" "$OLDPWD/node_modules/undici-types" node_modules/
 PATH=$OLDPWD/node_modules/.bin:$PATH node --test --test-concurrency=1 --test-reporter="${FORETELL_REPORTER:-dot}" tests/*.test.mjs

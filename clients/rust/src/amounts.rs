@@ -96,6 +96,13 @@ macro_rules! amount {
                 (denominator != 0).then(|| Self(&self.0 * numerator / denominator))
             }
 
+            /// Drops the digits after this many decimals. The `amount` of a trade has at most 6.
+            #[must_use]
+            pub fn round_down(&self, decimals: u32) -> Self {
+                let dropped = u32::saturating_sub($decimals, decimals);
+                Self(&self.0 - &self.0 % BigInt::from(10).pow(dropped))
+            }
+
             /// Returns true if the amount is 0.
             #[must_use]
             pub fn is_zero(&self) -> bool {
@@ -337,6 +344,20 @@ mod tests {
             };
             assert_eq!((sum.as_str(), difference.as_str()), (text("sum"), text("difference")));
             assert_eq!(i64::from(compared as i8), order);
+        }
+    }
+
+    #[test]
+    fn rounding_down_drops_digits() {
+        for vector in vectors()["rounded"].as_array().unwrap() {
+            let text = |member: &str| vector[member].as_str().unwrap();
+            let decimals = u32::try_from(vector["decimals"].as_u64().unwrap()).unwrap();
+            let rounded = if text("type") == "Usdc" {
+                Usdc::parse(text("text")).unwrap().round_down(decimals).to_string()
+            } else {
+                Wad::parse(text("text")).unwrap().round_down(decimals).to_string()
+            };
+            assert_eq!(rounded, text("result"));
         }
     }
 

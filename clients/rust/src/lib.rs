@@ -29,6 +29,6 @@ pub use resources::{Account, Events, Keys, Markets, Redemptions, Webhooks};
 pub use response::{RateLimit, Response, ResponseInfo};
 pub use secret::Secret;
 pub use signing::request_signature;
-pub use trades::{Trades, WaitOptions};
+pub use trades::{OnStatus, Trades, WaitOptions};
 pub use transport::{ConfigError, EtagStore, StoredAnswer};
 pub use types::{NewQuote, NewTrade};

@@ -10,26 +10,51 @@ use crate::pages::Pages;
 use crate::path::segment;
 use crate::response::Response;
 use crate::transport::{Call, CallFailure, Transport};
-use crate::types::{DryRun, NewTrade, Submission, Trace, Trade, TradeQuery, TradeStatus};
+use crate::types::{DryRun, NewTrade, StatusChange, Submission, Trace, Trade, TradeQuery, TradeStatus};
 
-/// The times of a wait for the end of a trade.
-#[derive(Debug, Clone, Copy)]
+/// Receives a status of a trade that is waited for.
+pub type OnStatus = Box<dyn FnMut(&StatusChange) + Send + Sync>;
+
+/// The options of a wait for the end of a trade.
 pub struct WaitOptions {
-    /// The longest wait. A trade may take 10 minutes.
+    /// The longest wait. Default: 11 minutes, because a trade may take 10.
     pub timeout: Duration,
-    /// The pause between two reads if there is no stream.
+    /// The pause between two reads if there is no stream. Default: 1 second.
     pub poll: Duration,
+    /// Receives each status of the trade, once and in order.
+    pub on_status: Option<OnStatus>,
 }
 
 impl Default for WaitOptions {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(120), poll: Duration::from_secs(1) }
+        // A trade has ten minutes, and the chain some time to make its result final.
+        Self { timeout: Duration::from_secs(660), poll: Duration::from_secs(1), on_status: None }
+    }
+}
+
+/// Reports each status of a trade once.
+struct Progress {
+    on_status: Option<OnStatus>,
+    reported: usize,
+}
+
+impl Progress {
+    fn report(&mut self, trade: &Trade) {
+        if let Some(on_status) = &mut self.on_status {
+            for change in trade.status_history.iter().skip(self.reported) {
+                self.reported += 1;
+                on_status(change);
+            }
+        }
     }
 }
 
 const MAX_CLIENT_REQUEST_ID: usize = 128;
 /// With a stream, the trade is also read this often, in case a proxy swallows events.
 const SLOW_POLL: Duration = Duration::from_secs(10);
+
+/// The type of the events before the end of a trade.
+const STATUS_CHANGED: &str = "trade.status-changed";
 
 /// Conflicts of the name: a trade that has it is another one.
 const NAME_CONFLICTS: [&str; 2] = ["IDEMPOTENCY_KEY_CONFLICT", "CLIENT_REQUEST_ID_CONFLICT"];
@@ -48,7 +73,8 @@ impl Trades {
     }
 
     /// Creates a trade, exactly once. Lost answers are retried under the same name. If the outcome
-    /// is still unknown at the deadline, the trade is looked up.
+    /// is still unknown at the deadline, the trade is looked up. If the name was used before, the
+    /// result is the trade as it was created.
     ///
     /// # Errors
     ///
@@ -103,7 +129,7 @@ impl Trades {
         self.create_and_wait_with(trade, WaitOptions::default()).await
     }
 
-    /// Creates a trade and waits for its end, with other times. See [`Trades::create_and_wait`].
+    /// Creates a trade and waits for its end, with other options. See [`Trades::create_and_wait`].
     ///
     /// # Errors
     ///
@@ -114,12 +140,12 @@ impl Trades {
         options: WaitOptions,
     ) -> Result<Response<Trade>, Error> {
         // The stream must be open before the trade exists, so that no event is missed.
-        let feed = self.open_feed().await;
+        let feed = self.open_feed(&options).await;
         let created = self.create(trade).await?;
-        if created.has_ended() || created.status == TradeStatus::PendingConfirmation {
-            return Ok(created);
-        }
-        self.wait(&created.id, feed, options).await
+        // A replay has the trade as it was created.
+        let is_stale = created.info().is_replay && created.status != TradeStatus::PendingConfirmation;
+        let current = if is_stale { self.get(&created.id).await? } else { created };
+        self.wait(current, feed, options, true).await
     }
 
     /// Waits for the end of a trade that exists, for example after [`Trades::confirm`].
@@ -128,14 +154,16 @@ impl Trades {
     ///
     /// If the trade cannot be read, and `WAIT_TIMED_OUT` if it does not end in time.
     pub async fn wait_for(&self, id: &str, options: WaitOptions) -> Result<Response<Trade>, Error> {
-        let feed = self.open_feed().await;
+        let feed = self.open_feed(&options).await;
         let current = self.get(id).await?;
-        if current.has_ended() { Ok(current) } else { self.wait(id, feed, options).await }
+        self.wait(current, feed, options, false).await
     }
 
     /// Returns the feed, if its first heartbeat arrives in time.
-    async fn open_feed(&self) -> Option<Signals> {
-        let types = ["trade.completed", "trade.failed", "trade.rejected"].map(str::to_owned).to_vec();
+    async fn open_feed(&self, options: &WaitOptions) -> Option<Signals> {
+        let changes = options.on_status.as_ref().map(|_| STATUS_CHANGED);
+        let ends = ["trade.completed", "trade.failed", "trade.rejected"];
+        let types = ends.into_iter().chain(changes).map(str::to_owned).collect();
         let options = FeedOptions { types, from: FeedStart::Latest, ..FeedOptions::default() };
         let mut feed = signals(self.transport.clone(), options, true);
         let settings = &self.transport.settings;
@@ -145,28 +173,36 @@ impl Trades {
         }
     }
 
+    /// Follows a trade until it has ended, or returns it at once if it is held and
+    /// `returns_held` is true.
     async fn wait(
         &self,
-        id: &str,
+        mut current: Response<Trade>,
         mut feed: Option<Signals>,
         options: WaitOptions,
+        returns_held: bool,
     ) -> Result<Response<Trade>, Error> {
+        let mut progress = Progress { on_status: options.on_status, reported: 0 };
+        progress.report(&current);
+        if returns_held && current.status == TradeStatus::PendingConfirmation {
+            return Ok(current);
+        }
         let clock = &self.transport.settings.clock;
         let end = clock.now() + options.timeout;
         // True if an event has reported the end, and a read has not.
         let mut is_due = false;
-        loop {
+        while !current.has_ended() {
             let left = end.duration_since(clock.now()).unwrap_or_default();
             if left.is_zero() {
-                return Err(timed_out(id));
+                return Err(timed_out(&current.id));
             }
             let is_followed = feed.is_some() && !is_due;
             let pause = clock.sleep(left.min(if is_followed { SLOW_POLL } else { options.poll }));
             if let Some(signals) = &mut feed {
                 tokio::select! {
                     signal = signals.next() => match signal {
-                        Some(Ok(Signal::Event(item))) if item.event.data.trade_id.as_deref() == Some(id) => {
-                            is_due = true;
+                        Some(Ok(Signal::Event(item))) if item.event.data.trade_id.as_ref() == Some(&current.id) => {
+                            is_due = item.event.r#type.as_str() != STATUS_CHANGED;
                         }
                         Some(Ok(_)) => continue,
                         // The stream is gone: poll.
@@ -177,11 +213,10 @@ impl Trades {
             } else {
                 pause.await;
             }
-            let current = self.get(id).await?;
-            if current.has_ended() {
-                return Ok(current);
-            }
+            current = self.get(&current.id).await?;
+            progress.report(&current);
         }
+        Ok(current)
     }
 
     /// Releases a held trade with the token of its creation.

@@ -366,6 +366,8 @@ impl Transport {
         if let Some(Value::Object(extensions)) = problem.remove("extensions") {
             error.extensions = extensions;
         }
+        let faults = faults_of(&error.extensions);
+        error.message.push_str(&faults);
         error.submission = error.extensions.get("submission").and_then(Value::as_str).map(Submission::from);
         error.retry_after = number(headers, "retry-after").map(Duration::from_secs);
         error.response = Some(info);
@@ -385,6 +387,15 @@ impl Transport {
     fn redact(&self, text: &str) -> String {
         text.replace(self.settings.api_key.expose(), "[key]")
     }
+}
+
+/// Returns the first fields to correct, which the detail of `VALIDATION_FAILED` only refers to.
+fn faults_of(extensions: &Map<String, Value>) -> String {
+    let errors = extensions.get("errors").and_then(Value::as_array).into_iter().flatten();
+    let fault = |error: &Value| {
+        Some(format!("; {} {}", error.get("pointer")?.as_str()?, error.get("detail")?.as_str()?))
+    };
+    errors.filter_map(fault).take(5).collect()
 }
 
 fn is_retried(call: &Call, error: &Error) -> bool {

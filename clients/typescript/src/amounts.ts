@@ -26,6 +26,13 @@ abstract class Amount<Self extends Amount<Self>> {
     return this.of((this.atomic * numerator) / denominator);
   }
 
+  /** Drops the digits after the given number of decimals. The `amount` of a trade has at most 6. */
+  roundDown(decimals: number): Self {
+    if (!Number.isSafeInteger(decimals) || decimals < 0) throw new RangeError("decimals must be an integer of at least 0");
+    const unit = 10n ** BigInt(Math.max(this.decimals - decimals, 0));
+    return this.of(this.atomic - (this.atomic % unit));
+  }
+
   /** Returns -1, 0 or 1 if this amount is smaller than, equal to or larger than `other`. */
   compare(other: Self): -1 | 0 | 1 {
     return this.atomic < other.atomic ? -1 : this.atomic > other.atomic ? 1 : 0;

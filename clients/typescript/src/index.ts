@@ -11,5 +11,5 @@ export { Trades } from "./trades.js";
 export type { CreateOptions, WaitOptions } from "./trades.js";
 export type { Clock, EtagStore, LogEntry, Options, StoredAnswer } from "./transport.js";
 export type * from "./types.js";
-export { WebhookVerificationError, verify } from "./webhooks.js";
+export { WebhookVerificationError, signDelivery, verify } from "./webhooks.js";
 export type { VerifyOptions } from "./webhooks.js";

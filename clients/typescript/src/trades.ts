@@ -1,15 +1,15 @@
 import { ConflictError, type ForetellError, UnavailableError } from "./errors.js";
 import { type FeedItem, readFeed } from "./feed.js";
 import { type Pages, pagesOf } from "./pages.js";
-import { remember } from "./response.js";
+import { remember, responseOf } from "./response.js";
 import { type Answer, CallFailure, type Transport } from "./transport.js";
-import type { CreatedTrade, DryRun, NewTrade, Trace, Trade, TradeQuery } from "./types.js";
+import type { CreatedTrade, DryRun, NewTrade, StatusChange, Trace, Trade, TradeQuery } from "./types.js";
 
 /** How a trade is created. */
 export interface CreateOptions {
   /**
-   * The name of this trade, 1 to 255 of `A-Za-z0-9_-:.`. The same name never creates a second trade for 24 hours.
-   * Default: `clientRequestId`, or else a new UUID.
+   * The name of this trade, 1 to 255 of `A-Za-z0-9_-:.`, which the service remembers for 24 hours. Default:
+   * `clientRequestId`, which it remembers without limit, or else a new UUID.
    */
   idempotencyKey?: string;
   signal?: AbortSignal;
@@ -17,12 +17,16 @@ export interface CreateOptions {
 
 /** How the end of a trade is waited for. */
 export interface WaitOptions extends CreateOptions {
-  /** How long to wait, in milliseconds. Default: 120,000. A trade may take 10 minutes. */
+  /** How long to wait, in milliseconds. Default: 660,000, because a trade may take 10 minutes. */
   timeoutMs?: number;
   /** The pause between two reads if there is no stream, in milliseconds. Default: 1,000. */
   pollMs?: number;
+  /** Receives each status of the trade, once and in order. */
+  onStatus?: (change: StatusChange) => void;
 }
 
+/** A trade has ten minutes, and the chain some time to make its result final. */
+const WAIT_MS = 660_000;
 const MAX_CLIENT_REQUEST_ID = 128;
 /** With a stream, the trade is also read this often, in case a proxy swallows events. */
 const SLOW_POLL_MS = 10_000;
@@ -41,7 +45,7 @@ export class Trades {
 
   /**
    * Creates a trade, exactly once. Lost answers are retried under the same name; if the outcome is still unknown at the
-   * deadline, the trade is looked up.
+   * deadline, the trade is looked up. If the name was used before, the result is the trade as it was created.
    */
   async create(trade: NewTrade, options: CreateOptions = {}): Promise<CreatedTrade> {
     const idempotencyKey = options.idempotencyKey ?? trade.clientRequestId ?? crypto.randomUUID();
@@ -74,13 +78,30 @@ export class Trades {
    * confirmation is returned at once. Follows the feed of events, or polls the trade if streams are blocked.
    */
   async createAndWait(trade: NewTrade, options: WaitOptions = {}): Promise<Trade> {
+    return await this.#follow(() => this.create(trade, options), options, true);
+  }
+
+  /** Waits for the end of a trade that exists, for example after `confirm`. */
+  async wait(id: string, options: Omit<WaitOptions, "idempotencyKey"> = {}): Promise<Trade> {
+    return await this.#follow(() => this.get(id, options), options, false);
+  }
+
+  /** Opens the feed, obtains a trade, and returns it when it has ended, or at once if it is held. */
+  async #follow(obtain: () => Promise<Trade>, options: WaitOptions, returnsHeld: boolean): Promise<Trade> {
     const stop = new AbortController();
     const { clock, settings } = this.#transport;
     const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
     let ready = () => {};
     const isReady = new Promise<true>((resolve) => (ready = () => resolve(true)));
-    const types = ["trade.completed", "trade.failed", "trade.rejected"];
+    const types = ["trade.completed", "trade.failed", "trade.rejected", ...(options.onStatus ? ["trade.status-changed"] : [])];
     const feed = readFeed(this.#transport, { types, from: "latest", signal }, { onReady: ready, isFatal: (error) => error.status !== null });
+    let reported = 0;
+    const report = (trade: Trade) => {
+      if (!options.onStatus) return trade;
+      for (const change of trade.statusHistory.slice(reported)) options.onStatus(change);
+      reported = Math.max(reported, trade.statusHistory.length);
+      return trade;
+    };
     try {
       // The stream must be open before the trade exists, so that no event is missed.
       let next: Promise<IteratorResult<FeedItem, void> | undefined> = feed.next().catch(() => undefined);
@@ -89,12 +110,17 @@ export class Trades {
         () => false,
       );
       const isStreaming = await Promise.race([isReady, patience, next.then(() => false)]);
-      const created = await this.create(trade, options);
-      if (hasEnded(created) || created.status === "pending_confirmation") return created;
-      const end = clock.now() + (options.timeoutMs ?? 120_000);
+      const first = report(await obtain());
+      if (hasEnded(first) || (returnsHeld && first.status === "pending_confirmation")) return first;
+      // A replay of the create has the trade as it was created.
+      if (responseOf(first)?.isReplay) {
+        const current = report(await this.get(first.id, { signal }));
+        if (hasEnded(current)) return current;
+      }
+      const end = clock.now() + (options.timeoutMs ?? WAIT_MS);
       let pauseMs = isStreaming ? SLOW_POLL_MS : (options.pollMs ?? 1_000);
       for (;;) {
-        if (clock.now() >= end) throw timedOut(created.id);
+        if (clock.now() >= end) throw timedOut(first.id);
         const pause = clock.sleep(Math.min(pauseMs, end - clock.now()), signal).then(() => "pause" as const);
         const received = isStreaming ? await Promise.race([next, pause]) : await pause;
         pause.catch(() => {});
@@ -104,9 +130,9 @@ export class Trades {
           next = new Promise(() => {});
         } else if (received !== "pause") {
           next = feed.next().catch(() => undefined);
-          if (received.value.event.data.tradeId !== created.id) continue;
+          if (received.value.event.data.tradeId !== first.id) continue;
         }
-        const current = await this.get(created.id, { signal });
+        const current = report(await this.get(first.id, { signal }));
         if (hasEnded(current)) return current;
       }
     } finally {

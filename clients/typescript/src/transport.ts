@@ -261,8 +261,8 @@ export class Transport {
   }
 
   #failed(call: Call, attempt: number, response: Response | undefined, cause: unknown): ForetellError {
-    const { name, cause: inner } = cause as { name?: string; cause?: { code?: unknown } };
-    const reason = name === "AbortError" ? "no answer in time" : String(inner?.code ?? name ?? "no answer");
+    const { name, cause: inner } = cause as { name?: string; cause?: { code?: unknown; message?: unknown } };
+    const reason = name === "AbortError" ? "no answer in time" : String(inner?.code ?? inner?.message ?? name ?? "no answer");
     this.log({ event: "attempt", method: call.method, path: call.path, attempt, status: null, code: "CONNECTION_FAILED" });
     const info = response && infoOf(response);
     return this.#error(call, { code: "CONNECTION_FAILED", status: null, message: `the connection failed: ${reason}`, response: info });
@@ -283,7 +283,7 @@ export class Transport {
     return this.#error(call, {
       code,
       status: response.status,
-      message: textOf("detail") ?? textOf("title") ?? `the service answered ${response.status}`,
+      message: [textOf("detail") ?? textOf("title") ?? `the service answered ${response.status}`, ...faultsOf(extensions)].join("; "),
       requestId: textOf("requestId") ?? info.requestId,
       docUrl: textOf("type"),
       submission: typeof submission === "string" ? submission : undefined,
@@ -302,6 +302,12 @@ export class Transport {
   redact(text: string): string {
     return text.replaceAll(this.#apiKey, "[key]");
   }
+}
+
+/** Returns the first fields to correct, which the detail of `VALIDATION_FAILED` only refers to. */
+function faultsOf({ errors }: Record<string, unknown>): string[] {
+  const faults = Array.isArray(errors) ? errors.filter(isObject) : [];
+  return faults.slice(0, 5).map(({ pointer, detail }) => `${pointer} ${detail}`);
 }
 
 function mayBeLost({ code, status }: ErrorFields): boolean {

@@ -17,6 +17,8 @@ export type Quote = One<"getQuote">;
 export type Prediction = Item<"listPredictions">;
 export type MarketHistory = One<"getMarketHistory">;
 export type Trade = One<"getTrade">;
+/** A status of a trade, and when it began. */
+export type StatusChange = Trade["statusHistory"][number];
 export type Trace = One<"getTrace">;
 export type Portfolio = One<"getPortfolio">;
 export type Position = Item<"listPositions">;

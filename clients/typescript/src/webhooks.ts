@@ -21,22 +21,27 @@ export interface VerifyOptions {
   nowMs?: number;
 }
 
+/** Returns the header `X-Service-Signature` of a delivery, for tests of a receiver. */
+export async function signDelivery(body: string | Uint8Array, secret: string, nowMs: number = Date.now()): Promise<string> {
+  return `t=${nowMs},v1=${hex(await hmac(secret, `${nowMs}.`, body))}`;
+}
+
 /**
  * Verifies a delivery and returns its event.
  *
  * @param body - The bytes of the body as they arrived, or their text. Not a body that was parsed and serialized again.
- * @param header - The header `X-Service-Signature`.
+ * @param header - The header `X-Service-Signature`, as a `Request` or Node.js has it.
  * @param secret - The secret of the key, or several of them during a rotation.
  * @throws {@link WebhookVerificationError} if the delivery must be ignored.
  */
 export async function verify(
   body: string | Uint8Array,
-  header: string | null | undefined,
+  header: string | readonly string[] | null | undefined,
   secret: string | readonly string[],
   options: VerifyOptions = {},
 ): Promise<WebhookEvent> {
   const { toleranceMs = 300_000, nowMs = Date.now() } = options;
-  const elements = (header ?? "").split(",").map((element) => {
+  const elements = String(header ?? "").split(",").map((element) => {
     const at = element.indexOf("=");
     return at < 0 ? ["", ""] : [element.slice(0, at).trim(), element.slice(at + 1).trim()];
   });

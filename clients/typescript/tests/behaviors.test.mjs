@@ -19,7 +19,8 @@ function buy({ idempotencyKey, ...members }) {
 
 const CALLS = {
   createTrade: (client, given) => client.trades.create(...buy(given)),
-  createAndWait: (client, given) => client.trades.createAndWait(buy(given)[0], { pollMs: 100 }),
+  createAndWait: (client, given, onStatus) => client.trades.createAndWait(buy(given)[0], { pollMs: 100, onStatus }),
+  createThenWait: async (client, given, onStatus) => client.trades.wait((await client.trades.create(...buy(given))).id, { onStatus }),
   dryRun: (client, given) => client.trades.dryRun(...buy(given)),
   confirmHeld: async (client, given) => {
     const held = await client.trades.create(...buy(given));
@@ -36,12 +37,13 @@ const CALLS = {
 };
 
 async function run(client, call) {
-  const results = [];
+  const [results, reported] = [[], []];
+  const onStatus = ({ status }) => reported.push(status);
   try {
-    for (let number = 0; number < (call.times ?? 1); number += 1) results.push(await CALLS[call.do](client, call.with ?? {}));
-    return { results };
+    for (let number = 0; number < (call.times ?? 1); number += 1) results.push(await CALLS[call.do](client, call.with ?? {}, onStatus));
+    return { results, reported };
   } catch (error) {
-    return { results, error };
+    return { results, reported, error };
   }
 }
 
@@ -57,6 +59,8 @@ const CHECKS = {
   error: (expected, { error }) => assertError(error, expected),
   docUrl: (expected, { error }) => assert.equal(error.docUrl, expected),
   requestId: (expected, { error }) => assert.equal(error.requestId, expected),
+  messageContains: (expected, { error }) => expected.forEach((text) => assert.ok(error.message.includes(text), error.message)),
+  statusesReported: (expected, { reported }) => assert.deepEqual(reported, expected),
   result: (_, { error, results }) => assert.ok(error === undefined && results.length > 0, error && support.textOf(error)),
   requests: (expected, { log }) => {
     const made = log.map(({ method, path }) => `${method} ${path}`);
@@ -112,12 +116,12 @@ for (const entry of table.calls) {
     await setRules(rules);
     const { client, lines, clock } = clientOf(entry);
     const began = performance.now();
-    const { results, error } = await run(client, call);
+    const { results, reported, error } = await run(client, call);
     const elapsedMs = performance.now() - began;
     const log = await readLog();
     for (const [name, expected] of Object.entries(expect)) {
       assert.ok(CHECKS[name], `no check for ${name}`);
-      await CHECKS[name](expected, { results, error, log, clock, call, client, elapsedMs });
+      await CHECKS[name](expected, { results, reported, error, log, clock, call, client, elapsedMs });
     }
     assertNoSecret([...lines, error ? support.textOf(error) : "", support.textOf(client)]);
   });

@@ -1,7 +1,7 @@
 // The vectors of the table: webhooks, signatures, amounts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Foretell, Usdc, Wad, WebhookVerificationError, requestSignature, verify } from "@foretell/client";
+import { Foretell, Usdc, Wad, WebhookVerificationError, requestSignature, signDelivery, verify } from "@foretell/client";
 import { FORETELL_API_KEY, assertNoSecret, table, textOf } from "./support.mjs";
 
 for (const { id, valid, secrets, header, body, nowMs, toleranceMs } of table.webhooks) {
@@ -25,10 +25,19 @@ test("requests are signed like the vectors", async () => {
   }
 });
 
+test("deliveries are signed like the vectors, and verify as Node.js passes the header", async () => {
+  for (const { secret, body, timeMs, v1 } of table.deliveries) {
+    const header = await signDelivery(body, secret, timeMs);
+    assert.equal(header, `t=${timeMs},v1=${v1}`);
+    assert.deepEqual(await verify(body, [header], secret, { nowMs: timeMs }), JSON.parse(body));
+    assert.equal((await verify(body, await signDelivery(body, secret), secret)).id, JSON.parse(body).id);
+  }
+});
+
 const TYPES = { Usdc, Wad };
 
 test("amounts are exact", () => {
-  const { parse, atomic, rejected, rejectedAtomic, sums } = table.amounts;
+  const { parse, atomic, rejected, rejectedAtomic, sums, rounded } = table.amounts;
   for (const { type, text, atomic, decimal } of parse) {
     const amount = TYPES[type].parse(text);
     assert.deepEqual([amount.atomic.toString(), amount.toString(), JSON.stringify({ amount })], [atomic, decimal, `{"amount":"${decimal}"}`]);
@@ -40,9 +49,11 @@ test("amounts are exact", () => {
     const [one, other] = [TYPES[type].parse(a), TYPES[type].parse(b)];
     assert.deepEqual([one.plus(other).toString(), one.minus(other).toString(), one.compare(other)], [sum, difference, order]);
   }
+  for (const { type, text, decimals, result } of rounded) assert.equal(TYPES[type].parse(text).roundDown(decimals).toString(), result);
 });
 
 test("floating-point numbers are no amounts", () => {
+  for (const decimals of [-1, 1.5]) assert.throws(() => Wad.parse("1").roundDown(decimals), RangeError);
   assert.throws(() => Usdc.parse(0.1), RangeError);
   assert.throws(() => Usdc.fromAtomic(1), RangeError);
 });

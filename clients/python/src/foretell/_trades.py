@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypedDict
 
 from ._core import Request, instant, post
 from .money import Usdc, Wad
-from .types import AmountType
+from .types import AmountType, Trade, TradeStatusChange
 
 ENDS = ("completed", "failed", "rejected")
 END_EVENTS = "trade.completed,trade.failed,trade.rejected"
 # Conflicts of the name: a trade that has it is another one.
 NAME_CONFLICTS = ("IDEMPOTENCY_KEY_CONFLICT", "CLIENT_REQUEST_ID_CONFLICT")
 _LONGEST_CLIENT_REQUEST_ID = 128
+
+
+class Progress:
+    """Reports each status of a trade once, in order."""
+
+    def __init__(self, on_status: Callable[[TradeStatusChange], object] | None) -> None:
+        self._on_status = on_status
+        self._count = 0
+        self.events = END_EVENTS if on_status is None else f"{END_EVENTS},trade.status-changed"
+
+    def report(self, trade: Trade) -> Trade:
+        """Reports what is new in a trade, and returns it."""
+        if self._on_status is not None:
+            for change in trade["statusHistory"][self._count :]:
+                self._count += 1
+                self._on_status(change)
+        return trade
 
 
 def has_ended(trade: Mapping[str, Any]) -> bool:

@@ -65,6 +65,14 @@ class _Amount:
         digits = tuple(int(digit) for digit in str(abs(self._atomic)))
         return Decimal((int(self._atomic < 0), digits, -self.DECIMALS))
 
+    def round_down(self, decimals: int) -> Self:
+        """The amount without the digits after this many decimals. The `amount` of a trade has at most 6."""
+        if decimals < 0:
+            raise ValueError("decimals must be at least 0")
+        unit = 10 ** max(self.DECIMALS - decimals, 0)
+        rounded = abs(self._atomic) // unit * unit
+        return self._with(rounded if self._atomic > 0 else -rounded)
+
     @classmethod
     def _parse(cls, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, str | int | Decimal):

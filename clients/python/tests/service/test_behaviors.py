@@ -47,6 +47,13 @@ async def confirm_held(client: Any, trade: dict[str, Any]) -> Any:
     return await done(client.trades.confirm(held["id"], held["confirmation"]["token"]))
 
 
+async def create_then_wait(client: Any, trade: dict[str, Any]) -> Any:
+    """Creates a trade, and waits for its end with another call."""
+    on_status = trade.pop("on_status")
+    created = await done(client.trades.create(MARKET, 0, "buy", **trade))
+    return await done(client.trades.wait(created["id"], on_status=on_status))
+
+
 async def list_markets(client: Any, given: dict[str, Any]) -> list[Any]:
     """Walks through all markets."""
     return [market async for market in each(client.markets.list(limit=given["limit"]))]
@@ -55,6 +62,7 @@ async def list_markets(client: Any, given: dict[str, Any]) -> list[Any]:
 CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "createTrade": lambda client, trade: client.trades.create(MARKET, 0, "buy", **trade),
     "createAndWait": lambda client, trade: client.trades.create_and_wait(MARKET, 0, "buy", **trade, timeout=60),
+    "createThenWait": create_then_wait,
     "dryRun": lambda client, trade: client.trades.dry_run(MARKET, 0, "buy", **trade),
     "confirmHeld": confirm_held,
     "confirm": lambda client, given: client.trades.confirm(given["trade"], given["token"]),
@@ -67,21 +75,23 @@ CALLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
 }
 
 
-async def make_call(client: Any, call: dict[str, Any]) -> list[Any]:
-    """Makes the call of an entry, and returns the results."""
+async def make_call(client: Any, call: dict[str, Any], reported: list[str]) -> list[Any]:
+    """Makes the call of an entry, and returns the results. Adds the statuses that a wait reports to `reported`."""
     given = {MEMBERS.get(name, name): value for name, value in call.get("with", {}).items()}
+    if call["do"].endswith("Wait"):
+        given["on_status"] = lambda change: reported.append(change["status"])
     return [await done(CALLS[call["do"]](client, given)) for _ in range(call.get("times", 1))]
 
 
 def caught(
-    kind: str, address: str, settings: dict[str, Any], call: dict[str, Any]
+    kind: str, address: str, settings: dict[str, Any], call: dict[str, Any], reported: list[str]
 ) -> tuple[list[Any], ForetellError | None]:
     """Makes a call with a new client. Returns its results or its error."""
 
     async def main() -> list[Any]:
         client = new_client(kind, address, **settings)
         try:
-            return await make_call(client, call)
+            return await make_call(client, call, reported)
         finally:
             await close(client)
 
@@ -100,13 +110,15 @@ def test_call(
     entry = fill(entry, words)
     clock = Clock(monkeypatch, is_real=entry.get("clock") == "real")
     if "before" in entry:
-        caught(kind, SERVICE, {}, entry["before"])
+        caught(kind, SERVICE, {}, entry["before"], [])
     proxy.set_rules(entry["rules"])
     began = time.monotonic()
-    results, error = caught(kind, Proxy.address, settings_of(entry.get("options", {})), entry["call"])
+    reported: list[str] = []
+    results, error = caught(kind, Proxy.address, settings_of(entry.get("options", {})), entry["call"], reported)
     assert (time.monotonic() - began) * 1000 <= entry["expect"].get("withinMs", float("inf"))
     log = proxy.log()
     check_result(entry, results, error)
+    assert reported == entry["expect"].get("statusesReported", reported)
     check_requests(entry["expect"], log)
     check_names(entry, log)
     if entry.get("clock") != "real":
@@ -146,6 +158,7 @@ def check_error(expect: dict[str, Any], error: ForetellError) -> None:
         assert error.submission == wanted["submission"]
     if "retryAfterMs" in wanted:
         assert error.retry_after == wanted["retryAfterMs"] / 1000
+    assert all(text in str(error) for text in expect.get("messageContains", []))
     if "docUrl" in expect:
         assert error.doc_url == expect["docUrl"]
     if "requestId" in expect:

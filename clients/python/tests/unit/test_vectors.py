@@ -14,6 +14,7 @@ import foretell
 from foretell import Usdc, Wad
 from foretell.signing import sign
 from foretell.webhooks import VerificationError, verify
+from foretell.webhooks import sign as sign_delivery
 
 TABLE: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "behaviors" / "behaviors.json").read_text(encoding="utf-8")
@@ -51,6 +52,26 @@ def test_a_delivery_that_does_not_verify_names_the_reason(header: str, reason: s
 def test_a_signature_is_the_one_of_the_table(vector: dict[str, Any]) -> None:
     header = sign(vector["key"], vector["timeMs"], vector["method"], vector["path"], vector["body"].encode())
     assert header == f"t={vector['timeMs']},v1={vector['v1']}"
+
+
+@pytest.mark.parametrize("vector", TABLE["deliveries"])
+def test_a_delivery_of_a_test_is_signed_like_the_table(vector: dict[str, Any]) -> None:
+    body, secret = vector["body"].encode(), vector["secret"]
+    header = sign_delivery(body, secret, now=vector["timeMs"] / 1000)
+    assert header == f"t={vector['timeMs']},v1={vector['v1']}"
+    assert verify(body, sign_delivery(body, secret), secret) == json.loads(body)
+
+
+def test_a_delivery_without_the_header_is_malformed() -> None:
+    with pytest.raises(VerificationError, match="malformed"):
+        verify(b"{}", None, "whsec_x")
+
+
+@pytest.mark.parametrize("entry", AMOUNTS["rounded"], ids=lambda entry: entry["text"])
+def test_rounding_down_drops_digits(entry: dict[str, Any]) -> None:
+    assert str(amount_of(entry)(entry["text"]).round_down(entry["decimals"])) == entry["result"]
+    with pytest.raises(ValueError, match="at least 0"):
+        Wad(1).round_down(-1)
 
 
 @pytest.mark.parametrize("entry", AMOUNTS["parse"] + AMOUNTS["atomic"], ids=lambda entry: entry["decimal"])

@@ -1,5 +1,6 @@
 //! Every call of the table.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foretell_client::types::{MarketQuery, Trade, TradeStatus};
@@ -37,13 +38,35 @@ async fn confirm_held(client: &Foretell, trade: &NewTrade) -> Result<Response<Tr
     client.trades.confirm(&held.id, confirmation.token.expose()).await
 }
 
-async fn make(suite: &Suite, client: &Foretell, call: &Value) -> Result<Returned, Error> {
+/// The statuses that a wait reported.
+pub type Reported = Arc<Mutex<Vec<String>>>;
+
+fn waiting(reported: &Reported) -> WaitOptions {
+    let reported = reported.clone();
+    WaitOptions {
+        poll: Duration::from_millis(100),
+        on_status: Some(Box::new(move |change| {
+            reported.lock().unwrap().push(change.status.as_str().to_owned());
+        })),
+        ..WaitOptions::default()
+    }
+}
+
+async fn make(
+    suite: &Suite,
+    client: &Foretell,
+    call: &Value,
+    reported: &Reported,
+) -> Result<Returned, Error> {
     let with = &call["with"];
     Ok(match text(&call["do"]) {
         "createTrade" => returned(&client.trades.create(&buy(suite, with)).await?),
         "createAndWait" => {
-            let options = WaitOptions { poll: Duration::from_millis(100), ..WaitOptions::default() };
-            returned(&client.trades.create_and_wait_with(&buy(suite, with), options).await?)
+            returned(&client.trades.create_and_wait_with(&buy(suite, with), waiting(reported)).await?)
+        }
+        "createThenWait" => {
+            let created = client.trades.create(&buy(suite, with)).await?;
+            returned(&client.trades.wait_for(&created.id, waiting(reported)).await?)
         }
         "dryRun" => returned(&client.trades.dry_run(&buy(suite, with)).await?),
         "confirmHeld" => returned(&confirm_held(client, &buy(suite, with)).await?),
@@ -76,10 +99,15 @@ async fn make(suite: &Suite, client: &Foretell, call: &Value) -> Result<Returned
     })
 }
 
-async fn make_all(suite: &Suite, client: &Foretell, call: &Value) -> (Vec<Returned>, Option<Error>) {
+async fn make_all(
+    suite: &Suite,
+    client: &Foretell,
+    call: &Value,
+    reported: &Reported,
+) -> (Vec<Returned>, Option<Error>) {
     let mut results = Vec::new();
     for _ in 0..call["times"].as_u64().unwrap_or(1) {
-        match make(suite, client, call).await {
+        match make(suite, client, call, reported).await {
             Ok(result) => results.push(result),
             Err(error) => return (results, Some(error)),
         }
@@ -92,13 +120,14 @@ pub async fn check(suite: &Suite, entry: Value) {
     suite.set_rules(&json!([])).await;
     if let Some(before) = entry.get("before") {
         let (client, _) = suite.client(&json!({}));
-        make(suite, &client, before).await.unwrap();
+        make(suite, &client, before, &Reported::default()).await.unwrap();
     }
     suite.set_rules(&entry["rules"]).await;
     let (client, clock) = suite.client(&entry);
     suite.log.take();
     let began = tokio::time::Instant::now();
-    let (results, error) = make_all(suite, &client, &entry["call"]).await;
+    let reported = Reported::default();
+    let (results, error) = make_all(suite, &client, &entry["call"], &reported).await;
     let elapsed = began.elapsed();
     let mut texts = vec![format!("{client:?}"), format!("{results:?}")];
     texts.extend(error.iter().flat_map(printed));
@@ -110,6 +139,7 @@ pub async fn check(suite: &Suite, entry: Value) {
         entry: &entry,
         results,
         error,
+        reported,
         requests,
         pauses_ms: clock.pauses_ms(),
         elapsed,

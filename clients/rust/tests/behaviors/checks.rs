@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use foretell_client::{Error, Foretell};
 use serde_json::Value;
 
-use crate::calls::Returned;
+use crate::calls::{Reported, Returned};
 use crate::support::{Suite, assert_error, assert_pauses, matches, table, text};
 
 /// A call that was made.
@@ -16,6 +16,7 @@ pub struct Made<'a> {
     pub entry: &'a Value,
     pub results: Vec<Returned>,
     pub error: Option<Error>,
+    pub reported: Reported,
     pub requests: Vec<Value>,
     pub pauses_ms: Vec<u64>,
     pub elapsed: Duration,
@@ -37,6 +38,14 @@ impl Made<'_> {
             "error" => assert_error(self.error.as_ref(), expected),
             "docUrl" => assert_eq!(self.error.as_ref().unwrap().doc_url.as_deref(), expected.as_str()),
             "requestId" => assert_eq!(self.error.as_ref().unwrap().request_id.as_deref(), expected.as_str()),
+            "messageContains" => {
+                let message = self.error.as_ref().unwrap().to_string();
+                assert!(
+                    expected.as_array().unwrap().iter().all(|part| message.contains(text(part))),
+                    "{message}"
+                );
+            }
+            "statusesReported" => assert_eq!(&Value::from(self.reported.lock().unwrap().clone()), expected),
             "result" => assert!(self.error.is_none() && !self.results.is_empty(), "{:?}", self.error),
             "requests" => self.check_requests(expected.as_array().unwrap()),
             "requestsAtLeast" => assert!(self.requests.len() as u64 >= expected.as_u64().unwrap()),

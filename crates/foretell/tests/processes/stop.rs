@@ -1,5 +1,6 @@
 //! A graceful stop of the service, and `foretell listen` across a restart.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +23,12 @@ use foretell::secrets::Secrets;
 use secrecy::ExposeSecret;
 use store::events::NewEvent;
 use store::testing::TestFolder;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::mpsc;
 
 use crate::{oracle, service};
+
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A service on SQLite in its own folder, with one user and a key.
 struct Small {
@@ -145,14 +149,14 @@ async fn a_stop_ends_every_stream_with_a_closing_event() {
     }
 }
 
-/// A local program that receives events, and its address.
-async fn receiver() -> (mpsc::UnboundedReceiver<(HeaderMap, Vec<u8>)>, String) {
+/// A local program that receives events at an address, and its URL.
+fn receiver(address: SocketAddr) -> (mpsc::UnboundedReceiver<(HeaderMap, Vec<u8>)>, String) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let take = move |headers: HeaderMap, body: Bytes| {
         drop(sender.send((headers, body.to_vec())));
         std::future::ready(StatusCode::NO_CONTENT)
     };
-    let (listener, address) = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let (listener, address) = listen(address).unwrap();
     let routes = axum::Router::new().route("/hooks", axum::routing::post(take));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     (receiver, format!("http://{address}/hooks"))
@@ -165,7 +169,7 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
     let (running, base_url) = small.serve();
     // The next run must have the same address.
     small.config.listen = base_url.trim_start_matches("http://").parse().unwrap();
-    let (mut received, url) = receiver().await;
+    let (mut received, url) = receiver(ANY_PORT);
     small.create_events(3).await;
     let mut command = service::foretell(small.folder.path());
     command.args([
@@ -228,6 +232,29 @@ async fn listen_posts_every_event_once_in_order_despite_a_restart() {
             .await;
     assert_eq!(posted, kept.unwrap(), "the bodies are those that webhooks receive, to the byte");
     assert!(received.try_recv().is_err(), "nothing was posted twice");
+    drop(child);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listen_waits_for_a_receiver_that_does_not_run() {
+    let small = Small::new().await;
+    let (running, base_url) = small.serve();
+    small.create_events(3).await;
+    let (listener, address) = listen(ANY_PORT).unwrap();
+    drop(listener);
+    let url = format!("http://{address}/hooks");
+    let mut command = service::foretell(small.folder.path());
+    command.args(["listen", "--forward-to", &url, "--base-url", &base_url, "--since", "1"]);
+    command.env("FORETELL_API_KEY", small.key.plaintext.expose()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = tokio::time::timeout(Duration::from_secs(60), lines.next_line()).await.unwrap();
+    assert!(line.unwrap().unwrap().contains("waiting for the receiver"));
+    let (mut received, _) = receiver(address);
+    for _ in 0..2 {
+        tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap();
+    }
     drop(child);
     running.stop().await;
 }

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import _time
 from .._core import Request, get, parameters, path, post
-from .._trades import END_EVENTS, NAME_CONFLICTS, TradeOptions, body_of, creation, has_ended, is_same_trade, names_of
+from .._response import response_of
+from .._trades import NAME_CONFLICTS, Progress, TradeOptions, body_of, creation, has_ended, is_same_trade, names_of
 from ..errors import ForetellError, Unavailable
 from ..money import Usdc, Wad
-from ..types import DryRun, ListTradesQuery, Side, Trace, Trade
+from ..types import DryRun, ListTradesQuery, Side, Trace, Trade, TradeStatusChange
 from .pages import Pager
 from .transport import Transport
 
@@ -45,7 +46,7 @@ class Trades:
         `amount` is a decimal string in whole USDC (or tokens, with `amount_type="tokens"`), a `Usdc`, or a `Wad` for
         tokens. Every attempt has the same `Idempotency-Key`: `idempotency_key` or a new one. It is also the
         `clientRequestId` unless you give one. To continue after your own restart, pass the same name again: the call
-        then returns the trade that exists.
+        then returns the trade that exists, as it was created. `get` and `create_and_wait` return it as it is now.
 
         A trade at or above the key's threshold is `pending_confirmation`: pass the token of its `confirmation` to
         `confirm`.
@@ -90,13 +91,16 @@ class Trades:
         client_request_id: str | None = None,
         idempotency_key: str | None = None,
         timeout: float = WAIT_S,
+        on_status: Callable[[TradeStatusChange], object] | None = None,
         **options: Unpack[TradeOptions],
     ) -> Trade:
         """Creates a trade like `create`, and returns it when it is `completed`, `failed` or `rejected`.
 
-        A trade that must be confirmed first is returned at once, as `pending_confirmation`.
+        A trade that must be confirmed first is returned at once, as `pending_confirmation`. `on_status` receives each
+        status of the trade, once and in order.
         """
-        trade = self.create(
+        progress = Progress(on_status)
+        created = self.create(
             market_id,
             outcome_index,
             side,
@@ -105,9 +109,13 @@ class Trades:
             idempotency_key=idempotency_key,
             **options,
         )
+        trade = progress.report(created)
         if has_ended(trade) or trade["status"] == "pending_confirmation":
             return trade
-        return self.wait(trade["id"], timeout=timeout)
+        if response_of(trade).is_replay:
+            # It has the trade as it was created.
+            trade = progress.report(self.get(trade["id"]))
+        return trade if has_ended(trade) else self._wait(trade["id"], timeout, progress)
 
     def dry_run(
         self,
@@ -147,16 +155,21 @@ class Trades:
         """Each step of a trade with its time."""
         return self._transport.resource(get(path("/v1/traces/{}", correlation_id)), "trace", Trace)
 
-    def wait(self, trade_id: str, *, timeout: float = WAIT_S) -> Trade:
+    def wait(
+        self, trade_id: str, *, timeout: float = WAIT_S, on_status: Callable[[TradeStatusChange], object] | None = None
+    ) -> Trade:
         """Returns a trade when it is `completed`, `failed` or `rejected`.
 
         Follows the feed of events, or polls if streams do not arrive. Raises `Unavailable` with the code
-        `WAIT_TIMED_OUT` after `timeout` seconds.
+        `WAIT_TIMED_OUT` after `timeout` seconds. `on_status` receives each status of the trade, once and in order.
         """
+        return self._wait(trade_id, timeout, Progress(on_status))
+
+    def _wait(self, trade_id: str, timeout: float, progress: Progress) -> Trade:
         ends = _time.monotonic() + timeout
         silence = self._transport.options.stream_patience
         while (left := ends - _time.monotonic()) > 0:
-            trade, is_heard = self._follow(trade_id, min(silence, left), ends)
+            trade, is_heard = self._follow(trade_id, min(silence, left), ends, progress)
             if trade is not None:
                 return trade
             if not is_heard:
@@ -165,7 +178,7 @@ class Trades:
             _time.sleep(min(self._transport.options.backoff, 1.0))
         pause = 0.25
         while True:
-            trade = self.get(trade_id)
+            trade = progress.report(self.get(trade_id))
             if has_ended(trade):
                 return trade
             if _time.monotonic() + pause > ends:
@@ -175,9 +188,9 @@ class Trades:
         detail = f"the trade is still {trade['status']} after {timeout:g} seconds"
         raise Unavailable("WAIT_TIMED_OUT", detail, submission="submitted", trade_id=trade_id)
 
-    def _follow(self, trade_id: str, silence: float, ends: float) -> tuple[Trade | None, bool]:
+    def _follow(self, trade_id: str, silence: float, ends: float, progress: Progress) -> tuple[Trade | None, bool]:
         """Follows one stream until the trade ends. The second value is true if the stream sent anything."""
-        request = get("/v1/events", types=END_EVENTS, **{"from": "latest"})
+        request = get("/v1/events", types=progress.events, **{"from": "latest"})
         is_heard = False
         try:
             with self._transport.stream(request, silence) as messages:
@@ -187,7 +200,7 @@ class Trades:
                     # Also after the first message, because the trade may have ended before the stream began.
                     if is_about_it or not is_heard:
                         is_heard = True
-                        trade = self.get(trade_id)
+                        trade = progress.report(self.get(trade_id))
                         if has_ended(trade):
                             return trade, True
                     if _time.monotonic() > ends:

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use domain::Clock;
 use domain::webhook::{Delivery, WebhookSecret};
-use reqwest::Client;
+use reqwest::{Client, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::time::interval;
 
 /// Timeout of a delivery, the same as for webhooks.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between two attempts to connect to the program.
+const PACE: Duration = Duration::from_secs(1);
 
 /// The local program that receives events.
 pub struct LocalReceiver {
@@ -37,16 +40,34 @@ impl LocalReceiver {
         Self { client, url, secret, clock }
     }
 
-    /// Posts a feed item once, and describes the result. A failed delivery is reported but not
-    /// retried, because programs under development fail often.
+    /// Posts a feed item, and describes the result. Waits for a program that does not run. Other
+    /// failures are reported but not retried, because programs under development fail often.
     pub async fn post(&self, item: &str) -> String {
         let (event_id, api_version, body) = match body_of(item) {
             Ok(parts) => parts,
             Err(error) => return format!("is not an event: {error}"),
         };
+        let mut pace = interval(PACE);
+        let mut is_waiting = false;
+        loop {
+            pace.tick().await;
+            match self.send(&event_id, &api_version, &body).await {
+                Ok(answer) => return format!("{event_id} -> {}", answer.status()),
+                Err(error) if error.is_connect() => {
+                    if !is_waiting {
+                        eprintln!("foretell: {error}: waiting for the receiver");
+                    }
+                    is_waiting = true;
+                }
+                Err(error) => return format!("{event_id} -> {error}"),
+            }
+        }
+    }
+
+    async fn send(&self, event_id: &str, api_version: &str, body: &str) -> reqwest::Result<Response> {
         let delivery = Delivery {
-            event_id: &event_id,
-            api_version: &api_version,
+            event_id,
+            api_version,
             body: body.as_bytes(),
             secrets: &[&self.secret],
             at: self.clock.now(),
@@ -54,10 +75,7 @@ impl LocalReceiver {
         let request = self.client.post(&self.url).timeout(TIMEOUT);
         let headers = delivery.headers().into_iter();
         let request = headers.fold(request, |request, (name, value)| request.header(name, value));
-        match request.body(body.clone()).send().await {
-            Ok(answer) => format!("{event_id} -> {}", answer.status()),
-            Err(error) => format!("{event_id} -> {error}"),
-        }
+        request.body(body.to_owned()).send().await
     }
 }
 
