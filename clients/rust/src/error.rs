@@ -144,10 +144,14 @@ impl fmt::Display for Error {
     }
 }
 
+/// One line, because `main` prints the error that it returns in this form.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} ", self.family())?;
-        self.0.fmt(f)
+        write!(f, "{:?}: {self}", self.family())?;
+        if let Some(submission) = &self.submission {
+            write!(f, ", {submission}")?;
+        }
+        self.request_id.iter().try_for_each(|id| write!(f, ", request {id}"))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sends requests, and tries them again.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -45,7 +46,7 @@ impl EtagStore for Mutex<HashMap<String, StoredAnswer>> {
 }
 
 /// A client that cannot be made from its options.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The key does not have the form of an API key.
     #[error("the API key is not well-formed")]
@@ -59,6 +60,13 @@ pub enum ConfigError {
     /// TLS does not work on this machine.
     #[error("the HTTP client does not work on this machine")]
     Http,
+}
+
+/// The message, because `main` prints the error that it returns in this form.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// The options of a client.

@@ -22,22 +22,18 @@ const TRADES: usize = 200;
 /// Returns the events of each user's feed: id and JSON document.
 async fn feeds(store: &Store) -> BTreeMap<String, Vec<(String, String)>> {
     const SQL: &str = "SELECT user_id, id, seq, key_id, body FROM events ORDER BY user_id, seq";
-    let rows: Result<Vec<(String, String, u64, Option<KeyId>, String)>, StoreError> = store
+    let rows: Result<Vec<(String, String, String)>, StoreError> = store
         .read((), |tx, ()| {
             Box::pin(tx.list(SQL, &[], |row| {
-                Ok((
-                    row.get("user_id")?,
-                    row.get("id")?,
-                    row.get("seq")?,
-                    row.get("key_id")?,
-                    row.get("body")?,
-                ))
+                let key_id: Option<KeyId> = row.get("key_id")?;
+                let body: String = row.get("body")?;
+                Ok((row.get("user_id")?, row.get("id")?, feed_body(row.get("seq")?, key_id, &body)))
             }))
         })
         .await;
     let mut feeds: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
-    for (user, id, seq, key_id, body) in rows.unwrap() {
-        feeds.entry(user).or_default().push((id, feed_body(seq, key_id, &body)));
+    for (user, id, document) in rows.unwrap() {
+        feeds.entry(user).or_default().push((id, document));
     }
     feeds
 }
