@@ -139,7 +139,8 @@ async fn answer(
     match mode {
         Mode::Silent => std::future::pending().await,
         Mode::Answer(status, text) => {
-            return (StatusCode::from_u16(status).unwrap(), text).into_response();
+            let location = [("location", "/elsewhere")];
+            return (StatusCode::from_u16(status).unwrap(), location, text).into_response();
         }
         Mode::Endless => return vec![b' '; 2 << 20].into_response(),
         _ => {}
