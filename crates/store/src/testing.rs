@@ -65,7 +65,9 @@ async fn open_in(folder: TestFolder) -> Store {
 /// `None` if no test cluster is configured.
 pub async fn postgres() -> Option<Store> {
     let database = TestDatabase::migrated().await?;
-    let url = database.url.clone();
+    // Tests run beside others, so a statement may take longer than in a service.
+    let separator = if database.url.contains('?') { '&' } else { '?' };
+    let url = format!("{}{separator}statement_timeout_ms=60000", database.url);
     Some(Store::open_with(&url, RemoteTls::Preferred, Some(Box::new(database))).await.expect("a copy opens"))
 }
 
