@@ -1,8 +1,11 @@
 //! The clock of a development service, which clients may move.
 
+use std::sync::Arc;
+
 use app::AppError;
 use app::test_clock::{ClockMove, TestClock};
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use domain::trade::FieldError;
 use domain::{ErrorCode, Timestamp};
 use http_kit::{AnyKey, Body, Caller, JsonBody, Meta, NoParameters, Problem, Query, Shared, Single};
@@ -74,14 +77,20 @@ impl MoveBody {
     }
 }
 
-/// Returns the test clock, if the service runs with one.
-fn clock_of(app: &Shared) -> Result<&TestClock, Problem> {
-    let absent = || {
-        AppError::new(ErrorCode::ResourceNotFound).detail(
-            "The clock of this service cannot be moved. Only `foretell dev --test-clock` has one that can.",
-        )
-    };
-    Ok(app.test_clock.as_deref().ok_or_else(absent)?)
+/// An extractor that succeeds only if the service runs with a test clock. Otherwise requests are
+/// rejected before their body is read.
+#[derive(Debug)]
+pub struct MovableClock(Arc<TestClock>);
+
+impl FromRequestParts<Shared> for MovableClock {
+    type Rejection = Problem;
+
+    async fn from_request_parts(_: &mut Parts, app: &Shared) -> Result<Self, Self::Rejection> {
+        const ABSENT: &str =
+            "The clock of this service cannot be moved. Only `foretell dev --test-clock` has one that can.";
+        let clock = app.test_clock.clone().map(Self);
+        Ok(clock.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound).detail(ABSENT))?)
+    }
 }
 
 /// `GET /v1/sandbox/clock`: the time of the service.
@@ -96,10 +105,10 @@ fn clock_of(app: &Shared) -> Result<&TestClock, Problem> {
 pub async fn read(
     State(app): State<Shared>,
     _: Caller<AnyKey>,
+    _: MovableClock,
     _: Query<NoParameters>,
     meta: Meta,
 ) -> Result<Single<ClockRecord>, Problem> {
-    clock_of(&app)?;
     Ok(meta.single("clock", ClockRecord { now: app.ctx.now() }))
 }
 
@@ -118,17 +127,12 @@ pub async fn read(
 pub async fn make_move(
     State(app): State<Shared>,
     _: Caller<AnyKey>,
+    MovableClock(clock): MovableClock,
     _: Query<NoParameters>,
     meta: Meta,
     body: Body<MoveBody>,
 ) -> Result<Single<ClockRecord>, Problem> {
-    clock_of(&app)?;
     let to = body.value.to_move().map_err(|error| AppError::validation(&[error]))?;
-    let moved = app.mutate(move |app| async move {
-        match app.test_clock.as_deref() {
-            Some(clock) => clock.make_move(&app.ctx, to).await,
-            None => Err(AppError::new(ErrorCode::ResourceNotFound)),
-        }
-    });
+    let moved = app.mutate(move |app| async move { clock.make_move(&app.ctx, to).await });
     Ok(meta.single("clock", ClockRecord { now: moved.await? }))
 }

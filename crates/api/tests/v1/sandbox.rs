@@ -176,7 +176,9 @@ async fn a_service_without_a_test_clock_has_no_clock_to_move() {
     let client = http.with(&app.disabled_key(&app.user("ada").await, Tier::Free).await);
     let before = app.ctx.now();
     client.get(CLOCK).await.refused(ErrorCode::ResourceNotFound);
-    move_to(&client, json!({ "advanceSeconds": 60 })).await.refused(ErrorCode::ResourceNotFound);
+    for body in [json!({ "advanceSeconds": 60 }), json!({ "advanceSeconds": 60, "now": before })] {
+        move_to(&client, body).await.refused(ErrorCode::ResourceNotFound);
+    }
     assert_eq!(app.ctx.now(), before);
     http.anonymous().get(CLOCK).await.refused(ErrorCode::ApiKeyMissing);
 }
