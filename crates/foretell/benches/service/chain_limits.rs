@@ -334,10 +334,15 @@ fn sign(
     chain.sign(signer, &transaction).unwrap()
 }
 
-/// Sends a transaction and reads its receipt, which chains that mine each transaction have immediately.
+/// Sends a transaction and reads its receipt. The embedded chain has it immediately; anvil mines after its answer.
 async fn send_signed(chain: &Chain, signed: &SignedTx) -> Vec<EventKind> {
     assert_eq!(chain.send_raw(&signed.raw).await.unwrap(), SendOutcome::Accepted);
-    let receipt = chain.receipt(signed.hash).await.unwrap().expect("a receipt");
+    let receipt = loop {
+        if let Some(receipt) = chain.receipt(signed.hash).await.unwrap() {
+            break receipt;
+        }
+        tokio::task::yield_now().await;
+    };
     assert!(receipt.success, "the transaction reverted");
     receipt.events.into_iter().map(|event| event.kind).collect()
 }
