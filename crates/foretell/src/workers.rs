@@ -69,7 +69,7 @@ const AUDIT_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time until a node is noticed that serves another chain or has recovered.
 const NODES_PAUSE: Duration = Duration::from_secs(1);
 
-/// What the workers of a process need besides the context.
+/// The inputs of a process's workers, in addition to the context.
 pub struct WorkerSettings<'a> {
     pub roles: &'a ProcessRoles,
     pub secrets: &'a Secrets,

@@ -108,8 +108,8 @@ async fn real(scene: &Scene, code: ErrorCode) -> (Answer, Client<Keyed>) {
             (buy(client).with("minTokensOut", "900000000000000000000").await, client.clone())
         }
         ErrorCode::SmartAccountNotProvisioned => {
-            let nobody = app.disabled_key(&app.user("grace").await, Tier::Mm).await;
-            (buy(&http.with(&nobody)).await, client.clone())
+            let unprovisioned = app.disabled_key(&app.user("grace").await, Tier::Mm).await;
+            (buy(&http.with(&unprovisioned)).await, client.clone())
         }
         ErrorCode::SpendingLimitExceeded => {
             let capped = limited(&|limits| limits.daily = Some(Usdc::from_whole(6)));

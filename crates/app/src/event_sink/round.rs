@@ -22,7 +22,7 @@ use crate::{AppError, Ctx};
 /// The maximum number of events of one user in a round. It bounds the memory of a round.
 const EVENTS: u64 = 64;
 
-/// What a round needs besides its users.
+/// The inputs of a round, in addition to its users.
 pub(super) struct Round<'a> {
     pub ctx: &'a Ctx,
     pub lease: &'a Lease,

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::scene::Scene;
 
-/// What a broker does with the next events.
+/// How the broker treats the next events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Answers,

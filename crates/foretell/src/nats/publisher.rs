@@ -69,8 +69,8 @@ impl NatsPublisher {
             .name("foretell")
             .connection_timeout(CONNECT)
             .request_timeout(Some(ANSWER))
-            // One look at each server. After that, the sink connects anew: a client that reconnects by
-            // itself could send a message that was already repeated.
+            // Each server is tried once. After that, the sink opens a new connection: a client that
+            // reconnects by itself could send a message that was already repeated.
             .max_reconnects(settings.servers.len());
         options = match &settings.user {
             Some(UrlUser::Password { user, password }) => {

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 pub const DEFAULT_STREAM: &str = "FORETELL_EVENTS";
 pub const DEFAULT_SUBJECT: &str = "foretell.events";
 
-/// A setting that has not the documented form. The text does not contain its value, which may be a
+/// A setting in a wrong form. The text does not contain its value, which may be a
 /// secret.
 #[derive(Debug, thiserror::Error)]
 pub enum NatsSettingsError {

@@ -19,7 +19,7 @@ const ONE_WEI: Wad = Wad(U256::ONE);
 /// that no market meets.
 ///
 /// `held` is the account's position, which only `INSUFFICIENT_BALANCE` needs.
-pub(super) fn doom(trade: &mut Trade, code: ErrorCode, held: Wad) -> Result<(), AppError> {
+pub(super) fn make_impossible(trade: &mut Trade, code: ErrorCode, held: Wad) -> Result<(), AppError> {
     let side = side_of(trade)?;
     match code {
         ErrorCode::SlippageExceeded => refuse_every_price(trade, side),

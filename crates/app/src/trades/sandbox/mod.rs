@@ -55,7 +55,7 @@ pub(super) async fn apply(
                     .map_err(AppError::from)?,
                 _ => U256::ZERO,
             };
-            intent::doom(trade, code, Wad(held))?;
+            intent::make_impossible(trade, code, Wad(held))?;
         }
         Scenario::Slow { seconds } => {
             let start = trade.held_until.unwrap_or(trade.created_at).plus_ms(i64::from(seconds) * 1_000);

@@ -1,4 +1,4 @@
-//! Where the credentials of this machine come from.
+//! The sources of this machine's credentials for key services.
 
 use std::sync::Arc;
 
