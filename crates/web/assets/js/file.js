@@ -11,5 +11,8 @@ export function start(input) {
     elements.format.value = file.name.endsWith(".json") ? "json" : "yaml";
     announce(`${file.name} was read.`, input.form);
   };
-  input.addEventListener("change", () => read().catch((error) => announce(error.message, input.form)));
+  const readOrSay = () => read().catch((error) => announce(error.message, input.form));
+  input.addEventListener("change", readOrSay);
+  // The file may have been chosen before this module was loaded. A text that is there is the user's.
+  if (!elements.text.value) readOrSay();
 }
