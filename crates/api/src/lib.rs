@@ -12,9 +12,9 @@ pub mod v1;
 use axum::Router;
 use http_kit::Shared;
 
-/// Returns the router of the APIs. The routes in `beside` have no guard.
-pub fn router(app: Shared, beside: Router<Shared>) -> Router {
-    v1::router::router(&app, beside)
+/// Returns the router of the APIs.
+pub fn router(app: Shared) -> Router {
+    v1::router::router(&app)
         // The public API brings its own layers and error format.
         .merge(public::router(Shared::clone(&app)))
         .merge(mcp::router(&app))

@@ -358,8 +358,6 @@ pub fn write_contracts(path: &Path, contracts: &Contracts) -> Result<(), StartEr
 pub struct PublicEndpoint {
     pub state: Shared,
     pub listener: TcpListener,
-    /// Routes beside the API's.
-    pub beside: axum::Router<Shared>,
 }
 
 /// A running service.
@@ -384,12 +382,12 @@ impl Serving {
         mut stopped: watch::Receiver<bool>,
         draining: CancellationToken,
     ) -> Self {
-        let PublicEndpoint { state, listener, beside } = endpoint;
+        let PublicEndpoint { state, listener } = endpoint;
         let mutations = state.mutations.clone();
         let of_refusals = Shared::clone(&state);
         let refuse = Arc::new(move |ip, unread| http_kit::refuse(&of_refusals, ip, unread));
         let trusted_proxies = state.trusted_proxies.clone();
-        let router = api::router(Shared::clone(&state), beside).merge(web::router(state));
+        let router = api::router(Shared::clone(&state)).merge(web::router(state));
         let server = Server { listener, router, refuse, limits, trusted_proxies, draining };
         let task = tokio::spawn(server.run(async move {
             // An error means that the sender was dropped together with the service.

@@ -81,7 +81,7 @@ impl ServeHttp for TestApp {
         };
         change(&mut state);
         let state = Shared::new(state);
-        let apis = api::router(Shared::clone(&state), Router::new());
+        let apis = api::router(Shared::clone(&state));
         Http { router: apis.merge(web::router(Shared::clone(&state))), state }
     }
 }

@@ -61,11 +61,8 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
 }
 
 /// Returns the router of the trading API.
-///
-/// The routes in `beside` get request ids, the common response headers and problem bodies, but not
-/// the guard: no deadline, no authentication and no rate limit.
-pub fn router(app: &Shared, beside: Router<Shared>) -> Router<Shared> {
-    router_of(TABLE, app, beside)
+pub fn router(app: &Shared) -> Router<Shared> {
+    router_of(TABLE, app)
 }
 
 /// Returns the handlers without their guard, for requests from within the process. Such a request must have
@@ -78,8 +75,8 @@ pub fn unguarded(app: &Shared) -> Router {
     TABLE.iter().fold(Router::new(), add).fallback(unknown).with_state(Shared::clone(app))
 }
 
-fn router_of(table: &'static [Entry<Shared>], app: &Shared, beside: Router<Shared>) -> Router<Shared> {
-    http_kit::router(&HttpLayer::new(Shared::clone(app), Surface::Trading), table, beside)
+fn router_of(table: &'static [Entry<Shared>], app: &Shared) -> Router<Shared> {
+    http_kit::router(&HttpLayer::new(Shared::clone(app), Surface::Trading), table, Router::new())
 }
 
 #[cfg(test)]

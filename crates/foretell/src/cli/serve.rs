@@ -100,5 +100,5 @@ fn public_endpoint(parts: &Parts, config: &ResolvedConfig) -> Result<(String, Pu
     let (listener, address) = listen(config.listen)?;
     let base_url = format!("http://{address}");
     let state = parts.state(config, &base_url)?;
-    Ok((base_url, PublicEndpoint { state, listener, beside: axum::Router::new() }))
+    Ok((base_url, PublicEndpoint { state, listener }))
 }

@@ -72,7 +72,7 @@ impl Small {
         let (listener, address) = listen(self.config.listen).unwrap();
         let base_url = format!("http://{address}");
         let state = self.parts.state(&self.config, &base_url).unwrap();
-        let endpoint = PublicEndpoint { state, listener, beside: axum::Router::new() };
+        let endpoint = PublicEndpoint { state, listener };
         (Running::start(&self.parts, Some(endpoint), 0).unwrap(), base_url)
     }
 
