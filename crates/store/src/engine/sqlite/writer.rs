@@ -1,9 +1,13 @@
 //! The thread that writes to the database file.
 //!
-//! Units wait in a queue. The thread takes all waiting units, up to a limit, and runs each in its
-//! own savepoint within one transaction. It answers the callers only after the commit. One disk
-//! flush thus serves the whole group, and no caller gets a success that a crash could undo. No
-//! timer delays a unit that waits alone. A queued unit runs even if its caller is dropped.
+//! Units wait in a queue. The thread runs all waiting units in one transaction, up to a limit. Units
+//! that arrive while it runs others join it. It answers the callers only after the commit. One disk
+//! flush thus serves the whole group, and no caller gets a success that a crash could undo. No timer
+//! delays a unit that waits alone. A queued unit runs even if its caller is dropped.
+//!
+//! If a unit fails, the transaction is rolled back, and the units run again, each in its own
+//! savepoint. Most groups need no savepoints, and with them SQLite copies each page that a unit
+//! changes.
 //!
 //! If the commit fails, or SQLite rolls back by itself (for example on a full disk), every unit of
 //! the group fails. That includes units that returned an error of their own, since they may have
@@ -44,10 +48,10 @@ impl Writer {
     /// Starts the thread. It ends when the store is closed or its last handle is dropped.
     pub(super) fn start(conn: SqliteConnection, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let work = Work { tx: Tx::writer(Conn::Sqlite(conn)), changes };
+        let work = Work { tx: Tx::writer(Conn::Sqlite(conn)), changes, waiting, closing: Vec::new() };
         thread::Builder::new()
             .name("store-writer".to_owned())
-            .spawn(move || work.run(waiting))
+            .spawn(move || work.run())
             .map_err(|e| StoreError::unavailable(format!("could not start the writer thread: {e}")))?;
         Ok(Self { queue })
     }
@@ -105,8 +109,8 @@ where
 {
     fn run(&mut self, tx: &mut Tx) -> bool {
         tx.reset();
-        // The savepoint undoes whatever a panic leaves unfinished in the database. `tx` has no
-        // other state.
+        // The rollback undoes whatever a panic leaves unfinished in the database. `tx` has no other
+        // state.
         let outcome = catch_unwind(AssertUnwindSafe(|| tx.run(&self.input, &self.unit).now_or_never()));
         let outcome = match outcome {
             Ok(Some(outcome)) => outcome,
@@ -131,32 +135,44 @@ where
 struct Work {
     tx: Tx,
     changes: Arc<Changes>,
+    waiting: mpsc::Receiver<Message>,
+    closing: Vec<oneshot::Sender<()>>,
 }
 
 impl Work {
-    fn run(mut self, mut waiting: mpsc::Receiver<Message>) {
-        let mut messages = Vec::with_capacity(GROUP);
-        let mut closing = Vec::new();
-        while waiting.blocking_recv_many(&mut messages, GROUP) > 0 {
-            let mut units = Vec::with_capacity(messages.len());
-            for message in messages.drain(..) {
-                match message {
-                    Message::Run(unit) => units.push(unit),
-                    Message::Close(done) => {
-                        // No new messages are accepted, but queued ones are still received.
-                        waiting.close();
-                        closing.push(done);
-                    }
-                }
-            }
+    fn run(mut self) {
+        while let Some(message) = self.waiting.blocking_recv() {
+            let mut units = Vec::new();
+            self.accept(message, &mut units);
             while !units.is_empty() {
                 units = self.group(units);
             }
         }
         // Close the file before reporting that it is closed.
+        let closing = mem::take(&mut self.closing);
         drop(self);
         for done in closing {
             let _ = done.send(());
+        }
+    }
+
+    /// Adds the waiting units to the group.
+    fn join(&mut self, units: &mut Vec<Box<dyn Unit>>) {
+        while units.len() < GROUP
+            && let Ok(message) = self.waiting.try_recv()
+        {
+            self.accept(message, units);
+        }
+    }
+
+    fn accept(&mut self, message: Message, units: &mut Vec<Box<dyn Unit>>) {
+        match message {
+            Message::Run(unit) => units.push(unit),
+            Message::Close(done) => {
+                // No new messages are accepted, but queued ones are still received.
+                self.waiting.close();
+                self.closing.push(done);
+            }
         }
     }
 
@@ -166,8 +182,19 @@ impl Work {
         let mut rest = Vec::new();
         let mut touched = Touched::default();
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
+            if self.run_all(&mut units, &mut touched) {
+                return self.conn().commit();
+            }
+            touched = Touched::default();
+            if !self.conn().is_autocommit() {
+                self.conn().control("ROLLBACK")?;
+                if units.len() == 1 {
+                    return Ok(());
+                }
+            }
+            self.conn().control("BEGIN IMMEDIATE")?;
             for at in 0..units.len() {
-                if let Err(error) = self.one(units[at].as_mut()) {
+                if let Err(error) = self.run_one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
@@ -198,8 +225,26 @@ impl Work {
         rest
     }
 
+    /// Runs the units one after the other, and those that arrive meanwhile, until one of them fails.
+    /// Returns whether none has failed.
+    fn run_all(&mut self, units: &mut Vec<Box<dyn Unit>>, touched: &mut Touched) -> bool {
+        let mut at = 0;
+        while at < units.len() {
+            let keep = units[at].run(&mut self.tx);
+            touched.add(self.tx.take_touched());
+            if !keep || self.conn().is_autocommit() {
+                return false;
+            }
+            at += 1;
+            if at == units.len() {
+                self.join(units);
+            }
+        }
+        true
+    }
+
     /// Runs one unit in its savepoint. An error means that the whole transaction was rolled back.
-    fn one(&mut self, unit: &mut dyn Unit) -> Result<(), StoreError> {
+    fn run_one(&mut self, unit: &mut dyn Unit) -> Result<(), StoreError> {
         self.conn().control("SAVEPOINT unit")?;
         let keep = unit.run(&mut self.tx);
         if self.conn().is_autocommit() {
