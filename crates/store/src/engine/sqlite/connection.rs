@@ -44,6 +44,9 @@ impl SqliteConnection {
             ("foreign_keys", "ON"),
             ("temp_store", "MEMORY"),
             ("cache_size", "-16000"),
+            // Pages. Each checkpoint writes the pages that changed since the last one, most of them
+            // many times.
+            ("wal_autocheckpoint", "8000"),
             ("journal_size_limit", "67108864"),
         ])?;
         Ok(conn)
