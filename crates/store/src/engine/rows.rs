@@ -129,8 +129,12 @@ fn parse(engine: Engine, sql: &str) -> Option<RowsStatement> {
         .collect();
     let arrays = format!("{before}FROM UNNEST({}) AS {alias}({}){after}", all.join(", "), names.join(", "));
     // The values of the only row replace its columns, so the row needs no table.
-    let joined = after.trim_start().strip_prefix("CROSS JOIN ").map(|after| format!("FROM {after}"));
-    let single = format!("{before}{}", joined.as_deref().unwrap_or(after));
+    let joined = after.trim_start().strip_prefix("CROSS JOIN ");
+    let joined = joined.map(|after| format!("FROM {}", after.strip_prefix("LATERAL ").unwrap_or(after)));
+    let single = match as_values(before, after) {
+        Some(insert) => insert,
+        None => format!("{before}{}", joined.as_deref().unwrap_or(after)),
+    };
     let single = with_values(&single, alias, &names);
     let single = match engine {
         // SQLite numbers `$1` by its first appearance, and `?1` by its number.
@@ -138,6 +142,16 @@ fn parse(engine: Engine, sql: &str) -> Option<RowsStatement> {
         Engine::Postgres => single,
     };
     Some(RowsStatement { single, arrays, columns })
+}
+
+/// Writes the INSERT of one row with VALUES, if it reads nothing else. An INSERT with SELECT could fail
+/// after some of its rows, so SQLite would copy each page before it changes it.
+fn as_values(before: &str, after: &str) -> Option<String> {
+    let (insert, selected) = before.strip_prefix("INSERT INTO ")?.split_once("SELECT ")?;
+    let after = after.trim_start();
+    let rest = after.strip_prefix("WHERE true").unwrap_or(after).trim_start();
+    let reads_nothing = rest.is_empty() || rest.starts_with("ON CONFLICT ") || rest.starts_with("RETURNING ");
+    reads_nothing.then(|| format!("INSERT INTO {insert}VALUES ({}) {rest}", selected.trim_end()))
 }
 
 /// Replaces each column of the rows by its placeholder.
@@ -261,6 +275,20 @@ mod tests {
     }
 
     #[test]
+    fn an_insert_of_a_row_that_reads_nothing_else_has_values() {
+        let single = |sql| parse(Engine::Sqlite, sql).unwrap().single;
+        let sql = "INSERT INTO t (a, b) SELECT x.a, (SELECT MAX(b) FROM t WHERE a = x.a) FROM ROWS($1 TEXT) AS x(a)";
+        assert_eq!(single(sql), "INSERT INTO t (a, b) VALUES (?1, (SELECT MAX(b) FROM t WHERE a = ?1)) ");
+        let sql =
+            "INSERT INTO t (a) SELECT x.a FROM ROWS($1 TEXT) AS x(a) WHERE true ON CONFLICT (a) DO NOTHING";
+        assert_eq!(single(sql), "INSERT INTO t (a) VALUES (?1) ON CONFLICT (a) DO NOTHING");
+        let sql = "INSERT INTO t (a) SELECT x.a FROM ROWS($1 TEXT) AS x(a) WHERE x.a > 'b'";
+        assert_eq!(single(sql), "INSERT INTO t (a) SELECT ?1  WHERE ?1 > 'b'");
+        let sql = "INSERT INTO t (a) SELECT u.a FROM ROWS($1 TEXT) AS x(a) CROSS JOIN u WHERE u.a = x.a";
+        assert_eq!(single(sql), "INSERT INTO t (a) SELECT u.a FROM u WHERE u.a = ?1");
+    }
+
+    #[test]
     fn a_table_that_is_joined_with_the_rows_stays_alone() {
         let sql = "SELECT t.a FROM ROWS($1 TEXT) AS x(id) CROSS JOIN t WHERE t.id = x.id ORDER BY t.id FOR UPDATE OF t";
         let postgres = parse(Engine::Postgres, sql).unwrap();
@@ -275,6 +303,9 @@ mod tests {
             parse(Engine::Sqlite, sql).unwrap().single,
             "SELECT t.a FROM t WHERE t.id = ?1 ORDER BY t.id"
         );
+        let sql = "SELECT t.a FROM ROWS($1 TEXT) AS x(id) CROSS JOIN LATERAL (SELECT a FROM t WHERE id = x.id LIMIT 9) AS t";
+        let single = parse(Engine::Sqlite, sql).unwrap().single;
+        assert_eq!(single, "SELECT t.a FROM (SELECT a FROM t WHERE id = ?1 LIMIT 9) AS t");
     }
 
     #[test]
