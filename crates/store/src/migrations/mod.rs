@@ -42,4 +42,5 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0210_signing_requests", include_str!("0210_signing_requests.sql")),
     ("0220_gas_topups", include_str!("0220_gas_topups.sql")),
     ("0240_sink_positions", include_str!("0240_sink_positions.sql")),
+    ("0260_queue_indexes", include_str!("0260_queue_indexes.sql")),
 ];

@@ -277,10 +277,12 @@ fn leaving_read<'a>(
     windows: &KeyWindows,
     leaving: &'a mut Vec<(KeyId, Timestamp, Usdc)>,
 ) -> Option<RowsRead<'a>> {
+    // The limit keeps the subquery apart: PostgreSQL would join all trades instead of using the index.
     const SQL: &str = "SELECT t.key_id, t.created_at_ms, t.reserved_usdc_atomic
-        FROM ROWS($1 TEXT, $2 BIGINT, $3 BIGINT) AS x(key_id, first_ms, last_ms) CROSS JOIN trades t
-        WHERE t.key_id = x.key_id AND t.created_at_ms > x.first_ms AND t.created_at_ms <= x.last_ms
-        AND t.reserved_usdc_atomic > 0";
+        FROM ROWS($1 TEXT, $2 BIGINT, $3 BIGINT) AS x(key_id, first_ms, last_ms) CROSS JOIN LATERAL (
+            SELECT key_id, created_at_ms, reserved_usdc_atomic FROM trades
+            WHERE key_id = x.key_id AND created_at_ms > x.first_ms AND created_at_ms <= x.last_ms
+            AND reserved_usdc_atomic > 0 LIMIT 1000000000) AS t";
     let several = windows.iter().filter(|(_, (first, last))| first < last);
     let rows: Vec<_> = several.map(|(key, (first, last))| params![*key, *first, *last].to_vec()).collect();
     let take = |row: &Row<'_>| {
@@ -338,7 +340,7 @@ fn queues_read<'a>(
     queues: &'a mut HashMap<(UserId, u16), QueueEnds>,
 ) -> Option<RowsRead<'a>> {
     const SQL: &str = "SELECT x.user_id AS user_id, x.lane AS lane, (SELECT queue_rank FROM trades WHERE user_id = x.user_id
-            AND nonce IS NULL AND ended_at_ms IS NULL ORDER BY queue_rank DESC LIMIT 1) AS last_rank,
+            AND COALESCE(nonce, ended_at_ms) IS NULL ORDER BY queue_rank DESC LIMIT 1) AS last_rank,
         (SELECT queue_rank FROM trades WHERE lane = x.lane
             AND status = 'pending' AND ended_at_ms IS NULL ORDER BY queue_rank LIMIT 1) AS head_rank
         FROM ROWS($1 TEXT, $2 BIGINT) AS x(user_id, lane)";

@@ -30,7 +30,7 @@ macro_rules! next_rank {
             "(SELECT COALESCE(MAX(ranks.queue_rank), 0) FROM (
                 SELECT (SELECT queue_rank + 1 FROM trades WHERE user_id = ",
             $user,
-            " AND nonce IS NULL AND ended_at_ms IS NULL ORDER BY queue_rank DESC LIMIT 1) AS queue_rank
+            " AND COALESCE(nonce, ended_at_ms) IS NULL ORDER BY queue_rank DESC LIMIT 1) AS queue_rank
                 UNION ALL
                 SELECT (SELECT queue_rank FROM trades WHERE lane = ",
             $lane,
@@ -187,8 +187,12 @@ pub async fn list_validating(tx: &mut Tx, lane: u16, limit: u32) -> Result<Vec<T
 
 /// Reports whether a lane has trades to sign.
 pub async fn has_work(tx: &mut Tx, lane: u16) -> Result<bool, StoreError> {
-    const SQL: &str = "SELECT 1 FROM trades WHERE lane = $1 AND ended_at_ms IS NULL
-        AND (status IN ('pending', 'validating') OR (status = 'executing' AND batch_id IS NULL)) LIMIT 1";
+    // For a list of statuses, PostgreSQL would read the executing trades too.
+    const SQL: &str = "SELECT 1 WHERE
+        EXISTS (SELECT 1 FROM trades WHERE lane = $1 AND status = 'pending' AND ended_at_ms IS NULL)
+        OR EXISTS (SELECT 1 FROM trades WHERE lane = $1 AND status = 'validating' AND ended_at_ms IS NULL)
+        OR EXISTS (SELECT 1 FROM trades
+            WHERE lane = $1 AND status = 'executing' AND batch_id IS NULL AND ended_at_ms IS NULL)";
     tx.exists(SQL, &params![lane]).await
 }
 
@@ -202,7 +206,7 @@ pub async fn list_unclaimed(
     const SQL: &str = const_format::concatcp!(
         "SELECT ",
         Trade::COLUMNS,
-        " FROM trades WHERE user_id = $1 AND nonce IS NULL AND ended_at_ms IS NULL AND key_id = $2
+        " FROM trades WHERE user_id = $1 AND COALESCE(nonce, ended_at_ms) IS NULL AND key_id = $2
         AND status IN ('pending_confirmation', 'pending') LIMIT $3"
     );
     tx.list(SQL, &params![user_id, key_id, limit], Trade::from_row).await
@@ -271,7 +275,7 @@ mod tests {
                 assert!(by_index, "{step}\n{steps:#?}");
             }
             assert!(of_trades.len() >= 6, "{steps:#?}");
-            assert!(steps.iter().any(|step| step.contains("trades_unsigned")), "{steps:#?}");
+            assert!(steps.iter().any(|step| step.contains("trades_queued")), "{steps:#?}");
         }
     }
 }
