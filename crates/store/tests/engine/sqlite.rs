@@ -1,9 +1,13 @@
 //! Behavior of SQLite only.
 
-use futures::future::join_all;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+
+use futures::future::{join, join_all};
+use futures::poll;
 use store::{Store, StoreError, params, testing};
 
-use crate::fixture::{count, insert, new_counter, prepare, value_of};
+use crate::fixture::{Refusal, count, insert, new_counter, prepare, value_of};
 
 async fn fresh() -> Store {
     let store = testing::sqlite().await;
@@ -26,6 +30,35 @@ fn a_unit_that_awaits_anything_else_is_rolled_back() {
             .await;
         assert!(matches!(pended, Err(StoreError::Driver(_))), "{pended:?}");
         assert_eq!(count(&store).await, 0);
+    });
+}
+
+#[test]
+fn a_unit_joins_the_group_that_runs_when_it_arrives() {
+    testing::block_on(async {
+        let store = fresh().await;
+        let (runs, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(2)));
+        let input = (Arc::clone(&runs), Arc::clone(&running));
+        let mut first = Box::pin(store.try_write(input, |tx, (runs, running)| {
+            Box::pin(async move {
+                if runs.fetch_add(1, Ordering::SeqCst) == 0 {
+                    running.wait();
+                }
+                insert(tx, "a", 1).await.map_err(Refusal::from)
+            })
+        }));
+        let mut second = Box::pin(store.try_write((), |tx, ()| {
+            Box::pin(async move {
+                insert(tx, "b", 1).await?;
+                Err::<(), _>(Refusal::Rule)
+            })
+        }));
+        assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
+        running.wait();
+        assert_eq!(join(first, second).await, (Ok(1), Err(Refusal::Rule)));
+        // The failure of the second unit rolled back the first one, which then ran again.
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
+        assert_eq!(count(&store).await, 1);
     });
 }
 
