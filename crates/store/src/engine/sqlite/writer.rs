@@ -6,8 +6,8 @@
 //! delays a unit that waits alone. A queued unit runs even if its caller is dropped.
 //!
 //! If a unit fails, the transaction is rolled back, and the units run again, each in its own
-//! savepoint. Most groups need no savepoints, and with them SQLite copies each page that a unit
-//! changes.
+//! savepoint, as do those of the next groups. Most groups need no savepoints, and with them SQLite
+//! copies each page that a unit changes.
 //!
 //! If the commit fails, or SQLite rolls back by itself (for example on a full disk), every unit of
 //! the group fails. That includes units that returned an error of their own, since they may have
@@ -31,6 +31,10 @@ use crate::StoreError;
 /// the last.
 const GROUP: usize = 256;
 
+/// The number of groups with savepoints after a unit of a group has failed. Otherwise a client whose
+/// requests all fail would make most groups run twice.
+const CAREFUL: usize = 16;
+
 /// The maximum number of waiting units. Further callers wait for a free place.
 const QUEUE: usize = 4_096;
 
@@ -48,7 +52,8 @@ impl Writer {
     /// Starts the thread. It ends when the store is closed or its last handle is dropped.
     pub(super) fn start(conn: SqliteConnection, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let work = Work { tx: Tx::writer(Conn::Sqlite(conn)), changes, waiting, closing: Vec::new() };
+        let work =
+            Work { tx: Tx::writer(Conn::Sqlite(conn)), changes, waiting, closing: Vec::new(), careful: 0 };
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || work.run())
@@ -137,6 +142,8 @@ struct Work {
     changes: Arc<Changes>,
     waiting: mpsc::Receiver<Message>,
     closing: Vec<oneshot::Sender<()>>,
+    /// The number of next groups whose units get savepoints at once.
+    careful: usize,
 }
 
 impl Work {
@@ -182,23 +189,32 @@ impl Work {
         let mut rest = Vec::new();
         let mut touched = Touched::default();
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
-            if self.run_all(&mut units, &mut touched) {
-                return self.conn().commit();
-            }
-            touched = Touched::default();
-            if !self.conn().is_autocommit() {
-                self.conn().control("ROLLBACK")?;
-                if units.len() == 1 {
-                    return Ok(());
+            if self.careful == 0 {
+                if self.run_all(&mut units, &mut touched) {
+                    return self.conn().commit();
                 }
+                touched = Touched::default();
+                if !self.conn().is_autocommit() {
+                    self.conn().control("ROLLBACK")?;
+                    if units.len() == 1 {
+                        return Ok(());
+                    }
+                }
+                self.careful = CAREFUL;
+                self.conn().control("BEGIN IMMEDIATE")?;
             }
-            self.conn().control("BEGIN IMMEDIATE")?;
-            for at in 0..units.len() {
+            self.careful -= 1;
+            let mut at = 0;
+            while at < units.len() {
                 if let Err(error) = self.run_one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
                 touched.add(self.tx.take_touched());
+                at += 1;
+                if at == units.len() {
+                    self.join(&mut units);
+                }
             }
             self.conn().commit()
         });
