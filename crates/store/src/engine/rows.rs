@@ -128,10 +128,11 @@ fn parse(engine: Engine, sql: &str) -> Option<RowsStatement> {
         .map(|(number, column)| format!("${number}::{}[]", column.postgres_name()))
         .collect();
     let arrays = format!("{before}FROM UNNEST({}) AS {alias}({}){after}", all.join(", "), names.join(", "));
-    // The values of the only row replace its columns, so the row needs no table.
+    // The values of the only row replace its columns, so the row needs no table, and a subquery needs no
+    // LATERAL, which SQLite does not have.
     let joined = after.trim_start().strip_prefix("CROSS JOIN ");
     let joined = joined.map(|after| format!("FROM {}", after.strip_prefix("LATERAL ").unwrap_or(after)));
-    let single = match as_values(before, after) {
+    let single = match insert_values(before, after) {
         Some(insert) => insert,
         None => format!("{before}{}", joined.as_deref().unwrap_or(after)),
     };
@@ -144,14 +145,15 @@ fn parse(engine: Engine, sql: &str) -> Option<RowsStatement> {
     Some(RowsStatement { single, arrays, columns })
 }
 
-/// Writes the INSERT of one row with VALUES, if it reads nothing else. An INSERT with SELECT could fail
-/// after some of its rows, so SQLite would copy each page before it changes it.
-fn as_values(before: &str, after: &str) -> Option<String> {
+/// Returns the INSERT of one row with VALUES instead of SELECT, if it reads no table. An INSERT with
+/// SELECT could fail after some of its rows, so SQLite would copy each page before it changes it.
+fn insert_values(before: &str, after: &str) -> Option<String> {
     let (insert, selected) = before.strip_prefix("INSERT INTO ")?.split_once("SELECT ")?;
     let after = after.trim_start();
     let rest = after.strip_prefix("WHERE true").unwrap_or(after).trim_start();
-    let reads_nothing = rest.is_empty() || rest.starts_with("ON CONFLICT ") || rest.starts_with("RETURNING ");
-    reads_nothing.then(|| format!("INSERT INTO {insert}VALUES ({}) {rest}", selected.trim_end()))
+    let reads_no_table =
+        rest.is_empty() || rest.starts_with("ON CONFLICT ") || rest.starts_with("RETURNING ");
+    reads_no_table.then(|| format!("INSERT INTO {insert}VALUES ({}) {rest}", selected.trim_end()))
 }
 
 /// Replaces each column of the rows by its placeholder.
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_of_a_row_that_reads_nothing_else_has_values() {
+    fn an_insert_of_a_row_that_reads_no_table_has_values() {
         let single = |sql| parse(Engine::Sqlite, sql).unwrap().single;
         let sql = "INSERT INTO t (a, b) SELECT x.a, (SELECT MAX(b) FROM t WHERE a = x.a) FROM ROWS($1 TEXT) AS x(a)";
         assert_eq!(single(sql), "INSERT INTO t (a, b) VALUES (?1, (SELECT MAX(b) FROM t WHERE a = ?1)) ");

@@ -277,7 +277,7 @@ fn leaving_read<'a>(
     windows: &KeyWindows,
     leaving: &'a mut Vec<(KeyId, Timestamp, Usdc)>,
 ) -> Option<RowsRead<'a>> {
-    // The limit keeps the subquery apart: PostgreSQL would join all trades instead of using the index.
+    // Without the limit, PostgreSQL would turn the subquery into a join and read all trades.
     const SQL: &str = "SELECT t.key_id, t.created_at_ms, t.reserved_usdc_atomic
         FROM ROWS($1 TEXT, $2 BIGINT, $3 BIGINT) AS x(key_id, first_ms, last_ms) CROSS JOIN LATERAL (
             SELECT key_id, created_at_ms, reserved_usdc_atomic FROM trades

@@ -1,13 +1,14 @@
 //! The thread that writes to the database file.
 //!
-//! Units wait in a queue. The thread runs all waiting units in one transaction, up to a limit. Units
-//! that arrive while it runs others join it. It answers the callers only after the commit. One disk
-//! flush thus serves the whole group, and no caller gets a success that a crash could undo. No timer
-//! delays a unit that waits alone. A queued unit runs even if its caller is dropped.
+//! Units wait in a queue. The thread runs all waiting units, up to a limit, as a group in one
+//! transaction. Units that arrive meanwhile join the group. The callers are answered only after the
+//! commit. One disk flush thus serves the whole group, and no caller gets a success that a crash
+//! could undo. No timer delays a unit that waits alone. A queued unit runs even if its caller is
+//! dropped.
 //!
-//! If a unit fails, the transaction is rolled back, and the units run again, each in its own
-//! savepoint, as do those of the next groups. Most groups need no savepoints, and with them SQLite
-//! copies each page that a unit changes.
+//! If a unit fails, the transaction is rolled back, and the whole group runs again, with a savepoint
+//! for each unit. So do the next groups, with only one run. Other groups have no savepoints, because
+//! SQLite would copy each page that a unit changes.
 //!
 //! If the commit fails, or SQLite rolls back by itself (for example on a full disk), every unit of
 //! the group fails. That includes units that returned an error of their own, since they may have
@@ -31,9 +32,9 @@ use crate::StoreError;
 /// the last.
 const GROUP: usize = 256;
 
-/// The number of groups with savepoints after a unit of a group has failed. Otherwise a client whose
+/// The number of groups that have savepoints after a unit has failed. Without them, a client whose
 /// requests all fail would make most groups run twice.
-const CAREFUL: usize = 16;
+const GROUPS_WITH_SAVEPOINTS: usize = 16;
 
 /// The maximum number of waiting units. Further callers wait for a free place.
 const QUEUE: usize = 4_096;
@@ -52,8 +53,13 @@ impl Writer {
     /// Starts the thread. It ends when the store is closed or its last handle is dropped.
     pub(super) fn start(conn: SqliteConnection, changes: Arc<Changes>) -> Result<Self, StoreError> {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let work =
-            Work { tx: Tx::writer(Conn::Sqlite(conn)), changes, waiting, closing: Vec::new(), careful: 0 };
+        let work = Work {
+            tx: Tx::writer(Conn::Sqlite(conn)),
+            changes,
+            waiting,
+            closing: Vec::new(),
+            groups_with_savepoints: 0,
+        };
         thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || work.run())
@@ -142,8 +148,8 @@ struct Work {
     changes: Arc<Changes>,
     waiting: mpsc::Receiver<Message>,
     closing: Vec<oneshot::Sender<()>>,
-    /// The number of next groups whose units get savepoints at once.
-    careful: usize,
+    /// The number of groups that still get savepoints.
+    groups_with_savepoints: usize,
 }
 
 impl Work {
@@ -163,13 +169,16 @@ impl Work {
         }
     }
 
-    /// Adds the waiting units to the group.
-    fn join(&mut self, units: &mut Vec<Box<dyn Unit>>) {
-        while units.len() < GROUP
-            && let Ok(message) = self.waiting.try_recv()
-        {
-            self.accept(message, units);
+    /// Returns whether the group has a unit at this place. After its last unit, the waiting ones join it.
+    fn has_next(&mut self, at: usize, units: &mut Vec<Box<dyn Unit>>) -> bool {
+        if at == units.len() {
+            while units.len() < GROUP
+                && let Ok(message) = self.waiting.try_recv()
+            {
+                self.accept(message, units);
+            }
         }
+        at < units.len()
     }
 
     fn accept(&mut self, message: Message, units: &mut Vec<Box<dyn Unit>>) {
@@ -189,7 +198,7 @@ impl Work {
         let mut rest = Vec::new();
         let mut touched = Touched::default();
         let group = self.conn().control("BEGIN IMMEDIATE").and_then(|()| {
-            if self.careful == 0 {
+            if self.groups_with_savepoints == 0 {
                 if self.run_all(&mut units, &mut touched) {
                     return self.conn().commit();
                 }
@@ -200,21 +209,18 @@ impl Work {
                         return Ok(());
                     }
                 }
-                self.careful = CAREFUL;
+                self.groups_with_savepoints = GROUPS_WITH_SAVEPOINTS;
                 self.conn().control("BEGIN IMMEDIATE")?;
             }
-            self.careful -= 1;
+            self.groups_with_savepoints -= 1;
             let mut at = 0;
-            while at < units.len() {
+            while self.has_next(at, &mut units) {
                 if let Err(error) = self.run_one(units[at].as_mut()) {
                     rest = units.split_off(at + 1);
                     return Err(error);
                 }
                 touched.add(self.tx.take_touched());
                 at += 1;
-                if at == units.len() {
-                    self.join(&mut units);
-                }
             }
             self.conn().commit()
         });
@@ -241,20 +247,16 @@ impl Work {
         rest
     }
 
-    /// Runs the units one after the other, and those that arrive meanwhile, until one of them fails.
-    /// Returns whether none has failed.
+    /// Runs the units without savepoints, until one of them fails. Returns whether none has failed.
     fn run_all(&mut self, units: &mut Vec<Box<dyn Unit>>, touched: &mut Touched) -> bool {
         let mut at = 0;
-        while at < units.len() {
+        while self.has_next(at, units) {
             let keep = units[at].run(&mut self.tx);
             touched.add(self.tx.take_touched());
             if !keep || self.conn().is_autocommit() {
                 return false;
             }
             at += 1;
-            if at == units.len() {
-                self.join(units);
-            }
         }
         true
     }
