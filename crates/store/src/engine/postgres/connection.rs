@@ -305,12 +305,17 @@ impl PooledConnection {
     /// Converts an error to a fault, and forgets the prepared statements if the session lost them.
     fn refused(&self, error: Error) -> EngineFault {
         let fault = fault(error);
-        if fault.after == After::Unprepared
-            && let Some(pooled) = &self.pooled
-        {
-            pooled.statement_cache.clear();
+        if fault.after == After::Unprepared {
+            self.forget_statements();
         }
         fault
+    }
+
+    /// Makes the next transaction prepare its statements again.
+    pub(super) fn forget_statements(&self) {
+        if let Some(pooled) = &self.pooled {
+            pooled.statement_cache.clear();
+        }
     }
 
     fn client(&self) -> Result<&Object, EngineFault> {

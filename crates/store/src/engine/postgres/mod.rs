@@ -201,8 +201,13 @@ where
     // Every pooled connection may be broken after a restart of the server. Try each of them once
     // before giving up.
     let mut may_be_broken = sessions.pool.status().max_size;
+    let mut are_statements_lost = false;
     loop {
         let conn = PooledConnection::begin(&sessions, Arc::clone(&begin)).await?;
+        if are_statements_lost {
+            // Those of the other connections may be lost too.
+            conn.forget_statements();
+        }
         let mut tx = Tx::writer(Conn::Postgres(Erased::new(conn)));
         let outcome = tx.run(&input, &unit).await;
         match finish(tx, &changes, outcome).await {
@@ -213,6 +218,7 @@ where
             }
             End::Again(after) if attempt < ATTEMPTS => {
                 retried(&changes, after);
+                are_statements_lost |= after == After::Unprepared;
                 attempt += 1;
             }
             End::Again(after) => {
