@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use domain::key::{LimitOverrides, Tier};
 use domain::{Timestamp, Usdc};
 use hyper::StatusCode;
+use store::sized::update_statistics;
 use store::testing::{TestDatabase, TestFolder};
 use store::{Store, StoreError, params};
 use testkit::{Setup, TestApp, TestKey, TestMarket};
@@ -173,8 +174,9 @@ pub async fn on_postgres(service: &Service, times: Times, report: &mut Report) {
         let limit = measured(cluster, tpc_b.run(times.trades)).await;
         let limit = (limit.0.expect("pgbench runs"), limit.1);
         if round == 0 {
-            analyze(&store).await;
-            analyze(&of_service).await;
+            // The plans of the warm-up were made for empty tables.
+            update_statistics(&store).await.expect("the statistics are updated");
+            update_statistics(&of_service).await.expect("the statistics are updated");
         } else {
             created.push(alone);
             accepted.push(served);
@@ -224,14 +226,6 @@ async fn measured<T>(cluster: Cluster, work: impl Future<Output = T>) -> (T, f64
     (done, cluster.cpu_us() - before)
 }
 
-/// Updates PostgreSQL's statistics, as its autovacuum does after a minute. The plans of the
-/// warm-up were made for empty tables.
-async fn analyze(store: &Store) {
-    let analyzed: Result<u64, StoreError> =
-        store.write((), |tx, ()| Box::pin(async move { tx.exec("ANALYZE", &params![]).await })).await;
-    analyzed.expect("the statistics are updated");
-}
-
 /// Accepts trades over HTTP and waits until all have ended.
 async fn served(service: &Service, demonstration: &Demonstration, store: &Store, times: Times) -> Sample {
     let make = buys(service, demonstration);
@@ -255,7 +249,7 @@ pub async fn far_away(times: Times, report: &mut Report) {
             served(&service, &demonstration, &store, times).await,
         );
         if round == 0 {
-            analyze(&store).await;
+            update_statistics(&store).await.expect("the statistics are updated");
         } else {
             one.push(samples.0);
             twelve.push(samples.1);

@@ -100,11 +100,17 @@ pub async fn fill(store: &Store, size: Size, now: Timestamp) -> Result<(), Store
     markets::fill(store, size, now).await?;
     trades::fill(store, size, now).await?;
     sums::fill(store, now).await?;
-    // Without statistics PostgreSQL would choose plans that no production database has.
-    if let Some(sql) = dialect::analyze(store.engine()) {
-        run(store, vec![sql.to_owned()]).await?;
-    }
-    Ok(())
+    update_statistics(store).await
+}
+
+/// Updates the statistics, as PostgreSQL's autovacuum does after a minute. Without them PostgreSQL
+/// chooses plans that no production database has.
+///
+/// # Errors
+/// Errors of the database.
+pub async fn update_statistics(store: &Store) -> Result<(), StoreError> {
+    let statements = dialect::analyze(store.engine()).map(str::to_owned);
+    run(store, statements.into_iter().collect()).await
 }
 
 /// Runs statements without parameters in one unit of work.
