@@ -2,11 +2,13 @@
 //!
 //! A rejected trade never reaches the chain. The contracts check every accepted trade again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::{Address, B256, U256};
 use async_trait::async_trait;
-use chain::{AccountState, Chain, ChainError, Fill, IntentSide, Revert, face_value_usdc_atomic};
+use chain::{
+    AccountState, Chain, ChainError, Fill, IntentSide, QuoteRequest, Revert, face_value_usdc_atomic,
+};
 use domain::risk::RiskRefusal;
 use domain::time::DAY_MS;
 use domain::trade::HoldReason;
@@ -121,9 +123,7 @@ async fn check_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ri
             .buffer_unordered(CHAIN_CONCURRENCY)
             .collect()
             .await;
-    let quotes: Vec<_> = trades.iter().map(|candidate| quote(chain, candidate)).collect();
-    let quotes: Vec<Result<Fill, ChainError>> =
-        futures::stream::iter(quotes).buffered(CHAIN_CONCURRENCY).collect().await;
+    let quotes = quote_all(chain, trades).await;
 
     let mut decisions = Vec::with_capacity(trades.len());
     for ((trade, _), quote) in trades.iter().zip(quotes) {
@@ -137,27 +137,60 @@ async fn check_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ri
     decisions
 }
 
-async fn quote(chain: &Chain, (trade, chain_market_id): &Candidate) -> Result<Fill, ChainError> {
-    let internal = |error: AppError| ChainError::Rejected(error.to_string());
-    let side = side_of(trade).map_err(internal)?;
-    let held = if side.is_buy() {
-        U256::ZERO
-    } else {
-        chain.position(trade.account, *chain_market_id, trade.outcome_index).await?
-    };
+/// Returns the quote of each trade, in order, each as if it were the only one.
+async fn quote_all(chain: &Chain, trades: &[Candidate]) -> Vec<Result<Fill, ChainError>> {
+    let held = list_held(chain, trades).await;
+    let requests: Vec<_> = trades.iter().map(|candidate| request_of(candidate, &held)).collect();
+    let quotes = chain.quotes(requests.iter().flatten().copied()).await;
+    let quotes = trades.iter().zip(requests).map(|(candidate, request)| {
+        let request = request?;
+        let fill = quotes.get(&request).cloned().unwrap_or_else(|| Err(unanswered()))?;
+        if !request.side.is_buy() && held_of(candidate, &held)? < fill.tokens_wad {
+            return Err(ChainError::Reverted(Revert::InsufficientPosition));
+        }
+        Ok(fill)
+    });
+    quotes.collect()
+}
+
+/// An account, a market's number and an outcome.
+type Position = (Address, u64, u8);
+/// The tokens of positions, if the chain answered.
+type Held = Result<HashMap<Position, U256>, ChainError>;
+
+/// Returns the tokens of the positions that the trades sell.
+async fn list_held(chain: &Chain, trades: &[Candidate]) -> Held {
+    let sales = trades.iter().filter(|(trade, _)| side_of(trade).is_ok_and(|side| !side.is_buy()));
+    let positions: HashSet<Position> = sales.map(position_of).collect();
+    let positions = Vec::from_iter(positions);
+    let tokens = chain.tokens_of(&positions).await?;
+    Ok(positions.into_iter().zip(tokens).collect())
+}
+
+fn position_of((trade, chain_market_id): &Candidate) -> Position {
+    (trade.account, *chain_market_id, trade.outcome_index)
+}
+
+fn held_of(candidate: &Candidate, held: &Held) -> Result<U256, ChainError> {
+    held.as_ref().map_err(ChainError::clone)?.get(&position_of(candidate)).copied().ok_or_else(unanswered)
+}
+
+fn unanswered() -> ChainError {
+    ChainError::Decode("the chain did not answer for one of the trades".to_owned())
+}
+
+fn request_of(candidate: &Candidate, held: &Held) -> Result<QuoteRequest, ChainError> {
+    let (trade, chain_market_id) = candidate;
+    let side = side_of(trade).map_err(|error| ChainError::Rejected(error.to_string()))?;
     let amount = match side {
         IntentSide::BuyForUsdc | IntentSide::SellForUsdc => U256::from(trade.intent_usdc.atomic()),
         IntentSide::BuyTokens | IntentSide::SellTokens => trade.intent_tokens.0,
-        IntentSide::SellAll => held,
+        IntentSide::SellAll => held_of(candidate, held)?,
     };
-    if side == IntentSide::SellAll && held.is_zero() {
+    if side == IntentSide::SellAll && amount.is_zero() {
         return Err(ChainError::Reverted(Revert::InsufficientPosition));
     }
-    let fill = chain.quote(*chain_market_id, trade.outcome_index, side, amount).await?;
-    if !side.is_buy() && held < fill.tokens_wad {
-        return Err(ChainError::Reverted(Revert::InsufficientPosition));
-    }
-    Ok(fill)
+    Ok(QuoteRequest { market_id: *chain_market_id, outcome: trade.outcome_index, side, amount })
 }
 
 fn check_one(

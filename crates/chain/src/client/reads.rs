@@ -7,11 +7,10 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::batch::Call;
 use super::chain::{Chain, Contracts};
-use super::intent::IntentSide;
 use super::owner::AccountOwner;
 use super::state::{
-    AccountState, ChainMarketStatus, ExecutorVolume, Fill, MarketOnChain, MarketSchedule, OutcomeOnChain,
-    Policy, Proposal, token_id, u64_of,
+    AccountState, ChainMarketStatus, ExecutorVolume, MarketOnChain, MarketSchedule, OutcomeOnChain, Policy,
+    Proposal, token_id, u64_of,
 };
 use crate::bindings::token::Token;
 use crate::bindings::{Account, AccountFactory, Gate, MarketHub};
@@ -24,63 +23,6 @@ const MARKETS_PER_CALL: usize = 25;
 const POSITIONS_PER_CALL: usize = 500;
 
 impl Chain {
-    /// Returns the amounts that a trade would move now. `amount` is in USDC atomic or tokens WAD,
-    /// whichever amount is exact for the side. For `SellAll` it is the token balance.
-    ///
-    /// # Errors
-    ///
-    /// `Reverted` for the same reasons as the trade itself.
-    pub async fn quote(
-        &self,
-        market_id: u64,
-        outcome: u8,
-        side: IntentSide,
-        amount: U256,
-    ) -> Result<Fill, ChainError> {
-        self.quote_in(self.reads_at, market_id, outcome, side, amount).await
-    }
-
-    /// Returns the amounts that a trade would have moved right after the block with this hash.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Self::quote`]. `Rejected` if the node lacks that block's state, `Decode` if the hub
-    /// did not exist yet.
-    pub async fn quote_at(
-        &self,
-        block: B256,
-        market_id: u64,
-        outcome: u8,
-        side: IntentSide,
-        amount: U256,
-    ) -> Result<Fill, ChainError> {
-        self.quote_in(BlockId::hash(block), market_id, outcome, side, amount).await
-    }
-
-    async fn quote_in(
-        &self,
-        block: BlockId,
-        market_id: u64,
-        outcome: u8,
-        side: IntentSide,
-        amount: U256,
-    ) -> Result<Fill, ChainError> {
-        // The hub cannot quote `SellAll`. The caller passes the balance, so quote a sale of exact
-        // tokens.
-        let side = if side == IntentSide::SellAll { IntentSide::SellTokens } else { side };
-        let call = MarketHub::quoteCall { marketId: market_id, index: outcome, side: side as u8, amount };
-        let fill = self.view_at(self.contracts.hub, call, block).await?;
-        Ok(Fill {
-            usdc_atomic: u64_of(fill.usdc, "usdc")?,
-            tokens_wad: fill.tokens,
-            fee_atomic: u64_of(fill.fee, "fee")?,
-            cost_before_wad: fill.costBefore,
-            cost_after_wad: fill.costAfter,
-            quantity_before_wad: fill.quantityBefore,
-            quantity_after_wad: fill.quantityAfter,
-        })
-    }
-
     /// Returns the quantity `q_i` of each outcome right after the block with this hash.
     ///
     /// # Errors
@@ -294,6 +236,15 @@ impl Chain {
         self.view(self.contracts.hub, call).await
     }
 
+    /// Returns the tokens (WAD) of each of these positions. Batches many positions into one call.
+    pub async fn tokens_of(&self, positions: &[(Address, u64, u8)]) -> Result<Vec<U256>, ChainError> {
+        let calls = positions.iter().map(|(account, market_id, outcome)| MarketHub::balanceOfCall {
+            owner: *account,
+            id: token_id(*market_id, *outcome),
+        });
+        self.view_each(&calls.collect::<Vec<_>>(), POSITIONS_PER_CALL).await
+    }
+
     /// Returns the USDC (atomic) that `redeem` would pay now for each of these positions; 0 if it
     /// would revert. Batches many positions into one call.
     pub async fn redeemable_of(&self, positions: &[(Address, u64, u8)]) -> Result<Vec<u64>, ChainError> {
@@ -317,7 +268,11 @@ impl Chain {
     }
 
     /// Runs the same view of the hub with many arguments, `per_call` at a time.
-    async fn view_each<C: SolCall>(
+    ///
+    /// # Errors
+    ///
+    /// The first error of a view.
+    pub(super) async fn view_each<C: SolCall>(
         &self,
         calls: &[C],
         per_call: usize,

@@ -1,13 +1,14 @@
 //! Tests of delegated trades: a quote equals its execution, and each intent is settled once.
 
 use alloy_primitives::U256;
-use chain::{EventKind, Intent, IntentSide, Revert};
+use chain::{ChainError, EventKind, Intent, IntentSide, QuoteRequest, Revert};
 use uuid::Uuid;
 
 use crate::world::{KEY, Node, TOKEN, USDC, World, failure, hub_buy, intent};
 
 on_both_nodes!(
     quote_equals_the_trade_for_every_side,
+    each_of_many_quotes_has_its_own_result,
     failing_intent_does_not_stop_its_batch,
     intent_sent_twice_executes_once,
     nonces_may_come_out_of_order_within_the_window,
@@ -59,6 +60,31 @@ async fn quote_equals_the_trade_for_every_side(node: Node) {
         assert_eq!(state.outcomes[1].quantity_wad, quote.quantity_after_wad);
     }
     assert_eq!(world.tokens_of(account, market, 1).await, 0);
+}
+
+async fn each_of_many_quotes_has_its_own_result(node: Node) {
+    let world = World::new(node).await;
+    let market = world.market(3).await;
+    let order = |market_id, outcome, side, amount: u64| {
+        let amount = U256::from(amount);
+        QuoteRequest { market_id, outcome, side, amount }
+    };
+    // More than one call has room for. The last two revert, for different reasons.
+    let good = (1..=60).map(|n| order(market, (n % 3) as u8, IntentSide::BuyForUsdc, n * USDC));
+    let bad = [order(77, 0, IntentSide::BuyForUsdc, USDC), order(market, 9, IntentSide::BuyForUsdc, USDC)];
+    let orders: Vec<QuoteRequest> = good.chain(bad).collect();
+
+    let quotes = world.chain.quotes(orders.iter().chain(&orders).copied()).await;
+
+    assert_eq!(quotes.len(), orders.len());
+    for order in &orders {
+        let QuoteRequest { market_id, outcome, side, amount } = *order;
+        assert_eq!(quotes[order], world.chain.quote(market_id, outcome, side, amount).await, "{order:?}");
+    }
+    let [unknown_market, unknown_outcome] = bad.map(|order| quotes[&order].clone());
+    assert_eq!(unknown_market, Err(ChainError::Reverted(Revert::MarketUnknown)));
+    assert!(matches!(unknown_outcome, Err(ChainError::Reverted(_))), "{unknown_outcome:?}");
+    assert_eq!(quotes.values().filter(|quote| quote.is_err()).count(), 2);
 }
 
 async fn failing_intent_does_not_stop_its_batch(node: Node) {

@@ -1,0 +1,121 @@
+//! Quotes: the amounts that trades would move.
+
+use std::collections::{HashMap, HashSet};
+
+use alloy::eips::BlockId;
+use alloy_primitives::{B256, U256};
+use futures::{StreamExt, stream};
+
+use super::chain::Chain;
+use super::intent::IntentSide;
+use super::state::{Fill, u64_of};
+use crate::bindings::MarketHub;
+use crate::error::ChainError;
+
+/// The maximum number of quotes in one call. A quote of a market with 250 outcomes uses up to a million gas, and
+/// nodes limit the gas of a call.
+const QUOTES_PER_CALL: usize = 25;
+/// The maximum number of calls at the same time.
+const CONCURRENT_CALLS: usize = 16;
+
+/// A trade to quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QuoteRequest {
+    pub market_id: u64,
+    pub outcome: u8,
+    pub side: IntentSide,
+    /// In USDC atomic or tokens WAD, whichever amount is exact for the side. For `SellAll` it is the token balance.
+    pub amount: U256,
+}
+
+impl Chain {
+    /// Returns the amounts that a trade would move now. `amount` is in USDC atomic or tokens WAD,
+    /// whichever amount is exact for the side. For `SellAll` it is the token balance.
+    ///
+    /// # Errors
+    ///
+    /// `Reverted` for the same reasons as the trade itself.
+    pub async fn quote(
+        &self,
+        market_id: u64,
+        outcome: u8,
+        side: IntentSide,
+        amount: U256,
+    ) -> Result<Fill, ChainError> {
+        self.quote_in(self.reads_at, QuoteRequest { market_id, outcome, side, amount }).await
+    }
+
+    /// Returns the amounts that a trade would have moved right after the block with this hash.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::quote`]. `Rejected` if the node lacks that block's state, `Decode` if the hub
+    /// did not exist yet.
+    pub async fn quote_at(
+        &self,
+        block: B256,
+        market_id: u64,
+        outcome: u8,
+        side: IntentSide,
+        amount: U256,
+    ) -> Result<Fill, ChainError> {
+        self.quote_in(BlockId::hash(block), QuoteRequest { market_id, outcome, side, amount }).await
+    }
+
+    /// Returns the quote of each different trade, as if it were the only one. Batches many trades into one call, so the
+    /// quotes may come from different blocks of a live chain.
+    pub async fn quotes(
+        &self,
+        trades: impl IntoIterator<Item = QuoteRequest>,
+    ) -> HashMap<QuoteRequest, Result<Fill, ChainError>> {
+        let different: HashSet<QuoteRequest> = trades.into_iter().collect();
+        let different = Vec::from_iter(different);
+        let pages: Vec<Vec<QuoteRequest>> = different.chunks(QUOTES_PER_CALL).map(<[_]>::to_vec).collect();
+        let pages = stream::iter(pages).map(|page| self.quote_page(page)).buffer_unordered(CONCURRENT_CALLS);
+        pages.concat().await.into_iter().collect()
+    }
+
+    async fn quote_page(&self, page: Vec<QuoteRequest>) -> Vec<(QuoteRequest, Result<Fill, ChainError>)> {
+        let calls: Vec<_> = page.iter().map(QuoteRequest::call).collect();
+        match self.view_each(&calls, QUOTES_PER_CALL).await {
+            Ok(fills) => page.into_iter().zip(fills.into_iter().map(fill_of)).collect(),
+            // One of them reverts, and with it the whole call.
+            Err(ChainError::Reverted(_)) if page.len() > 1 => {
+                let each =
+                    page.into_iter().map(async |trade| (trade, self.quote_in(self.reads_at, trade).await));
+                stream::iter(each).buffer_unordered(CONCURRENT_CALLS).collect().await
+            }
+            Err(error) => page.into_iter().map(|trade| (trade, Err(error.clone()))).collect(),
+        }
+    }
+
+    async fn quote_in(&self, block: BlockId, request: QuoteRequest) -> Result<Fill, ChainError> {
+        fill_of(self.view_at(self.contracts.hub, request.call(), block).await?)
+    }
+}
+
+impl QuoteRequest {
+    fn call(&self) -> MarketHub::quoteCall {
+        // The hub cannot quote `SellAll`. The caller passes the balance, so quote a sale of exact
+        // tokens.
+        let side = if self.side == IntentSide::SellAll { IntentSide::SellTokens } else { self.side };
+        MarketHub::quoteCall {
+            marketId: self.market_id,
+            index: self.outcome,
+            side: side as u8,
+            amount: self.amount,
+        }
+    }
+}
+
+fn fill_of(fill: MarketHub::Fill) -> Result<Fill, ChainError> {
+    Ok(Fill {
+        usdc_atomic: u64_of(fill.usdc, "usdc")?,
+        tokens_wad: fill.tokens,
+        fee_atomic: u64_of(fill.fee, "fee")?,
+        cost_before_wad: fill.costBefore,
+        cost_after_wad: fill.costAfter,
+        quantity_before_wad: fill.quantityBefore,
+        quantity_after_wad: fill.quantityAfter,
+    })
+}
