@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use app::ledger::Sync;
+use app::trades::Executor;
+use app::worker::supervise;
 use store::Store;
 use store::testing::TestFolder;
 use testkit::{Anvil, TestApp};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::Times;
 use crate::chain_limits::ChainLimits;
@@ -12,8 +17,12 @@ use crate::creations::{MIGRATED_AT, Scene};
 use crate::process::Process;
 use crate::report::{Goal, Report, Row};
 use crate::sample::{Begun, Sample, median};
-use crate::service::{Trades, count};
+use crate::service::{Trades, count, settle};
 
+/// The workers' name in leases.
+const OWNER: &str = "bench";
+/// The longest time that an idle worker waits for a signal, as in the service.
+const PAUSE: Duration = Duration::from_millis(250);
 /// The share of a round in which trades are created. Anvil executes them much more slowly.
 const CREATING: u32 = 6;
 
@@ -26,6 +35,8 @@ pub async fn measure(times: Times, report: &mut Report) {
     let store = Store::open(&folder.url()).await.expect("a new file opens");
     store.migrate(MIGRATED_AT).await.expect("the migrations apply");
     let scene = Scene::of(TestApp::with().on(store.clone()).over(anvil.provider.clone())).await;
+    // The workers of the scene's setup would hold them.
+    scene.app.workers.release(&scene.app.ctx).await;
     let limits = ChainLimits::on_anvil(&other).await;
     let (mut executed, mut presigned) = (Vec::new(), Vec::new());
     for round in 0..=times.rounds {
@@ -52,9 +63,36 @@ pub async fn measure(times: Times, report: &mut Report) {
 async fn execute(scene: &Scene, store: &Store, creating: Duration) -> Sample {
     let before = count(store, Trades::Completed).await;
     let created = scene.create(12, creating).await.operations;
+    let clock = scene.run_clock();
     let begun = Begun::now(Process::own());
-    scene.app.run_workers().await;
+    let workers = start_workers(&scene.app);
+    settle(store).await;
     let sample = begun.end(created);
+    workers.stop().await;
+    clock.abort();
     assert_eq!(count(store, Trades::Completed).await - before, created, "every trade is completed");
     sample
+}
+
+/// The executor and the sync, which run as in the service.
+struct Running {
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
+fn start_workers(app: &TestApp) -> Running {
+    let (stop, stopped) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    let signer = app.roles.executors[0].clone();
+    let executor = move || Executor::new(0, signer.clone(), OWNER.to_owned());
+    tasks.spawn(supervise(executor, app.ctx.clone(), PAUSE, stopped.clone()));
+    tasks.spawn(supervise(|| Sync::new(OWNER.to_owned(), 0), app.ctx.clone(), PAUSE, stopped));
+    Running { stop, tasks }
+}
+
+impl Running {
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        self.tasks.join_all().await;
+    }
 }

@@ -1,6 +1,7 @@
 //! Creations of trades: the use case in this process, with all its checks and without HTTP, and
 //! PostgreSQL's own limits beside it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use store::sized::update_statistics;
 use store::testing::{TestDatabase, TestFolder};
 use store::{Store, StoreError, params};
 use testkit::{Setup, TestApp, TestKey, TestMarket};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::Times;
 use crate::cluster::Cluster;
@@ -55,6 +56,7 @@ impl Scene {
 
     /// Creates trades in `tasks` tasks, one after the other in each.
     pub async fn create(&self, tasks: usize, time: Duration) -> Sample {
+        let running = self.run_clock();
         let begun = Begun::now(Process::own());
         let end = Instant::now() + time;
         let mut creators = JoinSet::new();
@@ -63,21 +65,45 @@ impl Scene {
             creators.spawn(async move {
                 let mut created = 0;
                 while Instant::now() < end {
-                    let name = NEXT.fetch_add(1, Ordering::Relaxed).to_string();
-                    key.buy(&market, 0, "0.05").idempotent(&name).send().await.expect("a trade");
+                    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+                    // Each amount is another one, so that the executor cannot ask for equal quotes once.
+                    let amount = format!("0.05{:04}", number % 10_000);
+                    let name = number.to_string();
+                    key.buy(&market, 0, &amount).idempotent(&name).send().await.expect("a trade");
                     created += 1;
                 }
                 created
             });
         }
         let created = creators.join_all().await.into_iter().sum();
-        begun.end(created)
+        let sample = begun.end(created);
+        running.abort();
+        sample
+    }
+
+    /// Lets the test's clock run, until the task is aborted. Ids begin with their time. If it stood still, new ids of
+    /// events would be spread over the whole index instead of being at its end.
+    pub fn run_clock(&self) -> AbortHandle {
+        let clock = Arc::clone(&self.app.clock);
+        let running = tokio::spawn(async move {
+            let mut last = Instant::now();
+            let mut timer = tokio::time::interval(Duration::from_millis(1));
+            loop {
+                timer.tick().await;
+                let passed = last.elapsed().as_millis();
+                last += Duration::from_millis(passed as u64);
+                clock.advance(passed as i64);
+            }
+        });
+        running.abort_handle()
     }
 
     /// Creates trades, then executes them all outside of the time: long queues are not what is measured.
     async fn create_and_settle(&self, tasks: usize, time: Duration) -> Sample {
         let sample = self.create(tasks, time).await;
+        let running = self.run_clock();
         self.app.run_workers().await;
+        running.abort();
         sample
     }
 }
