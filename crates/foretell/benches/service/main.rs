@@ -167,11 +167,7 @@ async fn measure(args: &Args) -> Report {
     }
     if args.creations {
         creations::on_sqlite(times, &mut report).await;
-        if let Some(mut postgres) = Service::on_postgres().await {
-            starts::first(&mut postgres, &mut report).await;
-            on_postgres(&postgres, times, &mut report).await;
-            postgres.stop().await;
-        }
+        creations_on_postgres(times, &mut report).await;
         return report;
     }
     eprintln!("The embedded chain alone …");
@@ -191,22 +187,22 @@ async fn measure(args: &Args) -> Report {
         return report;
     }
     match Service::on_postgres().await {
-        Some(mut postgres) => {
-            engine(&mut postgres, &limits, times, &mut report).await;
-            postgres.start().await;
-            on_postgres(&postgres, times, &mut report).await;
-            postgres.stop().await;
-        }
+        Some(mut postgres) => engine(&mut postgres, &limits, times, &mut report).await,
         None => report.note("FORETELL_TEST_POSTGRES_URL is not set: PostgreSQL is not measured.".to_owned()),
     }
+    creations_on_postgres(times, &mut report).await;
     report
 }
 
-/// Runs the measurements that compare the service with PostgreSQL's own limits.
-async fn on_postgres(service: &Service, times: Times, report: &mut Report) {
+/// Compares a service with PostgreSQL's own limits, if there is a cluster. It is a new service, because that of the
+/// measurements before also delivers a webhook for each trade.
+async fn creations_on_postgres(times: Times, report: &mut Report) {
+    let Some(mut service) = Service::on_postgres().await else { return };
     eprintln!("Creations on PostgreSQL …");
-    creations::on_postgres(service, times, report).await;
+    service.start_lifted().await;
+    creations::on_postgres(&service, times, report).await;
     creations::far_away(times, report).await;
+    service.stop().await;
 }
 
 /// Runs all measurements of the real binary on one engine.

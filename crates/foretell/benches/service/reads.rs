@@ -45,7 +45,7 @@ pub async fn measure(service: &Service, times: Times, report: &mut Report) {
     ] {
         let row = Row::new(format!("{what}, {engine}"), rounds.figure())
             .against(limit(), rounds.parts_of_cpu(&bares));
-        report.row(if service.is_embedded() { row.goal(goal) } else { row });
+        report.row(row.goal_if(service.is_embedded(), goal));
     }
 }
 

@@ -56,6 +56,12 @@ impl Row {
         self
     }
 
+    /// Sets the goal if it applies here.
+    #[must_use]
+    pub const fn goal_if(self, applies: bool, goal: Goal) -> Self {
+        if applies { self.goal(goal) } else { self }
+    }
+
     fn is_missed(&self) -> bool {
         // NaN meets no goal, so a missing measurement counts as missed.
         self.goal.is_some_and(|goal| !goal.is_met(self.ratio.unwrap_or(f64::NAN)))

@@ -220,15 +220,12 @@ pub fn post(address: &str, route: &str, key: &str, idempotency_key: &str, body: 
 #[derive(Debug, Clone, Copy)]
 pub enum Trades {
     All,
-    /// Not ended yet.
-    Open,
     Completed,
 }
 
 pub async fn count(store: &Store, which: Trades) -> u64 {
     let sql = match which {
         Trades::All => "SELECT COUNT(*) FROM trades",
-        Trades::Open => "SELECT COUNT(*) FROM trades WHERE ended_at_ms IS NULL",
         Trades::Completed => "SELECT COUNT(*) FROM trades WHERE status = 'completed'",
     };
     let counted: Result<Option<i64>, StoreError> =
@@ -242,7 +239,10 @@ pub async fn settle(store: &Store) {
     let start = Instant::now();
     while start.elapsed() < START_TIMEOUT {
         looks.tick().await;
-        if count(store, Trades::Open).await == 0 {
+        // Not a count, whose cost would be counted as the database's.
+        const SQL: &str = "SELECT 1 FROM trades WHERE ended_at_ms IS NULL LIMIT 1";
+        let is_open = store.read((), |tx, ()| Box::pin(tx.exists(SQL, &[]))).await;
+        if !is_open.expect("the database answers") {
             return;
         }
     }

@@ -277,5 +277,27 @@ mod tests {
             assert!(of_trades.len() >= 6, "{steps:#?}");
             assert!(steps.iter().any(|step| step.contains("trades_queued")), "{steps:#?}");
         }
+
+        async fn the_stopped_keys_of_a_queue_are_looked_up_one_by_one(store: Store) {
+            let lookup = match store.engine() {
+                Engine::Sqlite => "SEARCH keys USING INDEX sqlite_autoindex_keys_1 (id=?)",
+                Engine::Postgres => "Index Scan using keys_pkey on keys",
+            };
+            let steps = store
+                .write((), |tx, ()| {
+                    Box::pin(async move {
+                        tx.record();
+                        crate::keys::list_stopped_validating(tx, 0, NOW).await?;
+                        let (sql, bound) = tx.take_recorded().remove(0);
+                        explain(tx, &sql, &bound).await
+                    })
+                })
+                .await
+                .unwrap();
+            assert!(steps.iter().any(|step| step.contains(lookup)), "{steps:#?}");
+            // A join can read all keys, however many there are; its plan depends on statistics.
+            assert!(!steps.iter().any(|step| step.contains("Join") || step.contains("Nested Loop")), "{steps:#?}");
+            assert!(steps.iter().any(|step| step.contains("SubPlan") || step.contains("SUBQUERY")), "{steps:#?}");
+        }
     }
 }
