@@ -76,16 +76,21 @@ impl Chain {
     }
 
     async fn quote_page(&self, page: Vec<QuoteRequest>) -> Vec<(QuoteRequest, Result<Fill, ChainError>)> {
+        if let [trade] = page[..] {
+            return vec![(trade, self.quote_in(self.reads_at, trade).await)];
+        }
         let calls: Vec<_> = page.iter().map(QuoteRequest::call).collect();
         match self.view_each(&calls, QUOTES_PER_CALL).await {
             Ok(fills) => page.into_iter().zip(fills.into_iter().map(fill_of)).collect(),
-            // One of them reverts, and with it the whole call.
-            Err(ChainError::Reverted(_)) if page.len() > 1 => {
+            Err(error @ ChainError::Unreachable(_)) => {
+                page.into_iter().map(|trade| (trade, Err(error.clone()))).collect()
+            }
+            // One of them reverts, and with it the whole call. Or the node refuses calls of this size.
+            Err(_) => {
                 let each =
                     page.into_iter().map(async |trade| (trade, self.quote_in(self.reads_at, trade).await));
                 stream::iter(each).buffer_unordered(CONCURRENT_CALLS).collect().await
             }
-            Err(error) => page.into_iter().map(|trade| (trade, Err(error.clone()))).collect(),
         }
     }
 
@@ -118,4 +123,45 @@ fn fill_of(fill: MarketHub::Fill) -> Result<Fill, ChainError> {
         quantity_before_wad: fill.quantityBefore,
         quantity_after_wad: fill.quantityAfter,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use alloy::providers::{Provider, ProviderBuilder, mock::Asserter};
+    use alloy_primitives::{Address, Bytes};
+
+    use super::*;
+    use crate::Contracts;
+
+    #[tokio::test]
+    async fn a_node_that_refuses_large_calls_is_asked_for_each_quote() {
+        let node = Asserter::new();
+        node.push_failure_msg("out of gas: gas required exceeds the limit");
+        // The seven words of a fill.
+        let answer = Bytes::from(U256::from(7).to_be_bytes::<32>().repeat(7));
+        node.push_success(&answer);
+        node.push_success(&answer);
+        let address = Address::ZERO;
+        let contracts = Contracts {
+            usdc: address,
+            authority: address,
+            hub: address,
+            gate: address,
+            account_factory: address,
+        };
+        let provider = ProviderBuilder::default().connect_mocked_client(node.clone()).erased();
+        let order = |amount: u64| QuoteRequest {
+            market_id: 1,
+            outcome: 0,
+            side: IntentSide::BuyForUsdc,
+            amount: U256::from(amount),
+        };
+
+        let quotes = Chain::of(provider, contracts, 1).quotes([order(1), order(2)]).await;
+
+        assert!(node.read_q().is_empty());
+        for amount in [1, 2] {
+            assert_eq!(quotes[&order(amount)].as_ref().map(|fill| fill.usdc_atomic), Ok(7));
+        }
+    }
 }
