@@ -8,7 +8,7 @@ use store::batches::{Batch, BatchKind, FirstForm};
 use store::leases::Lease;
 
 use super::Executor;
-use super::signing::{NewBatch, first_form};
+use super::signing::{MOST_GAS, NewBatch, first_form};
 use crate::redemptions::{self, ClaimDecisions, Sendable};
 use crate::{AppError, Ctx, lease};
 
@@ -92,7 +92,7 @@ impl Executor {
             target: None,
             calldata: calldata.to_vec(),
             // The hub skips a payment that runs out of gas, so add half of the estimate.
-            gas_limit: gas.saturating_add(gas / 2),
+            gas_limit: gas.saturating_add(gas / 2).min(MOST_GAS),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
         let form = first_form(ctx, &self.signer, &batch, fees)?;

@@ -19,6 +19,9 @@ use crate::{AppError, Ctx, lease};
 /// each intent at most.
 const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
+/// The most gas of one transaction: EIP-7825. A node rejects a transaction with a higher limit.
+pub(super) const MOST_GAS: u64 = 1 << 24;
+const _: () = assert!(batch_gas(super::MAX_BATCH as u64) <= MOST_GAS);
 
 pub(crate) const fn batch_gas(intents: u64) -> u64 {
     BATCH_GAS + INTENT_GAS * intents
