@@ -5,6 +5,9 @@ use crate::engine::{Engine, dialect};
 /// The mark of an index that is built while others write. Only PostgreSQL has the last word.
 const CONCURRENTLY: &str = "INDEX CONCURRENTLY ";
 
+/// The mark of a statement that waits until no transaction uses its table.
+const ALTER: &str = "ALTER TABLE ";
+
 /// A part of a migration that is done as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
@@ -23,16 +26,25 @@ impl Step {
 }
 
 /// Splits a migration into its steps on `engine`.
+///
+/// On PostgreSQL, a migration that alters a table has a step for each statement. A transaction that alters two tables
+/// would deadlock with the requests that use both, for as long as there are such requests.
 pub(super) fn of(engine: Engine, sql: &str) -> Vec<Step> {
     let sql = dialect::for_engine(engine, sql);
-    if engine == Engine::Sqlite || !sql.contains(CONCURRENTLY) {
+    let is_each_alone = sql.contains(ALTER);
+    if engine == Engine::Sqlite || !(is_each_alone || sql.contains(CONCURRENTLY)) {
         return vec![Step::Transaction(sql.replace(CONCURRENTLY, "INDEX "))];
     }
     let mut steps = Vec::new();
     let mut together = Vec::new();
     for statement in statements(&sql) {
         match index_name(statement) {
-            None => together.push(statement),
+            None => {
+                together.push(statement);
+                if is_each_alone {
+                    close(&mut together, &mut steps);
+                }
+            }
             Some(name) => {
                 close(&mut together, &mut steps);
                 steps.push(Step::Index { name: name.to_owned(), sql: statement.to_owned() });
@@ -89,8 +101,8 @@ fn statements(sql: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const MIXED: &str = "-- Adds a column; and its index.
-        ALTER TABLE trades ADD COLUMN lane BIGINT;
+    const MIXED: &str = "-- Adds a table; and its index.
+        CREATE TABLE lanes (lane BIGINT);
         UPDATE trades SET note = 'a; b' WHERE note IS NULL;
         -- Used by the queue.
         CREATE INDEX CONCURRENTLY trades_lane ON trades (lane);
@@ -109,13 +121,27 @@ mod tests {
             steps,
             [
                 transaction(
-                    "ALTER TABLE trades ADD COLUMN lane BIGINT;\nUPDATE trades SET note = 'a; b' WHERE note IS NULL"
+                    "CREATE TABLE lanes (lane BIGINT);\nUPDATE trades SET note = 'a; b' WHERE note IS NULL"
                 ),
                 index("trades_lane", "CREATE INDEX CONCURRENTLY trades_lane ON trades (lane)"),
                 index("trades_note", "CREATE UNIQUE INDEX CONCURRENTLY trades_note ON trades (note)"),
                 transaction("DROP INDEX trades_old"),
             ]
         );
+    }
+
+    #[test]
+    fn each_statement_of_a_migration_that_alters_tables_is_a_step_of_its_own() {
+        let alters = "ALTER TABLE users ADD COLUMN a TEXT; ALTER TABLE keys ADD COLUMN b TEXT; DROP INDEX i;";
+        assert_eq!(
+            of(Engine::Postgres, alters),
+            [
+                transaction("ALTER TABLE users ADD COLUMN a TEXT"),
+                transaction("ALTER TABLE keys ADD COLUMN b TEXT"),
+                transaction("DROP INDEX i"),
+            ]
+        );
+        assert_eq!(of(Engine::Sqlite, alters), [transaction(alters)]);
     }
 
     #[test]
