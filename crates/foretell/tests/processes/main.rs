@@ -5,7 +5,8 @@
 //! `FORETELL_CRASH_KILLS` sets the number of kills of the crash tests (default 30).
 //! `FORETELL_CRASH_SEED` repeats a run. `FORETELL_ROLLING_RESTARTS` sets the number of rolling
 //! restarts (default 3). `FORETELL_FAILOVERS` sets the number of failovers of PostgreSQL (default 0,
-//! because each waits for Patroni's 20 seconds and needs Patroni and etcd).
+//! because each waits for Patroni's 20 seconds and needs Patroni and etcd). `FORETELL_RELEASE_BEFORE` names the binary of
+//! the last release, for the test of an upgrade.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -45,6 +46,7 @@ mod stop;
 mod storm;
 mod traces;
 mod traders;
+mod upgrade;
 mod webhook_neighbours;
 mod webhook_order;
 mod webhooks;

@@ -1,6 +1,6 @@
 //! The binary as a process that can be killed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirEntry, Permissions};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,9 +14,19 @@ use store::testing::{TestDatabase, TestFolder};
 use tokio::process::{Child, Command};
 use tokio::sync::OnceCell;
 
+/// Returns the path of the binary.
+pub fn program() -> &'static OsStr {
+    OsStr::new(env!("CARGO_BIN_EXE_foretell"))
+}
+
 /// Returns a command for the binary that logs to standard error, with all settings unset.
 pub fn foretell(data_dir: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_foretell"));
+    command_of(program(), data_dir)
+}
+
+/// Like [`foretell`], for another binary.
+pub fn command_of(program: &OsStr, data_dir: &Path) -> Command {
+    let mut command = Command::new(program);
     command.arg("--data-dir").arg(data_dir).stdout(Stdio::null()).kill_on_drop(true);
     // Many trades in one market move its price far, and none of them may be rejected for slippage.
     command.env("FORETELL_DEFAULT_SLIPPAGE_BPS", "10000");
