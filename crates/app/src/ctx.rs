@@ -18,9 +18,6 @@ use crate::process::lanes::Lanes;
 use crate::process::ttl_cache::MarketsVersion;
 use crate::traces::{SpanSink, is_sampled};
 
-/// The maximum number of requests to the chain that one task has in flight.
-pub(crate) const CHAIN_CONCURRENCY: usize = 16;
-
 /// The service's parts and settings, shared by all handlers and workers.
 #[derive(Clone)]
 pub struct Ctx {

@@ -18,7 +18,6 @@ use store::trades::{Moved, Trade};
 use store::{StoreError, Tx};
 
 use super::lost::{Carriers, rebuild};
-use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lost_data::{Decision, Decisions, LostTradeResult, unknown};
 use crate::{AppError, Ctx, ledger};
 
@@ -154,7 +153,7 @@ pub async fn highest_nonces(
             }
             Ok::<_, AppError>((key, highest))
         })
-        .buffered(CHAIN_CONCURRENCY)
+        .buffered(chain::MAX_CONCURRENT_CALLS)
         .try_collect()
         .await
 }

@@ -18,7 +18,6 @@ use store::redemptions::{Announced, Owned};
 
 use super::{FinalResult, redeemable, settled_block};
 use crate::config::Redemptions;
-use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -129,7 +128,7 @@ async fn worths(
             let worth = redeemable(ctx, position.account, market.number, position.outcome_index).await?;
             Ok(if worth >= ctx.config.min_claim { worth } else { Usdc::ZERO })
         })
-        .buffered(CHAIN_CONCURRENCY)
+        .buffered(chain::MAX_CONCURRENT_CALLS)
         .collect()
         .await;
     worths.into_iter().collect()

@@ -11,7 +11,6 @@ use store::Tx;
 use store::redemptions::Redemption;
 
 use super::settled_block;
-use crate::ctx::CHAIN_CONCURRENCY;
 use crate::{AppError, Ctx};
 
 /// The delay for a claim that was paid in a block that is not final yet.
@@ -63,7 +62,7 @@ pub async fn decide(ctx: &Ctx, claims: Vec<(Redemption, Option<u64>)>) -> Result
     let settled = settled_block(ctx).await?;
     let unpaid = futures::stream::iter(unpaid)
         .map(async |((id, position), _)| (id, decide_unpaid(ctx, position, settled).await));
-    let unpaid: Vec<_> = unpaid.buffered(CHAIN_CONCURRENCY).collect().await;
+    let unpaid: Vec<_> = unpaid.buffered(chain::MAX_CONCURRENT_CALLS).collect().await;
     for (id, decision) in unpaid {
         match decision? {
             UnpaidDecision::Later(ms) => decisions.later.push((id, now.plus_ms(ms))),

@@ -15,7 +15,6 @@ use store::redemptions::{ClaimRetry, Payable, Redemption, SettledMarket};
 
 use super::{FinalResult, redeemable, settled_block};
 use crate::config::Redemptions;
-use crate::ctx::CHAIN_CONCURRENCY;
 use crate::lease::{self, LeaseHolder, Turn};
 use crate::worker::{Progress, Worker};
 use crate::{AppError, Ctx};
@@ -140,7 +139,7 @@ async fn winning(
             let worth = redeemable(ctx, position.account, market.number, position.outcome_index).await?;
             Ok(Winning { position, worth })
         })
-        .buffered(CHAIN_CONCURRENCY)
+        .buffered(chain::MAX_CONCURRENT_CALLS)
         .collect()
         .await;
     let worths: Result<Vec<_>, _> = worths.into_iter().collect();

@@ -17,7 +17,6 @@ use futures::StreamExt;
 use store::trades::Trade;
 
 use super::intents::side_of;
-use crate::ctx::CHAIN_CONCURRENCY;
 use crate::error::revert;
 use crate::{AppError, Ctx};
 
@@ -120,7 +119,7 @@ async fn check_on(chain: &Chain, trades: &[Candidate], now: Timestamp) -> Vec<Ri
     let mut states: HashMap<(Address, u32), Result<AccountState, ChainError>> =
         futures::stream::iter(accounts)
             .map(async |(account, key)| ((account, key), chain.account_state(account, key).await))
-            .buffer_unordered(CHAIN_CONCURRENCY)
+            .buffer_unordered(chain::MAX_CONCURRENT_CALLS)
             .collect()
             .await;
     let quotes = quote_all(chain, trades).await;

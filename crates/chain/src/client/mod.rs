@@ -42,7 +42,7 @@ pub use intent::{Intent, IntentSide, execute_calldata};
 pub use lane_signer::{LaneSigner, RemoteKey, SignerError};
 pub use owner::{AccountOwner, ParseOwnerError};
 pub use provision::{KeyPolicy, UnsignedBatch};
-pub use quotes::QuoteRequest;
+pub use quotes::{MAX_CONCURRENT_CALLS, QuoteRequest};
 pub use remote::{Web3signer, open_aws_key, open_gcp_key};
 pub use roles::{ParseRoleError, Role};
 pub use signer::Signer;

@@ -15,8 +15,8 @@ use crate::error::ChainError;
 /// The maximum number of quotes in one call. A quote of a market with 250 outcomes uses up to a million gas, and
 /// nodes limit the gas of a call.
 const QUOTES_PER_CALL: usize = 25;
-/// The maximum number of calls at the same time.
-const CONCURRENT_CALLS: usize = 16;
+/// The maximum number of requests to the chain that one task has in flight.
+pub const MAX_CONCURRENT_CALLS: usize = 16;
 
 /// A trade to quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,13 +24,13 @@ pub struct QuoteRequest {
     pub market_id: u64,
     pub outcome: u8,
     pub side: IntentSide,
-    /// In USDC atomic or tokens WAD, whichever amount is exact for the side. For `SellAll` it is the token balance.
+    /// In USDC atomic or tokens WAD, whichever amount is exact for the side. For `SellAll` it is the
+    /// token balance.
     pub amount: U256,
 }
 
 impl Chain {
-    /// Returns the amounts that a trade would move now. `amount` is in USDC atomic or tokens WAD,
-    /// whichever amount is exact for the side. For `SellAll` it is the token balance.
+    /// Returns the amounts that a trade would move now. [`QuoteRequest`] describes the arguments.
     ///
     /// # Errors
     ///
@@ -62,36 +62,45 @@ impl Chain {
         self.quote_in(BlockId::hash(block), QuoteRequest { market_id, outcome, side, amount }).await
     }
 
-    /// Returns the quote of each different trade, as if it were the only one. Batches many trades into one call, so the
-    /// quotes may come from different blocks of a live chain.
+    /// Returns the quote of each different trade, as if it were the only one. Asks for many trades in one call. On a live
+    /// chain, several calls may see different blocks.
     pub async fn quotes(
         &self,
         trades: impl IntoIterator<Item = QuoteRequest>,
     ) -> HashMap<QuoteRequest, Result<Fill, ChainError>> {
         let different: HashSet<QuoteRequest> = trades.into_iter().collect();
-        let different = Vec::from_iter(different);
-        let pages: Vec<Vec<QuoteRequest>> = different.chunks(QUOTES_PER_CALL).map(<[_]>::to_vec).collect();
-        let pages = stream::iter(pages).map(|page| self.quote_page(page)).buffer_unordered(CONCURRENT_CALLS);
-        pages.concat().await.into_iter().collect()
+        let mut one_by_one = Vec::from_iter(different);
+        let mut quotes = HashMap::with_capacity(one_by_one.len());
+        if one_by_one.len() > 1 {
+            let pages: Vec<Vec<QuoteRequest>> =
+                one_by_one.chunks(QUOTES_PER_CALL).map(<[_]>::to_vec).collect();
+            let answers = stream::iter(pages).map(async |page| (self.quote_page(&page).await, page));
+            let answers: Vec<_> = answers.buffer_unordered(MAX_CONCURRENT_CALLS).collect().await;
+            one_by_one.clear();
+            for (answer, page) in answers {
+                match answer {
+                    Ok(fills) if fills.len() == page.len() => quotes.extend(page.into_iter().zip(fills)),
+                    Err(error @ ChainError::Unreachable(_)) => {
+                        quotes.extend(page.into_iter().map(|trade| (trade, Err(error.clone()))));
+                    }
+                    // One of them reverts, and with it the whole call. Or the node refuses calls of this size.
+                    _ => one_by_one.extend(page),
+                }
+            }
+        }
+        let each = stream::iter(one_by_one);
+        let each = each.map(async |trade| (trade, self.quote_in(self.reads_at, trade).await));
+        quotes.extend(each.buffer_unordered(MAX_CONCURRENT_CALLS).collect::<Vec<_>>().await);
+        quotes
     }
 
-    async fn quote_page(&self, page: Vec<QuoteRequest>) -> Vec<(QuoteRequest, Result<Fill, ChainError>)> {
-        if let [trade] = page[..] {
-            return vec![(trade, self.quote_in(self.reads_at, trade).await)];
-        }
+    /// # Errors
+    ///
+    /// `Reverted` if one of the quotes reverts.
+    async fn quote_page(&self, page: &[QuoteRequest]) -> Result<Vec<Result<Fill, ChainError>>, ChainError> {
         let calls: Vec<_> = page.iter().map(QuoteRequest::call).collect();
-        match self.view_each(&calls, QUOTES_PER_CALL).await {
-            Ok(fills) => page.into_iter().zip(fills.into_iter().map(fill_of)).collect(),
-            Err(error @ ChainError::Unreachable(_)) => {
-                page.into_iter().map(|trade| (trade, Err(error.clone()))).collect()
-            }
-            // One of them reverts, and with it the whole call. Or the node refuses calls of this size.
-            Err(_) => {
-                let each =
-                    page.into_iter().map(async |trade| (trade, self.quote_in(self.reads_at, trade).await));
-                stream::iter(each).buffer_unordered(CONCURRENT_CALLS).collect().await
-            }
-        }
+        let fills = self.view_each(&calls, QUOTES_PER_CALL).await?;
+        Ok(fills.into_iter().map(fill_of).collect())
     }
 
     async fn quote_in(&self, block: BlockId, request: QuoteRequest) -> Result<Fill, ChainError> {

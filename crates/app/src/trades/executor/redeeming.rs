@@ -91,11 +91,25 @@ impl Executor {
             chain_nonce: self.next_nonce(ctx, open).await?,
             target: None,
             calldata: calldata.to_vec(),
-            // The hub skips a payment that runs out of gas, so add half of the estimate.
-            gas_limit: gas.saturating_add(gas / 2).min(MOST_GAS),
+            gas_limit: gas_limit_of(gas),
         };
         let batch = batch.of(self.lane, &self.signer, ctx.now());
         let form = first_form(ctx, &self.signer, &batch, fees)?;
         Ok((batch, form))
+    }
+}
+
+/// Returns the gas limit for an estimate. The hub skips a payment that runs out of gas, so half of the estimate is added.
+fn gas_limit_of(estimate: u64) -> u64 {
+    estimate.saturating_add(estimate / 2).min(MOST_GAS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_estimate_is_added_within_the_limit_of_a_transaction() {
+        assert_eq!([6_000_000, 12_000_000, u64::MAX].map(gas_limit_of), [9_000_000, 16_777_216, 16_777_216]);
     }
 }

@@ -19,7 +19,7 @@ use crate::{AppError, Ctx, lease};
 /// each intent at most.
 const BATCH_GAS: u64 = 600_000;
 const INTENT_GAS: u64 = 130_000;
-/// The most gas of one transaction: EIP-7825. A node rejects a transaction with a higher limit.
+/// The maximum gas limit of a transaction (EIP-7825). Nodes reject a higher one.
 pub(super) const MOST_GAS: u64 = 1 << 24;
 const _: () = assert!(batch_gas(super::MAX_BATCH as u64) <= MOST_GAS);
 
