@@ -66,7 +66,7 @@ impl Scene {
                 let mut created = 0;
                 while Instant::now() < end {
                     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-                    // Each amount is another one, so that the executor cannot ask for equal quotes once.
+                    // Different amounts, because the executor asks for equal quotes only once.
                     let amount = format!("0.05{:04}", number % 10_000);
                     let name = number.to_string();
                     key.buy(&market, 0, &amount).idempotent(&name).send().await.expect("a trade");

@@ -133,8 +133,8 @@ async fn an_upgrade_from_the_last_release_loses_no_trade() {
     let parts = parts(deployment.home.path(), &deployment.database.url, &deployment.anvil.url).await;
     oracle::settled(&parts.ctx.store).await;
     oracle::check(&parts.ctx.store, &parts.ctx.chain, &acknowledged).await;
-    let failed = "SELECT COUNT(*) FROM trades WHERE status <> 'completed'";
-    assert_eq!(oracle::number(&parts.ctx.store, failed).await, 0);
+    let not_completed = "SELECT COUNT(*) FROM trades WHERE status <> 'completed'";
+    assert_eq!(oracle::number(&parts.ctx.store, not_completed).await, 0);
     parts.ctx.store.close().await;
     eprintln!("an upgrade with {} acknowledged trades, all completed", acknowledged.len());
 }

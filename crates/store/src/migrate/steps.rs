@@ -31,8 +31,8 @@ impl Step {
 /// would deadlock with the requests that use both, for as long as there are such requests.
 pub(super) fn of(engine: Engine, sql: &str) -> Vec<Step> {
     let sql = dialect::for_engine(engine, sql);
-    let is_each_alone = sql.contains(ALTER);
-    if engine == Engine::Sqlite || !(is_each_alone || sql.contains(CONCURRENTLY)) {
+    let alters = sql.contains(ALTER);
+    if engine == Engine::Sqlite || !(alters || sql.contains(CONCURRENTLY)) {
         return vec![Step::Transaction(sql.replace(CONCURRENTLY, "INDEX "))];
     }
     let mut steps = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn of(engine: Engine, sql: &str) -> Vec<Step> {
         match index_name(statement) {
             None => {
                 together.push(statement);
-                if is_each_alone {
+                if alters {
                     close(&mut together, &mut steps);
                 }
             }
