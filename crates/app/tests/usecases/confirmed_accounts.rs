@@ -147,6 +147,8 @@ store::on_each_engine! {
         let (_, own) = person(&app, &ada).await;
         let (shared_person, shared) = person(&app, &ben).await;
         let (_, foreign) = person(&app, &eve).await;
+        // The choices are listed by age.
+        app.clock.advance(1_000);
         add_wallet(&app, &shared_person, &ada).await;
         let proof = app.sign_text(&ada, ChallengePurpose::SignIn, None).await;
         let refused = sign_in_to(&app, &proof, None).await.unwrap_err();

@@ -418,6 +418,7 @@ async fn a_page_cannot_register_a_passkey_of_another_challenge() {
         name: None,
         credential: NewCredential::Passkey(given),
         device: device(),
+        country: Country::default(),
         accepted_terms: None,
     };
     assert_eq!(passkey_refusal(sign_up(&app.ctx, &wanted).await), PasskeyRefusal::WrongType);

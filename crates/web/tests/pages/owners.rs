@@ -196,6 +196,7 @@ async fn a_wallet_with_several_accounts_chooses_one_and_confirms_one_that_it_own
     assert_eq!(own.address().await, own_account);
 
     // Another person adds it with its own signature, which names the account.
+    app.clock.advance(1_000);
     let mut maya = funded(&app, 10).await;
     let shared = maya.address().await;
     let asked = json!({ "purpose": "add-sign-in-key", "address": wallet.address(), "account": own_account });
