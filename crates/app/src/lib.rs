@@ -58,4 +58,4 @@ pub mod worker;
 
 pub use config::Config;
 pub use ctx::Ctx;
-pub use error::{AppError, InvalidState, PersonError, Submission};
+pub use error::{AccountChoice, AppError, InvalidState, PersonError, Submission};

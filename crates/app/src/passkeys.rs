@@ -17,10 +17,11 @@ use alloy_primitives::Address;
 use chain::AccountOwner;
 use store::StoreError;
 
+use crate::accounts::account_of;
 use crate::config::WebSettings;
 use crate::{Ctx, PersonError};
 
-pub use proof::{Proof, VerifiedProof, WalletProof, use_proof, verify_proof};
+pub use proof::{Proof, VerifiedProof, WalletProof, use_proof, verify_proof, verify_sign_in};
 pub use registration::{NewCredential, insert_credential, use_registration, verify_registration};
 pub use store::challenges::IssuedChallenge;
 
@@ -53,13 +54,25 @@ pub async fn issue_challenge(
     Ok(issued)
 }
 
-/// Returns the text that the wallet at `address` must sign for a challenge.
-pub fn wallet_text(ctx: &Ctx, issued: &IssuedChallenge, address: Address) -> Result<String, PersonError> {
+/// Returns the text that the wallet at `address` must sign for a challenge. A wallet that signs in may
+/// name an `account`. One that is added always names that of the user, whatever the page says.
+pub async fn wallet_text(
+    ctx: &Ctx,
+    issued: &IssuedChallenge,
+    address: Address,
+    account: Option<Address>,
+) -> Result<String, PersonError> {
+    let account = match (issued.challenge.purpose(), issued.user_id) {
+        (ChallengePurpose::SignIn, _) => account,
+        (ChallengePurpose::AddKey, Some(user_id)) => Some(account_of(ctx, user_id).await?.address),
+        _ => None,
+    };
     let text = WalletText {
         party: &web(ctx)?.party,
         address,
         chain_id: ctx.chain.chain_id(),
         challenge: &issued.challenge,
+        account,
         issued_at: issued.created_at,
         expires_at: issued.expires_at,
     };

@@ -22,10 +22,11 @@ pub async fn sign_in(ctx: &Ctx, user_id: UserId, device: &Device) -> Result<Sign
     let user = known.ok_or_else(|| AppError::new(ErrorCode::ResourceNotFound))?;
     let issued = issue_challenge(ctx, ChallengePurpose::SignIn, None).await?;
     let address = user.owner.address();
-    let text = wallet_text(ctx, &issued, address)?;
+    let text = wallet_text(ctx, &issued, address, None).await?;
     let signature = user.owner.sign_digest(eip191_hash_message(&text)).map_err(AppError::from)?;
-    let proof = Proof::Wallet(WalletProof { challenge: issued.challenge, address, signature });
-    let signed_in = sessions::sign_in(ctx, &proof, device).await?;
+    let proof = Proof::Wallet(WalletProof { challenge: issued.challenge, address, account: None, signature });
+    let account = accounts::account_of(ctx, user_id).await?.address;
+    let signed_in = sessions::sign_in(ctx, &proof, Some(account), device).await?;
     enable_trading(ctx, user).await?;
     Ok(signed_in)
 }

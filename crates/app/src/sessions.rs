@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use alloy_primitives::Address;
 use domain::credential::Role;
 use domain::ids::{CredentialId, SessionId, UserId};
 use domain::key::KeyKind;
@@ -14,14 +15,15 @@ use store::audit_log::{Act, note};
 use store::keys::Key;
 use store::sessions::Session;
 use store::users::User;
-use store::{Store, Tx};
+use store::{Store, StoreError, Tx};
 
 use crate::audit_log::Actor;
 use crate::caller::Caller;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
-use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, web};
+use crate::limits::FailureKind;
+use crate::passkeys::{Proof, VerifiedProof, use_proof, verify_proof, verify_sign_in, web};
 use crate::process::session_cache::SessionRow;
-use crate::{AppError, Ctx, PersonError};
+use crate::{AccountChoice, AppError, Ctx, PersonError};
 
 /// The maximum length of a stored user agent, in characters.
 const MAX_USER_AGENT: usize = 300;
@@ -89,11 +91,19 @@ impl Person {
     }
 }
 
-/// Signs in by passkey or wallet, without a user name. Failures count towards the address's
-/// lockout.
-pub async fn sign_in(ctx: &Ctx, proof: &Proof, device: &Device) -> Result<SignedIn, PersonError> {
+/// Signs in by passkey or wallet, without a user name. If a wallet signs in to several accounts,
+/// `account` is the one that the person chose. Failures count towards the address's lockout.
+///
+/// # Errors
+/// `SeveralAccounts` if the person must choose: the same proof, with the choice, then signs in.
+pub async fn sign_in(
+    ctx: &Ctx,
+    proof: &Proof,
+    account: Option<Address>,
+    device: &Device,
+) -> Result<SignedIn, PersonError> {
     let signed_in = async {
-        let verified = verify_proof(ctx, proof, ChallengePurpose::SignIn, None).await?;
+        let verified = choose(ctx, verify_sign_in(ctx, proof).await?, account).await?;
         let user_id = verified.credential.user_id;
         let web_key = missing_web_key(ctx, user_id).await?;
         let new = NewSession::begin(ctx, verified, device);
@@ -110,7 +120,41 @@ pub async fn sign_in(ctx: &Ctx, proof: &Proof, device: &Device) -> Result<Signed
             .await?;
         Ok(SignedIn { token: new.token, session: new.session })
     };
-    counting_failures(ctx, device.ip, signed_in).await
+    counting_failures(ctx, FailureKind::SignIn, device.ip, Some(proof), signed_in).await
+}
+
+/// Returns the proof for the chosen account, or for the only one.
+async fn choose(
+    ctx: &Ctx,
+    mut verified: Vec<VerifiedProof>,
+    account: Option<Address>,
+) -> Result<VerifiedProof, PersonError> {
+    if account.is_none() && verified.len() == 1 {
+        return verified.pop().ok_or(PersonError::UnknownCredential);
+    }
+    let users: Vec<UserId> = verified.iter().map(|proof| proof.credential.user_id).collect();
+    let choices = ctx.store.read(users, |tx, users| Box::pin(list_choices(tx, users))).await?;
+    let Some(account) = account else {
+        let accounts = choices.into_iter().map(|(_, choice)| choice).collect();
+        return Err(PersonError::SeveralAccounts { accounts });
+    };
+    let chosen = choices.iter().find(|(_, choice)| choice.account == account);
+    let (user_id, _) = chosen.ok_or(PersonError::UnknownCredential)?;
+    let mut verified = verified.into_iter();
+    verified.find(|proof| proof.credential.user_id == *user_id).ok_or(PersonError::UnknownCredential)
+}
+
+/// Lists the accounts of these users, in their order.
+async fn list_choices(tx: &mut Tx, users: &[UserId]) -> Result<Vec<(UserId, AccountChoice)>, StoreError> {
+    let mut choices = Vec::with_capacity(users.len());
+    for id in users {
+        let (user, account) =
+            (store::users::find(tx, *id).await?, store::users::find_account(tx, *id).await?);
+        if let (Some(User { name, created_at, .. }), Some(account)) = (user, account) {
+            choices.push((*id, AccountChoice { account: account.address, name, created_at }));
+        }
+    }
+    Ok(choices)
 }
 
 /// Steps up: renews a session with a fresh proof. The session gets a new token, and the old one is
@@ -123,7 +167,7 @@ pub async fn step_up(
 ) -> Result<SignedIn, PersonError> {
     let user_id = person.user_id();
     let renewed = async {
-        let verified = verify_proof(ctx, proof, ChallengePurpose::StepUp, Some(user_id)).await?;
+        let verified = verify_proof(ctx, proof, ChallengePurpose::StepUp, user_id).await?;
         let mut new = NewSession::begin(ctx, verified, device);
         new.session.id = person.session().id;
         new.session.created_at = person.session().created_at;
@@ -132,7 +176,7 @@ pub async fn step_up(
         unit.await?;
         Ok(SignedIn { token: new.token, session: new.session })
     };
-    let renewed = counting_failures(ctx, device.ip, renewed).await;
+    let renewed = counting_failures(ctx, FailureKind::StepUp, device.ip, Some(proof), renewed).await;
     ctx.process.session_cache.forget(user_id);
     renewed
 }
@@ -202,21 +246,29 @@ async fn renew(tx: &mut Tx, new: &NewSession, now: Timestamp) -> Result<(), Pers
     Ok(())
 }
 
-/// Rejects addresses that are locked out, and counts a failed sign-in.
+/// Counts a failed attempt against its address, and against the passkey or wallet of `proof`. A
+/// failure during a lockout only says when the lockout ends.
+///
+/// The attempt comes first: nobody can guess a signature, so the owner of a credential signs in from
+/// any address, whatever others do there.
 pub(crate) async fn counting_failures<T>(
     ctx: &Ctx,
+    kind: FailureKind,
     ip: IpAddr,
+    proof: Option<&Proof>,
     attempt: impl Future<Output = Result<T, PersonError>>,
 ) -> Result<T, PersonError> {
-    let now = ctx.now();
-    if let Some(until) = ctx.process.limits.shut_out(ip, now).await.map_err(AppError::from)? {
-        return Err(PersonError::LockedOut { until });
+    let error = match attempt.await {
+        Err(error) if error.is_failed_sign_in() => error,
+        done => return done,
+    };
+    let (now, limits) = (ctx.now(), &ctx.process.limits);
+    let mut until = limits.fail(kind, ip, now).await.map_err(AppError::from)?;
+    if let Some(proof) = proof {
+        let of_credential = limits.fail_credential(proof.mark(), now).await.map_err(AppError::from)?;
+        until = until.max(of_credential);
     }
-    let done = attempt.await;
-    if done.as_ref().err().is_some_and(PersonError::is_failed_sign_in) {
-        ctx.process.limits.fail(ip, now).await.map_err(AppError::from)?;
-    }
-    done
+    Err(until.map_or(error, |until| PersonError::LockedOut { until }))
 }
 
 /// Returns the user with this token, if the session is live. A use is stored at most once a minute.

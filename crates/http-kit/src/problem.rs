@@ -32,6 +32,11 @@ impl Problem {
         AppError::new(code).into()
     }
 
+    /// Creates a problem of the web application with a further member.
+    pub fn of_web(code: WebCode, name: &'static str, value: impl Into<Value>) -> Self {
+        Self { web_code: Some(code), ..error_of_web(code).with(name, value).into() }
+    }
+
     /// The error of a resource that does not exist or belongs to another user.
     pub fn not_found() -> Self {
         Self::new(ErrorCode::ResourceNotFound)
@@ -181,10 +186,13 @@ impl From<PublicCode> for Problem {
 
 impl From<WebCode> for Problem {
     fn from(code: WebCode) -> Self {
-        // Counted and logged like a missing resource: never the fault of the service.
-        let error = AppError::new(ErrorCode::ResourceNotFound).detail(code.default_detail());
-        Self { web_code: Some(code), ..error.into() }
+        Self { web_code: Some(code), ..error_of_web(code).into() }
     }
+}
+
+fn error_of_web(code: WebCode) -> AppError {
+    // Counted and logged like a missing resource: never the fault of the service.
+    AppError::new(ErrorCode::ResourceNotFound).detail(code.default_detail())
 }
 
 impl IntoResponse for Problem {

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use app::caller::Caller;
 use app::keys::is_failed_authentication;
-use app::limits::{self, ADDRESS_LIMIT, LimitKind};
+use app::limits::{self, ADDRESS_LIMIT, FailureKind, LimitKind};
 use app::{AppError, Submission};
 use axum::extract::{ConnectInfo, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -155,7 +155,7 @@ pub async fn settle(
     response: &mut Response,
 ) -> RateLimitStatus {
     let failed = response.extensions().get::<Problem>().is_some_and(|it| is_failed_authentication(it.code()));
-    if failed && let Err(unavailable) = app.ctx.process.limits.fail(ip, now).await {
+    if failed && let Err(unavailable) = app.ctx.process.limits.fail(FailureKind::ApiKey, ip, now).await {
         // If the failure cannot be counted, it must not be reported either: otherwise an attacker
         // could test keys without ever being locked out.
         replace(response, unavailable.into());

@@ -165,12 +165,6 @@ pub async fn find_by_address(tx: &mut Tx, address: Address) -> Result<Option<Use
     tx.find(SQL, &params![address], |row| row.only()).await
 }
 
-/// Lists at most `limit` users whose account has this owner, in the chain's form of owners.
-pub async fn list_by_owner(tx: &mut Tx, owner: &str, limit: u32) -> Result<Vec<UserId>, StoreError> {
-    const SQL: &str = "SELECT user_id FROM account_owners WHERE owner = $1 ORDER BY user_id LIMIT $2";
-    tx.list(SQL, &params![owner, limit], |row| row.only()).await
-}
-
 /// Reserves `amount` and returns the new total. The row stays locked until the transaction ends, so
 /// that two trades of one account are checked one after the other.
 pub async fn reserve(tx: &mut Tx, user_id: UserId, amount: Usdc) -> Result<Usdc, StoreError> {

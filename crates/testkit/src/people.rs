@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use alloy_primitives::{B256, Bytes, eip191_hash_message};
+use alloy_primitives::{Address, B256, Bytes, eip191_hash_message};
 use app::owner_acts::{self, ActOrigin, OwnerActRequest, OwnerSignature};
-use app::passkeys::{NewCredential, Proof, WalletProof, issue_challenge, wallet_text};
-use app::people::{SignUp, sign_up};
+use app::passkeys::{IssuedChallenge, NewCredential, Proof, WalletProof, issue_challenge, wallet_text};
+use app::people::{Country, SignUp, sign_up};
 use app::sessions::{self, Device, Person, SignedIn};
 use app::{Ctx, PersonError};
 use chain::{Assertion, Signer};
@@ -59,7 +59,13 @@ impl TestApp {
         let credential = self.register(key, ChallengePurpose::SignUp, None).await;
         sign_up(
             &self.ctx,
-            &SignUp { name: Some("ada".to_owned()), credential, device: device(), accepted_terms: None },
+            &SignUp {
+                name: Some("ada".to_owned()),
+                credential,
+                device: device(),
+                country: Country::default(),
+                accepted_terms: None,
+            },
         )
         .await
     }
@@ -85,7 +91,7 @@ impl TestApp {
     /// Signs in with a passkey.
     pub async fn try_sign_in(&self, key: &mut SoftKey) -> Result<SignedIn, PersonError> {
         let proof = self.assert(key, ChallengePurpose::SignIn, None).await;
-        sessions::sign_in(&self.ctx, &proof, &device()).await
+        sessions::sign_in(&self.ctx, &proof, None, &device()).await
     }
 
     /// Steps up with a passkey.
@@ -102,9 +108,24 @@ impl TestApp {
         user_id: Option<UserId>,
     ) -> WalletProof {
         let issued = issue_challenge(&self.ctx, purpose, user_id).await.unwrap();
-        let text = wallet_text(&self.ctx, &issued, wallet.address()).unwrap();
+        self.sign_issued(wallet, &issued, None).await
+    }
+
+    /// Signs the text with which a wallet signs in to the account that it names.
+    pub async fn sign_text_of(&self, wallet: &Signer, account: Address) -> WalletProof {
+        let issued = issue_challenge(&self.ctx, ChallengePurpose::SignIn, None).await.unwrap();
+        self.sign_issued(wallet, &issued, Some(account)).await
+    }
+
+    async fn sign_issued(
+        &self,
+        wallet: &Signer,
+        issued: &IssuedChallenge,
+        account: Option<Address>,
+    ) -> WalletProof {
+        let text = wallet_text(&self.ctx, issued, wallet.address(), account).await.unwrap();
         let signature = wallet.sign_digest(eip191_hash_message(&text)).unwrap();
-        WalletProof { challenge: issued.challenge, address: wallet.address(), signature }
+        WalletProof { challenge: issued.challenge, address: wallet.address(), account, signature }
     }
 
     /// Enables keys by an act that the passkey signs, which deploys the account if necessary.

@@ -48,6 +48,7 @@ static FILES: &[(&str, &[u8])] = files![
     "js/request.js",
     "js/ticket.js",
     "js/wallet.js",
+    "js/wallet_text.js",
     "logo.svg",
     "mark.svg",
 ];

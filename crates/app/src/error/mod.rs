@@ -4,7 +4,7 @@
 mod person;
 pub(crate) mod revert;
 
-pub use person::PersonError;
+pub use person::{AccountChoice, PersonError};
 
 use chain::{ChainError, SignerError};
 use domain::ErrorCode;

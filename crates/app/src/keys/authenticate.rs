@@ -9,7 +9,7 @@ use domain::{ErrorCode, Timestamp};
 use store::keys::Key;
 
 use crate::caller::Caller;
-use crate::limits::KeyMark;
+use crate::limits::{FailureKind, KeyMark};
 use crate::{AppError, Ctx, limits};
 
 /// Returns whether this code is a failed authentication, which counts towards the address's
@@ -39,7 +39,7 @@ pub async fn authenticate(ctx: &Ctx, header: Option<&str>, ip: IpAddr) -> Result
     let now = ctx.now();
     let digest = plaintext.digest(ctx.config.pepper()?.expose());
     let checked = check(ctx, &plaintext, &digest, ip, now);
-    match ctx.process.limits.shut_out(ip, now).await {
+    match ctx.process.limits.shut_out(FailureKind::ApiKey, ip, now).await {
         Ok(None) => checked.await,
         Ok(Some(until)) => {
             let refusal = || limits::shut_out(until, now);

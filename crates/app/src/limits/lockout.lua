@@ -1,4 +1,4 @@
--- Counts a failed authentication of an address.
+-- Counts a failed authentication of an address or a credential.
 -- KEYS[1]: a list: the end of the last lockout (ms), the latest instant seen (ms), how often in a row it was shut out, then
 -- when it failed within the last five minutes, oldest first.
 -- ARGV: now (ms). Answers: until when it is shut out (ms), or 0.

@@ -6,6 +6,7 @@ use domain::Timestamp;
 use domain::ids::UserId;
 use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 
+use super::failures::Failures;
 use super::table::Table;
 use super::{LimitKind, MAX_ADDRESSES};
 
@@ -16,7 +17,9 @@ pub struct Memory {
     reads: Table<UserId, SlidingWindow>,
     writes: Table<UserId, TokenBucket>,
     redeliveries: Table<UserId, TokenBucket>,
-    lockouts: Table<IpAddr, Lockout>,
+    lockouts: Table<Failures, Lockout>,
+    /// A table of its own: made-up credentials must not evict the lockouts of addresses.
+    credential_lockouts: Table<Failures, Lockout>,
     routes: Table<(IpAddr, &'static str), SlidingWindow>,
 }
 
@@ -27,6 +30,7 @@ impl Memory {
             writes: Table::unbounded(),
             redeliveries: Table::unbounded(),
             lockouts: Table::bounded(MAX_ADDRESSES),
+            credential_lockouts: Table::bounded(MAX_ADDRESSES),
             routes: Table::bounded(MAX_ADDRESSES),
         }
     }
@@ -49,11 +53,18 @@ impl Memory {
         self.routes.with((network, route), now, |window| window.take(limit, now))
     }
 
-    pub fn shut_out(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
-        self.lockouts.find(&network, |lockout| lockout.until(now)).flatten()
+    pub fn shut_out(&self, failures: Failures, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts_of(failures).find(&failures, |lockout| lockout.until(now)).flatten()
     }
 
-    pub fn fail(&self, network: IpAddr, now: Timestamp) -> Option<Timestamp> {
-        self.lockouts.with(network, now, |lockout| lockout.fail(now))
+    pub fn fail(&self, failures: Failures, now: Timestamp) -> Option<Timestamp> {
+        self.lockouts_of(failures).with(failures, now, |lockout| lockout.fail(now))
+    }
+
+    const fn lockouts_of(&self, failures: Failures) -> &Table<Failures, Lockout> {
+        match failures {
+            Failures::Network(..) => &self.lockouts,
+            Failures::Credential(_) => &self.credential_lockouts,
+        }
     }
 }

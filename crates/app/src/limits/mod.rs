@@ -1,5 +1,5 @@
 //! Rate limits: per user for reads and writes, per address for requests without a key, and the
-//! lockout of addresses that fail to authenticate.
+//! lockout of addresses that fail to authenticate, for each kind of credential.
 //!
 //! The state is in memory, or in Redis (or Valkey) if several processes serve the same users. Both
 //! give the same results: the rules are those of [`domain::rate`], which Redis runs atomically in
@@ -8,6 +8,7 @@
 //! The address limiter always uses this process's memory, because it protects routes that must
 //! respond without any dependency.
 
+mod failures;
 mod familiar;
 mod memory;
 mod redis;
@@ -22,11 +23,13 @@ use domain::rate::{RateDecision, SlidingWindow, network_of};
 use domain::{ErrorCode, Timestamp};
 
 use crate::AppError;
+use failures::Failures;
 use familiar::LastUse;
 use memory::Memory;
 use redis::Redis;
 use table::Table;
 
+pub use failures::{CredentialMark, FailureKind};
 pub use familiar::KeyMark;
 
 /// Requests per minute from one address without a valid key.
@@ -162,22 +165,49 @@ impl Limits {
         }
     }
 
-    /// Returns the end of the address's lockout, if it is locked out.
-    pub async fn shut_out(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let network = network_of(ip);
+    /// Returns the end of the address's lockout for this kind of credential, if it is locked out.
+    pub async fn shut_out(
+        &self,
+        kind: FailureKind,
+        ip: IpAddr,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        let failures = Failures::Network(kind, network_of(ip));
         match &self.shared {
-            Shared::Memory(memory) => Ok(memory.shut_out(network, now)),
-            Shared::Redis(redis) => redis.shut_out(network, now).await,
+            Shared::Memory(memory) => Ok(memory.shut_out(failures, now)),
+            Shared::Redis(redis) => redis.shut_out(failures, now).await,
         }
     }
 
-    /// Counts a failed authentication from the address. Returns the end of the lockout that it
-    /// causes, if any.
-    pub async fn fail(&self, ip: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let network = network_of(ip);
+    /// Counts a failed authentication of this kind from the address. Returns the end of the lockout
+    /// that it causes or falls into, if any.
+    pub async fn fail(
+        &self,
+        kind: FailureKind,
+        ip: IpAddr,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        self.count_failure(Failures::Network(kind, network_of(ip)), now).await
+    }
+
+    /// Counts a failed proof of this passkey or wallet, from any address. Returns the end of the
+    /// lockout that it causes or falls into, if any.
+    pub async fn fail_credential(
+        &self,
+        mark: CredentialMark,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
+        self.count_failure(Failures::Credential(mark), now).await
+    }
+
+    async fn count_failure(
+        &self,
+        failures: Failures,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
         match &self.shared {
-            Shared::Memory(memory) => Ok(memory.fail(network, now)),
-            Shared::Redis(redis) => redis.fail(network, now).await,
+            Shared::Memory(memory) => Ok(memory.fail(failures, now)),
+            Shared::Redis(redis) => redis.fail(failures, now).await,
         }
     }
 

@@ -17,6 +17,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::TcpSettings;
 use redis::{Client, FromRedisValue, RedisError, Script};
 
+use super::failures::Failures;
 use super::familiar::{SHARE_EVERY_MS, is_recent};
 use super::{BadRedisUrl, KeyMark, LimitKind, REDIS_TIMEOUT, Unavailable, redis_url};
 
@@ -97,17 +98,21 @@ impl Redis {
 
     /// Returns the end of the lockout. The Redis list holds the end first, then the latest time
     /// seen.
-    pub async fn shut_out(&self, network: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
+    pub async fn shut_out(
+        &self,
+        failures: Failures,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, Unavailable> {
         let mut command = redis::cmd("LRANGE");
-        command.arg(self.lockout_key(network)).arg(0).arg(1);
+        command.arg(self.lockout_key(failures)).arg(0).arg(1);
         let mut connection = self.connection().await?;
         let found: Vec<i64> = in_time(command.query_async(&mut connection)).await?;
         let [until_ms, latest_ms] = found[..] else { return Ok(None) };
         Ok((now.ms().max(latest_ms) < until_ms).then_some(Timestamp::from_ms(until_ms)))
     }
 
-    pub async fn fail(&self, network: IpAddr, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
-        let until_ms: i64 = self.run(&self.lockout, &self.lockout_key(network), &[now.ms()]).await?;
+    pub async fn fail(&self, failures: Failures, now: Timestamp) -> Result<Option<Timestamp>, Unavailable> {
+        let until_ms: i64 = self.run(&self.lockout, &self.lockout_key(failures), &[now.ms()]).await?;
         Ok((until_ms > 0).then_some(Timestamp::from_ms(until_ms)))
     }
 
@@ -148,8 +153,8 @@ impl Redis {
         in_time(redis::cmd("PING").query_async(&mut connection)).await
     }
 
-    fn lockout_key(&self, network: IpAddr) -> String {
-        format!("{}:lockout:{network}", self.prefix)
+    fn lockout_key(&self, failures: Failures) -> String {
+        format!("{}:lockout:{failures}", self.prefix)
     }
 
     async fn run<T: FromRedisValue>(

@@ -25,6 +25,7 @@ use crate::{AppError, Ctx};
 
 pub(crate) use decision::{ActDecision, decide};
 pub use limits::ActOrigin;
+pub(crate) use prepare::put_second_owner;
 pub use prepare::{PreparedAct, choose_second_owner, find_second_owner, prepare};
 pub use request::{Caps, OwnerActRequest, OwnerOrder, WithdrawalAmount};
 pub use sign::{OwnerSignature, sign};
@@ -139,6 +140,12 @@ fn executing_call(
 /// Returns the calls of an act.
 pub fn calls_of(act: &OwnerAct) -> Result<Vec<Call>, AppError> {
     serde_json::from_str(&act.calls).map_err(AppError::internal)
+}
+
+/// Returns whether an act changes the owners of its account: only those calls have the account itself
+/// as their target.
+pub fn changes_owners(act: &OwnerAct) -> Result<bool, AppError> {
+    Ok(calls_of(act)?.iter().any(|call| call.target == act.account))
 }
 
 /// Returns the receiver and the amount of a withdrawal. `None` for acts of other kinds.

@@ -9,11 +9,13 @@ use domain::{ErrorCode, Timestamp};
 use serde_json::json;
 use store::audit_log::{Act, note};
 use store::owner_acts::OwnerAct;
+use store::{StoreError, Tx};
 
 use super::limits::{ActOrigin, check_balance, check_count};
 use super::request::{CallBuilder, OwnerActRequest};
 use super::{calls_to_json, expired};
 use crate::accounts::{self, Owners, first_owner_of};
+use crate::passkeys::owner_of;
 use crate::{AppError, Ctx};
 
 /// The time for which a prepared act can be signed and executed. Short, because a passkey cannot
@@ -51,6 +53,9 @@ pub async fn prepare(
     }
     let owners = accounts::owners(ctx, user_id).await?;
     check_balance(ctx, origin, owners.account.address).await?;
+    if let OwnerActRequest::AddOwner(owner) = request {
+        check_new_owner(ctx, origin, user_id, owner).await?;
+    }
     let builder = CallBuilder { ctx, user_id, owners: &owners, deadline_s };
     let mut calls = builder.calls_of(request).await?;
     calls.extend(add_second_owner(ctx, &owners, request).await?);
@@ -170,15 +175,47 @@ pub async fn choose_second_owner(
     if owner.is_some_and(|owner| owners.contains(&owner)) {
         return Err(AppError::field("/owner", "must not be an owner already"));
     }
+    if let Some(owner) = &owner {
+        check_new_owner(ctx, ActOrigin::User, user_id, owner).await?;
+    }
     let input = (user_id, owner.map(|owner| owner.to_string()));
     ctx.write_of_user(user_id, input, |tx, (user_id, owner)| {
-        Box::pin(async move {
-            let chosen = json!({ "owner": owner });
-            note(tx, Act::new("account.second_owner", format!("user:{user_id}")).after(chosen));
-            store::users::put_second_owner(tx, *user_id, owner.as_deref()).await.map_err(AppError::from)
-        })
+        Box::pin(
+            async move { put_second_owner(tx, *user_id, owner.as_deref()).await.map_err(AppError::from) },
+        )
     })
     .await
+}
+
+/// Stores the choice of a second owner, and notes it in the audit log.
+pub(crate) async fn put_second_owner(
+    tx: &mut Tx,
+    user_id: UserId,
+    owner: Option<&str>,
+) -> Result<(), StoreError> {
+    let chosen = json!({ "owner": owner });
+    note(tx, Act::new("account.second_owner", format!("user:{user_id}")).after(chosen));
+    store::users::put_second_owner(tx, user_id, owner).await
+}
+
+/// Rejects a passkey that the user has not added: it could own the account, but neither sign in nor
+/// sign an act on this site. The operator may know passkeys of other sites.
+async fn check_new_owner(
+    ctx: &Ctx,
+    origin: ActOrigin,
+    user_id: UserId,
+    owner: &AccountOwner,
+) -> Result<(), AppError> {
+    if origin == ActOrigin::Operator || matches!(owner, AccountOwner::Eoa(_)) {
+        return Ok(());
+    }
+    let own = ctx.store.read(user_id, |tx, id| Box::pin(store::credentials::list(tx, *id))).await?;
+    match own.iter().any(|credential| owner_of(&credential.key) == *owner) {
+        true => Ok(()),
+        false => {
+            Err(AppError::field("/owner", "must be a passkey that signs in: add it as a sign-in key first"))
+        }
+    }
 }
 
 /// Returns whether an act with this deadline can no longer be executed.

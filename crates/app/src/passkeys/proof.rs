@@ -1,4 +1,10 @@
 //! Proofs of who a user is: an assertion of a passkey, or a wallet's signature.
+//!
+//! Where a credential signs in is its own decision. A passkey belongs to one account. A wallet signs in
+//! to the accounts that it has confirmed: the one that it signed up for, and those whose address it
+//! has signed. An account that lists the wallet as an owner is no reason, because anyone can add
+//! anyone's wallet as an owner of their own account. The exception is the account that the operator
+//! created for a wallet: that is this service's own record.
 
 use alloy_primitives::{Address, Bytes, eip191_hash_message};
 use chain::AccountOwner;
@@ -6,11 +12,14 @@ use domain::Timestamp;
 use domain::credential::{CredentialKey, CredentialKind};
 use domain::ids::{CredentialId, UserId};
 use domain::passkey::{self, Assertion, Challenge, ChallengePurpose, Passkey, PasskeyUse};
+use serde_json::json;
 use store::Tx;
+use store::audit_log::{Act, note};
 use store::credentials::Credential;
 
 use super::{IssuedChallenge, find_open, wallet_text, web};
-use crate::{Ctx, PersonError};
+use crate::limits::CredentialMark;
+use crate::{Ctx, PersonError, accounts};
 
 /// A proof that a page sends.
 #[derive(Debug, Clone)]
@@ -19,11 +28,23 @@ pub enum Proof {
     Wallet(WalletProof),
 }
 
+impl Proof {
+    /// Returns a mark of the passkey or wallet that the proof claims to be from.
+    pub fn mark(&self) -> CredentialMark {
+        match self {
+            Self::Passkey(assertion) => CredentialMark::of(&assertion.credential_id),
+            Self::Wallet(wallet) => CredentialMark::of(wallet.address.as_slice()),
+        }
+    }
+}
+
 /// A wallet's signature over the text of [`wallet_text`].
 #[derive(Debug, Clone)]
 pub struct WalletProof {
     pub challenge: Challenge,
     pub address: Address,
+    /// The account that the text of a sign-in names, if it names one.
+    pub account: Option<Address>,
     /// 65 bytes
     pub signature: Bytes,
 }
@@ -35,7 +56,7 @@ pub struct VerifiedProof {
     pub credential: Credential,
     /// The new state of a passkey.
     used: Option<PasskeyUse>,
-    /// The wallet owns an account but has never signed in.
+    /// The wallet has not signed in to this account before.
     is_new: bool,
 }
 
@@ -46,22 +67,46 @@ impl VerifiedProof {
     }
 }
 
-/// Verifies a proof for a challenge of this purpose. `user_id` is the user of the session, or
-/// `None` to sign in.
+/// Verifies a proof for a challenge of this purpose, in a session of this user.
 pub async fn verify_proof(
     ctx: &Ctx,
     proof: &Proof,
     purpose: ChallengePurpose,
-    user_id: Option<UserId>,
+    user_id: UserId,
 ) -> Result<VerifiedProof, PersonError> {
     let verified = match proof {
-        Proof::Passkey(assertion) => verify_passkey(ctx, assertion, purpose, user_id).await?,
-        Proof::Wallet(wallet) => verify_wallet(ctx, wallet, purpose, user_id).await?,
+        Proof::Passkey(assertion) => verify_passkey(ctx, assertion, purpose, Some(user_id)).await?,
+        Proof::Wallet(wallet) => {
+            let issued = verify_wallet_signature(ctx, wallet, purpose, Some(user_id)).await?;
+            let found = find_wallet(ctx, wallet.address, user_id).await?;
+            let credential = found.ok_or(PersonError::UnknownCredential)?;
+            VerifiedProof { issued, credential, used: None, is_new: false }
+        }
     };
-    match user_id {
-        Some(user_id) if verified.credential.user_id != user_id => Err(PersonError::UnknownCredential),
-        _ => Ok(verified),
+    match verified.credential.user_id == user_id {
+        true => Ok(verified),
+        false => Err(PersonError::UnknownCredential),
     }
+}
+
+/// Verifies a proof to sign in. Returns one for each account that it may sign in to, and at least
+/// one.
+pub async fn verify_sign_in(ctx: &Ctx, proof: &Proof) -> Result<Vec<VerifiedProof>, PersonError> {
+    let purpose = ChallengePurpose::SignIn;
+    let wallet = match proof {
+        Proof::Passkey(assertion) => return Ok(vec![verify_passkey(ctx, assertion, purpose, None).await?]),
+        Proof::Wallet(wallet) => wallet,
+    };
+    let issued = verify_wallet_signature(ctx, wallet, purpose, None).await?;
+    let credentials = match wallet.account {
+        Some(account) => vec![confirm_account(ctx, wallet.address, account).await?],
+        None => list_confirmed(ctx, wallet.address).await?,
+    };
+    if credentials.is_empty() {
+        return Err(PersonError::UnknownCredential);
+    }
+    let verified = |(credential, is_new)| VerifiedProof { issued, credential, used: None, is_new };
+    Ok(credentials.into_iter().map(verified).collect())
 }
 
 async fn verify_passkey(
@@ -91,23 +136,53 @@ async fn verify_passkey(
     Ok(VerifiedProof { issued, credential, used: Some(used), is_new: false })
 }
 
-async fn verify_wallet(
+async fn find_wallet(
     ctx: &Ctx,
-    wallet: &WalletProof,
-    purpose: ChallengePurpose,
-    user_id: Option<UserId>,
-) -> Result<VerifiedProof, PersonError> {
-    let issued = verify_wallet_signature(ctx, wallet, purpose, user_id).await?;
-    let address = wallet.address;
-    let found = ctx
-        .store
-        .read(address, |tx, address| Box::pin(store::credentials::find_wallet(tx, *address)))
-        .await?;
-    if let Some(credential) = found {
-        return Ok(VerifiedProof { issued, credential, used: None, is_new: false });
+    address: Address,
+    user_id: UserId,
+) -> Result<Option<Credential>, PersonError> {
+    let read = ctx.store.read((address, user_id), |tx, (address, user_id)| {
+        Box::pin(store::credentials::find_wallet(tx, *address, *user_id))
+    });
+    Ok(read.await?)
+}
+
+/// Lists a wallet's credentials, and new ones for accounts that the operator created for it. The
+/// flags say which are new.
+async fn list_confirmed(ctx: &Ctx, address: Address) -> Result<Vec<(Credential, bool)>, PersonError> {
+    let read = ctx.store.read(address, |tx, address| {
+        Box::pin(async move {
+            let known = store::credentials::list_wallet(tx, *address).await?;
+            Ok((known, store::credentials::list_unused_first_accounts(tx, *address).await?))
+        })
+    });
+    let (known, unused) = read.await?;
+    let new = |user_id| (wallet_credential(ctx, user_id, CredentialKind::Owner, address), true);
+    let known = known.into_iter().map(|credential| (credential, false));
+    Ok(known.chain(unused.into_iter().map(new)).collect())
+}
+
+/// Returns the credential with which a wallet signs in to an account that it has named in the signed
+/// text, and whether it is new. So an owner that was only added on chain, such as a paper key, signs
+/// in after a loss.
+async fn confirm_account(
+    ctx: &Ctx,
+    address: Address,
+    account: Address,
+) -> Result<(Credential, bool), PersonError> {
+    let found =
+        ctx.store.read(account, |tx, account| Box::pin(store::users::find_by_address(tx, *account))).await?;
+    let user_id = found.ok_or(PersonError::UnknownCredential)?;
+    let known = find_wallet(ctx, address, user_id).await?;
+    if let Some(credential) = known.as_ref().filter(|known| known.kind == CredentialKind::SignIn) {
+        return Ok((credential.clone(), false));
     }
-    let credential = owner_credential(ctx, address).await?.ok_or(PersonError::UnknownCredential)?;
-    Ok(VerifiedProof { issued, credential, used: None, is_new: true })
+    let owners = accounts::owners(ctx, user_id).await?.owners;
+    if !owners.contains(&AccountOwner::Eoa(address)) {
+        return Err(PersonError::UnknownCredential);
+    }
+    let new = || (wallet_credential(ctx, user_id, CredentialKind::Owner, address), true);
+    Ok(known.map_or_else(new, |known| (known, false)))
 }
 
 /// Checks that the wallet signed the text of an open challenge. Returns the challenge.
@@ -118,7 +193,7 @@ pub(super) async fn verify_wallet_signature(
     user_id: Option<UserId>,
 ) -> Result<IssuedChallenge, PersonError> {
     let issued = find_open(ctx, wallet.challenge, purpose, user_id).await?;
-    let text = wallet_text(ctx, &issued, wallet.address)?;
+    let text = wallet_text(ctx, &issued, wallet.address, wallet.account).await?;
     let signer = AccountOwner::of_signature(&wallet.signature, eip191_hash_message(&text));
     // A signature of another text names another address. One of another length could name a
     // passkey, which signs no texts.
@@ -126,16 +201,6 @@ pub(super) async fn verify_wallet_signature(
         return Err(PersonError::WalletSignature);
     }
     Ok(issued)
-}
-
-/// Returns a new credential for a wallet that owns exactly one account, such as an account that the
-/// operator created.
-async fn owner_credential(ctx: &Ctx, address: Address) -> Result<Option<Credential>, PersonError> {
-    let owner = AccountOwner::Eoa(address).to_string();
-    let users =
-        ctx.store.read(owner, |tx, owner| Box::pin(store::users::list_by_owner(tx, owner, 2))).await?;
-    let [user_id] = users.as_slice() else { return Ok(None) };
-    Ok(Some(wallet_credential(ctx, *user_id, CredentialKind::Owner, address)))
 }
 
 pub(super) fn wallet_credential(
@@ -149,6 +214,7 @@ pub(super) fn wallet_credential(
         user_id,
         kind,
         name: "Wallet".to_owned(),
+        signed_up: false,
         key: CredentialKey::Wallet(address),
         passkey_id: None,
         user_handle: None,
@@ -177,6 +243,8 @@ pub async fn use_proof(tx: &mut Tx, proof: &VerifiedProof, now: Timestamp) -> Re
             true => PersonError::ChallengeUnusable,
             false => error.into(),
         })?;
+        let added = json!({ "credentialId": credential.id, "key": credential.key.to_string() });
+        note(tx, Act::new("credential.add", format!("user:{}", credential.user_id)).after(added));
     }
     if !store::credentials::lock_usable(tx, credential.id).await? {
         return Err(PersonError::UnknownCredential);

@@ -44,6 +44,7 @@ pub async fn verify_registration(
         user_id: owner,
         kind,
         name: "Passkey".to_owned(),
+        signed_up: false,
         key: CredentialKey::Passkey(passkey.key),
         passkey_id: Some(passkey.credential_id),
         user_handle: Some(challenge.user_handle().to_vec()),

@@ -1,15 +1,22 @@
 //! A user's passkeys and wallets.
 
-use domain::ErrorCode;
+use alloy_primitives::Address;
+use chain::AccountOwner;
 use domain::credential::CredentialKind;
 use domain::ids::CredentialId;
 use domain::passkey::ChallengePurpose;
+use domain::{ErrorCode, Timestamp};
 use serde_json::json;
+use store::Tx;
 use store::audit_log::note;
 use store::credentials::Credential;
 
 use super::profile::check_name;
-use crate::passkeys::{NewCredential, insert_credential, use_registration, verify_registration, web};
+use crate::accounts::{self, Owners};
+use crate::owner_acts::{changes_owners, put_second_owner};
+use crate::passkeys::{
+    NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
+};
 use crate::sessions::{Person, act_of, store_of_user};
 use crate::{AppError, Ctx, PersonError};
 
@@ -19,8 +26,20 @@ pub async fn list_credentials(ctx: &Ctx, person: &Person) -> Result<Vec<Credenti
     Ok(ctx.store.read(user_id, |tx, id| Box::pin(store::credentials::list(tx, *id))).await?)
 }
 
-/// Adds a passkey or a wallet that signs in. Requires a step-up. It becomes an owner of the account
-/// only by a batch that a present owner signs.
+/// Returns the number of owners that are none of the user's own passkeys and wallets. They can move the
+/// money of the account, too.
+pub async fn count_other_owners(
+    ctx: &Ctx,
+    person: &Person,
+    owners: &[AccountOwner],
+) -> Result<usize, AppError> {
+    let own: Vec<AccountOwner> =
+        list_credentials(ctx, person).await?.iter().map(|it| owner_of(&it.key)).collect();
+    Ok(owners.iter().filter(|owner| !own.contains(owner)).count())
+}
+
+/// Adds a passkey or a wallet that signs in. Requires a step-up. A wallet signs the address of the
+/// account. It becomes an owner of the account only by a batch that a present owner signs.
 pub async fn add_credential(
     ctx: &Ctx,
     person: &Person,
@@ -53,40 +72,75 @@ pub async fn add_credential(
     Ok(credential)
 }
 
-/// Removes a passkey or a wallet, and ends the sessions that it signed in. Requires a step-up.
-/// It stays an owner of the account if it is one, and the wallet of an owner can sign in again.
+/// Removes a passkey or a wallet, and ends the sessions that it signed in. Requires a step-up. If it
+/// is the chosen second owner, that choice ends too.
+///
+/// A key that only signs in must not take an owner's way in. So an owner is first removed from the
+/// account, by an act that an owner signs.
 ///
 /// # Errors
-/// `LastCredential` if no other credential could sign in.
+/// `CredentialOwnsAccount` if it owns the account now, `OwnersChanging` if a signed act may change
+/// that, and an error of the chain if it cannot be asked. `LastCredential` if no other credential
+/// could sign in.
 pub async fn remove_credential(ctx: &Ctx, person: &Person, id: CredentialId) -> Result<(), PersonError> {
     person.require_step_up(ctx.now())?;
+    let credentials = list_credentials(ctx, person).await?;
+    let missing = || AppError::new(ErrorCode::ResourceNotFound);
+    let credential = credentials.into_iter().find(|it| it.id == id).ok_or_else(missing)?;
     let user_id = person.user_id();
+    let Owners { account, owners, .. } = accounts::owners(ctx, user_id).await?;
+    if owners.contains(&owner_of(&credential.key)) {
+        return Err(PersonError::CredentialOwnsAccount);
+    }
     let store = store_of_user(ctx, user_id, person.session().ip);
+    let input = (credential, account.address, ctx.now());
     let removed = store
-        .try_write((user_id, id, ctx.now()), |tx, (user_id, id, now)| {
+        .try_write(input, |tx, (credential, account, now)| {
             Box::pin(async move {
-                // Two concurrent removals must not remove the last two credentials.
-                store::users::lock(tx, *user_id).await?;
-                if !store::credentials::delete(tx, *user_id, *id).await? {
-                    return Err(AppError::new(ErrorCode::ResourceNotFound).into());
-                }
-                let left = store::credentials::list(tx, *user_id).await?;
-                let mut is_any_usable = false;
-                for credential in left {
-                    is_any_usable |= store::credentials::lock_usable(tx, credential.id).await?;
-                }
-                if !is_any_usable {
-                    return Err(PersonError::LastCredential);
-                }
-                let ended = store::sessions::mark_ended_of_credential(tx, *user_id, *id, *now).await?;
-                let removed = json!({ "credentialId": id, "endedSessions": ended });
-                note(tx, act_of(*user_id, "credential.remove").before(removed));
-                Ok(())
+                // Two concurrent removals must not remove the last two credentials, and no act is
+                // signed meanwhile.
+                store::users::lock(tx, credential.user_id).await?;
+                check_no_owner(tx, credential, *account).await?;
+                delete(tx, credential, *now).await
             })
         })
         .await;
     ctx.process.session_cache.forget(user_id);
     removed
+}
+
+/// Rejects a credential that has become an owner since the chain was asked, or that a signed act may
+/// make one.
+async fn check_no_owner(tx: &mut Tx, credential: &Credential, account: Address) -> Result<(), PersonError> {
+    if store::users::list_owners(tx, credential.user_id).await?.contains(&credential.key.to_string()) {
+        return Err(PersonError::CredentialOwnsAccount);
+    }
+    match store::owner_acts::find_in_progress(tx, account).await? {
+        Some(act) if changes_owners(&act)? => Err(PersonError::OwnersChanging),
+        _ => Ok(()),
+    }
+}
+
+async fn delete(tx: &mut Tx, credential: &Credential, now: Timestamp) -> Result<(), PersonError> {
+    let Credential { id, user_id, key, .. } = credential;
+    if !store::credentials::delete(tx, *user_id, *id).await? {
+        return Err(AppError::new(ErrorCode::ResourceNotFound).into());
+    }
+    let left = store::credentials::list(tx, *user_id).await?;
+    let mut is_any_usable = false;
+    for credential in left {
+        is_any_usable |= store::credentials::lock_usable(tx, credential.id).await?;
+    }
+    if !is_any_usable {
+        return Err(PersonError::LastCredential);
+    }
+    if store::users::find_second_owner(tx, *user_id).await? == Some(key.to_string()) {
+        put_second_owner(tx, *user_id, None).await?;
+    }
+    let ended = store::sessions::mark_ended_of_credential(tx, *user_id, *id, now).await?;
+    let removed = json!({ "credentialId": id, "endedSessions": ended });
+    note(tx, act_of(*user_id, "credential.remove").before(removed));
+    Ok(())
 }
 
 /// Renames a passkey or a wallet.

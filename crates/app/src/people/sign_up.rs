@@ -1,7 +1,7 @@
 //! Sign-up: a user, an account, a credential, a web key and a session, in one transaction. The
 //! account's contract is deployed later, with the first batch that its owner signs.
 
-use domain::credential::CredentialKind;
+use domain::credential::{CredentialKey, CredentialKind};
 use domain::ids::UserId;
 use domain::key::Tier;
 use domain::passkey::ChallengePurpose;
@@ -13,9 +13,11 @@ use store::credentials::Credential;
 use store::sessions::Session;
 use store::users::{Account, User};
 
+use super::Country;
 use crate::accounts::{insert_user, prepare_user};
 use crate::config::WebSettings;
 use crate::keys::{NewWebKey, insert_web_key, new_web_key};
+use crate::limits::FailureKind;
 use crate::passkeys::{
     IssuedChallenge, NewCredential, insert_credential, owner_of, use_registration, verify_registration, web,
 };
@@ -34,6 +36,7 @@ pub struct SignUp {
     /// The first owner of the account.
     pub credential: NewCredential,
     pub device: Device,
+    pub country: Country,
     /// URL of the terms of use that the person has accepted.
     pub accepted_terms: Option<String>,
 }
@@ -51,9 +54,14 @@ struct NewUser {
     terms_url: Option<String>,
 }
 
-/// Signs up. The passkey or wallet becomes the first owner of the user's account.
+/// Signs up. The passkey or wallet becomes the first owner of the user's account. Other accounts that
+/// have it as an owner, or that it signs in to, do not matter.
+///
+/// # Errors
+/// `CountryRefused`. `CredentialTaken` if it has signed up before, and still signs in to that account.
 pub async fn sign_up(ctx: &Ctx, wanted: &SignUp) -> Result<SignedIn, PersonError> {
-    counting_failures(ctx, wanted.device.ip, async {
+    wanted.country.require_allowed()?;
+    counting_failures(ctx, FailureKind::SignUp, wanted.device.ip, None, async {
         let new = prepare(ctx, wanted).await?;
         let signed_in = SignedIn { token: new.token.clone(), session: new.session.clone() };
         let store = store_of_user(ctx, new.user.id, wanted.device.ip);
@@ -76,6 +84,7 @@ async fn prepare(ctx: &Ctx, wanted: &SignUp) -> Result<NewUser, PersonError> {
     let user_id = UserId(ctx.uuid());
     let (issued, credential) =
         verify_registration(ctx, &wanted.credential, purpose, None, user_id, kind).await?;
+    let credential = Credential { signed_up: true, ..credential };
     let name = wanted.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let (user, account) =
         prepare_user(ctx, user_id, name.unwrap_or(DEFAULT_NAME), &owner_of(&credential.key)).await?;
@@ -87,9 +96,9 @@ async fn prepare(ctx: &Ctx, wanted: &SignUp) -> Result<NewUser, PersonError> {
 
 async fn insert(tx: &mut Tx, new: &NewUser) -> Result<(), PersonError> {
     use_registration(tx, &new.issued, new.user.created_at).await?;
-    // The owner of an account that the operator created signs in instead.
-    if !store::users::list_by_owner(tx, &new.account.first_owner, 1).await?.is_empty() {
-        return Err(PersonError::CredentialTaken);
+    if let CredentialKey::Wallet(address) = new.credential.key {
+        // Another owner may have taken the wallet from the account that it signed up for.
+        store::credentials::forget_lost_sign_up(tx, address).await?;
     }
     insert_user(tx, &new.user, &new.account).await?;
     insert_credential(tx, &new.credential, &new.rp_id).await?;

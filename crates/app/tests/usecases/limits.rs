@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use app::AppError;
-use app::limits::{ADDRESS_LIMIT, KeyMark, LimitKind, Limits};
+use app::limits::{ADDRESS_LIMIT, CredentialMark, FailureKind, KeyMark, LimitKind, Limits};
 use domain::ids::UserId;
 use domain::rate::{Lockout, RateDecision, SlidingWindow, TokenBucket};
 use domain::time::DAY_MS;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 const ADA: UserId = UserId(Uuid::from_u128(1));
 const KEY: KeyMark = KeyMark(1);
+const API_KEY: FailureKind = FailureKind::ApiKey;
 const BOB: UserId = UserId(Uuid::from_u128(2));
 
 /// Runs the test with each storage of the limits. `$limits` are those of one process.
@@ -40,6 +41,7 @@ on_both! {
     reads_follow_the_window_step_by_step;
     writes_and_redeliveries_follow_the_bucket_step_by_step;
     failed_authentications_follow_the_lockout_step_by_step;
+    failures_of_one_kind_never_count_against_another;
     users_and_kinds_have_separate_limiters;
     an_address_is_locked_out_with_its_network;
     a_key_is_familiar_to_its_last_network_for_a_day;
@@ -108,9 +110,9 @@ mod steps {
         let ip = "192.0.2.1".parse().unwrap();
         let mut longest_ms = 0;
         for step in 0..1_500 {
-            assert_eq!(limits.shut_out(ip, now).await.unwrap(), lockout.until(now), "step {step}");
+            assert_eq!(limits.shut_out(API_KEY, ip, now).await.unwrap(), lockout.until(now), "step {step}");
             let expected = lockout.fail(now);
-            assert_eq!(limits.fail(ip, now).await.unwrap(), expected, "step {step}");
+            assert_eq!(limits.fail(API_KEY, ip, now).await.unwrap(), expected, "step {step}");
             longest_ms = expected.map_or(longest_ms, |until| longest_ms.max(until.since_ms(now)));
             // Mostly within the range of a lockout. Sometimes near its end, or past the day after
             // which it is forgotten.
@@ -121,6 +123,25 @@ mod steps {
             });
         }
         assert!(longest_ms > 30 * 60_000, "the walk hardly doubled: {longest_ms}");
+    }
+
+    pub async fn failures_of_one_kind_never_count_against_another(limits: &Limits) {
+        let ip = "192.0.2.7".parse().unwrap();
+        let (one, other) = (CredentialMark::of(&[1]), CredentialMark::of(&[2]));
+        for kind in FailureKind::ALL {
+            assert_eq!(limits.shut_out(kind, ip, START).await.unwrap(), None, "{kind:?}");
+            for _ in 1..20 {
+                assert_eq!(limits.fail(kind, ip, START).await.unwrap(), None, "{kind:?}");
+            }
+            let until = Some(START.plus_ms(900_000));
+            assert_eq!(limits.fail(kind, ip, START).await.unwrap(), until, "{kind:?}");
+            assert_eq!(limits.shut_out(kind, ip, START).await.unwrap(), until, "{kind:?}");
+        }
+        for _ in 1..20 {
+            assert_eq!(limits.fail_credential(one, START).await.unwrap(), None);
+        }
+        assert_eq!(limits.fail_credential(one, START).await.unwrap(), Some(START.plus_ms(900_000)));
+        assert_eq!(limits.fail_credential(other, START).await.unwrap(), None);
     }
 
     pub async fn users_and_kinds_have_separate_limiters(limits: &Limits) {
@@ -151,14 +172,14 @@ mod steps {
 
     pub async fn an_address_is_locked_out_with_its_network(limits: &Limits) {
         for host in 0..20 {
-            limits.fail(format!("2001:db8:1:2::{host}").parse().unwrap(), START).await.unwrap();
-            limits.fail(format!("192.0.2.{host}").parse().unwrap(), START).await.unwrap();
+            limits.fail(API_KEY, format!("2001:db8:1:2::{host}").parse().unwrap(), START).await.unwrap();
+            limits.fail(API_KEY, format!("192.0.2.{host}").parse().unwrap(), START).await.unwrap();
         }
         let until = START.plus_ms(900_000);
         for (ip, shut_out) in
             [("2001:db8:1:2:ffff::1", Some(until)), ("2001:db8:1:3::1", None), ("192.0.2.1", None)]
         {
-            assert_eq!(limits.shut_out(ip.parse().unwrap(), START).await.unwrap(), shut_out, "{ip}");
+            assert_eq!(limits.shut_out(API_KEY, ip.parse().unwrap(), START).await.unwrap(), shut_out, "{ip}");
         }
     }
 }
@@ -200,9 +221,9 @@ async fn a_lockout_applies_in_every_process() {
     let (one, other) = (redis.limits(), redis.limits());
     let ip = "192.0.2.1".parse().unwrap();
     for _ in 0..20 {
-        one.fail(ip, START).await.unwrap();
+        one.fail(API_KEY, ip, START).await.unwrap();
     }
-    assert_eq!(other.shut_out(ip, START).await.unwrap(), Some(START.plus_ms(900_000)));
+    assert_eq!(other.shut_out(API_KEY, ip, START).await.unwrap(), Some(START.plus_ms(900_000)));
 }
 
 #[tokio::test]
@@ -234,8 +255,8 @@ async fn assert_unavailable(limits: &Limits) {
     let errors = [
         limits.take(LimitKind::Read, ADA, 60, START).await.map(drop),
         limits.take(LimitKind::Write, ADA, 60, START).await.map(drop),
-        limits.shut_out(ip, START).await.map(drop),
-        limits.fail(ip, START).await.map(drop),
+        limits.shut_out(API_KEY, ip, START).await.map(drop),
+        limits.fail(API_KEY, ip, START).await.map(drop),
         limits.ping().await,
     ]
     .map(|asked| AppError::from(asked.unwrap_err()));

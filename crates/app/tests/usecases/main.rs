@@ -14,6 +14,7 @@ mod catalog_races;
 mod cleanup;
 mod confirmation_races;
 mod confirmations;
+mod confirmed_accounts;
 mod crashes;
 mod desk;
 mod dry_run;

@@ -1,9 +1,11 @@
 //! People who sign up and sign in with passkeys.
 
 use app::PersonError;
+use app::admin::{self, AdminRequest, ServiceStep};
 use app::audit_log::{self, Filter};
+use app::limits::FailureKind;
 use app::passkeys::{NewCredential, Proof, check_relying_party, issue_challenge};
-use app::people::{self, SignUp, sign_up};
+use app::people::{self, Country, SignUp, sign_up};
 use app::sessions::{self, Person};
 use domain::ErrorCode;
 use domain::credential::{CredentialKind, Role};
@@ -55,7 +57,7 @@ store::on_each_engine! {
         let mut wanted = Vec::new();
         for _ in 0..2 {
             let credential = app.register(&mut key, ChallengePurpose::SignUp, None).await;
-            wanted.push(SignUp { name: None, credential, device: device(), accepted_terms: None });
+            wanted.push(SignUp { name: None, credential, device: device(), country: Country::default(), accepted_terms: None });
         }
         let done = join_all(wanted.iter().map(|wanted| sign_up(&app.ctx, wanted))).await;
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
@@ -71,9 +73,9 @@ store::on_each_engine! {
         let proof = app.assert(&mut key, ChallengePurpose::SignIn, None).await;
         let other = app.ctx_of_another_process();
         let here = device();
-        let done = join_all([sessions::sign_in(&app.ctx, &proof, &here), sessions::sign_in(&other, &proof, &here)]);
+        let done = join_all([sessions::sign_in(&app.ctx, &proof, None, &here), sessions::sign_in(&other, &proof, None, &here)]);
         assert_eq!(done.await.iter().filter(|done| done.is_ok()).count(), 1);
-        let replayed = sessions::sign_in(&app.ctx, &proof, &here).await.unwrap_err();
+        let replayed = sessions::sign_in(&app.ctx, &proof, None, &here).await.unwrap_err();
         assert!(matches!(replayed, PersonError::ChallengeUnusable), "{replayed:?}");
     }
 
@@ -86,11 +88,11 @@ store::on_each_engine! {
         let made_up = Challenge::new(ChallengePurpose::SignIn, [7; 32]);
         let made_up = Proof::Passkey(key.assert(&made_up.to_bytes()));
         for proof in [late, step_up, made_up] {
-            let refused = sessions::sign_in(&app.ctx, &proof, &device()).await.unwrap_err();
+            let refused = sessions::sign_in(&app.ctx, &proof, None, &device()).await.unwrap_err();
             assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
         }
         let batch = Proof::Passkey(key.assert(&[7; 32]));
-        let refused = sessions::sign_in(&app.ctx, &batch, &device()).await;
+        let refused = sessions::sign_in(&app.ctx, &batch, None, &device()).await;
         assert_eq!(passkey_refusal(refused), PasskeyRefusal::WrongChallenge);
         sign_in_with(&app, &mut key).await.unwrap();
     }
@@ -145,9 +147,9 @@ store::on_each_engine! {
         assert!(testkit::person_in(&app.ctx, &signed_in).await.is_none());
         let refused = sign_in_with(&app, &mut second).await.unwrap_err();
         assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
-        let [last] = credentials(&app, &person).await.try_into().unwrap();
-        let refused = people::remove_credential(&app.ctx, &person, last.id).await.unwrap_err();
-        assert!(matches!(refused, PersonError::LastCredential), "{refused:?}");
+        let [owner] = credentials(&app, &person).await.try_into().unwrap();
+        let refused = people::remove_credential(&app.ctx, &person, owner.id).await.unwrap_err();
+        assert!(matches!(refused, PersonError::CredentialOwnsAccount), "{refused:?}");
     }
 
     async fn a_removed_owner_no_longer_signs_in(store: Store) {
@@ -201,20 +203,90 @@ async fn a_sign_in_needs_the_user_handle_of_the_registration() {
     sign_in_with(&app, &mut key).await.unwrap();
 }
 
-#[tokio::test]
-async fn failed_sign_ins_lock_the_address_out_and_no_other() {
-    let app = TestApp::new().await;
-    let (mut key, _) = app.sign_up().await;
+/// Fails 20 times to sign in with a passkey that nobody has, and 20 times with a forged assertion.
+async fn guess(app: &TestApp, key: &SoftKey) {
     for _ in 0..20 {
         let mut unknown = app.soft_key();
         unknown.user_handle = Some(vec![1; 32]);
-        let refused = sign_in_with(&app, &mut unknown).await.unwrap_err();
-        assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+        sign_in_with(app, &mut unknown).await.unwrap_err();
+        let mut forged = key.clone();
+        forged.rp_id = "evil.example".to_owned();
+        sign_in_with(app, &mut forged).await.unwrap_err();
     }
-    let refused = sign_in_with(&app, &mut key).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn failed_sign_ins_lock_the_address_out_but_no_valid_passkey() {
+    let app = TestApp::new().await;
+    let (mut key, _) = app.sign_up().await;
+    guess(&app, &key).await;
+    let mut unknown = app.soft_key();
+    unknown.user_handle = Some(vec![1; 32]);
+    let refused = sign_in_with(&app, &mut unknown).await.unwrap_err();
     assert!(matches!(refused, PersonError::LockedOut { .. }), "{refused:?}");
-    let proof = app.assert(&mut key, ChallengePurpose::SignIn, None).await;
-    sessions::sign_in(&app.ctx, &proof, &device_at("198.51.100.1")).await.unwrap();
+    // Nobody can guess a signature, so its owner is never locked out.
+    sign_in_with(&app, &mut key).await.unwrap();
+    // Nobody has failed at another address. There only the guessed passkey is locked out.
+    let there = device_at("198.51.100.1");
+    let mut forged = key.clone();
+    forged.rp_id = "evil.example".to_owned();
+    let proof = app.assert(&mut forged, ChallengePurpose::SignIn, None).await;
+    let refused = sessions::sign_in(&app.ctx, &proof, None, &there).await.unwrap_err();
+    assert!(matches!(refused, PersonError::LockedOut { .. }), "{refused:?}");
+    let proof = app.assert(&mut unknown, ChallengePurpose::SignIn, None).await;
+    let refused = sessions::sign_in(&app.ctx, &proof, None, &there).await.unwrap_err();
+    assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+}
+
+#[tokio::test]
+async fn failures_of_one_kind_of_credential_lock_out_no_other() {
+    let app = TestApp::new().await;
+    let (mut key, person) = app.sign_up().await;
+    let (limits, ip) = (&app.ctx.process.limits, device().ip);
+    for _ in 0..20 {
+        limits.fail(FailureKind::ApiKey, ip, app.ctx.now()).await.unwrap();
+    }
+    // A failure says what is wrong, and not that the address is locked out.
+    let mut unknown = app.soft_key();
+    unknown.user_handle = Some(vec![1; 32]);
+    let refused = sign_in_with(&app, &mut unknown).await.unwrap_err();
+    assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+    guess(&app, &key).await;
+    let refused = app.try_step_up(&person, &mut app.soft_key()).await.unwrap_err();
+    assert!(matches!(refused, PersonError::UnknownCredential), "{refused:?}");
+    let mut bad = app.soft_key();
+    bad.is_user_verified = false;
+    assert_eq!(passkey_refusal(app.try_sign_up(&mut bad).await), PasskeyRefusal::UserNotVerified);
+    app.try_sign_up(&mut app.soft_key()).await.unwrap();
+    app.try_step_up(&person, &mut key).await.unwrap();
+    assert_eq!(limits.shut_out(FailureKind::StepUp, ip, app.ctx.now()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_admin_halts_trading_whatever_has_failed_at_the_address() {
+    let app = TestApp::new().await;
+    let mut key = app.soft_key();
+    let signed_in = app.try_sign_up(&mut key).await.unwrap();
+    let id = signed_in.session.user_id;
+    people::set_role(&app.ctx, id, Role::Admin).await.unwrap();
+    let admin = app.person(&signed_in).await;
+    guess(&app, &key).await;
+    for kind in FailureKind::ALL {
+        for _ in 0..20 {
+            app.ctx.process.limits.fail(kind, device().ip, app.ctx.now()).await.unwrap();
+        }
+    }
+    let (name, reason) = (app::kill_switches::TRADING.to_owned(), "incident".to_owned());
+    let halt = AdminRequest::Service(ServiceStep::Switch { name, is_off: true, reason });
+    let act = admin::prepare(&app.ctx, &admin, &halt).await.unwrap();
+    let mut forged = key.clone();
+    forged.rp_id = "evil.example".to_owned();
+    let proof = Proof::Passkey(forged.assert(&act.challenge.to_bytes()));
+    let refused = admin::confirm(&app.ctx, &admin, act.id, &proof, device().ip).await.unwrap_err();
+    assert!(matches!(refused, PersonError::Passkey(PasskeyRefusal::WrongRelyingParty)), "{refused:?}");
+    let proof = Proof::Passkey(key.assert(&act.challenge.to_bytes()));
+    admin::confirm(&app.ctx, &admin, act.id, &proof, device().ip).await.unwrap();
+    assert!(app.ctx.process.switches.is_trading_halted());
 }
 
 #[tokio::test]
@@ -272,7 +344,13 @@ async fn a_registration_for_another_user_or_purpose_is_rejected() {
         assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
     }
     let to_add = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(ada.user_id())).await;
-    let wanted = SignUp { name: None, credential: to_add, device: device(), accepted_terms: None };
+    let wanted = SignUp {
+        name: None,
+        credential: to_add,
+        device: device(),
+        country: Country::default(),
+        accepted_terms: None,
+    };
     let refused = sign_up(&app.ctx, &wanted).await.unwrap_err();
     assert!(matches!(refused, PersonError::ChallengeUnusable), "{refused:?}");
 }
@@ -340,6 +418,7 @@ async fn a_page_cannot_register_a_passkey_of_another_challenge() {
         name: None,
         credential: NewCredential::Passkey(given),
         device: device(),
+        country: Country::default(),
         accepted_terms: None,
     };
     assert_eq!(passkey_refusal(sign_up(&app.ctx, &wanted).await), PasskeyRefusal::WrongType);

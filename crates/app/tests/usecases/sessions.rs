@@ -1,12 +1,19 @@
 //! Sessions: their lifetime, step-up and end.
 
+use alloy_primitives::Address;
+use app::owner_acts::{OwnerActRequest, OwnerOrder};
+use app::people::{Country, OwnKey, SignUp};
 use app::sessions::{self, Person, SignedIn};
+use app::trades::NewTrade;
 use app::{AppError, PersonError, people};
-use domain::ErrorCode;
-use domain::ids::SessionId;
+use chain::AccountOwner;
+use domain::ids::{KeyId, SessionId, TradeId};
+use domain::key::{IpAllowlist, Scopes};
 use domain::passkey::{ChallengePurpose, SoftKey};
 use domain::session::{IDLE_MS, LIFETIME_MS, STEP_UP_MS};
 use domain::time::{DAY_MS, MINUTE_MS};
+use domain::trade::Draft;
+use domain::{ErrorCode, Usdc, Wad};
 use store::Store;
 use testkit::{TestApp, device, device_at, person_in};
 
@@ -141,22 +148,94 @@ async fn another_users_session_is_missing() {
 }
 
 #[tokio::test]
-async fn security_settings_need_a_step_up() {
+async fn whatever_gives_a_thief_more_than_the_session_needs_a_step_up() {
     let app = TestApp::new().await;
     let ada = ada(&app).await;
+    let (ctx, key_id) = (&app.ctx, KeyId(app.ctx.uuid()));
+    people::issue_key(ctx, &ada.person, key_id, own_key()).await.unwrap();
     app.clock.advance(STEP_UP_MS);
     let person = app.person(&ada.signed_in).await;
     let new = app.register(&mut app.soft_key(), ChallengePurpose::AddKey, Some(person.user_id())).await;
-    let own = people::list_credentials(&app.ctx, &person).await.unwrap()[0].id;
+    let own = people::list_credentials(ctx, &person).await.unwrap()[0].id;
+    let owner = Some(AccountOwner::Eoa(Address::repeat_byte(0x42)));
+    let (country, trade) = (Country::default(), TradeId(ctx.uuid()));
+    let now = ctx.now();
     for refused in [
-        people::add_credential(&app.ctx, &person, &new, None).await.unwrap_err(),
-        people::remove_credential(&app.ctx, &person, own).await.unwrap_err(),
-        sessions::end(&app.ctx, &person, person.session().id).await.unwrap_err(),
-        sessions::end_others(&app.ctx, &person).await.unwrap_err(),
+        people::add_credential(ctx, &person, &new, None).await.map(drop),
+        people::remove_credential(ctx, &person, own).await,
+        people::choose_second_owner(ctx, &person, owner).await,
+        people::resume_trading(ctx, &person).await,
+        people::issue_key(ctx, &person, KeyId(ctx.uuid()), own_key()).await.map(drop),
+        people::set_key_access(ctx, &person, key_id, (IpAllowlist::default(), None)).await.map(drop),
+        people::resume_key(ctx, &person, key_id).await.map(drop),
+        people::set_webhook_url(ctx, &person, key_id, None).await.map(drop),
+        people::rotate_webhook_secret(ctx, &person, key_id).await.map(drop),
+        people::confirm_trade(ctx, &person, country, trade).await,
+        people::list_trades_to_export(ctx, &person, now, now).await.map(drop),
+        sessions::end(ctx, &person, person.session().id).await,
+        sessions::end_others(ctx, &person).await.map(drop),
     ] {
-        assert!(matches!(refused, PersonError::StepUpRequired), "{refused:?}");
+        assert!(matches!(refused, Err(PersonError::StepUpRequired)), "{refused:?}");
     }
-    sessions::sign_out(&app.ctx, &person).await.unwrap();
+    // What only restricts does not.
+    people::pause_trading(ctx, &person).await.unwrap();
+    sessions::sign_out(ctx, &person).await.unwrap();
+}
+
+#[tokio::test]
+async fn another_persons_key_is_missing() {
+    let app = TestApp::new().await;
+    let (ada, bob) = (ada(&app).await, ada(&app).await);
+    let (ctx, id) = (&app.ctx, KeyId(app.ctx.uuid()));
+    people::issue_key(ctx, &bob.person, id, own_key()).await.unwrap();
+    for refused in [
+        people::set_key_access(ctx, &ada.person, id, (IpAllowlist::default(), None)).await.map(drop),
+        people::resume_key(ctx, &ada.person, id).await.map(drop),
+        people::set_webhook_url(ctx, &ada.person, id, None).await.map(drop),
+        people::rotate_webhook_secret(ctx, &ada.person, id).await.map(drop),
+    ] {
+        assert!(is_missing(&refused.unwrap_err()));
+    }
+    people::resume_key(ctx, &bob.person, id).await.unwrap();
+}
+
+/// A key that a person asks for.
+fn own_key() -> OwnKey {
+    OwnKey {
+        name: "bot".to_owned(),
+        scopes: Scopes::all(),
+        expires_at: None,
+        ip_allowlist: IpAllowlist::default(),
+        webhook_url: None,
+    }
+}
+
+#[tokio::test]
+async fn nobody_buys_or_signs_up_from_a_refused_country_and_everybody_may_leave() {
+    let app = TestApp::new().await;
+    let Ada { person, .. } = ada(&app).await;
+    let (ctx, country) = (&app.ctx, Country { is_refused: true });
+    let is_refused = |done: Result<(), PersonError>| matches!(done, Err(PersonError::CountryRefused));
+    let credential = app.register(&mut app.soft_key(), ChallengePurpose::SignUp, None).await;
+    let wanted = SignUp { name: None, credential, device: device(), country, accepted_terms: None };
+    assert!(is_refused(people::sign_up(ctx, &wanted).await.map(drop)));
+    let market_id = app.market(&["Yes", "No"]).await.id;
+    let trade = async |side: &str| {
+        let draft =
+            Draft { market_id: Some(market_id.to_string()), side: Some(side.to_owned()), ..Draft::default() };
+        let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };
+        people::create_trade(ctx, &person, country, new).await.map(drop)
+    };
+    assert!(is_refused(trade("buy").await) && is_refused(trade("").await));
+    assert!(matches!(trade("sell").await, Err(PersonError::App(_))));
+    let act = async |order| {
+        let request = OwnerActRequest::Trade { market_id, outcome_index: 0, order };
+        people::prepare_act(ctx, &person, country, &request).await.map(drop)
+    };
+    let (usdc, tokens) = (Usdc::from_whole(1), Wad::ONE);
+    assert!(is_refused(act(OwnerOrder::Buy { usdc, min_tokens: tokens }).await));
+    let sale = act(OwnerOrder::Sell { tokens, min_usdc: usdc }).await;
+    assert!(matches!(sale, Err(PersonError::App(_))), "{sale:?}");
 }
 
 #[tokio::test]

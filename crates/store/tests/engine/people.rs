@@ -34,6 +34,7 @@ fn passkey(n: u32, user: u32, passkey_id: u8) -> Credential {
         user_id: user_id(user),
         kind: CredentialKind::SignIn,
         name: "phone".to_owned(),
+        signed_up: false,
         key: CredentialKey::Wallet(Address::repeat_byte(passkey_id)),
         passkey_id: Some(vec![passkey_id, 0, 255]),
         user_handle: Some(vec![7; 32]),
@@ -97,8 +98,8 @@ store::on_each_engine! {
             Box::pin(async move {
                 Ok((
                     credentials::find_passkey(tx, &[1, 0, 255]).await?,
-                    credentials::find_wallet(tx, Address::repeat_byte(2)).await?,
-                    credentials::find_wallet(tx, Address::repeat_byte(1)).await?,
+                    credentials::find_wallet(tx, Address::repeat_byte(2), user_id(1)).await?,
+                    credentials::find_wallet(tx, Address::repeat_byte(1), user_id(1)).await?,
                     credentials::list(tx, user_id(1)).await?,
                 ))
             })
@@ -106,14 +107,22 @@ store::on_each_engine! {
         assert_eq!(read.await.unwrap(), (Some(one.clone()), Some(two.clone()), None, vec![one, two]));
     }
 
-    async fn a_passkey_or_wallet_signs_in_only_one_user(store: Store) {
+    async fn a_passkey_signs_in_one_user_and_a_wallet_signs_up_once(store: Store) {
         insert_users(&store).await;
         insert(&store, passkey(1, 1, 1)).await.unwrap();
-        insert(&store, wallet(2, 1, 2)).await.unwrap();
         let taken = insert(&store, passkey(3, 2, 1)).await.unwrap_err();
         assert!(taken.is_conflict_on("credentials_passkey"), "{taken}");
-        let taken = insert(&store, wallet(3, 2, 2)).await.unwrap_err();
-        assert!(taken.is_conflict_on("credentials_wallet"), "{taken}");
+        let signed_up = |n: u32, user: u32| Credential { signed_up: true, ..wallet(n, user, 2) };
+        insert(&store, signed_up(2, 1)).await.unwrap();
+        let taken = insert(&store, signed_up(3, 2)).await.unwrap_err();
+        assert!(taken.is_conflict_on("credentials_signed_up"), "{taken}");
+        let taken = insert(&store, wallet(3, 1, 2)).await.unwrap_err();
+        assert!(taken.is_conflict_on("credentials_wallet_user"), "{taken}");
+        insert(&store, wallet(3, 2, 2)).await.unwrap();
+        let listed = store.read((), |tx, ()| {
+            Box::pin(credentials::list_wallet(tx, Address::repeat_byte(2)))
+        });
+        assert_eq!(listed.await.unwrap(), [signed_up(2, 1), wallet(3, 2, 2)]);
     }
 
     async fn a_counter_only_grows_unless_it_stays_zero(store: Store) {

@@ -10,7 +10,7 @@ const MODULES = {
   own: () => import("./own.js"),
   passkey: () => import("./passkey.js"),
   ticket: () => import("./ticket.js"),
-  wallet: () => import("./wallet.js"),
+  wallet: () => import("./wallet_text.js"),
 };
 
 async function load(element) {

@@ -3,7 +3,8 @@
 const YEAR_S = 31_536_000;
 
 export function announce(text, near) {
-  const status = near?.querySelector("[data-announce]") ?? document.querySelector("[data-announce]");
+  const area = near?.closest(":has([data-announce])") ?? document;
+  const status = area.querySelector("[data-announce]");
   if (status) status.textContent = text;
 }
 

@@ -1,17 +1,19 @@
-// Wallets in the browser: discovery (EIP-6963), signing in (EIP-4361) and signing acts (EIP-712).
+// Wallets in the browser: discovery (EIP-6963) and signing acts (EIP-712).
 
 import { fromHex, toHex } from "./bytes.js";
 import { typedData } from "./eip712.js";
 import { announce } from "./page.js";
-import { post, visit } from "./request.js";
 
 let listening;
+
+// A wallet that is found later shows no button any more.
+export const stopListing = () => listening?.abort();
 
 // Shows a button in `list` for each wallet, and calls `pick` with the wallet's provider.
 export function listWallets(list, pick) {
   const buttons = new Map();
   list.textContent = "No wallet was found in this browser.";
-  listening?.abort();
+  stopListing();
   listening = new AbortController();
   addEventListener("eip6963:announceProvider", ({ detail: { info, provider } }) => {
     const button = Object.assign(document.createElement("button"), { type: "button" });
@@ -27,16 +29,7 @@ export function listWallets(list, pick) {
   dispatchEvent(new Event("eip6963:requestProvider"));
 }
 
-const accounts = (provider) => provider.request({ method: "eth_requestAccounts" });
-
-// Signs a session's challenge with the wallet's first address.
-export async function signText(provider, purpose) {
-  const [address] = await accounts(provider);
-  const { id, text } = await post("/app/challenges", { purpose, address });
-  const message = toHex(new TextEncoder().encode(text));
-  const signature = await provider.request({ method: "personal_sign", params: [message, address] });
-  return { challengeId: id, wallet: { address, signature } };
-}
+export const accounts = (provider) => provider.request({ method: "eth_requestAccounts" });
 
 // Signs a batch as typed data with an address that owns the account.
 export async function signBatch(provider, batch, owners) {
@@ -53,15 +46,4 @@ export async function signBatch(provider, batch, owners) {
   // Some hardware wallets return 0 or 1 instead of 27 or 28.
   if (signature[64] < 27) signature[64] += 27;
   return { address, signature: toHex(signature) };
-}
-
-export function start(list) {
-  const { purpose, action, next } = list.dataset;
-  const form = list.closest("form");
-  listWallets(list, async (provider) => {
-    if (form?.reportValidity() === false) return;
-    const signed = await signText(provider, purpose);
-    const answer = await post(action, { ...signed, terms: form?.elements.terms?.value });
-    visit(next ?? answer.next ?? location.href);
-  });
 }

@@ -2,13 +2,16 @@
 
 use std::collections::HashSet;
 
-use app::accounts;
+use app::accounts::{self, Owners};
 use app::faucet::FAUCET_USDC;
+use app::people;
 use app::portfolio::{ValuedPosition, summary};
 use app::redemptions::{claim_own, list_claiming};
+use app::sessions::Person;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use chain::AccountOwner;
 use domain::Usdc;
 use domain::ids::MarketId;
 use http_kit::{Problem, Query, Shared};
@@ -47,6 +50,8 @@ struct OwnPosition {
 struct PortfolioPage {
     shell: Shell,
     needs_second_owner: bool,
+    /// Who else can move the money, before there is any.
+    others: Option<String>,
     total: String,
     cash: String,
     reserved: String,
@@ -85,9 +90,11 @@ pub async fn portfolio(
         owned.positions.iter().fold(0_u64, |sum, position| sum.saturating_add(position.value.atomic()));
     let cash = owned.cash();
     let total = Usdc::from_atomic(cash.atomic().saturating_add(invested));
+    let others = if total == Usdc::ZERO { other_owners(&app, person, &owners.owners).await? } else { None };
     let page = PortfolioPage {
         shell: Shell::new(&reader, Section::None, "Portfolio"),
         needs_second_owner: total >= MUCH && owners.owners.len() < 2,
+        others,
         total: amounts::dollars(total),
         cash: amounts::dollars(cash),
         reserved: amounts::dollars(owned.account.reserved),
@@ -197,6 +204,8 @@ struct DepositPage {
     address: String,
     /// The address as the path of a QR code, and the width of the code in modules.
     code: (String, usize),
+    /// Who else can move the money.
+    others: Option<String>,
     usdc: String,
     chain_id: u64,
     cash: String,
@@ -207,10 +216,12 @@ struct DepositPage {
 /// `GET /deposit`.
 pub async fn deposit(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     let Some(person) = &reader.person else { return to_sign_in(&app, &reader.path) };
-    let address = accounts::account_of(&app.ctx, person.user_id()).await?.address;
+    let Owners { account, owners, .. } = accounts::owners(&app.ctx, person.user_id()).await?;
+    let address = account.address;
     let cash = accounts::balance_of(&app.ctx, address).await?;
     let page = DepositPage {
         shell: Shell::new(&reader, Section::None, "Deposit"),
+        others: other_owners(&app, person, &owners).await?,
         code: qr_code::path_of(&address.to_string())?,
         address: address.to_string(),
         usdc: app.ctx.chain.contracts().usdc.to_string(),
@@ -220,6 +231,16 @@ pub async fn deposit(State(app): State<Shared>, reader: Reader) -> Result<Respon
         faucet: faucet_of(&app, cash),
     };
     Ok(answer(render(&page)?))
+}
+
+/// Returns who else can move the money of an account with these owners, for a warning.
+pub async fn other_owners(
+    app: &Shared,
+    person: &Person,
+    owners: &[AccountOwner],
+) -> Result<Option<String>, Problem> {
+    let others = people::count_other_owners(&app.ctx, person, owners).await?;
+    Ok((others > 0).then(|| amounts::count(others as u64, "other owner")))
 }
 
 /// Returns the amount that the faucet of a demonstration gives an account with this cash.

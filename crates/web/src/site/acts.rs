@@ -3,7 +3,7 @@
 use alloy_primitives::{Address, B256, Bytes, U256};
 use app::owner_acts::{
     self, ActOrigin, Caps, OwnerActRequest, OwnerOrder, OwnerSignature, PreparedAct, WithdrawalAmount,
-    error_of, prepare, sign, withdrawal_of,
+    error_of, sign, withdrawal_of,
 };
 use app::passkeys::{owner_of, web};
 use app::sessions::Person;
@@ -207,18 +207,16 @@ impl ActRecord {
 pub async fn create(
     State(app): State<Shared>,
     Member(person): Member,
-    country: Country,
+    Country(country): Country,
     ScriptBody(body): ScriptBody<ActBody>,
 ) -> Result<Response, Problem> {
     web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let request = body.request(&person)?;
-    if matches!(request, OwnerActRequest::Trade { order: OwnerOrder::Buy { .. }, .. }) {
-        country.require_allowed()?;
-    }
-    let user_id = person.user_id();
+    let actor = person.clone();
     let prepared = app
-        .mutate(async move |app| prepare(&app.ctx, user_id, &request, ActOrigin::User, None).await)
-        .await?;
+        .mutate(async move |app| Ok(people::prepare_act(&app.ctx, &actor, country, &request).await))
+        .await?
+        .map_err(|error| problem_of(error, app.ctx.now()))?;
     let PreparedAct { act, batch } = prepared;
     let record = PreparedRecord {
         id: act.id,

@@ -1,5 +1,6 @@
 //! The confirmation of a held trade by its owner, who may have got the link from an agent.
 
+use app::people;
 use app::sessions::Person;
 use app::trades::confirmation_of;
 use axum::extract::State;
@@ -11,7 +12,6 @@ use presentation::amounts;
 use store::trades::Trade;
 
 use super::country::Country;
-use super::own_trade::get;
 use super::session::{Member, problem_of, see};
 
 /// The part of a trade's page that confirms it.
@@ -79,22 +79,14 @@ fn percent(bps: u16) -> String {
 pub async fn confirm(
     State(app): State<Shared>,
     Member(person): Member,
-    country: Country,
+    Country(country): Country,
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
-    let (trade, _) = get(&app, &person, &id).await?;
-    if trade.side == Side::Buy {
-        country.require_allowed()?;
-    }
-    let path = format!("/trades/{}", trade.id);
-    // A form that was sent twice leads to the trade as it is now.
-    let Some(held) = confirmation_of(&app.ctx, &trade) else { return see(&path) };
-    let (caller, token) = (person.caller()?, held.token);
-    let confirmed = app.mutate(async move |app| app::trades::confirm(&app.ctx, &caller, &id, &token).await);
-    confirmed.await?;
-    see(&path)
+    let id = id.parse().map_err(|_| Problem::not_found())?;
+    let confirmed =
+        app.mutate(async move |app| Ok(people::confirm_trade(&app.ctx, &person, country, id).await)).await?;
+    confirmed.map_err(|error| problem_of(error, app.ctx.now()))?;
+    see(&format!("/trades/{id}"))
 }
 
 #[cfg(test)]

@@ -1,21 +1,13 @@
-//! The operator's rule about countries: from some, nobody may sign up or buy.
+//! The country of a request, for the operator's rule about countries.
 
+use app::people;
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::request::Parts;
-use http_kit::{Shared, WebCode};
+use http_kit::Shared;
 
-/// Tells whether the operator allows signing up and buying from the country of a request. Selling,
-/// claiming and withdrawing are always allowed: nobody's money is kept.
+/// The country of a request, as the operator's proxy names it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Country {
-    pub is_refused: bool,
-}
-
-impl Country {
-    pub fn require_allowed(self) -> Result<(), WebCode> {
-        if self.is_refused { Err(WebCode::CountryRefused) } else { Ok(()) }
-    }
-}
+pub struct Country(pub people::Country);
 
 impl<S: Sync> FromRequestParts<S> for Country
 where
@@ -31,6 +23,6 @@ where
                 parts.headers.get_all(&rule.header).iter().map(|value| value.to_str().unwrap_or_default());
             rule.refuses(named)
         });
-        Ok(Self { is_refused })
+        Ok(Self(people::Country { is_refused }))
     }
 }

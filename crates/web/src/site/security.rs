@@ -1,7 +1,7 @@
 //! The security page: owners of the account, sign-in keys and sessions.
 
 use app::passkeys::owner_of;
-use app::sessions::{self, Person, context_of};
+use app::sessions::{self, Person};
 use app::{accounts, owner_acts, people};
 use askama::Template;
 use axum::extract::State;
@@ -25,7 +25,7 @@ const PATH: &str = "/settings/security";
 /// An owner of the account, or a key that only signs in.
 #[derive(Debug)]
 struct KeyLine {
-    /// The id of the credential. `None` for an owner that cannot sign in here.
+    /// The id of the credential. `None` for an owner that has not confirmed the account.
     id: Option<String>,
     name: String,
     kind: &'static str,
@@ -84,6 +84,8 @@ struct SecurityPage {
     owners: Vec<KeyLine>,
     /// Keys that sign in and own nothing.
     keys: Vec<KeyLine>,
+    /// Some owners have not confirmed the account, so they cannot sign in.
+    has_unconfirmed: bool,
     /// The account is on chain, so that owners are added and removed by acts.
     is_deployed: bool,
     /// The owner that the first act will add.
@@ -115,6 +117,7 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
     let page = SecurityPage {
         shell: Shell::new(&reader, Section::None, "Security"),
         owners: owned.owners.iter().map(|owner| KeyLine::of_owner(owner, &credentials)).collect(),
+        has_unconfirmed: owned.owners.len() > credentials.iter().filter(is_owner).count(),
         keys: credentials.iter().filter(|it| !is_owner(it)).map(KeyLine::of_credential).collect(),
         is_deployed: owned.provisioned,
         second_owner: owner_acts::find_second_owner(ctx, person.user_id()).await?,
@@ -135,9 +138,8 @@ pub async fn pause_trading(State(app): State<Shared>, Member(person): Member) ->
 
 /// `POST /settings/security/resume`: lets this site trade again.
 pub async fn resume_trading(State(app): State<Shared>, Member(person): Member) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
-    people::resume_trading(&app.ctx, &person).await?;
+    let resumed = people::resume_trading(&app.ctx, &person).await;
+    resumed.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(PATH)
 }
 
@@ -179,13 +181,12 @@ pub async fn choose_second_owner(
     Member(person): Member,
     form: FormFields,
 ) -> Result<Response, Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
     let owner = match form.get("owner").trim() {
         "" => None,
         text => Some(owner_in(text)?),
     };
-    owner_acts::choose_second_owner(&context_of(&app.ctx, &person), person.user_id(), owner).await?;
+    let chosen = people::choose_second_owner(&app.ctx, &person, owner).await;
+    chosen.map_err(|error| problem_of(error, app.ctx.now()))?;
     see(PATH)
 }
 

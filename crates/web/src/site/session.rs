@@ -1,8 +1,8 @@
 //! Signed-in people, and the cookie of their session.
 
-use app::PersonError;
 use app::passkeys::web;
 use app::sessions::{Device, Person, SignedIn};
+use app::{AccountChoice, PersonError};
 use axum::extract::{FromRef, FromRequestParts};
 use axum::http::header::{LOCATION, USER_AGENT};
 use axum::http::request::Parts;
@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use domain::ErrorCode;
 use http_kit::{ClientAddress, Problem, SESSION_COOKIE, Shared, Visitor, WebCode};
+use presentation::amounts;
 use presentation::links::percent_encode;
+use serde_json::{Value, json};
 
 /// 90 days, after which every session ends.
 const MAX_AGE_S: u32 = 90 * 24 * 3_600;
@@ -90,6 +92,12 @@ pub fn problem_of(error: PersonError, now: domain::Timestamp) -> Problem {
         PersonError::Passkey(_) => WebCode::PasskeyRejected.into(),
         PersonError::WalletSignature => WebCode::WalletSignatureInvalid.into(),
         PersonError::UnknownCredential => WebCode::UnknownCredential.into(),
+        PersonError::SeveralAccounts { accounts } => {
+            Problem::of_web(WebCode::SeveralAccounts, "accounts", accounts_of(&accounts))
+        }
+        PersonError::CredentialOwnsAccount => WebCode::CredentialOwnsAccount.into(),
+        PersonError::OwnersChanging => WebCode::OwnersChanging.into(),
+        PersonError::CountryRefused => WebCode::CountryRefused.into(),
         PersonError::CredentialTaken => WebCode::CredentialTaken.into(),
         PersonError::TooManyCredentials => WebCode::TooManyCredentials.into(),
         PersonError::LastCredential => WebCode::LastCredential.into(),
@@ -98,4 +106,16 @@ pub fn problem_of(error: PersonError, now: domain::Timestamp) -> Problem {
         PersonError::StepUpRequired => WebCode::StepUpRequired.into(),
         PersonError::AdminRequired => WebCode::AdminRequired.into(),
     }
+}
+
+/// Returns the accounts that a wallet signs in to, for the page on which the person chooses one.
+fn accounts_of(accounts: &[AccountChoice]) -> Value {
+    let record = |choice: &AccountChoice| {
+        json!({
+            "account": choice.account,
+            "name": choice.name,
+            "since": amounts::day(choice.created_at),
+        })
+    };
+    accounts.iter().map(record).collect()
 }

@@ -50,7 +50,7 @@ struct SignInPage {
 pub async fn sign_up_page(State(app): State<Shared>, reader: Reader) -> Result<Response, Problem> {
     let settings = web(&app.ctx).map_err(|error| problem_of(error, app.ctx.now()))?;
     let shell = Shell::new(&reader, Section::None, "Create your account");
-    let (terms_url, is_refused) = (settings.terms_url.clone(), reader.country.is_refused);
+    let (terms_url, is_refused) = (settings.terms_url.clone(), reader.country.0.is_refused);
     Ok(answer(render(&SignUpPage { shell, terms_url, is_refused })?))
 }
 
@@ -111,6 +111,8 @@ pub struct ChallengeRequest {
     purpose: Purpose,
     /// The wallet that will sign.
     address: Option<Address>,
+    /// The account that a wallet asks to sign in to, by name.
+    account: Option<Address>,
     /// The act that an admin confirms.
     act: Option<AdminActId>,
 }
@@ -157,8 +159,13 @@ pub async fn challenge(
         (ChallengePurpose::Admin, ..) => return Err(Problem::not_found()),
         _ => {
             let issued = issue_challenge(ctx, purpose, user_id).await.map_err(failed)?;
-            let text = request.address.map(|address| wallet_text(ctx, &issued, address));
-            (issued.challenge, text.transpose().map_err(failed)?)
+            let text = match request.address {
+                Some(address) => {
+                    Some(wallet_text(ctx, &issued, address, request.account).await.map_err(failed)?)
+                }
+                None => None,
+            };
+            (issued.challenge, text)
         }
     };
     let id = challenge.to_string();
@@ -198,6 +205,8 @@ struct PasskeyAnswer {
 #[derive(Debug, Deserialize)]
 struct WalletAnswer {
     address: Address,
+    /// The account that the signed text names, if it names one.
+    account: Option<Address>,
     signature: Bytes,
 }
 
@@ -209,6 +218,8 @@ pub struct Credentials {
     name: Option<String>,
     passkey: Option<PasskeyAnswer>,
     wallet: Option<WalletAnswer>,
+    /// The account that the person chose, of several that the wallet signs in to.
+    account: Option<Address>,
     /// URL of the accepted terms of use.
     terms: Option<String>,
 }
@@ -216,7 +227,8 @@ pub struct Credentials {
 impl Credentials {
     fn wallet_proof(&self, wallet: &WalletAnswer) -> Result<WalletProof, Problem> {
         let challenge: Challenge = self.challenge_id.parse().map_err(|_| WebCode::ChallengeUnusable)?;
-        Ok(WalletProof { challenge, address: wallet.address, signature: wallet.signature.clone() })
+        let WalletAnswer { address, account, signature } = wallet;
+        Ok(WalletProof { challenge, address: *address, account: *account, signature: signature.clone() })
     }
 
     /// Returns the name that the person gave the new key.
@@ -273,13 +285,12 @@ pub async fn sign_up(
     State(app): State<Shared>,
     headers: HeaderMap,
     address: ClientAddress,
-    country: Country,
+    Country(country): Country,
     ScriptBody(body): ScriptBody<Credentials>,
 ) -> Result<Response, Problem> {
-    country.require_allowed()?;
     let device = device_of(&headers, address);
     let credential = body.registration()?;
-    let wanted = SignUp { name: body.name, credential, device, accepted_terms: body.terms };
+    let wanted = SignUp { name: body.name, credential, device, country, accepted_terms: body.terms };
     // A browser that hangs up must not leave a passkey without a user.
     let signed_in = app.mutate(async move |app| Ok(people::sign_up(&app.ctx, &wanted).await)).await?;
     lead_to(WELCOME, &signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
@@ -293,7 +304,7 @@ pub async fn sign_in(
     ScriptBody(body): ScriptBody<Credentials>,
 ) -> Result<Response, Problem> {
     let device = device_of(&headers, address);
-    let signed_in = sessions::sign_in(&app.ctx, &body.proof()?, &device).await;
+    let signed_in = sessions::sign_in(&app.ctx, &body.proof()?, body.account, &device).await;
     lead_to(NEXT, &signed_in.map_err(|error| problem_of(error, app.ctx.now()))?)
 }
 

@@ -1,11 +1,11 @@
 //! The order ticket: its quotes, the trades that it creates, and their receipts.
 
 use alloy_primitives::U256;
-use app::AppError;
 use app::markets::{Quote, QuoteRequest};
 use app::portfolio::summary;
 use app::sessions::Person;
 use app::trades::{Accepted, NewTrade};
+use app::{AppError, people};
 use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -26,7 +26,7 @@ use super::confirmation::ConfirmPart;
 use super::country::Country;
 use super::form_body::ScriptBody;
 use super::own_trade::get;
-use super::session::Member;
+use super::session::{Member, problem_of};
 use super::shell::{Reader, Section, Shell, answer, render};
 use super::slippage::slippage_word;
 use super::trace::{TraceLine, lines_of};
@@ -162,12 +162,9 @@ fn failure_of(trade: &Trade) -> Option<(&'static str, String)> {
 pub async fn create(
     State(app): State<Shared>,
     Member(person): Member,
-    country: Country,
+    Country(country): Country,
     ScriptBody(body): ScriptBody<TradeBody>,
 ) -> Result<Response, Problem> {
-    if body.side != Side::Sell.as_str() {
-        country.require_allowed()?;
-    }
     let draft = Draft {
         market_id: Some(body.market_id),
         outcome_index: Some(body.outcome_index),
@@ -180,10 +177,10 @@ pub async fn create(
         ..Draft::default()
     };
     let new = NewTrade { draft, idempotency_key: None, dry_run: false, correlation_id: None };
-    let caller = person.caller()?;
     // In its own task, so that a browser that hangs up cannot leave a half-created trade.
-    let accepted = app.mutate(async move |app| app::trades::create(&app.ctx, &caller, new).await).await?;
-    match accepted {
+    let accepted =
+        app.mutate(async move |app| Ok(people::create_trade(&app.ctx, &person, country, new).await)).await?;
+    match accepted.map_err(|error| problem_of(error, app.ctx.now()))? {
         Accepted::Created(trade) | Accepted::ReplayedByKey(trade) | Accepted::FoundByClientRequest(trade) => {
             Ok((StatusCode::CREATED, http_kit::json(&TradeRecord::new(&trade))).into_response())
         }
@@ -396,7 +393,7 @@ impl TicketPart {
             per_trade_exact: caller.limits().per_trade.to_decimal(),
             slippage_bps: reader.slippage_bps,
             slippage: slippage_word(reader.slippage_bps),
-            is_sell_only: reader.country.is_refused,
+            is_sell_only: reader.country.0.is_refused,
             outcomes: outcomes
                 .iter()
                 .map(|shown| TicketOutcome {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use http_kit::{Problem, Shared};
 use presentation::amounts;
 
-use super::account::faucet_of;
+use super::account::{faucet_of, other_owners};
 use super::acts::ActForm;
 use super::session::to_sign_in;
 use super::shell::{Reader, Section, Shell, answer, render};
@@ -29,6 +29,8 @@ struct WelcomePage {
     shell: Shell,
     steps: Vec<Step>,
     has_second_owner: bool,
+    /// Who else can move the money, before there is any.
+    others: Option<String>,
     has_money: bool,
     can_trade: bool,
     has_traded: bool,
@@ -56,6 +58,7 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
     let has_second_owner = owners.owners.len() > 1 || second_owner.is_some();
     let has_traded = !owned.positions.is_empty();
     let has_money = cash > domain::Usdc::ZERO || has_traded;
+    let others = if has_money { None } else { other_owners(&app, person, &owners.owners).await? };
     let can_trade = owned.state.lets_spend(ctx.now().s());
     let done = [
         ("Your key", true),
@@ -75,6 +78,7 @@ pub async fn page(State(app): State<Shared>, reader: Reader) -> Result<Response,
         shell: Shell::new(&reader, Section::None, "Welcome"),
         steps: done.into_iter().enumerate().map(step).collect(),
         has_second_owner,
+        others,
         has_money,
         can_trade,
         has_traded,

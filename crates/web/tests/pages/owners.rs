@@ -1,12 +1,13 @@
 //! Owners of the account, and keys that only sign in.
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, eip191_hash_message, hex};
+use chain::Signer;
 use domain::time::MINUTE_MS;
 use http_testkit::Answer;
 use serde_json::{Value, json};
 use testkit::TestApp;
 
-use crate::people::{Browser, funded, trader};
+use crate::people::{Browser, funded, rejected, trader};
 
 const PATH: &str = "/settings/security";
 
@@ -114,4 +115,118 @@ async fn a_stolen_session_adds_no_key_and_chooses_no_owner() {
     ada.prove("step-up").await;
     assert_eq!(ada.submit(removal, &[]).await.header("location"), Some(PATH));
     assert!(!ada.get(PATH).await.text.contains("Phone</b>"));
+}
+
+#[tokio::test]
+async fn a_page_tells_who_else_can_move_the_money_before_there_is_any() {
+    let app = TestApp::new().await;
+    let mut browser = Browser::new(&app);
+    browser.sign_up("Maya").await;
+    let pages = ["/deposit", "/welcome", "/portfolio"];
+    for path in pages {
+        assert!(!browser.get(path).await.text.contains("can move this money"), "{path}");
+    }
+    for (paper, words) in
+        [(1, "1 other owner can move this money"), (2, "2 other owners can move this money")]
+    {
+        let owner = Address::repeat_byte(paper).to_string();
+        assert_eq!(done(&app, &mut browser, json!({ "kind": "add_owner", "owner": owner })).await, "done");
+        for path in pages {
+            let page = browser.get(path).await.text.replace("</b>", "");
+            assert!(page.contains(words), "{path} {page}");
+        }
+    }
+    // They are shown, and marked as owners that cannot sign in.
+    let page = browser.get(PATH).await;
+    assert_eq!(page.text.matches(">Not confirmed</span>").count(), 2, "{page}");
+    assert!(page.text.contains("Not every owner can sign in here"), "{page}");
+    app.mint(browser.address().await, domain::Usdc::from_whole(5)).await;
+    assert!(browser.get("/deposit").await.text.contains("2 other owners can move"));
+    assert!(!browser.get("/portfolio").await.text.contains("can move this money"));
+}
+
+#[tokio::test]
+async fn an_owner_is_not_removed_by_a_form_that_no_page_shows() {
+    let app = TestApp::new().await;
+    let mut first = trader(&app, 100).await;
+    add_device(&app, &first).await;
+    let page = first.get(PATH).await;
+    let removal = page.text.split("action=\"").find(|it| it.starts_with("/settings/credentials/")).unwrap();
+    let removal = removal.split('"').next().unwrap().to_owned();
+    let phone = listed(&mut first, "add_owner").await.remove(0);
+    assert_eq!(done(&app, &mut first, json!({ "kind": "add_owner", "owner": phone })).await, "done");
+    assert!(!first.get(PATH).await.text.contains(&removal));
+    let refused = first.submit(&removal, &[]).await;
+    assert!(refused.status.as_u16() == 409 && refused.text.contains("CREDENTIAL_OWNS_ACCOUNT"), "{refused}");
+    assert_eq!(done(&app, &mut first, json!({ "kind": "remove_owner", "owner": phone })).await, "done");
+    assert_eq!(first.submit(&removal, &[]).await.header("location"), Some(PATH));
+}
+
+impl Browser {
+    /// Signs the text of a challenge with a wallet, which may name an account. Returns the body that
+    /// proves it.
+    async fn wallet_proof(&mut self, purpose: &str, wallet: &Signer, account: Option<Address>) -> Value {
+        let body = json!({ "purpose": purpose, "address": wallet.address(), "account": account });
+        let issued = self.post("/app/challenges", body).await.json();
+        let text = issued["text"].as_str().unwrap();
+        let signature = wallet.sign_digest(eip191_hash_message(text)).unwrap();
+        json!({ "challengeId": issued["id"], "wallet": {
+            "address": wallet.address(), "account": account, "signature": hex::encode_prefixed(signature),
+        }})
+    }
+}
+
+#[tokio::test]
+async fn a_wallet_with_several_accounts_chooses_one_and_confirms_one_that_it_owns() {
+    let app = TestApp::new().await;
+    let wallet = Signer::random([7; 32]).unwrap();
+    let mut own = Browser::new(&app);
+    let proof = own.wallet_proof("sign-up", &wallet, None).await;
+    assert_eq!(own.post("/app/sign-up", proof).await.json()["next"], "/welcome");
+    let own_account = own.address().await;
+
+    // A stranger adds it as an owner: it signs in to its own account, as before.
+    let mut eve = Browser::new(&app);
+    eve.sign_up("Eve").await;
+    let owner = wallet.address().to_string();
+    assert_eq!(done(&app, &mut eve, json!({ "kind": "add_owner", "owner": owner })).await, "done");
+    own.cookie = None;
+    let proof = own.wallet_proof("sign-in", &wallet, None).await;
+    assert_eq!(own.post("/app/sign-in", proof).await.status.as_u16(), 200);
+    assert_eq!(own.address().await, own_account);
+
+    // Another person adds it with its own signature, which names the account.
+    app.clock.advance(1_000);
+    let mut maya = funded(&app, 10).await;
+    let shared = maya.address().await;
+    let asked = json!({ "purpose": "add-sign-in-key", "address": wallet.address(), "account": own_account });
+    let asked = maya.post("/app/challenges", asked).await.json();
+    let text = asked["text"].as_str().unwrap();
+    assert!(text.contains(&shared.to_string()) && !text.contains(&own_account.to_string()), "{text}");
+    let proof = maya.wallet_proof("add-sign-in-key", &wallet, None).await;
+    assert_eq!(maya.post("/app/credentials", proof).await.json()["next"], PATH);
+    own.cookie = None;
+    let mut proof = own.wallet_proof("sign-in", &wallet, None).await;
+    let several = own.post("/app/sign-in", proof.clone()).await;
+    rejected(&several, 409, "SEVERAL_ACCOUNTS");
+    let listed: Vec<_> =
+        several.json()["accounts"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect();
+    assert_eq!(listed, ["New user", "Maya"]);
+    proof["account"] = json!(shared);
+    assert_eq!(own.post("/app/sign-in", proof).await.status.as_u16(), 200);
+    assert_eq!(own.address().await, shared);
+
+    // The stranger's account only if the wallet signs its address itself.
+    own.cookie = None;
+    let stranger = eve.address().await;
+    let mut proof = own.wallet_proof("sign-in", &wallet, None).await;
+    proof["account"] = json!(stranger);
+    rejected(&own.post("/app/sign-in", proof.clone()).await, 403, "UNKNOWN_CREDENTIAL");
+    proof["wallet"]["account"] = json!(stranger);
+    rejected(&own.post("/app/sign-in", proof).await, 403, "WALLET_SIGNATURE_INVALID");
+    let proof = own.wallet_proof("sign-in", &wallet, Some(stranger)).await;
+    assert_eq!(own.post("/app/sign-in", proof).await.status.as_u16(), 200);
+    assert_eq!(own.address().await, stranger);
+    // Eve's passkey is another owner of it.
+    assert!(own.get("/deposit").await.text.contains("1 other owner can move this money"));
 }

@@ -3,7 +3,8 @@ import test from "node:test";
 
 import { fromHex, toHex } from "../bytes.js";
 import { post, Problem } from "../request.js";
-import { signBatch, signText } from "../wallet.js";
+import { signBatch } from "../wallet.js";
+import { signText } from "../wallet_text.js";
 
 // Answers requests with these responses during `run`. An error is a lost connection.
 async function withResponses(responses, run) {
@@ -87,6 +88,15 @@ test("a wallet signs exactly the server's text", async () => {
   const text = "localhost wants you to sign in – now";
   const provider = wallet();
   const { result } = await withResponses([json(200, { id: "c", text })], () => signText(provider, "wallet-sign-in"));
-  assert.deepEqual(result, { challengeId: "c", wallet: { address: OWNER, signature: "0x" + "33".repeat(65) } });
+  const signature = "0x" + "33".repeat(65);
+  assert.deepEqual(result, { challengeId: "c", wallet: { address: OWNER, account: undefined, signature } });
   assert.deepEqual(provider.calls.at(-1)[1], [toHex(new TextEncoder().encode(text)), OWNER]);
+});
+
+test("a wallet that names an account says which text it has signed", async () => {
+  const account = "0x" + "42".repeat(20);
+  const sign = () => signText(wallet(), "sign-in", account);
+  const { result, requests } = await withResponses([json(200, { id: "c", text: "Sign in to the account" })], sign);
+  assert.equal(result.wallet.account, account);
+  assert.deepEqual(JSON.parse(requests[0][1].body), { purpose: "sign-in", address: OWNER, account });
 });

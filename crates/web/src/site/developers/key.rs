@@ -1,9 +1,9 @@
 //! The page of one key: its limits, its delegation, its webhook, and what can be done with it.
 
-use app::keys::{self, lower_caps, pause, resume, revoke};
-use app::sessions::{Person, context_of};
-use app::webhooks::{ReceiverState, rotate_secret, send_test, set_webhook_url};
-use app::{AppError, accounts, usage};
+use app::keys::{lower_caps, pause, revoke};
+use app::sessions::context_of;
+use app::webhooks::{ReceiverState, send_test};
+use app::{AppError, accounts, people, usage};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -172,12 +172,6 @@ pub async fn page(
     Ok(answer(render(&page)?))
 }
 
-/// Requires a fresh confirmation of the person.
-fn require_step_up(app: &Shared, person: &Person) -> Result<(), Problem> {
-    let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))
-}
-
 fn see_key(key: &Key) -> Result<Response, Problem> {
     see(&format!("/settings/keys/{}", key.id))
 }
@@ -208,13 +202,13 @@ pub async fn set_access(
     form: FormFields,
 ) -> Result<Response, Problem> {
     let key = own_key(&app, &person, &id).await?;
-    require_step_up(&app, &person)?;
     let expires_at = match form.get("expires") {
         "keep" => key.expires_at,
         _ => expiry_of(&form, app.ctx.now())?,
     };
     let access = (allowlist_of(&form)?, expires_at);
-    keys::set_access(&context_of(&app.ctx, &person), person.user_id(), key.id, access).await?;
+    let set = people::set_key_access(&app.ctx, &person, key.id, access).await;
+    set.map_err(|error| problem_of(error, app.ctx.now()))?;
     see_key(&key)
 }
 
@@ -236,8 +230,8 @@ pub async fn resume_key(
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let key = own_key(&app, &person, &id).await?;
-    require_step_up(&app, &person)?;
-    resume(&context_of(&app.ctx, &person), key.id).await?;
+    let resumed = people::resume_key(&app.ctx, &person, key.id).await;
+    resumed.map_err(|error| problem_of(error, app.ctx.now()))?;
     see_key(&key)
 }
 
@@ -261,9 +255,9 @@ pub async fn set_webhook(
     form: FormFields,
 ) -> Result<Response, Problem> {
     let key = own_key(&app, &person, &id).await?;
-    require_step_up(&app, &person)?;
     let url = Some(form.get("url").trim()).filter(|url| !url.is_empty()).map(str::to_owned);
-    set_webhook_url(&context_of(&app.ctx, &person), key.id, url).await?;
+    let set = people::set_webhook_url(&app.ctx, &person, key.id, url).await;
+    set.map_err(|error| problem_of(error, app.ctx.now()))?;
     see_key(&key)
 }
 
@@ -296,10 +290,11 @@ pub async fn rotate_webhook_secret(
     PathId(id): PathId,
 ) -> Result<Response, Problem> {
     let key = own_key(&app, &person, &id).await?;
-    require_step_up(&app, &person)?;
     let key_id = key.id;
-    let rotated =
-        app.mutate(async move |app| rotate_secret(&context_of(&app.ctx, &person), key_id).await).await?;
+    let rotated = app
+        .mutate(async move |app| Ok(people::rotate_webhook_secret(&app.ctx, &person, key_id).await))
+        .await?
+        .map_err(|error| problem_of(error, app.ctx.now()))?;
     let page = RotatedPage {
         shell: Shell::new(&reader, Section::None, "New webhook secret"),
         id: key.id.to_string(),

@@ -1,7 +1,7 @@
 //! The list of a person's keys, and issuing a new one.
 
-use app::keys::{IssueKey, issue_as, list_own};
-use app::sessions::context_of;
+use app::keys::list_own;
+use app::people::{self, OwnKey};
 use app::{AppError, usage};
 use askama::Template;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_ENCODING};
 use axum::response::Response;
 use domain::Timestamp;
 use domain::ids::KeyId;
-use domain::key::{IpAllowlist, LimitOverrides, Scope, Scopes};
+use domain::key::{IpAllowlist, Scope, Scopes};
 use domain::time::DAY_MS;
 use http_kit::{ClientAddress, Problem, Shared};
 use presentation::amounts;
@@ -157,22 +157,19 @@ pub async fn issue(
     form: FormFields,
 ) -> Result<Response, Problem> {
     let now = app.ctx.now();
-    person.require_step_up(now).map_err(|error| problem_of(error, now))?;
     let id: KeyId =
         form.get("form").parse().map_err(|_| AppError::field("/form", "must be that of the page"))?;
-    let wanted = IssueKey {
-        user_id: person.user_id(),
+    let wanted = OwnKey {
         name: form.get("name").trim().to_owned(),
-        tier: person.user().tier,
-        scopes: Some(scopes_of(&form)?),
+        scopes: scopes_of(&form)?,
         expires_at: expiry_of(&form, now)?,
         ip_allowlist: allowlist_of(&form)?,
         webhook_url: Some(form.get("webhook").trim()).filter(|url| !url.is_empty()).map(str::to_owned),
-        overrides: LimitOverrides::default(),
-        api_version: None,
     };
-    let issued =
-        app.mutate(async move |app| issue_as(&context_of(&app.ctx, &person), id, wanted).await).await?;
+    let issued = app
+        .mutate(async move |app| Ok(people::issue_key(&app.ctx, &person, id, wanted).await))
+        .await?
+        .map_err(|error| problem_of(error, now))?;
     let page = IssuedPage {
         shell: Shell::new(&reader, Section::None, "Key issued"),
         id: issued.key.id.to_string(),
