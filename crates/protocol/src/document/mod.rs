@@ -3,11 +3,17 @@
 
 mod json;
 mod members;
+mod yaml;
 
 pub use json::from_json;
 pub use members::{DocumentFault, DocumentFaults, Members};
+pub use yaml::from_yaml;
 
 use domain::text::shown;
+
+/// The maximum number of lists and objects inside each other: what serde_json allows.
+const MAX_LEVELS: usize = 127;
+const TOO_DEEP: &str = "must not have more than 127 levels of lists and objects";
 
 /// A value of a document with its position.
 #[derive(Debug, Clone, PartialEq)]
